@@ -34,6 +34,7 @@ NAMES = (
     "claims",
     "bench_itself",
     "turns",
+    "weight_check",
     "views",
     "compile",
     "compiler",

@@ -93,6 +93,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"sizing", "graphs"},
         {"runner"},
         {"loop", "assembly"},
+        {"weight_guard"},
         {"engine"},
         {"verify"},
     ),

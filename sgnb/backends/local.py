@@ -84,6 +84,7 @@ class LocalExecutor:
         self._apart = Apart()
         self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # of choices
+        self._weight_changes = 0  # of the engine, as of the last score
         self._mail: Mail = queue.SimpleQueue()
         serve = partial(_serve, self._mail)
         threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
@@ -185,9 +186,12 @@ class LocalExecutor:
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         _, continued, start = encode_choices(self.engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
+        changes, kept = self.engine.check_weights(), self._unconditional_logprobs
+        if changes != self._weight_changes or len(kept) > REMEMBERED_CHOICES:
+            kept = self._unconditional_logprobs = {}
+            self._weight_changes = changes
         # What a choice is worth without the prompt is the same in every program.
         wanted = own if call.unconditional else []
-        kept = self._unconditional_logprobs
         known = {tokens: kept[tokens] for tokens in wanted if tokens in kept}
         alone = [tokens for tokens in wanted if tokens not in known]
 
@@ -197,9 +201,7 @@ class LocalExecutor:
                 return
             found = zip(alone, outputs[len(own) :], strict=True)
             made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
-            if len(self._unconditional_logprobs) > REMEMBERED_CHOICES:
-                self._unconditional_logprobs = {}
-            self._unconditional_logprobs |= made
+            kept.update(made)
             self._post(sink, self._scores(own, outputs, known | made))
 
         gather = _Gather(len(continued) + len(alone), finish)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from ..errors import OptionError, printable
+from ..errors import ModelError, OptionError, printable
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from .attention import AttentionBackend, BackendName, check_backend, make_backend
@@ -22,11 +22,13 @@ from .cache.kv_cache import KVCache
 from .cache.manager import CacheManager
 from .cache.slot_allocator import SlotAllocator
 from .cache.state_pool import StatePool
+from .device.errors import LARGE_MODEL_HINT, is_out_of_memory
 from .device.memory import GIB, freeze_heap, weight_bytes
 from .device.progress import stage
 from .model.decoder import UNLIMITED, Decoder, load_decoder
-from .model.loading import load_tokenizer, pick_device
+from .model.loading import first_line, load_tokenizer, pick_device
 from .model.probe import Probe
+from .model.weight_monitor import WeightMonitor
 from .options import EngineOptions
 from .request.input_processor import InputProcessor
 from .request.tokenizer import Tokenizer
@@ -91,17 +93,23 @@ def assemble(
 
     An error leaves a model that was loaded before its own attention and forwards.
     """
-    decoder = load_decoder(
-        source,
-        options.device,
-        options.dtype,
-        options.fuse,
-        options.memory_limit,
-        options.deterministic,
-        options.compile,
-        partial(precompile_attention, options),
-        options.context_length,
-    )
+    try:
+        decoder = load_decoder(
+            source,
+            options.device,
+            options.dtype,
+            options.fuse,
+            options.memory_limit,
+            options.deterministic,
+            options.compile,
+            partial(precompile_attention, options),
+            options.context_length,
+        )
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        said = f"{name!r} cannot be loaded: no memory is left beside its weights"
+        raise ModelError(f"{said}: {first_line(error)}", LARGE_MODEL_HINT) from error
     with contextlib.ExitStack() as undo:
         undo.callback(decoder.release)
         options = replace(
@@ -134,7 +142,13 @@ def assemble(
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
         graphs = bool(options.cuda_graphs) and attention.name != "torch"
-        runner = ModelRunner(decoder, attention, sampler, states, max_rows=rows, cuda_graphs=graphs)
+        weights = None
+        if isinstance(source, PreTrainedModel):
+            refreshers = [swap.refresh for swap in decoder.fused if swap.refresh is not None]
+            weights = WeightMonitor(decoder.model, refreshers)
+        runner = ModelRunner(
+            decoder, attention, sampler, states, max_rows=rows, cuda_graphs=graphs, weights=weights
+        )
         if options.precompiles:
             stage("compiling kernels")
             runner.precompile()

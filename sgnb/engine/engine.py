@@ -41,6 +41,7 @@ from .request.request import Request
 from .request.request_state import NO_ORIGIN, OnOutput, Origin, RequestState
 from .request.waiting import SchedulePolicy
 from .scheduler import Scheduler
+from .weight_guard import WeightGuard
 
 SWITCH_INTERVAL = 1e-4
 """GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
@@ -99,6 +100,7 @@ class Engine:
             finally:
                 cancel_unclaimed()
             weakref.finalize(self, _close, self._loop, self._grammars)
+            self._weight_guard = WeightGuard(self.model_name, self._loop)
             sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
             self._loop.start()  # the last thing that an interrupt can find undone
         except BaseException as error:
@@ -185,8 +187,8 @@ class Engine:
         `on_outputs` is called as `RequestState` says. origins: where each comes from. sharing:
         what each has in common with others; by default all.
 
-        Raises before anything is queued: RequestError, OptionError, or EngineError when the engine
-        is closed.
+        Raises before anything is queued: RequestError, OptionError, EngineError when the engine is
+        closed, or ModelError as `check_weights` does.
         """
         if self._rounds_by_batch and any(param.seed is not None for param in params):
             self._rounds_by_batch = False
@@ -210,6 +212,7 @@ class Engine:
                     grammar=self._grammar(param),
                 )
             )
+        self._weight_guard.check()
         self._loop.submit(states)
         return [state.request.id for state in states]
 
@@ -235,6 +238,25 @@ class Engine:
         `namespace` or by default of all. Returns the tokens freed; 0 when called on the engine's
         own thread, as by a finalizer, where it happens after the step."""
         return self._loop.call(lambda: self._cache.flush(namespace), at_once=False) or 0
+
+    def check_weights(self, changed: bool = False) -> int:
+        """Compare the weights of a transformers model with those of the last call.
+
+        If they changed, empty the cache, pins included, let running requests compute their tokens
+        again, and warn. `submit` does this for each batch of requests.
+
+        Args:
+            changed: Take the weights for changed. For a write through `.data` to a few numbers,
+                which the comparison can miss.
+
+        Returns:
+            The number of changes so far. 0 for a model that the engine read from a folder.
+
+        Raises:
+            ModelError: A module was replaced, or a weight has another shape, dtype or device.
+            EngineError: The engine is closed.
+        """
+        return self._weight_guard.check(changed)
 
     def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
         """Keep from eviction and from `flush_cache`, until `unpin`, what the cache has of a prompt,

@@ -153,6 +153,10 @@ class DecodeGraphs:
             batch.sample_rows = range(len(batch)) if batch.is_decode else last_rows.tolist()
         return self._replay(key, rows, chooses, constrained)
 
+    def clear(self) -> None:
+        """Drop all graphs because weights moved. Later steps capture new graphs."""
+        self._graphs.clear()
+
     def _replay(
         self, key: Hashable, rows: int, chooses: bool, constrained: bool
     ) -> Tensor | SamplerOutput:

@@ -30,10 +30,12 @@ from ..events import (
     StepRan,
     Tokens,
     TokensNamed,
+    WeightsChanged,
 )
 from ..reservation import Reservation
 from .device.errors import forget_frames, hint_for, is_device_lost, is_out_of_memory
 from .device.memory import release_device_memory
+from .model.weight_monitor import WeightMonitor
 from .request.batch import Batch
 from .request.request import Request
 from .request.request_state import Finish, RequestState
@@ -159,6 +161,24 @@ class EngineLoop:
         if self._on_its_thread():
             return None  # type: ignore[return-value]
         return results.get().result()
+
+    def adopt_weights(self, weight: str) -> WeightsChanged:
+        """Use changed weights and drop all keys and values computed by the old weights. Call
+        this method on the engine's thread. weight: name of the first changed weight."""
+        self._runner.adopt_weights()
+        event = WeightsChanged(weight, *self._scheduler.drop_cache())
+        self._log.emit(event)
+        return event
+
+    @property
+    def weights(self) -> WeightMonitor | None:
+        """Monitor of weights that the user can change. None for a model from a folder."""
+        return self._runner.weights
+
+    @property
+    def may_wait(self) -> bool:
+        """False on the engine's own thread."""
+        return not self._on_its_thread()
 
     def check_may_wait(self) -> None:
         """EngineError on the engine's own thread, which would wait for itself for ever."""

@@ -16,6 +16,7 @@ from .cache.state_pool import StatePool
 from .device.transfer import to_device
 from .model.decoder import Decoder, takes_logits_to_keep
 from .model.recurrent import StepStates, serving
+from .model.weight_monitor import WeightMonitor
 from .request.batch import Batch
 from .sampling.sampler import Sampler, TritonSampler
 from .sampling.step_output import AsyncStepOutput, read_later, sample_batch
@@ -41,9 +42,11 @@ class ModelRunner:
         *,
         max_rows: int,
         cuda_graphs: bool,
+        weights: WeightMonitor | None = None,
     ) -> None:
-        """max_rows: samples in a step, at most. states: of a model with recurrent layers."""
-        self.sampler = sampler
+        """max_rows: samples in a step, at most. states: of a model with recurrent layers. weights:
+        of a model that the user can change."""
+        self.sampler, self.weights = sampler, weights
         self._decoder = decoder
         self._model = decoder.model
         self._device = decoder.device
@@ -88,6 +91,12 @@ class ModelRunner:
         if self._graphs is not None:
             with torch.inference_mode(), self.stream:
                 self._graphs.precompile()
+
+    def adopt_weights(self) -> None:
+        """Run with the weights that `weights` found changed."""
+        assert self.weights is not None
+        if self.weights.refresh() and self._graphs is not None:
+            self._graphs.clear()
 
     def release(self) -> None:
         """Leave the model as it was found. The runner runs no more."""

@@ -213,6 +213,18 @@ class Scheduler:
         self._shrunk_at = self.step
         return batch.num_tokens > 1
 
+    def drop_cache(self) -> DroppedCache:
+        """Empty the cache, pins included, because all keys and values are wrong. Running requests
+        wait again, keep their output and recompute their keys and values."""
+        running = self.running[::-1]
+        for request in running:
+            self._release(request, insert=False)
+            self.waiting.put_first(request)
+            self._emit(RequestRetracted(request.id))
+
+        tokens, pins = self.cache.drop("weights")
+        return DroppedCache(tokens, len(running), pins)
+
     def _continue_decode(self, decode: _Decode) -> Batch | None:
         """Fast path of `schedule` with the same result: all running requests decode another token.
         None if memory is missing."""
@@ -369,6 +381,14 @@ class Scheduler:
         self.waiting.put_first(request)
         self._reserve = 1.0
         self._emit(RequestRetracted(request.id))
+
+
+class DroppedCache(NamedTuple):
+    """Effects of `Scheduler.drop_cache`."""
+
+    tokens: int  # removed from the cache
+    requests: int  # that recompute their keys and values
+    pins: int  # undone
 
 
 class _Decode(NamedTuple):

@@ -14,6 +14,7 @@ from .attention.flashinfer_kernels import refusal
 from .cache.checkpoints import FEWEST_STATES, LAST_STATES_REWRITTEN
 from .cache.kv_cache import KVCache
 from .cache.state_pool import StatePool, bytes_per_state
+from .device.errors import LARGE_MODEL_HINT
 from .device.memory import GIB, free_bytes, free_host_bytes, gib, pools, weight_bytes
 from .options import EngineOptions
 
@@ -79,14 +80,18 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
             f"{options.max_running_requests:,} requests works on "
             f"{gib(work_bytes(decoder, options))}"
             + (f", and states of recurrent layers take {gib(states)}" if states else ""),
-            "load with a smaller max_step_tokens, max_running_requests or max_total_tokens"
-            + (
-                ", or unload another engine: `%sglang engine unload NAME`"
-                if limit is None
-                else ", or a larger memory_limit"
-            ),
+            _pool_hint(options, room + work_bytes(decoder, options) >= wanted * each),
         )
     return min(GPU_POOL_TOKENS, tokens)
+
+
+def _pool_hint(options: EngineOptions, fits_with_small_steps: bool) -> str:
+    smaller = ["max_step_tokens", "max_running_requests"] if fits_with_small_steps else []
+    smaller += ["max_total_tokens"] if options.max_total_tokens is not None else []
+    hint = f"load with a smaller {' or '.join(smaller)}" if smaller else "load a smaller model"
+    if options.memory_limit is not None:
+        return f"{hint}, or with a larger memory_limit"
+    return f"{hint}, or unload another engine: `%sglang engine unload NAME`"
 
 
 def _room(decoder: Any, options: EngineOptions) -> int:
@@ -139,7 +144,9 @@ def _host_pool_tokens(decoder: Any, options: EngineOptions, each: int) -> int:
         raise OptionError(
             f"a KV pool of {tokens:,} tokens ({gib(tokens * each)}) does not fit in the memory: "
             f"beside the weights ({gib(weight_bytes(decoder.model))}), {gib(room * each)} are free",
-            f"load with a smaller max_total_tokens, at most {room:,}, or a smaller model",
+            f"load with a smaller max_total_tokens, at most {room:,}, or a smaller model"
+            if room
+            else LARGE_MODEL_HINT,
         )
     return tokens
 

@@ -53,6 +53,7 @@ from .kinds import (
     TextStreamed,
     TokensNamed,
     VariantRan,
+    WeightsChanged,
     model_letter,
 )
 from .log import EventLog, Read, Record
@@ -106,6 +107,7 @@ __all__ = [
     "Tokens",
     "TokensNamed",
     "VariantRan",
+    "WeightsChanged",
     "decode",
     "encode",
     "load",

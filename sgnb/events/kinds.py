@@ -74,7 +74,8 @@ class RequestAdmitted:
 
 @dataclass(frozen=True, slots=True)
 class RequestRetracted:
-    """A request was preempted for lack of KV memory; it waits again with the output it has."""
+    """A request was preempted for lack of KV memory or because of changed weights. The request
+    waits again and keeps its output."""
 
     request: int
 
@@ -156,6 +157,16 @@ class AttentionSwitched:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightsChanged:
+    """The weights of the model changed in place, and the cache was emptied."""
+
+    weight: str  # name of the first changed weight
+    tokens: int  # removed from the cache
+    requests: int  # running requests that recompute their keys and values
+    pins: int  # undone
+
+
+@dataclass(frozen=True, slots=True)
 class GrammarReady:
     """The request's grammar is compiled."""
 
@@ -230,8 +241,8 @@ class NodeEvicted:
 
     node: int
     reason: str
-    """ "memory", "flush", "hand": someone evicted its subtree, or "spoilt": a request that read it
-    had NaN logits."""
+    """ "memory", "flush", "hand": someone evicted its subtree, "spoilt": a request that read it had
+    NaN logits, or "weights": the model's weights changed."""
 
 
 @dataclass(frozen=True, slots=True)

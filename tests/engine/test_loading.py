@@ -214,7 +214,7 @@ def test_endless_layers_are_refused(sharded: Path) -> None:
         {"num_hidden_layers": 10**7},
         {"num_hidden_layers": 2, "text_config": {"n_layers": 10**7}},
     ):
-        with refused("asks for 10,000,000 layers", "mend n"):
+        with refused("asks for 10,000,000 layers", "correct n"):
             load_module(set_config(sharded, **deep), CPU)
 
 

@@ -263,6 +263,14 @@ class CacheManager:
         number of freed tokens."""
         return self.free(self.tree.flush(namespace))
 
+    def drop(self, reason: str) -> tuple[int, int]:
+        """Empty the cache, pins included, while no request runs. reason: of the `NodeEvicted`
+        events. Returns the numbers of freed tokens and undone pins."""
+        pins = len(self.tree.pins)
+        while self.unpin_oldest():
+            pass
+        return self.free(self.tree.flush(reason=reason)), pins
+
     def discard(self, request: CachedSequence) -> None:
         """Remove the request's tokens from the tree, except tokens that other requests use."""
         namespace = request.sharing.namespace

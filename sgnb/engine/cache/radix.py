@@ -278,13 +278,13 @@ class RadixTree:
             self._remove(node, "memory")
         return removed
 
-    def flush(self, namespace: str | None = None) -> list[Node]:
+    def flush(self, namespace: str | None = None, reason: str = "flush") -> list[Node]:
         """Remove all unlocked nodes of a namespace (default: of all namespaces). Returns the
-        removed nodes."""
+        removed nodes. reason: of the `NodeEvicted` events."""
         tops = [
             child for (space, _), child in self.root.children.items() if namespace in (None, space)
         ]
-        return self._clear(tops, "flush")
+        return self._clear(tops, reason)
 
     def cut(self, top: Node) -> list[Node]:
         """Remove a node and all nodes below, except locked nodes. Returns the removed nodes."""

@@ -11,6 +11,10 @@ OUT_OF_MEMORY_HINT = (
     "load the model with a smaller max_step_tokens, max_running_requests or memory_limit, "
     "which leaves more for work"
 )
+LARGE_MODEL_HINT = (
+    'load a smaller model, or with dtype="bfloat16" if it was float32, or unload another engine: '
+    "`%sglang engine unload NAME`"
+)
 DEVICE_LOST_HINT = (
     "restart the kernel: the GPU's context is lost to this process, and with it all that was loaded"
 )

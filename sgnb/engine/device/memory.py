@@ -38,25 +38,31 @@ def weight_bytes(module: torch.nn.Module) -> int:
 
 
 def check_weights_fit(
-    name: str, needed: int, dtype: torch.dtype, device: torch.device, memory_limit: float | None
+    name: str,
+    needed: int,
+    dtype: torch.dtype | None,
+    device: torch.device,
+    memory_limit: float | None,
 ) -> None:
-    """Raise ModelError when weights of `needed` bytes are more than the GPU has free, or than
-    `memory_limit` GiB."""
-    if device.type != "cuda":
-        return
-    free, kind = free_bytes(device), str(dtype).removeprefix("torch.")
-    limit = free if memory_limit is None else int(memory_limit * GIB)
+    """Raise ModelError when weights of `needed` bytes are more than the device has free, or on a
+    GPU than `memory_limit` GiB. dtype: None for weights as they are stored."""
+    on_gpu = device.type == "cuda"
+    free = free_bytes(device) if on_gpu else free_host_bytes()
+    limit = int(memory_limit * GIB) if on_gpu and memory_limit is not None else free
     if needed <= min(free, limit):
         return
-    room = (
-        f"{gib(free)} are free on {device}"
-        if free <= limit
-        else f"memory_limit is {memory_limit} GiB"
-    )
-    hint = "unload another engine (`%sglang engine unload NAME`), or load a smaller model"
+
+    kind = "" if dtype is None else f" in {str(dtype).removeprefix('torch.')}"
+    if needed <= free:
+        room, hint = f"memory_limit is {memory_limit} GiB", "load with a larger memory_limit"
+    else:
+        place = str(device) if on_gpu else "this machine"
+        room = f"{gib(free)} are free on {place}"
+        hint = "unload another engine (`%sglang engine unload NAME`)"
+    hint += ", or load a smaller model"
     if dtype == torch.float32:
         hint += ', or load with dtype="bfloat16", which halves it'
-    raise ModelError(f"the weights of {name!r} take {gib(needed)} in {kind}, and {room}", hint)
+    raise ModelError(f"the weights of {name!r} take {gib(needed)}{kind}, and {room}", hint)
 
 
 def freeze_heap() -> None:

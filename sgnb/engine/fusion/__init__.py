@@ -43,6 +43,8 @@ class Swap(NamedTuple):
 
     kind: Kind
     module: nn.Module
+    # Copies changed weights into derived tensors.
+    refresh: Callable[[], None] | None = None
 
 
 def fuse(
@@ -133,7 +135,9 @@ def _match(
     def matched(kind: Kind, match: Callable[..., Any], *more: Any) -> dict[nn.Module, Any]:
         pairs = ((module, match(module, trace, *more)) for module in candidates[kind])
         found = {module: fused for module, fused in pairs if fused is not None}
-        twins.extend((Swap(kind, module), fused.forward) for module, fused in found.items())
+        for module, fused in found.items():
+            swap = Swap(kind, module, getattr(fused, "refresh", None))
+            twins.append((swap, fused.forward))
         return found
 
     norms = matched("norm", match_norm, operations)

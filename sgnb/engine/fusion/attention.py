@@ -67,6 +67,9 @@ class FusedAttention:
             q = operations.project(x, weight, bias, plan, angles, backend, norm=norm)
         return backend.attend(plan.layer, q, plan.options).flatten(1)
 
+    def refresh(self) -> None:
+        self._merged.refresh()
+
 
 def looks_like_attention(module: nn.Module) -> bool:
     numbered = isinstance(getattr(module, "layer_idx", None), int)

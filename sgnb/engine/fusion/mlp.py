@@ -32,6 +32,9 @@ class FusedMLP:
         out = linear(inner, self.output.weight, self.output.bias)
         return out.view(*hidden_states.shape[:-1], out.shape[1])
 
+    def refresh(self) -> None:
+        self.merged.refresh()
+
 
 def looks_like_mlp(module: nn.Module) -> bool:
     return bool(find_linears(module, GATES)) and bool(find_linears(module, [(MLP_OUTPUT,)]))

@@ -13,12 +13,23 @@ from .types import Norm
 class FusedNorm:
     """A norm module's forward as one operation."""
 
-    def __init__(self, norm: Norm, operations: Operations) -> None:
-        self.norm = norm
-        self._operations = operations
+    def __init__(
+        self, module: nn.Module, added: float, early: bool, eps: float, operations: Operations
+    ) -> None:
+        self._module, self._added, self._operations = module, added, operations
+        self.norm = Norm(self._factor(), eps, early)
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         return self._operations.norm(hidden_states, self.norm)
+
+    def refresh(self) -> None:
+        """Compute the factor again from the module's weight, in place."""
+        self.norm.factor.copy_(self._factor())
+
+    def _factor(self) -> Tensor:
+        weight = self._module.weight
+        assert isinstance(weight, nn.Parameter)
+        return weight.data.float() + self._added
 
 
 def looks_like_norm(module: nn.Module) -> bool:
@@ -31,8 +42,7 @@ def match_norm(module: nn.Module, trace: Trace, operations: Operations) -> Fused
     """The variant that comes closest, where one agrees."""
     weight, eps = module.weight, _eps(module)
     assert isinstance(weight, nn.Parameter) and eps is not None
-    norms = [Norm(weight.data.float() + add, eps, early) for add, early in NORM_VARIANTS]
-    variants = [FusedNorm(norm, operations) for norm in norms]
+    variants = [FusedNorm(module, *variant, eps, operations) for variant in NORM_VARIANTS]
     errors = [trace.error(module, variant.forward) for variant in variants]
     best = min(range(len(variants)), key=errors.__getitem__)
     return variants[best] if errors[best] <= tolerance(weight.dtype) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -19,15 +19,25 @@ class Merged(NamedTuple):
     def adopt(self) -> None:
         """Make the sources' own weights views of these, so that their old memory is free and they
         still work."""
-        if len(self.sources) == 1:
-            return
+        for parameter, part in self._parts():
+            parameter.data = part
+
+    def refresh(self) -> None:
+        """Copy sources with new memory into the merged tensors. Make these sources views again."""
+        for parameter, part in self._parts():
+            if parameter.data_ptr() != part.data_ptr():
+                part.copy_(parameter.data)
+                parameter.data = part
+
+    def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Pairs of a source parameter and the rows of `weight` or `bias` for the parameter."""
         sizes = [source.out_features for source in self.sources]
-        for source, weight in zip(self.sources, self.weight.split(sizes), strict=True):
-            source.weight.data = weight
+        weights = (source.weight for source in self.sources)
+        yield from zip(weights, self.weight.split(sizes), strict=True)
         if self.bias is not None:
-            for source, bias in zip(self.sources, self.bias.split(sizes), strict=True):
-                if source.bias is not None:
-                    source.bias.data = bias
+            biases = (source.bias for source in self.sources)
+            pairs = zip(biases, self.bias.split(sizes), strict=True)
+            yield from ((bias, part) for bias, part in pairs if bias is not None)
 
 
 def merge(sources: list[nn.Linear]) -> Merged:

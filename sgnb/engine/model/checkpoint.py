@@ -23,6 +23,9 @@ SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 HUB_SECONDS = 5.0
 MAX_HEADER_BYTES = 100_000_000
+LFS_START = b"version "
+"""First bytes of a file that Git LFS has not replaced by its content."""
+
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16,
     "I16": torch.int16, "U32": torch.uint32, "I32": torch.int32, "U64": torch.uint64,
@@ -85,6 +88,8 @@ def find_folder(path: str) -> Path:
     folder = Path(path).expanduser()
     if folder.is_dir():
         return folder
+    if folder.is_file():
+        raise ModelError(f"{path!r} is a file", f"give its folder: {str(folder.parent)!r}")
     if folder.is_absolute() or path.startswith((".", "~")) or path.count("/") > 1:
         raise ModelError(f"no model folder at {path!r}", _FOLDER_HINT)
     return _download(path)
@@ -140,6 +145,7 @@ def _files(folder: Path) -> list[Path]:
         if file.is_file():
             shards = _shards(file) if file.suffix == ".json" else [file.name]
             return [folder / shard for shard in shards]
+        _check_link(file)
     where = f"{str(folder)!r} has no file named {' or '.join(names)}"
     if any(folder.glob("*.bin")):
         raise ModelError(
@@ -173,18 +179,25 @@ def read_header(file: Path) -> dict[str, Entry]:
     """The tensors of one safetensors file: eight bytes with the header's length, the header in
     JSON, the data."""
     if not file.is_file():
+        _check_link(file)
         said = f"{str(file)!r} is missing, though the folder's index names it"
         raise ModelError(said, _FILE_HINT)
     size = file.stat().st_size
     try:
         with file.open("rb") as stream:
-            length = int.from_bytes(stream.read(8), "little")
+            start = stream.read(8)
+            if start == LFS_START:
+                said = f"{str(file)!r} is a pointer of Git LFS and holds no weights"
+                raise ModelError(said, "run `git lfs pull` in the model's folder")
+            length = int.from_bytes(start, "little")
             if not 0 < length <= min(MAX_HEADER_BYTES, size - 8):
                 raise ValueError(f"a header of {length} bytes")
             header: dict[str, Any] = json.loads(stream.read(length))
         header.pop("__metadata__", None)
         entries = {name: _entry(file, 8 + length, fields) for name, fields in header.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except PermissionError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         said = f"{str(file)!r} cannot be loaded as safetensors: {error}"
         raise ModelError(said, _FILE_HINT) from error
     end = 8 + length
@@ -197,6 +210,13 @@ def read_header(file: Path) -> dict[str, Entry]:
         said = f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes"
         raise ModelError(said, _FILE_HINT)
     return entries
+
+
+def _check_link(file: Path) -> None:
+    """Raise ModelError for a symbolic link to a missing file, as in an incomplete hub cache."""
+    if file.is_symlink():
+        said = f"{str(file)!r} is a link to {str(file.readlink())!r}, which is missing"
+        raise ModelError(said, _FILE_HINT)
 
 
 def _entry(file: Path, base: int, fields: dict[str, Any]) -> Entry:

@@ -88,6 +88,9 @@ def _lease(name: str, model: nn.Module, setup: Setup) -> Lease:
         if use.model is not model:
             said = f"{name} shares modules with {type(use.model).__name__}, which an engine uses"
             raise ModelError(said, hint)
+        if use.modules != modules:
+            said = f"{name} has other modules now than when an engine took it into use"
+            raise ModelError(said, hint)
         if use.made is None:
             raise ModelError(f"{name} is being loaded by another engine", "wait for it")
         for field, theirs, ours in zip(Setup._fields, use.setup, setup, strict=True):

@@ -9,7 +9,7 @@ once, and is cast there.
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 import threading
 from contextlib import ExitStack, contextmanager
@@ -21,7 +21,6 @@ import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import Tensor
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
     GenerationConfig,
@@ -32,18 +31,30 @@ from transformers.utils import logging
 from ... import models
 from ...errors import ModelError, nearest
 from ..device.background import Background
-from ..device.errors import DEVICE_LOST_HINT, is_device_lost, is_out_of_memory
+from ..device.errors import (
+    DEVICE_LOST_HINT,
+    LARGE_MODEL_HINT,
+    is_device_lost,
+    is_out_of_memory,
+)
 from ..device.memory import check_weights_fit
 from ..device.progress import stage
 from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
+from .config_file import read_config
 from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
+
+Report = dict[str, Any]
+"""transformers' names of missing, unexpected and mismatched tensors."""
 
 _one_at_a_time = threading.Lock()
 """While it loads, transformers replaces functions and the default dtype of the whole process."""
 
-MAX_LAYERS = 2000
-_LAYER_COUNTS = {"num_hidden_layers", "num_layers", "n_layer", "n_layers"}
+WEIGHT_SCALE = re.compile(
+    r"(?!(input|output|activation|prob|q|k|v)_)"  # not those of activations
+    r"\w*(scale|zero|absmax|quant_map|quant_state|SCB|g_idx)\w*"
+)
+"""Name of a tensor without which a quantized weight is wrong."""
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
@@ -97,54 +108,47 @@ def load_module(
     model that goes to a GPU, unless the checkpoint is quantized, which only transformers' own way
     can read. An interrupt stops the reading.
 
-    Raises ModelError when the model cannot be found or read, when a weight is missing from the
-    checkpoint, and, before anything is read, when the weights are too large for the device.
+    Raises ModelError when the model cannot be found or read, when its tensors are not those that
+    its config asks for, and, before anything is read, when the weights are too large for the
+    memory.
     """
     try:
         stage("finding the model")
         folder = find_folder(path)
         stage("reading weights")
-        if not (folder / "config.json").is_file():
-            hint = "give the folder of a causal language model"
-            raise ModelError(f"{str(folder)!r} has no config.json", hint)
-        _check_depth(folder / "config.json")
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        if getattr(config, "quantization_config", None):
-            with _one_at_a_time:
-                return _read_quantized(folder, dtype).to(device)  # type: ignore[arg-type]
+        config = read_config(folder)
         checkpoint = read_checkpoint(folder)
-        dtype = dtype or getattr(config, "dtype", None) or checkpoint.dtype
-        check_weights_fit(path, checkpoint.size_in(dtype), dtype, device, memory_limit)
-        return _read(path, checkpoint, config, device, dtype)
+        if getattr(config, "quantization_config", None):
+            _check_scales(checkpoint)
+            check_weights_fit(path, checkpoint.size, None, torch.device("cpu"), None)
+            check_weights_fit(path, checkpoint.size, None, device, memory_limit)
+            module, report = _read_quantized(folder, dtype)
+        else:
+            dtype = dtype or getattr(config, "dtype", None) or checkpoint.dtype
+            check_weights_fit(path, checkpoint.size_in(dtype), dtype, device, memory_limit)
+            module, report = _read(path, checkpoint, config, device, dtype)
+        _check_report(path, checkpoint, module, report)
+        module.config.name_or_path = module.name_or_path = path
+        return module.to(device)  # type: ignore[arg-type]
     except ModelError:
         raise
     except LocalEntryNotFoundError as error:
         said = f"no model folder at {path!r}, and the hub cannot be reached"
         raise ModelError(said, _hint(path, error)) from error
+    except PermissionError as error:
+        said = f"{str(error.filename or path)!r} cannot be read: permission denied"
+        hint = f"allow this user to read the folder: chmod -R u+rX {path}"
+        raise ModelError(said, hint) from error
     except Exception as error:  # a spoilt config or weights file can raise anything
         said = f"{path!r} cannot be loaded as a decoder: {first_line(error)}"
         raise ModelError(said, _hint(path, error)) from error
 
 
-def _check_depth(file: Path) -> None:
-    """Refuse a config with so many layers that building them would not end."""
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-        parts = [dict(config), dict(config.get("text_config") or {})]
-    except (ValueError, TypeError, AttributeError):  # the config's own reader says it better
-        return
-    for part in parts:
-        for name in _LAYER_COUNTS & part.keys():
-            if isinstance(part[name], int) and part[name] > MAX_LAYERS:
-                raise ModelError(
-                    f"{str(file)!r} asks for {part[name]:,} layers",
-                    f"sgnb builds at most {MAX_LAYERS:,}; mend {name}",
-                )
-
-
 def _hint(path: str, error: Exception) -> str:
     if is_out_of_memory(error):
-        return "unload another engine (`%sglang engine unload NAME`), or load a smaller model"
+        return LARGE_MODEL_HINT
+    if isinstance(error, ImportError):
+        return "install the library that the message names, or load a model without quantization"
     return (
         "give a folder with config.json and safetensors of a causal language model, a hub id, or a "
         f"bundled one; {nearest(path, models.names())}"
@@ -185,23 +189,43 @@ class _Weight:
         stored = self._entry.dtype
         scaled = stored.itemsize == 1 or not stored.is_floating_point  # float8 too
         if dtype is not None and dtype.is_floating_point and scaled:
-            raise ModelError(
-                f"{str(self._entry.file)!r} holds weights in {str(stored).removeprefix('torch.')}, "
-                f"which cannot be cast to {str(dtype).removeprefix('torch.')} without their scales",
-                "give a checkpoint in bfloat16, float16 or float32, or one whose config says how "
-                "it is quantized",
-            )
+            raise _no_scales(self._entry)
         tensor = self._reader.read(self._entry)
         return tensor if dtype is None else tensor.to(dtype)
 
 
+def _no_scales(entry: Entry) -> ModelError:
+    return ModelError(
+        f"{str(entry.file)!r} holds weights in {str(entry.dtype).removeprefix('torch.')}, which "
+        "mean nothing without their scales",
+        "give a checkpoint in bfloat16, float16 or float32, or one whose config says how it is "
+        "quantized",
+    )
+
+
+def _check_scales(checkpoint: Checkpoint) -> None:
+    """Raise ModelError for a quantized weight without scales: transformers would read plain
+    numbers."""
+    scaled = {
+        name.rsplit(".", depth)[0]
+        for name in checkpoint.entries
+        if WEIGHT_SCALE.fullmatch(name.rpartition(".")[2])
+        for depth in (1, 2)  # `layer.weight_scale` or `layer.weight.absmax`
+    }
+    for name, entry in checkpoint.entries.items():
+        layer, _, leaf = name.rpartition(".")
+        is_byte = entry.dtype.itemsize == 1 and entry.dtype != torch.bool
+        if leaf == "weight" and is_byte and layer not in scaled:
+            raise _no_scales(entry)
+
+
 def _read(
     path: str, checkpoint: Checkpoint, config: Any, device: torch.device, dtype: torch.dtype
-) -> PreTrainedModel:
+) -> tuple[PreTrainedModel, Report]:
     progress = Progress(path, checkpoint.size, sys.stderr)
     reader = Reader(device, progress)
 
-    def work() -> tuple[PreTrainedModel, dict[str, Any]]:
+    def work() -> tuple[PreTrainedModel, Report]:
         while not _one_at_a_time.acquire(timeout=REDRAW_SECONDS):
             reader.check()
         with ExitStack() as stack:
@@ -216,13 +240,14 @@ def _read(
             decoder_config = config if decodes else config.get_text_config(decoder=True)
             folder, entries = checkpoint.folder, checkpoint.entries.items()
             own = (folder / "generation_config.json").is_file()
-            result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(
+            result: tuple[PreTrainedModel, Report] = family.from_pretrained(
                 None,
                 config=decoder_config,
                 state_dict={name: _Weight(reader, entry) for name, entry in entries},
                 dtype=dtype,
                 generation_config=GenerationConfig.from_pretrained(folder) if own else None,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # `_check_report` names them
             )
         return result
 
@@ -231,9 +256,7 @@ def _read(
     finally:
         reader.close()
     progress.finish()
-    _check_complete(path, report)
-    module.config.name_or_path = module.name_or_path = path
-    return module.to(device)
+    return module, report
 
 
 def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
@@ -251,26 +274,62 @@ def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
     return background.result()
 
 
-def _check_complete(path: str, report: dict[str, Any]) -> None:
+def _check_report(
+    path: str, checkpoint: Checkpoint, module: PreTrainedModel, report: Report
+) -> None:
+    """Raise ModelError for missing tensors, different shapes and unused scales of quantized
+    weights."""
+    mismatched = sorted(report["mismatched_keys"])
+    if mismatched:
+        name, saved, wanted = mismatched[0]
+        more = f", and so on for {len(mismatched) - 1} more" if len(mismatched) > 1 else ""
+        raise ModelError(
+            f"{path!r} cannot be loaded: {name} has shape {list(saved)} in its checkpoint and "
+            f"{list(wanted)} by its config.json{more}",
+            "give a checkpoint with its own config.json",
+        )
     missing = sorted(report["missing_keys"])
     if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        names = f"{', '.join(missing[:3])}{more}"
         raise ModelError(
-            f"{path!r} cannot be loaded: its checkpoint has no {names}, which would be random",
+            f"{path!r} cannot be loaded: its checkpoint has no {_listed(missing)}, which would be "
+            "random",
             "give the whole checkpoint of a causal language model, with its own config",
         )
 
+    unexpected = set(report["unexpected_keys"])
+    used = {*checkpoint.entries, *module.state_dict()} - unexpected
+    parents = {name.rpartition(".")[0] for name in used}
+    split = ((name, *name.rpartition(".")[::2]) for name in sorted(unexpected))
+    scales = [
+        name for name, parent, leaf in split if parent in parents and WEIGHT_SCALE.fullmatch(leaf)
+    ]
+    if scales:
+        raise ModelError(
+            f"{path!r} cannot be loaded: its config.json does not use {_listed(scales)}, without "
+            "which quantized weights are wrong",
+            "give the config.json, with its quantization_config, that was saved with the weights",
+        )
 
-def _read_quantized(folder: Path, dtype: torch.dtype | None) -> PreTrainedModel:
-    module: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-        str(folder),
-        dtype=dtype or "auto",
-        use_safetensors=True,
-        trust_remote_code=False,
-        local_files_only=True,
-    )
-    return module
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"
+
+
+def _read_quantized(folder: Path, dtype: torch.dtype | None) -> tuple[PreTrainedModel, Report]:
+    """By transformers itself, in the memory of the host."""
+    with _one_at_a_time:
+        result: Any = AutoModelForCausalLM.from_pretrained(
+            str(folder),
+            dtype=dtype or "auto",
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # `_check_report` names them
+        )
+    module, report = result
+    return module, report
 
 
 @contextmanager

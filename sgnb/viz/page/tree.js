@@ -12,6 +12,7 @@ const REASONS = {
   flush: "by a flush",
   hand: "by hand",
   spoilt: "its logits were no numbers",
+  weights: "the weights changed",
 };
 const FADE = 16; // pixels in which a drawing that goes on fades out
 

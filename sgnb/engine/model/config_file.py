@@ -1,0 +1,108 @@
+"""A model's `config.json`, checked before transformers builds a model from it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import CONFIG_MAPPING, AutoConfig
+from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AutoHfQuantizer
+
+from ...errors import ModelError, nearest, shown
+
+NAME = "config.json"
+MAX_LAYERS = 2000
+LAYER_COUNTS = {"num_hidden_layers", "num_layers", "n_layer", "n_layers"}
+
+_COPY_HINT = "download or copy config.json again"
+
+
+def read_config(folder: Path) -> Any:
+    """Return the transformers config of a folder.
+
+    Raises:
+        ModelError: `config.json` is missing or damaged, or names a model type, dtype, number of
+            layers or quantization that cannot be loaded.
+    """
+    file = folder / NAME
+    if not file.is_file():
+        hint = "give the folder of a causal language model"
+        raise ModelError(f"{str(folder)!r} has no {NAME}", hint)
+    try:
+        settings = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{str(file)!r} is not valid JSON: {error}", _COPY_HINT) from error
+    if not isinstance(settings, dict):
+        kind = type(settings).__name__
+        raise ModelError(f"{str(file)!r} holds a {kind} instead of an object", _COPY_HINT)
+
+    _check_type(file, settings)
+    _check_dtype(file, settings)
+    _check_depth(file, settings)
+    if settings.get("quantization_config"):
+        _check_quantization(file, settings["quantization_config"])
+    return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+
+
+def _check_type(file: Path, settings: dict[str, Any]) -> None:
+    name = settings.get("model_type")
+    if name is None or name in CONFIG_MAPPING:
+        return
+    if settings.get("auto_map"):
+        raise ModelError(
+            f"{str(file)!r} needs code of its repository (auto_map), which sgnb does not run",
+            f"give a model whose type transformers {transformers.__version__} has",
+        )
+    close = difflib.get_close_matches(str(name), CONFIG_MAPPING, n=1)
+    similar = f"; did you mean {close[0]!r}?" if close else ""
+    raise ModelError(
+        f"{str(file)!r} has model_type {shown(name)}, which transformers "
+        f"{transformers.__version__} does not have",
+        f"install a newer transformers, or correct model_type{similar}",
+    )
+
+
+def _check_dtype(file: Path, settings: dict[str, Any]) -> None:
+    for key in ("dtype", "torch_dtype"):
+        name = settings.get(key)
+        if not isinstance(name, str) or name == "auto":
+            continue
+        if not isinstance(getattr(torch, name.removeprefix("torch."), None), torch.dtype):
+            raise ModelError(
+                f"{str(file)!r} has {key} {shown(name)}, which torch does not have",
+                "use bfloat16, float16 or float32",
+            )
+
+
+def _check_depth(file: Path, settings: dict[str, Any]) -> None:
+    """Refuse a number of layers whose construction would not end."""
+    text = settings.get("text_config")
+    for part in (settings, text if isinstance(text, dict) else {}):
+        for key in LAYER_COUNTS & part.keys():
+            if isinstance(part[key], int) and part[key] > MAX_LAYERS:
+                raise ModelError(
+                    f"{str(file)!r} asks for {part[key]:,} layers",
+                    f"sgnb builds at most {MAX_LAYERS:,}; correct {key}",
+                )
+
+
+def _check_quantization(file: Path, quantization: Any) -> None:
+    """Refuse a quantization that transformers would skip with a warning."""
+    method = quantization.get("quant_method") if isinstance(quantization, dict) else None
+    try:
+        supported = AutoHfQuantizer.supports_quant_method(quantization)
+    except (AttributeError, ValueError) as error:
+        raise ModelError(
+            f"{str(file)!r} has a quantization_config without quant_method: {shown(quantization)}",
+            "give the config.json that was saved with the quantized weights",
+        ) from error
+    if not supported:
+        raise ModelError(
+            f"{str(file)!r} has quant_method {shown(method)}, which transformers "
+            f"{transformers.__version__} does not have",
+            nearest(str(method), AUTO_QUANTIZATION_CONFIG_MAPPING),
+        )

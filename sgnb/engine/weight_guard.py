@@ -1,0 +1,59 @@
+"""Comparison of the weights before requests are queued."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+
+from ..errors import printable
+from ..events import WeightsChanged
+from .loop import EngineLoop
+from .model.weight_monitor import WeightMonitor
+
+
+class WeightGuard:
+    """Comparison of weights on the submitting thread. The engine drops the cache after a change.
+
+    changes: the number of changes so far.
+    """
+
+    def __init__(self, name: str, loop: EngineLoop) -> None:
+        self.changes = 0
+        self._name, self._loop, monitor = name, loop, loop.weights
+        # Weak: a closed engine must not keep the weights.
+        self._monitor: Callable[[], WeightMonitor | None] = (
+            (lambda: None) if monitor is None else weakref.ref(monitor)
+        )
+        self._lock = threading.Lock()
+
+    def check(self, changed: bool = False) -> int:
+        """See `Engine.check_weights`. Do nothing on the engine's thread, to avoid a deadlock."""
+        monitor = self._monitor()
+        if monitor is None or not self._loop.may_wait:
+            return self.changes
+
+        with self._lock:
+            weight = monitor.find_change() or ("" if changed else None)
+            if weight is None:
+                return self.changes
+            event = self._loop.call(lambda: self._loop.adopt_weights(weight))
+            monitor.record()
+            self.changes += 1
+            message = self._describe(event)
+
+        warnings.warn(message, stacklevel=4)
+        return self.changes
+
+    def _describe(self, event: WeightsChanged) -> str:
+        where = f"first in {event.weight}; " if event.weight else ""
+        dropped = [f"{event.tokens:,} cached tokens were dropped"]
+        dropped += [f"{event.pins:,} pins undone"] if event.pins else []
+        if event.requests:
+            dropped.append(f"{event.requests:,} running requests compute their tokens again")
+        # Python shows a warning once per text: the number makes each change a text of its own.
+        return printable(
+            f"the weights of {self._name} changed ({where}change {self.changes} under this "
+            f"engine): {', '.join(dropped)}"
+        )
