@@ -203,7 +203,8 @@ SPECIAL: dict[str, Special] = {
         "lru_width": sizes["hidden"], "layers_block_type": ..., "layer_types": ...
     },
     "reformer": lambda sizes, draw: {
-        "axial_pos_embds_dim": [sizes["hidden"] // 2] * 2, "axial_pos_shape": [16, 16]
+        "axial_pos_embds_dim": [sizes["hidden"] // 2] * 2, "axial_pos_shape": [16, 16],
+        "max_position_embeddings": 256, "num_hidden_layers": 6,
     },
     "xmod": _fixed(default_language="en_XX"),
     "zamba": _recurrent_blocks,

@@ -50,6 +50,18 @@ def test_types_of_the_quick_sample_are_listed() -> None:
     assert {name for name, _, _ in QUICK} <= set(models.EXACT_LIST.read_text().split())
 
 
+def test_results_list_no_type_as_exact_and_as_refused() -> None:
+    text = (models.EXACT_LIST.parent / "RESULTS.md").read_text(encoding="utf-8")
+    sections = {section.partition("\n")[0]: section for section in text.split("\n## ")[1:]}
+    lines = [*sections["models"].splitlines(), *sections["hybrid"].splitlines()]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    refused = {row[0] for row in rows if any(cell.startswith("refused") for cell in row[1:])}
+    exact = {row[0] for row in rows if "exact" in row[1:]}
+    exact |= {name for row in rows if len(row) == 1 for name in row[0].split(", ")}
+    assert len(exact) > 100 and refused and not exact & refused
+    assert set(models.listed_types()) <= exact
+
+
 REFUSED = {
     "doge": "hides tokens by a mask of its own",
     "diffllama": "more than one attention",

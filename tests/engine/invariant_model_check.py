@@ -44,8 +44,8 @@ decides."""
 POOL = 10
 TINY: dict[str, Any] = {
     "num_hidden_layers": 1,
-    "hidden_size": 32,
-    "intermediate_size": 32,
+    "hidden_size": 48,
+    "intermediate_size": 40,
     "num_experts_per_tok": 2,
 }
 """For the interpreter."""
@@ -69,7 +69,7 @@ def mixture(
     """A random model, of Qwen2-MoE too, which has a shared expert and its gate."""
     if family == "qwen2_moe":
         settings = (
-            COMMON | {"moe_intermediate_size": 32, "shared_expert_intermediate_size": 48} | config
+            COMMON | {"moe_intermediate_size": 56, "shared_expert_intermediate_size": 72} | config
         )
         torch.manual_seed(0)
         made = AutoModelForCausalLM.from_config(

@@ -329,7 +329,7 @@ def test_every_product_goes_through_the_function_given(
     calls.clear()
     pooled.logits(ROWS)
     assert len(calls) == 2 * 4 + 1
-    assert pooled.model.lm_head(torch.empty(1, 0, 64)).shape == (
+    assert pooled.model.lm_head(torch.empty(1, 0, pooled.model.config.hidden_size)).shape == (
         1,
         0,
         pooled.model.config.vocab_size,

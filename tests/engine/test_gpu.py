@@ -143,7 +143,7 @@ def test_closing_returns_the_memory() -> None:
     left = []
     for _ in range(2):
         engine = Engine(
-            random_model("llama", hidden_size=512, intermediate_size=2048),
+            random_model("llama", hidden_size=768, intermediate_size=2048),
             device="cuda",
             max_total_tokens=100_000,
         )

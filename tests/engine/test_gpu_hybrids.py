@@ -47,7 +47,7 @@ on_the_cpu = pytest.mark.skipif(bool(KERNELS), reason="transformers' kernels nee
 
 WIDE: dict[str, dict[str, Any]] = {
     "qwen3_next": {
-        "hidden_size": 128, "head_dim": 32, "linear_key_head_dim": 64, "linear_value_head_dim": 64,
+        "hidden_size": 288, "head_dim": 32, "linear_key_head_dim": 64, "linear_value_head_dim": 64,
     },
     "mamba2": {
         "hidden_size": 256, "head_dim": 64, "num_heads": 8, "state_size": 64, "chunk_size": 64,

@@ -17,7 +17,7 @@ from .test_gpu_parity import WIDE, draw, make_engine
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
 COUNTS = (1, 2, 7, 33, 64, 65, 130, 400)
-SIZES: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 512}
+SIZES: dict[str, Any] = {"hidden_size": 192, "intermediate_size": 512}
 
 PROBE, PARTLY, NEW_TOKENS = 90, 50, 24
 NEIGHBOURS = 40

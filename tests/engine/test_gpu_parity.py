@@ -56,7 +56,7 @@ SCORED = [PROMPTS[2], PROMPTS[3], PROMPTS[5], PROMPTS[6]]
 WARM_SECONDS = 150
 """FlashInfer's kernels are not waited for longer: compiling them takes a minute with 16 cores."""
 
-WIDE = {"head_dim": 64, "hidden_size": 256, "intermediate_size": 512}
+WIDE = {"head_dim": 64, "hidden_size": 192, "intermediate_size": 512}
 PROBE_LENGTH, PROBE_CACHED, OTHERS = 100, 60, 33
 
 

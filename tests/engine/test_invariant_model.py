@@ -72,7 +72,7 @@ def test_a_product_of_a_module_that_no_pattern_knows() -> None:
     swaps = fuse_invariant(pooled.model, pooled.options)
     assert [swap.module for swap in swaps if swap.kind == "product"] == [pooled.model.lm_head]
     assert torch.allclose(pooled.logits(ROWS), before, rtol=1e-4, atol=1e-4)
-    x = torch.randn(1, 7, 64)
+    x = torch.randn(1, 7, pooled.model.config.hidden_size)
     head = pooled.model.lm_head
     assert torch.equal(head(x), torch.cat([head(row[:, None]) for row in x.unbind(1)], 1))
     unfuse(swaps)

@@ -159,7 +159,7 @@ class _Mask(Tensor):
     def __getitem__(self, index: Any) -> Tensor:
         part: Any = super().__getitem__(index)
         part.visible = self.visible
-        return part  # type: ignore[no-any-return]
+        return part
 
 
 class _Repeated(TorchFunctionMode):
