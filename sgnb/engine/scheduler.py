@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..events import RequestAdmitted, RequestRetracted
 from ..reservation import Reservation
-from .cache.manager import CacheManager, Demand
+from .cache.manager import CacheManager, Match
 from .cache.radix import Ints, Prefix
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
@@ -73,9 +73,9 @@ class Scheduler:
         # Share of the running requests' remaining tokens that is kept free: 1 after a retraction,
         # then falling to MIN_RESERVE.
         self._reserve = 0.5
-        # Demand and remaining tokens of the first request that did not fit. No request starts
+        # Match and remaining tokens of the first request that did not fit. No request starts
         # until this request fits.
-        self._blocked: tuple[Demand, int] | None = None
+        self._blocked: tuple[Match, int] | None = None
         self._decode: _Decode | None = None  # see `_continue_decode`
         self._decoding: list[Request] | None = None  # requests of the last plain decode step
 
@@ -342,13 +342,13 @@ class Scheduler:
             growth: Tokens that the running requests may still add.
         """
         match, remaining = self.cache.match(request), request.remaining
-        while not self._fits(match.demand, remaining, growth):
+        while not self._fits(match, remaining, growth):
             if self.running or not self.cache.unpin_oldest():
-                demand = self.cache.unlock(match)
-                # Until a request ends or arrives, the same request is the first in line with the
-                # same demand.
+                match = self.cache.unlock(match)
+                # Until a request ends or arrives, the same request is the first in line and needs
+                # the same memory.
                 if not self.waiting.reads_late:
-                    self._blocked = demand, remaining
+                    self._blocked = match, remaining
                 return False
 
         cached, recomputed = self.cache.start(request, match, self.waiting.values())
@@ -358,16 +358,16 @@ class Scheduler:
         self._emit(RequestAdmitted(request.id, cached, recomputed))
         return True
 
-    def _fits(self, demand: Demand, remaining: int, growth: int) -> bool:
+    def _fits(self, match: Match, remaining: int, growth: int) -> bool:
         """Return whether a request can start.
 
         Args:
-            demand: Memory that the request needs now.
+            match: Memory that the request needs now.
             remaining: Tokens that the request may add.
             growth: Tokens that the running requests may still add.
         """
         reserve = int((growth + remaining) * self._reserve) if self.running else 0
-        return self.cache.fits(demand, reserve)
+        return self.cache.fits(match, reserve)
 
     def _release(self, request: Request, insert: bool = True) -> None:
         """Remove a running request and its memory; see `CacheManager.release`."""

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from threading import RLock
+from types import CodeType
 from typing import Any, Literal
 
 PARSE_ATTEMPTS = 10
@@ -36,7 +37,7 @@ def literal(text: str) -> Any:
     return ast.literal_eval(parse(text.lstrip(" \t"), mode="eval"))
 
 
-def source_of(func: Callable[..., Any]) -> str:
+def source_of(func: Callable[..., Any] | CodeType) -> str:
     """Return the source of `func`, or "" without source."""
     try:
         with _lock:

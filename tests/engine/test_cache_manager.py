@@ -176,14 +176,12 @@ def test_sequences_share_a_prefix(states: bool) -> None:
     assert setting.cache.tree.size == 7 and setting.cache.tree.locked == 0
 
 
-def test_the_demand_counts_the_prefix_before_its_lock() -> None:
+def test_a_match_counts_its_prefix_as_available_without_its_lock() -> None:
     setting = Setting(states=False)
     sequence, _ = setting.run(list(range(30)))
     setting.cache.release(sequence)
     match = setting.cache.match(CachedSequence(list(range(36)), 36, Sharing()))
-    assert match.demand.slots == 6 and setting.cache.fits(match.demand, reserve=4)
-    assert not setting.cache.fits(match.demand, reserve=5)
-    demand = setting.cache.unlock(match)
-    assert (
-        demand.slots == 36 and setting.cache.fits(demand, 4) and not setting.cache.fits(demand, 5)
-    )
+    assert match.slots == 6 and setting.cache.fits(match, reserve=4)
+    assert not setting.cache.fits(match, reserve=5)
+    match = setting.cache.unlock(match)
+    assert match.slots == 36 and setting.cache.fits(match, 4) and not setting.cache.fits(match, 5)

@@ -140,7 +140,7 @@ def check(family: str, count: int, rounds: int, ways: list[dict[str, Any]]) -> C
     ],
 )
 def test_a_hundred_requests(family: str, way: dict[str, Any]) -> None:
-    seen = check(family, count=10, rounds=1, ways=[way])
+    seen = check(family, count=10, rounds=3, ways=[way])
     assert seen["cached"] and seen["CheckpointDropped"]
 
 

@@ -24,7 +24,8 @@ PROMPTS = [[5, 9, 13, 21], [7], [3 + (11 * i) % 90 for i in range(40)]]
 @pytest.mark.parametrize("family", ["qwen3_5", "qwen3_5_moe"])
 def test_the_decoder_of_a_multimodal_checkpoint(family: str, tmp_path: Path) -> None:
     text = hybrid_config(f"{family}_text").to_dict()
-    config = CONFIG_MAPPING[family](text_config=text, vision_config=VISION)
+    kind: Any = CONFIG_MAPPING[family]
+    config = kind(text_config=text, vision_config=VISION)
     torch.manual_seed(0)
     model: Any = AutoModelForImageTextToText.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():

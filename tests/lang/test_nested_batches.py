@@ -14,7 +14,7 @@ import pytest
 
 from sgnb.lang import function, gen, pool
 from sgnb.lang.core import program as program_module
-from sgnb.lang.core.program import Program
+from sgnb.lang.core.waits import Waits
 
 from ..interrupts import in_time
 from .test_interrupts import NEVER, check, interrupt_soon
@@ -66,14 +66,14 @@ def test_threads_and_results(make: Any) -> None:
 
 def test_waiting_workers_do_not_poll(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_module, "WORKER_WAIT_SECONDS", 60.0, raising=False)
-    executor, waits, wait = make(delay=0.4), [], Program._wait
+    executor, waits, wait = make(delay=0.4), [], Waits.wait
 
     def counted(*arguments: Any) -> bool:
         if threading.current_thread() is not threading.main_thread():
             waits.append(arguments)
         return wait(*arguments)
 
-    monkeypatch.setattr(Program, "_wait", counted)
+    monkeypatch.setattr(Waits, "wait", counted)
     run_nested(executor, 3, 4)
     reads, batches = 3 * 4 + 3 + 1, 1 + 3
     assert len(waits) <= reads + 2 * batches

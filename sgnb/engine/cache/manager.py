@@ -25,19 +25,13 @@ COMPARED = 16
 """Waiting requests whose prompts are compared with the prompt of a starting request."""
 
 
-class Demand(NamedTuple):
-    """Units that a request needs to start."""
-
-    slots: int
-    states: int
-
-
 class Match(NamedTuple):
-    """Locked prefix of a waiting request."""
+    """Cached prefix of a waiting request, and memory that the request needs to start."""
 
     node: Node  # the request continues here
-    length: int  # cached tokens, of which those after `node` are recomputed
-    demand: Demand
+    length: int  # number of cached tokens; tokens after `node` are recomputed
+    slots: int
+    states: int
 
 
 class CacheManager:
@@ -123,26 +117,25 @@ class CacheManager:
             node = self.checkpoints.deepest(node, length)
             states = self.checkpoints.needed(node, request.rewrites)
         self.tree.lock(node)
-        return Match(node, length, Demand(request.num_tokens - node.end, states))
+        return Match(node, length, request.num_tokens - node.end, states)
 
-    def unlock(self, match: Match) -> Demand:
-        """Undo a `match`. Returns the demand before the match: tokens of the prefix that nobody
-        else locks must be available, too."""
+    def unlock(self, match: Match) -> Match:
+        """Undo a `match`. Returns the match with the slots needed without the lock: the prefix
+        without users counts as available then."""
         locked = self.tree.locked
         self.tree.unlock(match.node)
-        slots, states = match.demand
-        return Demand(slots + locked - self.tree.locked, states)
+        return match._replace(slots=match.slots + locked - self.tree.locked)
 
-    def fits(self, demand: Demand, reserve: int) -> bool:
-        """Return whether the demand is available now, and `reserve` slots besides."""
-        if self.checkpoints is not None and self.checkpoints.available < demand.states:
+    def fits(self, match: Match, reserve: int) -> bool:
+        """Return whether the memory for a match is available, in addition to `reserve` slots."""
+        if self.checkpoints is not None and self.checkpoints.available < match.states:
             return False
-        return self.slots.available + self.tree.evictable >= demand.slots + reserve
+        return self.slots.available + self.tree.evictable >= match.slots + reserve
 
     def start(
         self, request: CachedSequence, match: Match, waiting: Iterable[CachedSequence]
     ) -> tuple[int, int]:
-        """Give a request its slots. The demand of `match` must fit.
+        """Give a request its slots. The match must fit.
 
         Args:
             request: The request to start.
@@ -156,7 +149,7 @@ class CacheManager:
         if self.checkpoints is not None:
             positions = self._checkpoint_positions(self.checkpoints, request, match, waiting)
             request.states = RecurrentStates(self.checkpoints, node, request.rewrites, positions)
-        slots = self.allocate(match.demand.slots)
+        slots = self.allocate(match.slots)
         assert slots is not None
         request.slots[: node.end] = node.path_slots()
         request.slots[node.end : end] = slots
@@ -249,14 +242,15 @@ class CacheManager:
 
     def free(self, nodes: Iterable[Node]) -> int:
         """Free the content of removed nodes. Returns the number of tokens."""
-        before = self.slots.available
+        slots = self.slots
+        before = slots.available
         for node in nodes:
-            self.slots.free(node.slots)
+            slots.free(node.slots)
             for payload, ids in node.attached.items():
                 payload.free(ids)
         if self.checkpoints is not None:
             self.checkpoints.prune()
-        return self.slots.available - before
+        return slots.available - before
 
     def flush(self, namespace: str | None = None) -> int:
         """Empty the cache, or one namespace, except nodes in use and pinned nodes. Returns the

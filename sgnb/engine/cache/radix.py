@@ -76,8 +76,9 @@ class Node:
         return nodes[::-1]
 
     def path_slots(self) -> Ints:
-        """Return the slots of the tokens 0 .. end, int32[end]."""
-        return np.concatenate([_NO_INTS, *(node.slots for node in self.path())])
+        """Return the slots of the tokens 0 .. end, int32[end], for reading only."""
+        parts = [_NO_INTS, *(node.slots for node in self.path())]
+        return parts[-1] if len(parts) < 3 else np.concatenate(parts)
 
 
 _NO_INTS: Ints = np.empty(0, np.int32)
@@ -185,7 +186,10 @@ class RadixTree:
         start = self.root
         if hint is not None and hint.node.alive and hint.node.end <= len(tokens):
             start = hint.node
-        node = self._end_node(self._descend(start, tokens, namespace))
+        prefix = self._descend(start, tokens, namespace)
+        node, common = prefix.node, prefix.length - prefix.node.end
+        if common and prefix.child is not None:
+            node = self._split(prefix.child, common)
         self._touch(node, hits=1)
         return node
 
@@ -201,11 +205,6 @@ class RadixTree:
                 return Prefix(node, node.end + common, key, child)
             node = child
 
-    def _end_node(self, prefix: Prefix) -> Node:
-        """Return the node at the end of a prefix. Splits an edge if the prefix ends inside."""
-        length = prefix.length - prefix.node.end
-        return self._split(prefix.child, length) if length and prefix.child else prefix.node
-
     def insert(
         self, tokens: Ints, slots: Ints, namespace: str = "", start: Node | None = None
     ) -> Inserted:
@@ -218,13 +217,18 @@ class RadixTree:
             start: A node on the path of `tokens`. The search starts there, and `existing` counts
                 tokens after `start`.
         """
-        begin = start or self.root
-        prefix = self._descend(begin, tokens, namespace)
-        node = self._end_node(prefix)
-        if prefix.length < len(tokens):
-            node = self._add(node, tokens, slots, namespace)
+        begin = node = start or self.root
+        existing = len(tokens) - begin.end
+        while node.end < len(tokens):
+            child = node.children.get(_child_key(node, tokens, namespace))
+            if child is None:
+                existing = node.end - begin.end
+                node = self._add(node, tokens, slots, namespace)
+                break
+            common = common_length(child.tokens, tokens[node.end :])
+            node = child if common == len(child.tokens) else self._split(child, common)
         self._touch(node)
-        return Inserted(node, prefix.length - begin.end)
+        return Inserted(node, existing)
 
     def lock(self, node: Node) -> None:
         """Protect the node and its path from eviction. Each `lock` needs an `unlock`."""
@@ -352,13 +356,15 @@ class RadixTree:
         if node is self.root:
             return
         self._emit(NodeLocked(node.id, delta))
-        for above in node.path():
+        above = node
+        while above.parent is not None:
             before = above.locks
             above.locks += delta
             if before == 0:
                 self.locked += len(above.tokens)
             elif above.locks == 0:
                 self.locked -= len(above.tokens)
+            above = above.parent
         if delta < 0:
             self._queue(node)
 
@@ -366,10 +372,11 @@ class RadixTree:
         if node is self.root:
             return
         self._tick += 1
-        for used in node.path():
-            used.tick = self._tick
-            used.hits += hits
         self._emit(NodeTouched(node.id, self._tick))
+        while node.parent is not None:
+            node.tick = self._tick
+            node.hits += hits
+            node = node.parent
 
     def _queue(self, node: Node) -> None:
         """Add an unlocked leaf to the eviction candidates. `evict` checks the key again, so a stale

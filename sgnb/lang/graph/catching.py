@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from functools import lru_cache
 from types import CodeType
 
 from ..location import is_ours
+from ..source import parse, source_of
 
 
 def is_caught(outermost: CodeType) -> bool:
@@ -33,11 +33,10 @@ def is_caught(outermost: CodeType) -> bool:
 def _guarded_lines(code: CodeType) -> tuple[range, ...]:
     """Return the line numbers inside `try` statements of a function."""
     try:
-        lines, first = inspect.getsourcelines(code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError):  # no source, or a lambda in the middle of a statement
+        tree = parse(textwrap.dedent(source_of(code)))
+    except SyntaxError:  # a lambda in the middle of a statement
         return ()
-    before = max(first, 1) - 1
+    before = max(code.co_firstlineno, 1) - 1
     bodies = [body for node in ast.walk(tree) if (body := _guarded_body(node))]
     return tuple(
         range(before + body[0].lineno, before + (body[-1].end_lineno or 0) + 1) for body in bodies
