@@ -28,7 +28,7 @@ from sgnb.backends.local import LocalExecutor
 from sgnb.cache_file import CacheFile
 from sgnb.errors import SgnbError
 from sgnb.grammar import compiler
-from sgnb.grammar.lowering import Lowered
+from sgnb.grammar.lowering import LoweredGrammar
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.lang import CompiledProgram, Graph, Snapshot
 from sgnb.lang.batches.saved import SavedRows
@@ -102,7 +102,7 @@ class _GrammarCase:
 
 def _lowered(spec: GrammarSpec) -> bytes:
     grammar = compiler.compile_spec(spec)
-    lowered = Lowered(grammar.automaton, grammar.lark, grammar.why, grammar.shortest)
+    lowered = LoweredGrammar(grammar.automaton, grammar.lark, grammar.why, grammar.shortest)
     return lowered.to_bytes()
 
 

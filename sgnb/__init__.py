@@ -1,7 +1,7 @@
-"""Structured generation in the notebook. `%load_ext sgnb`, then `%%sglang`; or `import sgnb as sgl`
-in a script.
+"""Structured generation in notebooks (`%load_ext sgnb`, then `%%sglang`) and scripts (`import sgnb
+as sgl`).
 
-The public names are looked up when first used, so that importing sgnb imports neither torch nor
+Public names are imported lazily at first use, because `import sgnb` must load neither torch nor
 IPython.
 """
 
@@ -100,7 +100,7 @@ _NOT_YET = {
     "image": "models of text only; say in text what the picture shows",
     "video": "models of text only; say in text what the video shows",
 }
-"""Names of SGLang's that do not exist yet -> what is near."""
+"""Names of SGLang that sgnb does not implement -> the nearest alternative."""
 
 __all__ = [*sorted(_HOME), "errors"]
 
@@ -119,7 +119,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _not_yet(name: str) -> Any:
-    """What stands for the name, so that a program which only imports it runs."""
+    """Return a stub that raises OptionError when called, because an import must not fail."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         error = import_module(".errors", __name__).OptionError

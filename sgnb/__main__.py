@@ -1,5 +1,5 @@
-"""`python -m sgnb`: the version, what works on this machine, and a first program on the bundled
-model. `--check` leaves the program out. The exit status is 1 where a part is missing."""
+"""`python -m sgnb`: print the version, check this machine, and run a first program on the bundled
+model. `--check` skips the program. The exit status is 1 if a part is missing."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ def trip(s: Any) -> None:
 
 
 def show_program() -> None:
-    """Load the bundled model, run `trip`, and print its source, its answers and its counts."""
+    """Load the bundled model, run `trip`, and print the program's source, answers and prefix-cache
+    hit rate."""
     print("\n" + textwrap.indent(inspect.getsource(trip.func), "  > "))
     with sgl.load("tiny"):
         began = time.perf_counter()
         state = trip.run(temperature=0, max_new_tokens=16)
         answers = {"capital": state["capital"], "answer": state["answer"], "city": state["city"]}
         seconds = time.perf_counter() - began
-        found = sgl.cache.stats()["hit_rate"]
+        hit_rate = sgl.cache.stats()["hit_rate"]
+
     for name, answer in answers.items():
         print(f"  s[{name!r}] = {answer!r}")
     print(
-        f"\n  {seconds:.2f} s; {found:.0%} of the prompt tokens were found in the cache: "
+        f"\n  {seconds:.2f} s; {hit_rate:.0%} of the prompt tokens were found in the cache: "
         "the branches share the text before them"
     )
 
@@ -46,12 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m sgnb", description=__doc__)
     parser.add_argument("--version", action="version", version=f"sgnb {sgl.__version__}")
     parser.add_argument("--check", action="store_true", help="what works here, without the program")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     parts = check()
     print(f"sgnb {sgl.__version__}\n\n{parts}")
     if any(part["ok"] == "no" for part in parts):
         return 1
-    if not given.check:
+    if not options.check:
         show_program()
     print("\nIn a notebook: %load_ext sgnb, then %%sglang? and %sglang.")
     return 0

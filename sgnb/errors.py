@@ -1,6 +1,6 @@
-"""What can go wrong, as a person reads it: the value, the location, the hint.
+"""Typed errors of sgnb: each message names the value and the location, each hint names the remedy.
 
-Every error that sgnb raises on purpose is a `SgnbError`. Imports nothing of ours.
+Every error that sgnb raises on purpose is a `SgnbError`. Imports no other sgnb module.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from collections.abc import Iterable
 
 
 class SgnbError(Exception):
-    """`message` says what is wrong with which value; `hint` says what to do about it."""
+    """Base class of all sgnb errors.
+
+    Args:
+        message: the problem and the offending value.
+        hint: the remedy, printed on a second line; may be empty.
+    """
 
     def __init__(self, message: str, hint: str = "") -> None:
         self.message, self.hint = printable(message), printable(hint)
@@ -22,8 +27,8 @@ class SgnbError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
     def _render_traceback_(self) -> list[str]:
-        """IPython's hook: a short block in the notebook, notes included; the second time, by `%tb`,
-        the whole traceback."""
+        """Return the notebook's traceback (IPython hook): a short block with notes first, the whole
+        traceback on `%tb`."""
         if self.shown:
             return "".join(traceback.format_exception(self)).splitlines()
         self.shown = True
@@ -31,11 +36,11 @@ class SgnbError(Exception):
 
 
 class OptionError(SgnbError, ValueError):
-    """An option that does not exist, or a value outside its range."""
+    """An unknown option, or a value outside the allowed range."""
 
 
 class RecordError(OptionError):
-    """A saved snapshot, graph, recording or row that is damaged, or from another version."""
+    """A saved snapshot, graph, recording or row that is damaged or from another version."""
 
 
 class ModelError(SgnbError):
@@ -43,32 +48,32 @@ class ModelError(SgnbError):
 
 
 class RequestError(SgnbError, ValueError):
-    """A request that can never run, such as a prompt longer than the context."""
+    """A request the engine can never run, such as a prompt longer than the context."""
 
 
 class GrammarError(SgnbError, ValueError):
-    """A regex, schema or grammar that is wrong, not supported or too large, or that a vocabulary
-    cannot write."""
+    """A regex, schema or grammar that is invalid, unsupported or too large, or contains text
+    without tokens in the vocabulary."""
 
 
 class ProgramError(SgnbError):
-    """A mistake in a program: an unknown variable, nested roles, a name used before it exists."""
+    """A mistake in a program: an unknown variable, nested roles, an undefined name."""
 
 
 class TraceError(ProgramError):
-    """A program that cannot become a graph: what it does depends on a value that a trace lacks."""
+    """A program without a graph: its control flow depends on a value unknown at trace time."""
 
 
 class UnknownVariableError(ProgramError, KeyError):
-    """A variable that nothing sets."""
+    """A variable that no operation of the program sets."""
 
 
 class EngineError(SgnbError):
-    """The engine is closed, or ended on an error of its own (its `__cause__`)."""
+    """A closed engine, or an engine that stopped on an internal error (its `__cause__`)."""
 
 
 class ServiceError(SgnbError):
-    """A service behind an API refused a request, failed, or could not be reached."""
+    """A service behind an API refused a request, failed, or was unreachable."""
 
 
 class TimedOut(SgnbError, TimeoutError):
@@ -76,28 +81,43 @@ class TimedOut(SgnbError, TimeoutError):
 
 
 class Aborted(SgnbError):
-    """The request or run was stopped before it finished; what it had produced is kept."""
+    """A request or run stopped before its end. Output produced until then is kept."""
 
 
 def shown(value: object) -> str:
-    """`repr` for a message: one line's length at most, and something for every value."""
+    """Return `repr(value)` for a message: at most 100 characters, and never an exception.
+
+    Args:
+        value: any object, including objects whose `__repr__` raises.
+    """
     try:
         text = repr(value)
-    except Exception:  # of a class of the user's, or of an integer of more than 4,300 digits
+    except Exception:  # a user's class, or an integer of more than 4,300 digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 def printable(text: str) -> str:
-    """`text` with what a terminal would obey or not show, such as escape sequences of a config, as
-    Python writes it in a string: a message may quote what comes from elsewhere."""
+    """Return `text` with control and other non-printable characters escaped as in Python source.
+
+    Messages may quote untrusted text, such as terminal escape sequences of a model's config.
+
+    Args:
+        text: message text; line breaks and tabs are kept.
+    """
     if text.isprintable():
         return text
     return "".join([c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text])
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`"did you mean 'x'?"` for the closest known name, else the list of known names."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a hint: "did you mean 'x'?" for the closest known name, otherwise the list of known
+    names.
+
+    Args:
+        name: the unknown name.
+        names: all valid names.
+    """
+    names = sorted(names)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"

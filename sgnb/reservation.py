@@ -1,5 +1,8 @@
-"""What a program holds of the KV cache at most: shared by the language, which knows it before the
-program runs, and the engine, which admits programs by it. Imports nothing of ours."""
+"""KV-cache reservation of a program: computed by the language before the run, used by the engine
+for admission.
+
+Imports no other sgnb module.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation:
-    """Of one program, by identity."""
+    """Upper bound on the KV slots of a single program. Compared by identity."""
 
-    prefix: tuple[int, ...]  # tokens that all of its requests begin with
-    own: int  # slots beside those
-    new: int = 0  # tokens that its generations may write, which some of those slots are for
+    prefix: tuple[int, ...]  # token ids of the prompt prefix shared by all requests of the program
+    own: int  # KV slots in addition to the prefix
+    new: int = 0  # maximum number of generated tokens; their slots are part of `own`

@@ -1,5 +1,7 @@
-"""Sampling parameters, shared by the language, the engine and the magics. Imports only errors and
-grammars."""
+"""Sampling parameters, shared by the language, the engine and the magics.
+
+Imports only errors and grammar specs.
+"""
 
 from __future__ import annotations
 
@@ -14,59 +16,70 @@ from .grammar.spec import KINDS, GrammarSpec, schema_text
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How one request is sampled. Names and defaults are SGLang's.
+    """Sampling parameters of a single request. Names and defaults follow SGLang.
 
-    Filters apply in the order top_k, top_p, min_p. At most one of regex, json_schema and ebnf.
+    Filters apply in the order top_k, top_p, min_p. At most one of regex, json_schema and ebnf may
+    be set.
+
+    Raises:
+        OptionError: a value is out of range, two options exclude each other, or an option has no
+            effect.
     """
 
-    # 0 computes the prompt only, and with return_logprob scores what may come next.
+    # 0 computes the prompt only (prefill). With return_logprob, this scores the next token.
     max_new_tokens: int = 128
-    min_new_tokens: int = 0  # no EOS, stop token or stop string ends the text before this many
+    min_new_tokens: int = 0  # no EOS, stop token or stop string ends the text earlier
     n: int = 1  # independent samples of the same prompt
-    stop: tuple[str, ...] = ()  # strings that end the text; they are cut off and may span tokens
-    stop_token_ids: tuple[int, ...] = ()  # token ids that end the text, besides the model's own
-    stop_regex: tuple[str, ...] = ()  # regexes; the text ends before the first match of one
+    stop: tuple[str, ...] = ()  # strings that end the text; removed from the text, may span tokens
+    # ids that end the text, in addition to the model's EOS ids
+    stop_token_ids: tuple[int, ...] = ()
+    stop_regex: tuple[str, ...] = ()  # regexes; the text ends before the first match of any
     temperature: float = 1.0  # 0 is greedy
-    top_p: float = 1.0  # of the likeliest tokens those that together have this probability
-    top_k: int = -1  # only the likeliest so many; -1 for all
-    min_p: float = 0.0  # those with at least this share of the likeliest one's probability
+    top_p: float = 1.0  # keep the likeliest tokens up to this cumulative probability
+    top_k: int = -1  # keep this many of the likeliest tokens; -1 keeps all
+    min_p: float = 0.0  # minimum probability, relative to the likeliest token
     frequency_penalty: float = 0.0  # subtracted from output tokens' logits, times their count
     presence_penalty: float = 0.0  # subtracted from output tokens' logits
-    repetition_penalty: float = 1.0  # divides (if negative, multiplies) logits of all tokens seen
+    # divides logits of prompt and output tokens (multiplies if negative)
+    repetition_penalty: float = 1.0
     logit_bias: tuple[tuple[int, float], ...] = ()  # (token id, value) pairs added to the logits
-    ignore_eos: bool = False  # the model's own end tokens end nothing
-    # Repeats the draws whatever runs beside; None draws one. In half precision the logits are
-    # rounded otherwise beside other requests, and may change a token: see docs/GPU.md.
+    ignore_eos: bool = False  # ignore the model's EOS tokens
+    # Makes the draws reproducible for any batch composition; None picks a random seed. In half
+    # precision, rounding of the logits depends on the batch and may change a token: see
+    # docs/GPU.md.
     seed: int | None = None
-    return_logprob: bool = False  # natural, of the model itself: before temperature and filters
-    logprob_start_len: int = -1  # first prompt position to score; -1 for none of the prompt
-    top_logprobs_num: int = 0  # alternatives per position, with return_logprob
-    return_text_in_logprobs: bool = False  # the tokens' texts beside their ids in `meta_info`
-    skip_special_tokens: bool = True  # in the text
-    regex: str | None = None  # Python's `re` syntax; matches the whole text
-    json_schema: str | None = None  # given as JSON text, dict, pydantic model, dataclass, TypedDict
-    ebnf: str | None = None  # a grammar in Lark's or GBNF notation
-    # Between the parts of JSON: None for ", " and ": ", 0 for nothing (compact), else at most so
-    # many blanks or line breaks in each place.
+    return_logprob: bool = False  # natural logarithm, before temperature and filters
+    logprob_start_len: int = -1  # first prompt position to score; -1: no prompt tokens
+    top_logprobs_num: int = 0  # alternatives per position; needs return_logprob
+    return_text_in_logprobs: bool = False  # add token texts to the ids in `meta_info`
+    skip_special_tokens: bool = True  # omit special tokens from the text
+    regex: str | None = None  # syntax of Python's `re`; matches the whole text
+    json_schema: str | None = None  # from JSON text, dict, pydantic model, dataclass, TypedDict
+    ebnf: str | None = None  # grammar in Lark or GBNF notation
+    # Whitespace between JSON tokens. None: ", " and ": ". 0: none (compact). n: at most n blanks or
+    # line breaks at each position.
     json_whitespace: int | None = None
-    # False: as the specification reads a schema, with names, items and types that it does not list.
+    # False: follow the JSON Schema specification, which also allows unlisted names, items and
+    # types.
     json_strict: bool = True
-    thinking: bool | str = False  # begin with a free thinking section: True, or the mark ending it
-    jump_forward: bool = True  # append text that the grammar forces without asking the model
+    # start with an unconstrained thinking section: True, or its end mark
+    thinking: bool | str = False
+    jump_forward: bool = True  # append text forced by the grammar without a decode step
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         for name, (rule, read) in _RULES.items():
             value = getattr(self, name)
-            if value is None:  # not given
+            if value is None:  # not set by the caller
                 set_(self, name, _DEFAULTS[name])
             elif value is not _DEFAULTS[name]:
                 try:
                     set_(self, name, read(value))
-                except Exception:  # also what a value of the user's own class raises
+                except Exception:  # any exception, because a user's class may raise its own
                     raise _refusal(name, value, rule) from None
-        if self.min_new_tokens > (most := self.max_new_tokens):
-            rule = f"an integer between 0 and max_new_tokens={shown(most)}"
+
+        if self.min_new_tokens > (limit := self.max_new_tokens):
+            rule = f"an integer between 0 and max_new_tokens={shown(limit)}"
             raise _refusal("min_new_tokens", self.min_new_tokens, rule)
         self._check_grammar()
 
@@ -77,7 +90,7 @@ class SamplingParams:
 
     @property
     def ignored(self) -> str:
-        """Which option has no effect beside the others, as a person reads it; "" for none."""
+        """Describe the first option without effect in this combination; "" if there is none."""
         if not self.return_logprob:
             for name in ("top_logprobs_num", "logprob_start_len", "return_text_in_logprobs"):
                 if (value := getattr(self, name)) != _DEFAULTS[name]:
@@ -86,25 +99,25 @@ class SamplingParams:
 
     @property
     def scores_next(self) -> bool:
-        """Whether it asks for no text, but for the log-probabilities of what may come next."""
+        """True if the request asks for log-probabilities of the next token instead of text."""
         return self.max_new_tokens == 0 and self.return_logprob and self.grammar is None
 
     def _check_grammar(self) -> None:
         if self.json_schema is not None:
             object.__setattr__(self, "json_schema", schema_text(self.json_schema))
-        given = [kind for kind in KINDS if getattr(self, kind) is not None]
-        if len(given) > 1:
-            raise OptionError(f"{given[0]} and {given[1]} exclude each other", "give one of them")
+        kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(kinds) > 1:
+            raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other", "give one of them")
         if self.json_whitespace is not None and self.json_schema is None:
             raise self._no_effect("json_whitespace", "json_schema=...")
         if not self.json_strict and self.json_schema is None:
             raise self._no_effect("json_strict", "json_schema=...")
-        if self.thinking and not given:
+        if self.thinking and not kinds:
             raise self._no_effect("thinking", "regex=, json_schema= or ebnf=")
 
     @property
     def grammar(self) -> GrammarSpec | None:
-        """The grammar of the text, if there is one."""
+        """Grammar of the text, or None."""
         for kind in KINDS:
             if (text := getattr(self, kind)) is not None:
                 return GrammarSpec(kind, text, self.json_whitespace, self.json_strict)
@@ -112,45 +125,53 @@ class SamplingParams:
 
     @property
     def penalises(self) -> bool:
-        """Whether a penalty applies."""
+        """True if a penalty applies."""
         return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1)
 
     @property
     def adjusts_logits(self) -> bool:
-        """Whether penalties or biases change the logits."""
+        """True if penalties or biases change the logits."""
         return bool(self.logit_bias) or self.penalises
 
     @property
     def filters(self) -> bool:
-        """Whether top-k, top-p or min-p leave some tokens out."""
+        """True if top_k, top_p or min_p filter tokens."""
         return self.top_k != -1 or self.top_p < 1 or self.min_p > 0
 
     @property
     def is_plain(self) -> bool:
-        """Whether a token depends on nothing but temperature, the grammar's mask and the draw."""
+        """True if a token depends only on temperature, the grammar's mask and the random draw."""
         return not (self.adjusts_logits or self.filters)
 
     @property
     def thinking_end(self) -> str:
-        """The mark after which the grammar binds; "" where it binds from the start."""
+        """Mark that ends the thinking section and activates the grammar; "" without a thinking
+        section."""
         return "</think>" if self.thinking is True else self.thinking or ""
 
     @classmethod
     def make(
         cls, params: SamplingParams | Mapping[str, Any] | None = None, /, **options: Any
     ) -> SamplingParams:
-        """`params` (or a dict of them) updated with those of `options` that are not None.
-        OptionError for an unknown name."""
+        """Return `params` updated with `options`.
+
+        Args:
+            params: parameters or a dict of options; None for the defaults.
+            options: options by name; None values are ignored.
+
+        Raises:
+            OptionError: an option is unknown or has an invalid value.
+        """
         if isinstance(params, Mapping):
             options = {**params, **options}
             params = None
         if not isinstance(params, (cls, type(None))):
             message = f"sampling parameters {shown(params)} are not allowed"
             raise OptionError(message, "give a dict, or a SamplingParams")
-        known = cls.names()
+        names = cls.names()
         for name in options:
-            if name not in known:
-                raise OptionError(f"unknown sampling option {name!r}", nearest(name, known))
+            if name not in names:
+                raise OptionError(f"unknown sampling option {name!r}", nearest(name, names))
         options = {name: value for name, value in options.items() if value is not None}
         return replace(params, **options) if params is not None else cls(**options)
 
@@ -164,7 +185,11 @@ def _refusal(name: str, value: Any, rule: str) -> OptionError:
 
 
 def scalar(value: Any) -> Any:
-    """A scalar of numpy or torch, or a subclass's text, as Python's own; anything else as it is."""
+    """Convert a scalar of numpy or torch, or an instance of a str subclass, to the builtin type.
+
+    Args:
+        value: any object; non-scalars are returned unchanged.
+    """
     if isinstance(value, str):
         return str.__str__(value)
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
@@ -233,7 +258,7 @@ def _token_ids(value: Any) -> tuple[int, ...]:
 
 
 def _bias(value: Any) -> tuple[tuple[int, float], ...]:
-    """JSON's keys are strings."""
+    """Accept a mapping or pairs. Keys may be strings, because JSON keys are."""
     pairs = value.items() if isinstance(value, Mapping) else () if value is None else value
     return tuple((_token(int(i) if isinstance(i, str) else i), _added(v)) for i, v in pairs)
 
@@ -244,7 +269,7 @@ def _added(value: Any) -> float:
 
 
 _Read = Callable[[Any], Any]
-"""Gives an option's value in its own type, and raises for a wrong one."""
+"""Converts an option's value to the field's type; raises an exception for an invalid value."""
 
 _token = _integer(0)
 
@@ -283,6 +308,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     ),
     "jump_forward": ("True or False", _switch),
 }
-"""The rule for each option, and what reads it. Defaults, which most requests keep, are not read."""
+"""Option -> (rule for the error message, converter). Values equal to the default skip the
+converter."""
 
 _DEFAULTS = {f.name: f.default for f in fields(SamplingParams)}

@@ -1,5 +1,7 @@
-"""The stretches of a prompt, told apart by how each becomes tokens: shared by the language and the
-engine. Imports nothing of ours."""
+"""Segments of a prompt, distinguished by tokenization. Shared by the language and the engine.
+
+Imports no other sgnb module.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ Kind = Literal["raw", "data", "output"]
 
 
 class Segment(NamedTuple):
-    """A stretch of a prompt. Stretches of text that follow each other are tokenized as one text."""
+    """A segment of a prompt. Adjacent text segments are tokenized as a single text."""
 
     text: str
-    # "raw": as the tokenizer reads it, special tokens written in it included; "data": those are
-    # plain text; "output": `tokens`, which the model made, as they are; without any, a stop string
-    # cut the first, and the text before stays as it is too.
+    # "raw": text in which the tokenizer recognizes special tokens. "data": text in which special
+    # tokens are plain text. "output": ids sampled by the model (`tokens`), never retokenized. An
+    # output without `tokens` (a stop string cut its first token) separates the adjacent texts.
     kind: Kind = "raw"
     tokens: tuple[int, ...] = ()
-    # Of an output, the executor that made it, None for the run's own; of a chat template's text,
-    # the role's beginning or end that it stands for, so that another template can take its place.
+    # For an output: the executor that generated the text, or None for the run's executor. For
+    # chat-template text: the begin or end of a role, so another template can replace the text.
     origin: Any = None

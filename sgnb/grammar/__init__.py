@@ -1,6 +1,6 @@
-"""What a text may be: regexes, JSON schemas and grammars, compiled to automata over bytes and
-matched token by token.
+"""Constrained decoding: regexes, JSON schemas and grammars, compiled to byte automata and matched
+per token.
 
-Knows no model, no engine and no torch. `spec` says what is wanted, `compiler` makes it, `matcher`
-follows one request. Import the submodules: this package loads nothing by itself.
+Knows no model, no engine and no torch. `spec` describes a constraint, `compiler` compiles the spec,
+`matcher` tracks a request. Import the submodules: the package itself loads nothing.
 """

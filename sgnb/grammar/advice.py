@@ -1,5 +1,5 @@
-"""Warnings about a grammar: unbounded parts, texts that are prefixes or share a first token, and
-how it meets the prompt.
+"""Warnings about a grammar: unbounded parts, ambiguous choices, and mismatches at the end of the
+prompt.
 
 Pure functions over an automaton. Knows a tokenizer only as `Encoder`.
 """
@@ -15,10 +15,11 @@ from .automaton.automaton import DEAD, Automaton
 from .automaton.dfa import START
 
 FEW_TEXTS = 32
-"""At most this many texts are compared: such a grammar is a choice between them."""
+"""Largest number of texts that are compared with each other; such a grammar is a choice between
+texts."""
 
 SHOWN = 5
-"""At most this many parts or pairs are named; the others are counted."""
+"""Maximum number of listed parts or pairs; the others are only counted."""
 
 _BEGINS = {
     False: "after it ending and going on compete",
@@ -29,7 +30,7 @@ _SHARE = {
     "and the model chooses between them only after it",
     True: "only what follows it tells them apart",
 }
-"""The consequence where texts are generated token by token (False) or scored as a whole (True)."""
+"""Consequence for texts that are generated token by token (False) or scored as a whole (True)."""
 
 _BEFORE_BLANKS = (b"=", b":", b",", b";", b".", b"?", b"!")
 
@@ -38,11 +39,11 @@ _BLANKS = frozenset(b" \n\t")
 _DIGITS = frozenset(b"0123456789")
 
 Labelled = Mapping[tuple[int, int], frozenset[str]]
-"""Edges, as (state, next state), and their labels."""
+"""Edges, as (state, next state) -> labels."""
 
 
 class Encoder(Protocol):
-    """The part of a tokenizer that is needed: bytes that continue a text to tokens, and back."""
+    """Minimal tokenizer interface: encode bytes that continue a text, decode a token."""
 
     def write(self, data: bytes) -> Sequence[int]: ...
 
@@ -50,27 +51,40 @@ class Encoder(Protocol):
 
 
 def readable(text: str) -> str:
-    """`text` with escapes for line breaks and all other characters that are not printable."""
+    """Return `text` with line breaks and all non-printable characters escaped.
+
+    Args:
+        text: text to print on a single line.
+    """
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def endless(automaton: Automaton, kind: str, stops: Collection[str] = ()) -> list[str]:
-    """One line for each cycle of states, in which the text can go on for ever.
+    """Return a warning for each cycle of states, because a cycle lets the text continue without
+    limit.
 
-    kind: the grammar's, which says how to bound it. stops: a cycle of nothing but stop characters
-    is left out.
+    Args:
+        automaton: the grammar's automaton.
+        kind: kind of the grammar, which determines the suggested bound.
+        stops: stop strings; a cycle that consists only of stop characters is ignored.
     """
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
     ends = {stop.encode()[0] for stop in stops if len(stop.encode()) == 1}
     for cycle in cycles(automaton):
         bytes_ = _bytes_inside(automaton, cycle)
         if not bytes_ <= ends:
-            found |= dict.fromkeys(_endless_lines(automaton, cycle, kind, bytes_ <= _DIGITS))
-    return _cut(list(found), "parts that can go on for ever")
+            lines |= dict.fromkeys(_endless_lines(automaton, cycle, kind, bytes_ <= _DIGITS))
+    return _cut(list(lines), "parts that can go on for ever")
 
 
 def collisions(automaton: Automaton, encoder: Encoder | None = None) -> list[str]:
-    """Of a grammar of few texts: prefixes of others and, with `encoder`, common first tokens."""
+    """Return warnings about a grammar of few texts: prefixes of other texts and shared first
+    tokens.
+
+    Args:
+        automaton: the grammar's automaton.
+        encoder: tokenizer for the comparison of tokens; None compares bytes only.
+    """
     texts = all_texts(automaton, FEW_TEXTS)
     if texts is None:
         return []
@@ -84,14 +98,19 @@ def compare(
     *,
     scored: bool = False,
 ) -> list[str]:
-    """As `collisions`, for these texts and the `tokens` of each; without any, only bytes count.
+    """Return warnings about texts that are prefixes of other texts or share a first token.
 
-    scored: each text is scored as a whole, as in a select, and not generated token by token.
+    Args:
+        texts: the texts, as bytes.
+        tokens: token ids of each text; empty compares bytes only.
+        encoder: tokenizer that produced `tokens`.
+        scored: True if each text is scored as a whole, as in `select`, instead of generated.
     """
     lines = [
         f"{_shown(short)} begins {_shown(long)}: {_BEGINS[scored]}; give each an end of its own"
         for short, long in _beginnings(sorted(texts))
     ]
+
     if tokens and encoder is not None:
         common = list(takewhile(lambda ids: len(set(ids)) == 1, zip(*tokens, strict=False)))
         pairs = zip(tokens, texts, strict=True)
@@ -106,10 +125,14 @@ def compare(
 
 
 def seam(automaton: Automaton, kind: str, last: bytes, pieces: Sequence[bytes]) -> list[str]:
-    """Whether the model would have put the border between a prompt and its text elsewhere: with a
-    blank on the other side of it, or with one at all.
+    """Return a warning if the model's usual tokenization puts the blank on the other side of the
+    prompt's end.
 
-    kind: the grammar's. last: the bytes of the prompt's last token. pieces: those of all tokens.
+    Args:
+        automaton: the grammar's automaton.
+        kind: kind of the grammar, which determines the remedy.
+        last: bytes of the prompt's last token.
+        pieces: bytes of every token of the vocabulary.
     """
     is_blank = last != b"" and not last.strip(b" ")
     longer = (p for p in pieces if is_blank and len(p) > len(last) and p.startswith(last))
@@ -123,13 +146,19 @@ def seam(automaton: Automaton, kind: str, last: bytes, pieces: Sequence[bytes]) 
         cure = "begin the pattern with ' ?'"
     else:
         return []
+
     if kind == "json_schema":
         cure = "end the prompt with a line break"
     return [f"the prompt ends with {problem}: {cure}"]
 
 
 def all_texts(automaton: Automaton, limit: int) -> list[bytes] | None:
-    """Every text of the grammar, sorted, or None if there are more than `limit`."""
+    """Return every text of the grammar, sorted, or None if there are more than `limit`.
+
+    Args:
+        automaton: the grammar's automaton.
+        limit: maximum number of texts.
+    """
     if cycles(automaton):
         return None
     texts: list[bytes] = []
@@ -140,20 +169,25 @@ def all_texts(automaton: Automaton, limit: int) -> list[bytes] | None:
             texts.append(text)
         steps = [bytes([byte]) for byte in automaton.next_bytes(state)]
         paths += [(automaton.step(state, byte), text + byte) for byte in steps]
-        if len(texts) + len(paths) > limit:  # every path leads to a text of its own
+        if len(texts) + len(paths) > limit:  # every path leads to a distinct text
             return None
+
     return sorted(texts)
 
 
 def cycles(automaton: Automaton) -> list[set[int]]:
-    """The strongly connected components with a cycle."""
+    """Return the strongly connected components of `automaton` that contain a cycle.
+
+    Args:
+        automaton: the grammar's automaton.
+    """
     rows = enumerate(automaton.table.tolist())
     return _components({state: set(row) - {DEAD} for state, row in rows if state != DEAD})
 
 
 def _components(targets: Mapping[int, set[int]]) -> list[set[int]]:
-    """The strongly connected components with a cycle. Tarjan's algorithm, without recursion."""
-    found = []
+    """Return the strongly connected components with a cycle (Tarjan's algorithm, iterative)."""
+    components = []
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     path: list[int] = []
@@ -172,14 +206,14 @@ def _components(targets: Mapping[int, set[int]]) -> list[set[int]]:
             component.add(path.pop())
         on_path.difference_update(component)
         if len(component) > 1 or state in targets.get(state, ()):
-            found.append(component)
+            components.append(component)
 
     for root in targets:
         if root not in number:
             enter(root)
         while work:
-            state, rest = work[-1]
-            target = next(rest, None)
+            state, successors = work[-1]
+            target = next(successors, None)
             if target is None:
                 work.pop()
                 if work:
@@ -190,7 +224,7 @@ def _components(targets: Mapping[int, set[int]]) -> list[set[int]]:
                 enter(target)
             elif target in on_path:
                 low[state] = min(low[state], number[target])
-    return found
+    return components
 
 
 def _endless_lines(automaton: Automaton, cycle: set[int], kind: str, digits: bool) -> list[str]:
@@ -208,26 +242,30 @@ def _endless_lines(automaton: Automaton, cycle: set[int], kind: str, digits: boo
 
 
 def _unbounded(edges: Labelled, digits: bool) -> Iterator[tuple[str, str]]:
-    """(path, keyword that would bound it) of the schema's values with a cycle of their own."""
+    """Yield (path, keyword that would bound the value) for each schema value with an internal
+    cycle."""
     labels = sorted({label for labels in edges.values() for label in labels})
     keyword = "maximum" if digits else "maxLength"
     for label in labels:
         below = (f"{label}.", f"{label}[")
         inside = {other for other in labels if other == label or other.startswith(below)}
         for component in _components(_graph(edges, inside)):
-            within = (own for edge, own in edges.items() if component.issuperset(edge))
+            within = (
+                edge_labels for edge, edge_labels in edges.items() if component.issuperset(edge)
+            )
             used = inside & set[str]().union(*within)
             if label in used:
                 yield label, "maxItems or maxProperties" if len(used) > 1 else keyword
+
     if not labels:
         yield "the text", "bound"
 
 
 def _graph(edges: Labelled, labels: set[str]) -> dict[int, set[int]]:
-    """The edges that have one of the labels, as state -> next states."""
+    """Return the edges with at least one of `labels`, as state -> next states."""
     graph: dict[int, set[int]] = {}
-    for (state, target), own in edges.items():
-        if own & labels:
+    for (state, target), edge_labels in edges.items():
+        if edge_labels & labels:
             graph.setdefault(state, set()).add(target)
     return graph
 
@@ -252,7 +290,7 @@ def _bytes_inside(automaton: Automaton, cycle: set[int]) -> set[int]:
 
 
 def _beginnings(texts: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Of sorted texts, each that is a prefix of a later one, with the next such."""
+    """Yield adjacent pairs of the sorted `texts` in which the first is a prefix of the second."""
     return ((short, long) for short, long in pairwise(texts) if long.startswith(short))
 
 
@@ -260,6 +298,6 @@ def _shown(text: bytes) -> str:
     return repr(text.decode(errors="replace"))
 
 
-def _cut(lines: list[str], what: str) -> list[str]:
+def _cut(lines: list[str], noun: str) -> list[str]:
     hidden = len(lines) - SHOWN
-    return lines if hidden <= 0 else [*lines[:SHOWN], f"and {hidden} more {what}"]
+    return lines if hidden <= 0 else [*lines[:SHOWN], f"and {hidden} more {noun}"]

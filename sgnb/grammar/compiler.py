@@ -1,7 +1,9 @@
-"""Compiles grammars off the engine's thread, each once: from a spec to a maker of matchers.
+"""Grammar compiler: compiles specs on background threads, each spec once, into factories of
+matchers.
 
-Two roads, see `lowering`. What depends on no tokenizer is made in another process where it may take
-long, cached on disk and shared by engines; the grammar library's part is for one vocabulary.
+A spec becomes an automaton or a grammar of the grammar library; see `lowering`. Lowering is
+independent of the tokenizer: expensive specs are lowered in another process, cached on disk and
+shared by engines. Only the library's grammar objects depend on a vocabulary.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from weakref import WeakValueDictionary
 from ..cache_file import CacheFile
 from ..errors import GrammarError
 from .automaton.automaton import Automaton
-from .automaton.compressed import Compressed
+from .automaton.compressed import CompressedAutomaton
 from .library.ending import required_names
 from .library.library import LEXEME_LIMITS, LibraryGrammar
-from .lowering import Lowered, library_error, lower_if_small
+from .lowering import LoweredGrammar, library_error, lower_if_small
 from .matcher import AutomatonMatcher, Matcher, Paths
 from .process import DiedError, processes
 from .schema.suspects import suspects as schema_suspects
@@ -33,40 +35,40 @@ from .spec import GrammarSpec
 from .vocabulary import Vocabulary
 
 FORMAT = 5
-"""Version of the disk cache: counts up when the same spec may give another automaton or other
-bytes."""
+"""Version of the disk cache. Increment if a spec may produce another automaton or other bytes."""
 
 WORTH_KEEPING = 0.005
-"""Seconds of compile time from which the disk cache pays."""
+"""Minimum compile time in seconds that justifies an entry of the disk cache."""
 
 THREADS = 4
-"""Grammars compiled at a time: a hard one must not keep easy ones waiting."""
+"""Number of concurrent compilations, so that an expensive grammar does not delay cheap grammars."""
 
 KEPT_IN_MEMORY = 256
 
 
 @dataclass(frozen=True)
 class CompiledGrammar:
-    """What a spec means, for any vocabulary."""
+    """A compiled spec, independent of any vocabulary."""
 
     spec: GrammarSpec
-    automaton: Automaton | None  # None for the grammar library
-    lark: str | None  # what the library reads
-    seconds: float  # how long compiling took, or reading where `from_cache`
+    automaton: Automaton | None  # None if the grammar library matches the spec
+    lark: str | None  # Lark grammar for the grammar library
+    seconds: float  # duration of the compilation, or of the read if `from_cache`
     from_cache: bool = False
-    why: str = ""  # why there is no automaton
-    shortest: bytes | None = None  # without an automaton: a shortest text, if known
-    number: int = field(default_factory=itertools.count(1).__next__)  # of this process
+    why: str = ""  # reason for the absence of an automaton
+    shortest: bytes | None = None  # a shortest text if known; only without an automaton
+    number: int = field(default_factory=itertools.count(1).__next__)  # unique in this process
 
     @cached_property
-    def compressed(self) -> Compressed:
-        """Only with an automaton."""
+    def compressed(self) -> CompressedAutomaton:
+        """Compressed automaton. Requires an automaton."""
         assert self.automaton is not None
-        return Compressed(self.automaton)
+        return CompressedAutomaton(self.automaton)
 
 
 class TokenGrammar:
-    """A compiled grammar joined to a vocabulary; shared by every request that uses both."""
+    """A compiled grammar bound to a vocabulary; shared by all requests with the same grammar and
+    vocabulary."""
 
     def __init__(self, compiled: CompiledGrammar, vocabulary: Vocabulary) -> None:
         self.compiled = compiled
@@ -76,42 +78,58 @@ class TokenGrammar:
             self._paths = Paths(compiled.automaton, compiled.compressed, vocabulary)
 
     def matcher(self) -> Matcher:
-        """A new one, at the beginning."""
+        """Return a new matcher at the start of the grammar."""
         if self.compiled.automaton is None:
             return self._library.matcher()
         return AutomatonMatcher(self._paths)
 
 
 class GrammarCompiler:
-    """Compiles for one vocabulary on threads of its own, each grammar once for all its requests."""
+    """Compiles grammars for a single vocabulary on a thread pool. Requests with equal specs share a
+    result."""
 
     def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
-        """vocabulary: makes it or returns the existing one; called on a thread of the compiler."""
+        """Start without threads; the pool creates them on demand.
+
+        Args:
+            vocabulary: returns the vocabulary; called on a thread of the pool.
+        """
         self._vocabulary = vocabulary
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sgnb-grammar")
-        self._known: OrderedDict[GrammarSpec, Future[TokenGrammar]] = OrderedDict()
+        self._futures: OrderedDict[GrammarSpec, Future[TokenGrammar]] = OrderedDict()
         self._lock = Lock()
 
     def compile(self, spec: GrammarSpec) -> Future[TokenGrammar]:
-        """Does not block. The future's error is the grammar's own GrammarError."""
+        """Start the compilation of `spec`, or join a previous compilation. Does not block.
+
+        Args:
+            spec: constraint to compile.
+
+        Returns:
+            Future of the grammar. Its exception is a GrammarError about the spec.
+        """
         with self._lock:
-            future = self._known.get(spec)
+            future = self._futures.get(spec)
             if future is None:
-                future = self._known[spec] = self._threads.submit(self._make, spec)
-            self._known.move_to_end(spec)
-            while len(self._known) > KEPT_IN_MEMORY:
-                self._known.popitem(last=False)
+                future = self._futures[spec] = self._threads.submit(self._make, spec)
+            self._futures.move_to_end(spec)
+            while len(self._futures) > KEPT_IN_MEMORY:
+                self._futures.popitem(last=False)
         return future
 
     def find(self, number: int) -> CompiledGrammar | None:
-        """The one of that number, if it is still known."""
+        """Return the compiled grammar with the given number, or None after its eviction.
+
+        Args:
+            number: `CompiledGrammar.number`.
+        """
         with self._lock:
-            done = [future for future in self._known.values() if future.done()]
-        known = (f.result().compiled for f in done if not f.cancelled() and not f.exception())
-        return next((grammar for grammar in known if grammar.number == number), None)
+            done = [future for future in self._futures.values() if future.done()]
+        grammars = (f.result().compiled for f in done if not f.cancelled() and not f.exception())
+        return next((grammar for grammar in grammars if grammar.number == number), None)
 
     def close(self) -> None:
-        """Take no more work. Harmless when repeated."""
+        """Accept no more work. Repeated calls have no effect."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _make(self, spec: GrammarSpec) -> TokenGrammar:
@@ -122,7 +140,7 @@ class GrammarCompiler:
             return TokenGrammar(compiled, self._vocabulary())
         except DiedError:
             with self._lock:
-                self._known.pop(spec, None)  # memory may be free again
+                self._futures.pop(spec, None)  # a retry may succeed once memory is free again
             raise
         except GrammarError:
             raise
@@ -132,26 +150,36 @@ class GrammarCompiler:
 
 
 _shared: WeakValueDictionary[GrammarSpec, CompiledGrammar] = WeakValueDictionary()
-"""What some engine uses."""
+"""Compiled grammars in use by any engine of this process."""
 
 _warned: dict[Any, Any] = {}
-"""`warnings`' registry of what was said."""
+"""Registry of `warnings`, so that each warning is shown once."""
 
 
 def suspects(spec: GrammarSpec) -> tuple[str, ...]:
-    """What in a schema asks nothing and looks as if it should."""
+    """Return warnings about keywords of a schema that constrain nothing, such as misspelled names.
+
+    Args:
+        spec: constraint to inspect; only JSON schemas have warnings.
+    """
     return schema_suspects(spec.text) if spec.kind == "json_schema" else ()
 
 
 def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
-    """Compile, or read from the disk cache. Raises GrammarError.
+    """Compile `spec`, or read the result from the disk cache.
 
-    What may take long is compiled in another process. An interrupt ends only the wait for it.
+    Expensive specs are compiled in another process. An interrupt ends only the wait for the result.
+
+    Args:
+        spec: constraint to compile.
+
+    Raises:
+        GrammarError: the spec is invalid, unsupported or too large.
     """
     began = time.perf_counter()
     file = cache_file(spec)
     content = file.read()
-    lowered = _lower(spec) if content is None else Lowered.from_bytes(content)
+    lowered = _lower(spec) if content is None else LoweredGrammar.from_bytes(content)
     seconds = time.perf_counter() - began
 
     from_cache = content is not None
@@ -162,18 +190,23 @@ def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
     )
 
 
-def _lower(spec: GrammarSpec) -> Lowered:
+def _lower(spec: GrammarSpec) -> LoweredGrammar:
     with _one_at_a_time:
         lowered = lower_if_small(spec)
     return lowered or processes.lower(spec)
 
 
 _one_at_a_time = Lock()
-"""Threads that compute take Python's lock in turns: with one of them a turn comes soon."""
+"""Compilations on threads take turns, so at most a single compiling thread competes with the engine
+for the GIL."""
 
 
 def cache_file(spec: GrammarSpec) -> CacheFile:
-    """Return the file that keeps the compiled `spec` between kernels."""
+    """Return the file that keeps the compiled `spec` between kernels.
+
+    Args:
+        spec: constraint that identifies the file.
+    """
     return CacheFile(
         "grammars", FORMAT, unidata_version, spec.kind, spec.whitespace, spec.strict, spec.text
     )

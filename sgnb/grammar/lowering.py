@@ -1,7 +1,7 @@
-"""From a spec to what is matched: an automaton, or the notation of the grammar library.
+"""Lowering: from a spec to an automaton, or to a grammar of the grammar library.
 
-What is regular and not too large becomes an automaton. What is recursive or too large goes to the
-library. Knows no vocabulary, no cache and no process.
+Regular specs of moderate size become an automaton. Recursive or large specs go to the library.
+Knows no vocabulary, no cache and no process.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from .syntax import Lexeme, Rules
 
 REGEX_LIMITS = Limits(positions=40_000, building=16_000, seconds=0.5)
 SCHEMA_LIMITS = Limits(positions=6_000, building=4_000, seconds=0.3)
-"""What would take longer goes to the library, whose masks are as fast. The bound is on the size
-first, so that a grammar takes the same road on machines of all speeds."""
+"""Beyond these limits the library takes over, whose masks are as fast. Size limits come first, so
+the choice does not depend on the speed of the machine."""
 
 SMALL = 1000  # characters
 SMALL_SECONDS = 0.02
-"""Of building an automaton: for 19 of 20 small schemas that is enough, and so is as much again for
-their translation."""
+"""Time limit for an automaton on a thread of the engine's process: enough for 19 of 20 small
+schemas. Translation of the schema takes up to the same time again."""
 
 _LOGIC = re.compile(r'"(?:allOf|anyOf|oneOf|not|if|dependent\w+|unevaluated\w+)"')
-_FEW = 6  # keywords of logic: each may double the work
+_FEW = 6  # logic keywords; each may double the work
 
 _LARK = b"lark\n"
 
 
 @dataclass(frozen=True)
-class Lowered:
-    """One of the two is None."""
+class LoweredGrammar:
+    """Result of lowering: either `automaton` or `lark` is None."""
 
     automaton: Automaton | None
     lark: str | None
-    why: str = ""  # why there is no automaton
-    shortest: bytes | None = None  # with `lark`: a shortest text, if known
+    why: str = ""  # reason for the absence of an automaton
+    shortest: bytes | None = None  # a shortest text if known; only with `lark`
 
     def to_bytes(self) -> bytes:
         if self.automaton is not None:
@@ -52,28 +52,49 @@ class Lowered:
         return _LARK + json.dumps([self.lark, self.why, shortest]).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Lowered:
-        """Return the object of which `to_bytes` returned `data`."""
+    def from_bytes(cls, data: bytes) -> LoweredGrammar:
+        """Return the object from the output of `to_bytes`.
+
+        Args:
+            data: output of `to_bytes`.
+        """
         if not data.startswith(_LARK):
             return cls(Automaton.from_bytes(data), None)
         lark, why, shortest = json.loads(data.removeprefix(_LARK))
         return cls(None, lark, why, None if shortest is None else shortest.encode("latin-1"))
 
 
-def lower(spec: GrammarSpec) -> Lowered:
-    """Raises GrammarError."""
+def lower(spec: GrammarSpec) -> LoweredGrammar:
+    """Lower `spec` to an automaton, or to a Lark grammar if recursive or too large.
+
+    Args:
+        spec: constraint to lower.
+
+    Raises:
+        GrammarError: the spec is invalid, unsupported or too large.
+    """
     if spec.kind == "ebnf":
         lark, shortest = write_ebnf(spec.text)
-        return Lowered(None, lark, "a grammar can be recursive", shortest)
+        return LoweredGrammar(None, lark, "a grammar can be recursive", shortest)
     rules = _rules(spec)
     try:
-        return Lowered(build(rules, _limits(spec)), None)
+        return LoweredGrammar(build(rules, _limits(spec)), None)
     except (Recursive, TooLarge) as error:
         return _for_library(rules, error.message)
 
 
-def lower_if_small(spec: GrammarSpec) -> Lowered | None:
-    """As `lower`, in some 20 ms; None for what would take longer. Raises GrammarError."""
+def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
+    """Lower `spec` like `lower` if this takes about 20 ms at most.
+
+    Args:
+        spec: constraint to lower.
+
+    Returns:
+        The result, or None if lowering would take longer.
+
+    Raises:
+        GrammarError: the spec is invalid or unsupported.
+    """
     few = spec.kind != "json_schema" or len(_LOGIC.findall(spec.text)) <= _FEW
     if len(spec.text) > SMALL or not few:
         return None
@@ -81,7 +102,7 @@ def lower_if_small(spec: GrammarSpec) -> Lowered | None:
         return lower(spec)
     rules = _rules(spec)
     try:
-        return Lowered(build(rules, replace(_limits(spec), seconds=SMALL_SECONDS)), None)
+        return LoweredGrammar(build(rules, replace(_limits(spec), seconds=SMALL_SECONDS)), None)
     except Recursive as error:
         return _for_library(rules, error.message)
     except TooLarge:
@@ -98,13 +119,19 @@ def _limits(spec: GrammarSpec) -> Limits:
     return REGEX_LIMITS if spec.kind == "regex" else SCHEMA_LIMITS
 
 
-def _for_library(rules: Rules, why: str) -> Lowered:
+def _for_library(rules: Rules, why: str) -> LoweredGrammar:
     try:
-        return Lowered(None, write_schema(rules), why, shortest_text(rules))
+        return LoweredGrammar(None, write_schema(rules), why, shortest_text(rules))
     except GrammarError as error:
         raise library_error(why, error) from error
 
 
 def library_error(why: str, error: GrammarError) -> GrammarError:
-    """What the library's road says of a grammar that `why` there is no automaton for."""
+    """Return an error of the grammar library, prefixed with the reason for the absence of an
+    automaton.
+
+    Args:
+        why: reason for the absence of an automaton.
+        error: error of the grammar library.
+    """
     return GrammarError(f"{why}; and the grammar library: {error.message}", error.hint)

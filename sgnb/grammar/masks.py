@@ -1,10 +1,10 @@
-"""Token bitmasks, exact for any state of an automaton. Knows no tokenizer library and no request.
+"""Exact token bitmasks for the states of an automaton. Knows no tokenizer library and no request.
 
-A state is walked through the vocabulary's prefix tree, a level at a time. Where little is allowed,
-the walk follows the few live nodes. Where much is allowed, as inside a string, most of the result
-depends only on the shape of the state's `Neighbourhood`: that part is walked once over the whole
-tree and shared by all states, of all automata, whose neighbourhood has the same shape. What is left
-are the few nodes at which a token leaves the neighbourhood, such as those with a closing quote.
+A mask is the result of a walk through the vocabulary's prefix tree, level by level. For a state
+with few allowed tokens, the walk visits only live nodes. For a permissive state, as inside a
+string, most of the mask depends only on the shape of the state's `Neighbourhood`. A single walk
+over the whole tree computes this part for all states with the same shape, across automata. The
+remaining nodes leave the neighbourhood, such as a closing quote, and are walked per state.
 """
 
 from __future__ import annotations
@@ -28,26 +28,28 @@ Bytes = NDArray[np.uint8]
 Value = TypeVar("Value")
 
 WIDE_WALK = 10_000
-"""Nodes below the allowed first bytes from which shared parts are used. Measured."""
+"""Minimum number of nodes below the allowed first bytes for the use of shared parts. Measured."""
 
 BROAD_STATE = 16
-"""Outgoing bytes a state needs to be in a neighbourhood; others are cheap to walk, rarely alike."""
+"""Minimum number of outgoing bytes for a state in a neighbourhood. Narrower states are cheap to
+walk and rarely alike."""
 
-NEIGHBOURHOOD_DEPTH = 16  # bytes from its first state
-NEIGHBOURHOOD_STATES = 200  # at most. Both measured.
+NEIGHBOURHOOD_DEPTH = 16  # in bytes from the first state
+NEIGHBOURHOOD_STATES = 200  # upper limit; both values are measured
 
 FEW_NODES = 12
-"""At most this many nodes are followed without numpy. Measured."""
+"""Up to this number of nodes the walk avoids numpy. Measured."""
 
 FEW_TOKENS = 512
-"""Fewer bits than these are set one by one. Measured."""
+"""Below this number bits are set individually. Measured."""
 
-MASK_BYTES = 128 << 20  # memory for the masks of one vocabulary
-SHARED_BYTES = 32 << 20  # and for its shared parts
+MASK_BYTES = 128 << 20  # memory limit for the masks of a vocabulary
+SHARED_BYTES = 32 << 20  # memory limit for its shared parts
 
 
 class TokenMasks:
-    """The masks of one automaton for one vocabulary, in an LRU cache that its automata share.
+    """Token masks of an automaton for a vocabulary, in an LRU cache shared by all automata of the
+    vocabulary.
 
     Masks are computed on demand, by any thread.
     """
@@ -56,13 +58,20 @@ class TokenMasks:
         self.automaton = automaton
         self.vocabulary = vocabulary
         self._key = next(_keys)
-        caches = _caches.setdefault(vocabulary, _Caches(Cache(MASK_BYTES), Cache(SHARED_BYTES)))
+        caches = _caches.setdefault(
+            vocabulary, _VocabularyCaches(LruCache(MASK_BYTES), LruCache(SHARED_BYTES))
+        )
         self._masks, self._shared = caches
 
     def mask(self, state: int) -> Words:
-        """The tokens allowed in `state`: uint32[ceil(size / 32)], read-only.
+        """Return the allowed tokens in `state`.
 
-        Bit i % 32 of word i // 32 is token i. No special tokens; none at all in the dead state.
+        Args:
+            state: number of an automaton's state; the dead state allows no token.
+
+        Returns:
+            uint32[ceil(size / 32)], read-only: bit i % 32 of word i // 32 is token i. Special
+            tokens are never set.
         """
         words = self._masks.get((self._key, state))
         if words is None:
@@ -94,9 +103,11 @@ class TokenMasks:
         return self._follow(shared.allowed.copy(), shared.exits, targets)
 
     def _follow(self, allowed: Bytes, nodes: Index, states: NDArray[Any]) -> Bytes:
-        """Add to `allowed` the tokens at `nodes`, alive in `states`, and at live nodes below."""
+        """Set the bits of tokens at `nodes`, which are alive in `states`, and at live descendants
+        in `allowed`."""
         tree, table, classes = self.vocabulary.tree, self.automaton.table, self.automaton.classes
         visited: list[Index] = []
+
         while len(nodes):
             if len(nodes) <= FEW_NODES:
                 nodes, states = self._follow_few(nodes.tolist(), states.tolist(), visited)
@@ -113,15 +124,18 @@ class TokenMasks:
     def _follow_few(
         self, nodes: list[int], states: list[int], visited: list[Index]
     ) -> tuple[Index, NDArray[np.intp]]:
-        """As `_follow` without numpy, whose calls cost more while nodes are few; adds to `visited`.
+        """Walk like `_follow` without numpy, whose call overhead dominates for few nodes; append to
+        `visited`.
 
-        Returns the live nodes, with their states, of the first level that has too many.
+        Returns the live nodes, with their states, of the first level with more than FEW_NODES
+        nodes.
         """
         first_child, data = self.vocabulary.tree.first_child_view, self.vocabulary.tree.data
         table, classes = self._table_view, self._class_bytes
-        seen: list[int] = []
+        followed: list[int] = []
+
         while nodes and len(nodes) <= FEW_NODES:
-            seen += nodes
+            followed += nodes
             below = [
                 (child, target)
                 for node, state in zip(nodes, states, strict=True)
@@ -129,7 +143,7 @@ class TokenMasks:
                 if (target := table[state, classes[data[child]]])
             ]
             nodes, states = [child for child, _ in below], [target for _, target in below]
-        visited.append(np.array(seen, np.intp))
+        visited.append(np.array(followed, np.intp))
         return np.array(nodes, np.intp), np.array(states, np.intp)
 
     @cached_property
@@ -146,25 +160,25 @@ class TokenMasks:
 
     @cached_property
     def _flat(self) -> Index:
-        """The table as `_walk_all` takes it."""
+        """Transition table as row offsets, for `_walk_all`."""
         return (self.automaton.table.astype(np.intp) * self.automaton.table.shape[1]).ravel()
 
 
 class Neighbourhood(NamedTuple):
-    """A state and the broad states around it, nearest first."""
+    """A state and the surrounding broad states, nearest first."""
 
-    states: Index  # int[K], the automaton's numbers
-    # uint8[K, 256], the transitions: 0 to the dead state, i to states[i - 1], K + 1 to the outside.
-    # All that `walk_neighbourhood` uses.
+    states: Index  # intp[K], state numbers of the automaton
+    # uint8[K, 256], transitions: 0 is dead, i is states[i - 1], K + 1 is outside. The only input of
+    # `walk_neighbourhood`.
     shape: bytes
 
 
 class SharedPart(NamedTuple):
-    """What a neighbourhood decides by its shape alone."""
+    """The part of a mask that depends only on the shape of a neighbourhood."""
 
-    allowed: Bytes  # packed bits of the tokens that stay inside
-    exits: Index  # intp[E], nodes whose last byte leads out of it
-    exit_rows: Bytes  # uint8[E], the place in the neighbourhood from which it does
+    allowed: Bytes  # packed bits of tokens that stay inside
+    exits: Index  # intp[E], nodes whose last byte leads outside
+    exit_rows: Bytes  # uint8[E], index in the neighbourhood of the last state inside
 
     @property
     def nbytes(self) -> int:
@@ -172,29 +186,34 @@ class SharedPart(NamedTuple):
 
 
 class Neighbourhoods:
-    """Finds the neighbourhoods of an automaton's states."""
+    """Computes the neighbourhoods of an automaton's states."""
 
     def __init__(self, automaton: Automaton) -> None:
         table, classes = automaton.table, automaton.classes
         self._table, self._classes = table, classes
-        # Ordered by their smallest byte, however the automaton numbers them.
+        # Order of the classes by smallest byte, independent of the automaton's class numbers.
         self._order = np.unique(classes, return_index=True)[1].argsort()
         sizes = np.bincount(classes, minlength=table.shape[1]).astype(np.float32)
         self._broad = (table != 0).astype(np.float32) @ sizes >= BROAD_STATE
         self._successors: dict[int, list[int]] = {}
 
     def find(self, state: int) -> Neighbourhood | None:
-        """The neighbourhood of `state`, breadth first in byte order; None if it is too large."""
-        found, level = {state: None}, [state]
+        """Return the neighbourhood of `state`, breadth first in byte order; None if too large.
+
+        Args:
+            state: number of an automaton's state.
+        """
+        members, level = {state: None}, [state]
         for _ in range(NEIGHBOURHOOD_DEPTH):
             after = dict.fromkeys(t for s in level for t in self._broad_after(s))
-            level = [t for t in after if t not in found]
-            found |= dict.fromkeys(level)
+            level = [t for t in after if t not in members]
+            members |= dict.fromkeys(level)
             if not level:
                 break
-            if len(found) > NEIGHBOURHOOD_STATES:
+            if len(members) > NEIGHBOURHOOD_STATES:
                 return None
-        states = np.fromiter(found, np.intp, len(found))
+
+        states = np.fromiter(members, np.intp, len(members))
         place = np.full(len(self._table), len(states) + 1, np.uint8)
         place[0] = 0
         place[states] = np.arange(1, len(states) + 1)
@@ -202,7 +221,7 @@ class Neighbourhoods:
         return Neighbourhood(states, shape.tobytes())
 
     def _broad_after(self, state: int) -> list[int]:
-        """The broad states one byte after `state`, in the order of the bytes."""
+        """Return the broad successors of `state` in byte order."""
         successors = self._successors.get(state)
         if successors is None:
             targets = self._table[state].take(self._order)
@@ -212,7 +231,12 @@ class Neighbourhoods:
 
 
 def walk_neighbourhood(tree: PrefixTree, near: Neighbourhood) -> SharedPart:
-    """Walk the whole tree as far as it stays in the neighbourhood."""
+    """Walk the whole prefix tree within the neighbourhood.
+
+    Args:
+        tree: prefix tree of the vocabulary.
+        near: neighbourhood, of which only `shape` is used.
+    """
     outside = len(near.states) + 1
     table = np.zeros((outside + 1, 256), np.intp)
     table[1:outside] = np.frombuffer(near.shape, np.uint8).reshape(-1, 256)
@@ -223,54 +247,59 @@ def walk_neighbourhood(tree: PrefixTree, near: Neighbourhood) -> SharedPart:
     return SharedPart(_tokens_alive(rows, tree), exits, exit_rows.astype(np.uint8))
 
 
-class Cache(Generic[Value]):
-    """LRU cache whose sizes, as given to `put`, add up to at most `limit` bytes."""
+class LruCache(Generic[Value]):
+    """LRU cache with a limit on the total size of the values.
+
+    Args:
+        limit: maximum sum of the sizes passed to `put`, in bytes.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._held: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: Hashable) -> Value | None:
         with self._lock:
-            held = self._held.get(key)
-            if held is None:
+            entry = self._entries.get(key)
+            if entry is None:
                 return None
-            self._held.move_to_end(key)
-            return held[0]
+            self._entries.move_to_end(key)
+            return entry[0]
 
     def put(self, key: Hashable, value: Value, nbytes: int) -> None:
         with self._lock:
-            self.used += nbytes - self._held.pop(key, (value, 0))[1]
-            self._held[key] = value, nbytes
+            self.used += nbytes - self._entries.pop(key, (value, 0))[1]
+            self._entries[key] = value, nbytes
             while self.used > self.limit:
-                self.used -= self._held.popitem(last=False)[1][1]
+                self.used -= self._entries.popitem(last=False)[1][1]
 
 
-class _Caches(NamedTuple):
-    masks: Cache[Words]
-    shared: Cache[SharedPart]
+class _VocabularyCaches(NamedTuple):
+    masks: LruCache[Words]
+    shared: LruCache[SharedPart]
 
 
-_caches: WeakKeyDictionary[Vocabulary, _Caches] = WeakKeyDictionary()
+_caches: WeakKeyDictionary[Vocabulary, _VocabularyCaches] = WeakKeyDictionary()
 _keys = itertools.count()
 
 
 def _walk_all(tree: PrefixTree, flat: Index, start: int, symbols: Index) -> Index:
-    """intp[N], each node's row: `start` at the root, then flat[row + symbol]; 0 is dead."""
+    """Return intp[N], the row of each node: `start` at the root, then flat[row + symbol]; 0 is
+    dead."""
     rows = np.empty(len(tree), np.intp)
     rows[0] = start
     for first, last in itertools.pairwise(tree.depth_start[1:]):
         at = rows.take(tree.parent[first:last])
         at += symbols[first:last]
-        # "clip" is only the fastest way to take into an array: nothing is out of bounds.
+        # mode="clip" is the fastest way to take into an array; no index is out of bounds.
         flat.take(at, out=rows[first:last], mode="clip")
     return rows
 
 
 def _ranges(first: Index, counts: Index) -> Index:
-    """first[0] .. first[0] + counts[0], first[1] .., joined."""
+    """Concatenate the ranges first[i] .. first[i] + counts[i]."""
     ends = counts.cumsum()
     return (first - ends + counts).repeat(counts) + np.arange(ends[-1])
 
@@ -280,7 +309,7 @@ def _no_tokens(tree: PrefixTree) -> Bytes:
 
 
 def _tokens_alive(rows: Index, tree: PrefixTree) -> Bytes:
-    """Packed bits of the tokens at nodes whose row is not 0. Sets the root's row to 0."""
+    """Return packed bits of the tokens at nodes with a non-zero row. Sets the root's row to 0."""
     rows[0] = 0
     bits = np.packbits(rows.take(tree.node_of) != 0, bitorder="little")
     allowed = _no_tokens(tree)
@@ -289,7 +318,7 @@ def _tokens_alive(rows: Index, tree: PrefixTree) -> Bytes:
 
 
 def _add_tokens(allowed: Bytes, nodes: Index, tree: PrefixTree) -> Bytes:
-    """Set the bits of the tokens at `nodes` in `allowed`, and return it."""
+    """Set the bits of the tokens at `nodes` in `allowed` and return `allowed`."""
     first = tree.first_token.take(nodes)
     tokens = tree.tokens.take(_ranges(first, tree.first_token.take(nodes + 1) - first))
     if len(tokens) < FEW_TOKENS:

@@ -1,4 +1,4 @@
-"""Matchers: one request's state in a grammar. Knows no model and no scheduler."""
+"""Matchers: the state of a single request in a grammar. Knows no model and no scheduler."""
 
 from __future__ import annotations
 
@@ -9,75 +9,106 @@ from numpy.typing import NDArray
 
 from ..errors import GrammarError
 from .automaton.automaton import Automaton
-from .automaton.compressed import Compressed
+from .automaton.compressed import CompressedAutomaton
 from .automaton.dfa import START
 from .masks import TokenMasks
 from .vocabulary import Vocabulary
 
 KEPT_TEXTS = 256
-"""Shortest completions cached for each grammar, and as many texts' labels."""
+"""Cached shortest completions per grammar, and the same number of label lookups."""
 
 NO_LEEWAY = 2**31 - 1
 
 Mask = NDArray[np.uint32]
-"""One bit for each token: bit i % 32 of word i // 32 is token i."""
+"""One bit per token: bit i % 32 of word i // 32 is token i."""
 
 
 class Matcher(Protocol):
-    """For one thread at a time."""
+    """Position of a request in a grammar. Used by a single thread at a time."""
 
     @property
     def state(self) -> int:
-        """The automaton's state; -1 where states have no numbers."""
+        """State number of the automaton; -1 without an automaton."""
 
     @property
     def searches(self) -> bool:
-        """Whether `distance` and `completion` take time, milliseconds, and are not the least."""
+        """True if `distance` and `completion` run a search of milliseconds and may exceed the
+        minimum."""
 
     def accept_token(self, token: int) -> None:
-        """Advance by the token's bytes. GrammarError if it is forbidden: nothing has changed."""
+        """Advance by the bytes of `token`.
+
+        Args:
+            token: id of the sampled token.
+
+        Raises:
+            GrammarError: the token is not allowed; the state is unchanged.
+        """
 
     def next_token_bitmask(self) -> Mask:
-        """The allowed tokens, none of them special. Changes nothing; the mask is read-only."""
+        """Return the read-only mask of allowed tokens, none special. No side effects."""
 
     def find_jump_forward_string(self) -> bytes:
-        """The bytes that must follow. Changes nothing."""
+        """Return the bytes that every continuation starts with. No side effects."""
 
     def distance(self) -> int | None:
-        """The fewest bytes that end the grammar; None if not known. Changes nothing."""
+        """Return the minimum number of bytes to the end of the grammar; None if unknown. No side
+        effects."""
 
     def completion(self) -> bytes | None:
-        """A shortest text that ends the grammar; None if not known. Changes nothing."""
+        """Return a shortest text that completes the grammar; None if unknown. No side effects."""
 
     def is_idle(self, tokens: int) -> bool:
-        """Whether only a token can be asked for: nothing is forced, something may follow, and at
-        most `tokens` bytes then end the grammar. False if not known. Changes nothing."""
+        """Return True if the next token is a free choice and `tokens` suffice for the end.
+
+        True means: no text is forced, a continuation exists, and at most `tokens` bytes complete
+        the grammar. False if unknown. No side effects.
+
+        Args:
+            tokens: remaining token budget.
+        """
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
-        """The parts of the pattern or schema that `data` comes from; without `data`, any next byte.
-        Changes nothing."""
+        """Return the parts of the pattern or schema that produce `data`. No side effects.
+
+        Args:
+            data: bytes that follow the current position; empty stands for any next byte.
+        """
 
     def rollback(self, tokens: int) -> None:
-        """Undo the last `tokens` calls of `accept_token`; GrammarError if there are fewer."""
+        """Undo the last `tokens` calls of `accept_token`.
+
+        Args:
+            tokens: number of tokens to undo.
+
+        Raises:
+            GrammarError: fewer tokens were accepted.
+        """
 
     def fork(self) -> Matcher:
-        """An independent matcher at the same place. Changes nothing."""
+        """Return an independent matcher at the same position. No side effects."""
 
     @property
     def is_final(self) -> bool:
-        """Whether the text may end here. Changes nothing."""
+        """True if the text may end here. No side effects."""
 
     @property
     def finished(self) -> bool:
-        """Whether it must: nothing can follow. Changes nothing."""
+        """True if the text must end here because no continuation exists. No side effects."""
 
 
 class Paths:
-    """What all requests of a grammar share: its automaton in both forms, the masks, and a cache of
-    completions and labels. Knows no request."""
+    """Data shared by all requests of a grammar: automaton, compressed automaton, masks, and cached
+    completions and labels.
+
+    Args:
+        automaton: the grammar's automaton.
+        compressed: compressed form of `automaton`.
+        vocabulary: bytes of the tokens.
+    """
 
     def __init__(
-        self, automaton: Automaton, compressed: Compressed, vocabulary: Vocabulary
+        self, automaton: Automaton, compressed: CompressedAutomaton, vocabulary: Vocabulary
     ) -> None:
         self.automaton, self.compressed = automaton, compressed
         self.masks = TokenMasks(automaton, vocabulary)
@@ -87,41 +118,50 @@ class Paths:
         follows = (automaton.table[:, kinds] != 0).any(axis=1)
         chooses = ~compressed.singular & (follows | ~automaton.final)
         self.leeway = np.where(chooses, automaton.distance, NO_LEEWAY).astype(np.int32).data
-        """For each state, the least `tokens` with which `Matcher.is_idle`."""
+        """Per state: the smallest `tokens` for which `Matcher.is_idle` holds."""
 
     def completion(self, state: int) -> bytes:
-        """A shortest text that ends the grammar from `state`."""
-        found = self._completions.get(state)
-        if found is None:
+        """Return a shortest text that completes the grammar from `state`.
+
+        Args:
+            state: number of an automaton's state.
+        """
+        completion = self._completions.get(state)
+        if completion is None:
             if len(self._completions) >= KEPT_TEXTS:
                 self._completions.clear()
-            found = self._completions[state] = self.automaton.completion(state)
-        return found
+            completion = self._completions[state] = self.automaton.completion(state)
+        return completion
 
     def labels(self, state: int, data: bytes) -> tuple[str, ...]:
-        """As `Matcher.labels`, from `state`."""
-        found = self._labels.get((state, data))
-        if found is None:
+        """Return `Matcher.labels` from `state`.
+
+        Args:
+            state: number of an automaton's state.
+            data: bytes that follow the state; empty stands for any next byte.
+        """
+        labels = self._labels.get((state, data))
+        if labels is None:
             if len(self._labels) >= KEPT_TEXTS:
                 self._labels.clear()
-            found = self._labels[state, data] = self._find_labels(state, data)
-        return found
+            labels = self._labels[state, data] = self._find_labels(state, data)
+        return labels
 
     def _find_labels(self, state: int, data: bytes) -> tuple[str, ...]:
         automaton = self.automaton
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for path in [data] if data else [bytes([byte]) for byte in automaton.next_bytes(state)]:
             here = state
             for byte in path:
                 there = automaton.step(here, bytes([byte]))
                 labels = automaton.sources.get((here, there), ())
-                found |= dict.fromkeys(automaton.labels[label] for label in labels)
+                names |= dict.fromkeys(automaton.labels[label] for label in labels)
                 here = there
-        return tuple(found)
+        return tuple(names)
 
 
 class AutomatonMatcher:
-    """A path through an automaton."""
+    """Matcher that follows a path through an automaton."""
 
     searches = False
 

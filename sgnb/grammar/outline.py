@@ -1,6 +1,6 @@
-"""A compressed automaton as lines for people: its transitions, and the tokens at each choice.
+"""A compressed automaton in readable lines: transitions, and the allowed tokens at each choice.
 
-Characters are whole here: one that spans several edges is shown with the edge that ends it.
+Lines show whole characters: a character that spans several edges belongs to its last edge.
 """
 
 from __future__ import annotations
@@ -21,75 +21,87 @@ from .vocabulary import Vocabulary
 
 BEYOND_ASCII = "[not ASCII]"
 ALL_BEYOND_ASCII = 0x110000 - 0x800 - 0x80
-"""How many characters that is, if it is all of them."""
+"""Number of all characters beyond ASCII, without surrogates."""
 
 SOME_TOKENS = 6
 PARTS_SHOWN = 2
 
 
-class Tokenizer(Encoder, Protocol):
-    """An encoder whose tokens can be listed."""
+class VocabularyEncoder(Encoder, Protocol):
+    """An encoder with access to the vocabulary."""
 
     @property
     def vocabulary(self) -> Vocabulary: ...
 
 
 Path = tuple[str, ...]
-"""Bytes in turn, as latin-1: those that may come next, as pairs of the first and the last of a
-range, or "" where none may be chosen; then those that are forced; and so on."""
+"""Bytes as latin-1 strings, alternately: a choice, as (first, last) pairs of ranges, or "" without
+a choice; then the forced bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Transition:
     """A transition between states of the compressed automaton."""
 
     start: int
     target: int
-    text: str  # one of the characters in brackets, then what is forced, in quotes
-    part: str  # of the pattern or schema that it comes from
-    forced: bool  # whether it is the only transition from `start`
-    final: bool  # whether the text may end at `target`
-    paths: tuple[Path, ...]  # the bytes that lead to `target`: one of them
+    text: str  # characters of the choice in brackets, then the forced text in quotes
+    part: str  # label of the part of the pattern or schema
+    forced: bool  # True for the only transition from `start`
+    final: bool  # True if the text may end at `target`
+    paths: tuple[Path, ...]  # alternative byte paths to `target`
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
-    """The tokens that a state allows."""
+class AllowedTokens:
+    """The tokens allowed in a state."""
 
     state: int
     count: int
-    some: tuple[bytes, ...]  # those with the lowest ids
+    some: tuple[bytes, ...]  # texts of the tokens with the lowest ids
 
 
-def lines(grammar: CompiledGrammar, most: int | None = None) -> list[Line]:
-    """The compressed automaton, breadth first, with `most` about so many transitions; nothing
-    without an automaton."""
+def lines(grammar: CompiledGrammar, most: int | None = None) -> list[Transition]:
+    """Return the transitions of the compressed automaton, breadth first; empty without an
+    automaton.
+
+    Args:
+        grammar: compiled grammar.
+        most: approximate limit on the number of transitions; None for all.
+    """
     if grammar.automaton is None:
         return []
     ways: dict[int, list[Edge]] = {}
     for edge in grammar.compressed.edges():
         ways.setdefault(edge.source, []).append(edge)
-    final, found = grammar.automaton.final, list[Line]()
-    queue, seen = [(START, b"")], {(START, b"")}
-    known: dict[tuple[Any, ...], Piece] = {}
+    final, result = grammar.automaton.final, list[Transition]()
+    queue, visited = [(START, b"")], {(START, b"")}
+    pieces: dict[tuple[Any, ...], Piece] = {}
+
     for state, begun in queue:
-        if most is not None and len(found) >= most:
+        if most is not None and len(result) >= most:
             break
-        for (target, text, rest), found_paths in _from(ways, state, begun, known).items():
+        for (target, text, remainder), found_paths in _from(ways, state, begun, pieces).items():
             first = found_paths[0][0]
             part = ", ".join(first[0].labels[:PARTS_SHOWN])
             forced = all(len(ways[edge.source]) == 1 and not edge.data for edge in first)
             paths = tuple(path for _, path in found_paths)
-            found.append(Line(state, target, text, part, forced, bool(final[target]), paths))
-            if (target, rest) not in seen:
-                seen.add((target, rest))
-                queue.append((target, rest))
-    return found
+            result.append(Transition(state, target, text, part, forced, bool(final[target]), paths))
+            if (target, remainder) not in visited:
+                visited.add((target, remainder))
+                queue.append((target, remainder))
+
+    return result
 
 
-def joint_texts(edges: Sequence[Line]) -> list[str]:
-    """The texts of lines for a drawing, where those with the same ends stand together: `[^a]` for
-    all characters but some, with "" for the line that adds those beyond ASCII."""
+def joint_texts(edges: Sequence[Transition]) -> list[str]:
+    """Return the texts of `edges` for a drawing, with parallel lines joined.
+
+    `[^a]` stands for all characters except some; the joined line beyond ASCII gets "".
+
+    Args:
+        edges: lines of an automaton.
+    """
     texts = [line.text for line in edges]
     ascii_, beyond = dict[tuple[int, int], int](), dict[tuple[int, int], int]()
     for i, line in enumerate(edges):
@@ -105,9 +117,15 @@ def joint_texts(edges: Sequence[Line]) -> list[str]:
 
 
 def allowed_tokens(
-    grammar: CompiledGrammar, tokenizer: Tokenizer, states: Iterable[int]
-) -> list[Allowed]:
-    """The tokens that may follow in each of the `states`; nothing without an automaton."""
+    grammar: CompiledGrammar, tokenizer: VocabularyEncoder, states: Iterable[int]
+) -> list[AllowedTokens]:
+    """Return the allowed tokens in each of the states; empty without an automaton.
+
+    Args:
+        grammar: compiled grammar.
+        tokenizer: tokenizer with a vocabulary.
+        states: numbers of the automaton's states.
+    """
     if grammar.automaton is None:
         return []
     vocabulary = tokenizer.vocabulary
@@ -117,41 +135,41 @@ def allowed_tokens(
         bits = np.unpackbits(masks.mask(state).view(np.uint8), bitorder="little")
         tokens = np.flatnonzero(bits)
         some = tuple(vocabulary.pieces[i] for i in tokens[:SOME_TOKENS].tolist())
-        rows.append(Allowed(state, len(tokens), some))
+        rows.append(AllowedTokens(state, len(tokens), some))
     return rows
 
 
 Piece = tuple[str, bytes, Path]
-"""A path's text, the first bytes at its end of a character that it leaves open, and its bytes."""
+"""(text, trailing bytes of an incomplete character, bytes) of a path."""
 
 
 def _from(
     ways: Mapping[int, Sequence[Edge]],
     state: int,
     begun: bytes,
-    known: dict[tuple[Any, ...], Piece],
+    pieces: dict[tuple[Any, ...], Piece],
 ) -> dict[tuple[int, str, bytes], list[tuple[Sequence[Edge], Path]]]:
-    """(target, text, rest) -> the paths that end there with a character or more.
+    """Return (target, text, remainder) -> paths that complete at least a character.
 
-    begun: the first bytes, before `state`, of a character. rest: the same before `target`. known:
-    what was found for edges alike.
+    `begun`: leading bytes of a character before `state`; `remainder`: the same before `target`;
+    `pieces`: memo for edges with equal bytes.
     """
-    found: dict[tuple[int, str, bytes], list[tuple[Sequence[Edge], Path]]] = {}
+    groups: dict[tuple[int, str, bytes], list[tuple[Sequence[Edge], Path]]] = {}
     for path in _paths(ways, state, (), begun):
         key = begun, *[(edge.data, edge.forced) for edge in path]
-        if key not in known:
-            known[key] = _piece(path, begun)
-        text, rest, own = known[key]
-        found.setdefault((path[-1].target, text, rest), []).append((path, own))
-    return found
+        if key not in pieces:
+            pieces[key] = _piece(path, begun)
+        text, remainder, byte_path = pieces[key]
+        groups.setdefault((path[-1].target, text, remainder), []).append((path, byte_path))
+    return groups
 
 
 def _paths(
-    ways: Mapping[int, Sequence[Edge]], state: int, before: tuple[Edge, ...], data: bytes
+    ways: Mapping[int, Sequence[Edge]], state: int, prefix: tuple[Edge, ...], data: bytes
 ) -> Iterator[tuple[Edge, ...]]:
-    """The continuations of `before`, whose bytes are `data`, up to the end of a character."""
+    """Yield continuations of `prefix`, whose bytes are `data`, up to the end of a character."""
     for edge in ways.get(state, ()):
-        path, more = (*before, edge), data + _first(edge) + edge.forced
+        path, more = (*prefix, edge), data + _first(edge) + edge.forced
         if more.decode(errors="ignore"):
             yield path
         else:
@@ -172,7 +190,7 @@ def _path(edges: Sequence[Edge]) -> Path:
 
 
 def _characters(path: Path) -> int:
-    """Of how many texts it is the path."""
+    """Return the number of texts of `path`."""
     sizes = [
         sum(ord(high) - ord(low) + 1 for low, high in zip(part[::2], part[1::2], strict=True))
         for part in path[::2]
@@ -181,7 +199,7 @@ def _characters(path: Path) -> int:
 
 
 def _but(ranges: str) -> str:
-    """All characters but the ASCII ones outside of the ranges."""
+    """Return `[^...]` with the ASCII characters outside of `ranges`."""
     pairs = zip(ranges[::2], ranges[1::2], strict=True)
     inside = {byte for low, high in pairs for byte in range(ord(low), ord(high) + 1)}
     runs: list[tuple[int, int]] = []
@@ -193,12 +211,13 @@ def _but(ranges: str) -> str:
 
 
 def _bytes(path: Sequence[Edge]) -> bytes:
-    """One of the texts of the edges."""
+    """Return an example text of the edges."""
     return b"".join(_first(edge) + edge.forced for edge in path)
 
 
 def _text(whole: str, begun: bytes, path: Sequence[Edge]) -> str:
-    """`whole`, one of the texts of `path` after `begun`: in quotes where there is no other."""
+    """Describe `whole`, an example text of `path` after `begun`: forced text in quotes, choices in
+    brackets."""
     choices: dict[int, Edge] = {}
     place = len(begun)
     for edge in path:
@@ -206,6 +225,7 @@ def _text(whole: str, begun: bytes, path: Sequence[Edge]) -> str:
             choices[place] = edge
         place += len(_first(edge) + edge.forced)
     parts, forced, place = [], "", 0
+
     for character in whole:
         end = place + len(character.encode())
         chosen = [choices[at] for at in range(place, end) if at in choices]
@@ -222,7 +242,7 @@ def _first(edge: Edge) -> bytes:
 
 
 def _is_single(edge: Edge) -> bool:
-    """Whether the edge has one text only."""
+    """True if the edge has exactly one text."""
     return not edge.data or (len(edge.data) == 1 and edge.data[0][0] == edge.data[0][1])
 
 

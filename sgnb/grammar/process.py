@@ -1,9 +1,9 @@
-"""Processes that lower grammars, so that Python's lock stays free for the threads that decode.
+"""Worker processes that lower grammars, so the GIL stays free for the threads that decode.
 
-The first grammar that is not small starts one. It runs only this file's `serve`: nothing of the
-user's `__main__`, no torch. It is kept warm, ends itself after `SECONDS` of computing for one
-grammar or `IDLE` seconds without any, and ends with this interpreter. Where none can be started,
-grammars are lowered here.
+The first expensive grammar starts a worker. A worker runs only `serve`: neither the user's
+`__main__` nor torch. A worker stays warm, and exits after `SECONDS` of CPU time for a single
+grammar, after `IDLE` seconds without work, or with this interpreter. If no worker can start,
+grammars are lowered in this process.
 """
 
 from __future__ import annotations
@@ -20,37 +20,38 @@ from threading import Thread, Timer
 from typing import Any
 
 from ..errors import GrammarError
-from .lowering import Lowered, lower
+from .lowering import LoweredGrammar, lower
 from .spec import GrammarSpec
 
 SECONDS = 1.0
-"""Of processor time for one grammar: a busy machine refuses nothing that a quiet one makes."""
+"""Limit in CPU seconds per grammar, so a busy machine refuses no grammar that an idle machine
+accepts."""
 
 PATIENCE = 30.0
-"""Seconds until an answer must have come, or the process begun; only a machine that swaps or
-stands still needs so long."""
+"""Timeout in seconds for an answer or the start of a worker; reached only on a machine that swaps
+or hangs."""
 
 IDLE = 300.0
 
 MOST = max(1, min(4, (os.cpu_count() or 1) // 2))
-"""Processes at a time; half the cores stay with the engine."""
+"""Maximum number of workers; half of the cores stay free for the engine."""
 
 _OVERTIME = 75  # exit status
-_LOOK = 0.05  # seconds between looks at the clock
+_LOOK = 0.05  # polling interval of the clock in seconds
 
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from sgnb.grammar.process import serve; serve()"
-_FLAGS = ("CREATE_NO_WINDOW", "CREATE_NEW_PROCESS_GROUP")  # of Windows
+_FLAGS = ("CREATE_NO_WINDOW", "CREATE_NEW_PROCESS_GROUP")  # Windows only
 
 
 class DiedError(GrammarError):
-    """The process ended for a reason that is not the grammar's."""
+    """A worker ended for a reason unrelated to the grammar, such as lack of memory."""
 
 
 class _Process:
-    """One process. For one thread at a time."""
+    """Handle of a worker process. Used by a single thread at a time."""
 
     def __init__(self) -> None:
-        """Raises an error of any kind where it cannot be."""
+        """Start the worker and wait until the worker is ready. Raises any exception on failure."""
         if not sys.executable or getattr(sys, "frozen", False):
             raise OSError("no interpreter to start")
         self._popen = subprocess.Popen(
@@ -59,9 +60,11 @@ class _Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
-            start_new_session=True,  # an interrupt of the notebook's group is not for it
+            # an interrupt of the notebook's process group must not reach the worker
+            start_new_session=True,
             creationflags=sum(getattr(subprocess, name, 0) for name in _FLAGS),
         )
+
         try:
             self._read()
         except BaseException:
@@ -74,26 +77,27 @@ class _Process:
 
     @property
     def was_idle(self) -> bool:
-        """Whether it ended itself for want of work."""
+        """True if the worker exited because of `IDLE` seconds without work."""
         return self._popen.returncode == 0
 
-    def lower(self, spec: GrammarSpec) -> Lowered:
-        """As `lowering.lower`. GrammarError too for what takes longer than `SECONDS`, DiedError
-        where the process ends before it answers."""
+    def lower(self, spec: GrammarSpec) -> LoweredGrammar:
+        """Lower `spec` in the worker. Raises GrammarError beyond `SECONDS` too, DiedError if the
+        worker ends early."""
         assert self._popen.stdin is not None
         try:
             pickle.dump(spec, self._popen.stdin)
             self._popen.stdin.flush()
             answer = self._read()
-        except Exception:  # half an answer may be read as anything
+        except Exception:  # a truncated pickle may raise any exception
             self.end()
             raise self._failure(spec) from None
         if isinstance(answer, GrammarError):
             raise answer
-        return Lowered.from_bytes(answer)
+        return LoweredGrammar.from_bytes(answer)
 
     def _read(self) -> Any:
-        """The next answer; EOFError when it has not come in `PATIENCE` seconds."""
+        """Return the next answer. Raises EOFError after `PATIENCE` seconds, because the worker is
+        killed."""
         assert self._popen.stdout is not None
         timer = Timer(PATIENCE, self._popen.kill)
         timer.daemon = True
@@ -107,24 +111,26 @@ class _Process:
         status = self._popen.returncode
         if status == _OVERTIME:
             hint = "ask for less: fewer alternatives and optional parts, bounded repeats"
-            what = f"is not done after {SECONDS:g} s of computing"
-            return GrammarError(f"compiling the {spec.kind} {what}", hint)
-        what = f"ended before it was done (status {status})"
+            outcome = f"is not done after {SECONDS:g} s of computing"
+            return GrammarError(f"compiling the {spec.kind} {outcome}", hint)
+        outcome = f"ended before it was done (status {status})"
         hint = "it may have run out of memory or time: make the grammar smaller, or try again"
-        return DiedError(f"the process that compiles the {spec.kind} {what}", hint)
+        return DiedError(f"the process that compiles the {spec.kind} {outcome}", hint)
 
     def end(self) -> None:
-        """At once. Harmless when repeated."""
+        """Kill the worker. Repeated calls have no effect."""
         self._popen.kill()
         self._popen.wait()
         for pipe in (self._popen.stdin, self._popen.stdout):
             assert pipe is not None
-            with suppress(OSError):  # what was not flushed
+            with suppress(OSError):  # unflushed data
                 pipe.close()
 
     def forget(self) -> None:
-        """In a fork: leave it to the parent. Its pipe must not stay open here, and its locks may be
-        taken."""
+        """Detach from the worker in a forked child: the worker belongs to the parent.
+
+        The pipe must not stay open in the child, and locks of the file object may be held.
+        """
         assert self._popen.stdin is not None
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, self._popen.stdin.fileno())
@@ -133,7 +139,7 @@ class _Process:
 
 
 class Processes:
-    """At most `MOST`, started when needed. For any thread."""
+    """Pool of at most `MOST` workers, started on demand. Thread-safe."""
 
     def __init__(self) -> None:
         self._reset()
@@ -145,9 +151,17 @@ class Processes:
         self._started: set[_Process] = set()
         self._usable = True
 
-    def lower(self, spec: GrammarSpec) -> Lowered:
-        """As `lowering.lower`; waits for a process. An interrupt ends only the wait."""
-        answer: SimpleQueue[Lowered | BaseException] = SimpleQueue()
+    def lower(self, spec: GrammarSpec) -> LoweredGrammar:
+        """Lower `spec` in a free worker and wait for the result. An interrupt ends only the wait.
+
+        Args:
+            spec: constraint to lower.
+
+        Raises:
+            GrammarError: the spec is invalid, unsupported or too expensive.
+            DiedError: the worker ended early.
+        """
+        answer: SimpleQueue[LoweredGrammar | BaseException] = SimpleQueue()
 
         def work() -> None:
             try:
@@ -156,12 +170,12 @@ class Processes:
                 answer.put(error)
 
         Thread(target=work, name="sgnb-grammar-process", daemon=True).start()
-        found = answer.get()
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        result = answer.get()
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
-    def _lower(self, spec: GrammarSpec) -> Lowered:
+    def _lower(self, spec: GrammarSpec) -> LoweredGrammar:
         process = self._free.get()
         try:
             if process is not None and process.is_alive:
@@ -175,10 +189,11 @@ class Processes:
                 return process.lower(spec)
         finally:
             self._free.put(process)
+
         return lower(spec)
 
     def _start(self) -> _Process | None:
-        """None where it cannot be."""
+        """Return a new worker, or None if workers cannot start here."""
         if self._usable:
             try:
                 process = _Process()
@@ -190,13 +205,13 @@ class Processes:
         return None
 
     def end(self) -> None:
-        """End all, and start no more."""
+        """Kill all workers, and start no more."""
         self._usable = False
         for process in self._started:
             process.end()
 
     def forget(self) -> None:
-        """In a fork."""
+        """Detach from all workers in a forked child."""
         for process in self._started:
             process.forget()
         self._reset()
@@ -209,12 +224,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def serve() -> None:
-    """In the process: lower what is asked for, until the pipe is closed."""
+    """Run a worker: lower specs from stdin and write results to stdout until the pipe closes."""
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # keeps output printed by libraries out of the pipe
     clock = _Clock()
     Thread(target=clock.watch, daemon=True).start()
-    answer: Any = None  # the first says that it has begun
+    answer: Any = None  # the first answer signals readiness
+
     while True:
         pickle.dump(answer, answers)
         answers.flush()
@@ -238,10 +254,11 @@ def _answer(spec: GrammarSpec) -> bytes | GrammarError:
 
 
 class _Clock:
-    """Ends the process when a time is reached, whatever its main thread does."""
+    """Ends the process at a deadline, even if the main thread is busy."""
 
     def __init__(self) -> None:
-        self.end: tuple[float | None, float | None] = None, None  # processor, monotonic
+        # deadlines in CPU time and monotonic time
+        self.end: tuple[float | None, float | None] = None, None
 
     def watch(self) -> None:
         while True:

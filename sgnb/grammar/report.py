@@ -1,6 +1,6 @@
-"""The report on a compiled grammar: its size, what it forces, examples, warnings.
+"""Report on a compiled grammar: size, forced bytes, examples, warnings.
 
-Data and text only. Knows no engine, and a tokenizer only as `Encoder`.
+Produces data and text only. Knows no engine, and a tokenizer only as `Encoder`.
 """
 
 from __future__ import annotations
@@ -15,48 +15,48 @@ import numpy as np
 
 from .advice import Encoder, collisions, endless, readable
 from .automaton.automaton import Automaton
-from .automaton.compressed import Compressed
+from .automaton.compressed import CompressedAutomaton
 from .automaton.dfa import START
 from .compiler import CompiledGrammar, suspects
 
 EXAMPLES = 8
-"""Random texts over which the share of forced bytes is taken."""
+"""Number of random texts for the estimate of the forced share."""
 
 EXAMPLE_BYTES = 200
-"""From this length an example takes the shortest path to its end."""
+"""From this length on, an example takes the shortest path to a final state."""
 
 SHOWN_CHARACTERS = 60
 
 _READABLE = f"{string.ascii_lowercase}{string.digits}{string.ascii_uppercase}{string.punctuation} "
 _RANK = np.array([_READABLE.find(chr(byte)) % (len(_READABLE) + 1) for byte in range(256)])
-"""[256]: the readability of each byte, 0 first."""
+"""[256]: readability of each byte; 0 is the most readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarReport:
-    """The figures of one grammar. Without an automaton most keep their defaults."""
+    """Key figures of a grammar. Without an automaton most fields keep their defaults."""
 
     kind: str
     source: str
     seconds: float
     from_cache: bool
-    why: str = ""  # why there is no automaton
+    why: str = ""  # reason for the absence of an automaton
     states: int = 0  # of the minimal automaton
-    classes: int = 0  # of bytes
+    classes: int = 0  # number of byte classes
     compressed_states: int = 0
     compressed_edges: int = 0
-    forced: float = 0.0  # share of the bytes of a few random texts that the grammar forces
+    forced: float = 0.0  # share of forced bytes in random texts
     shortest: str | None = None  # a shortest text
     example: str = ""
     warnings: tuple[str, ...] = ()
 
     @property
     def single(self) -> bool:
-        """Whether it has one text only, as far as is known."""
+        """True if the grammar has a single text, as far as known."""
         return self.compressed_edges == 1 and self.forced == 1
 
     def line(self) -> str:
-        """The figures in a few words."""
+        """Return the key figures in a short line."""
         time = f"{self.seconds * 1000:.1f} ms{' (from cache)' if self.from_cache else ''}"
         if self.why:
             return f"{self.kind}, grammar library, {time}"
@@ -64,7 +64,7 @@ class GrammarReport:
         return f"{self.kind}, {size}, {self.forced:.0%} forced, {time}"
 
     def facts(self) -> dict[str, Any]:
-        """The figures by name, for a table."""
+        """Return the key figures by name, for a table."""
         origin = "read from the cache" if self.from_cache else "compiled now"
         time = f"{self.seconds * 1000:.1f} ms, {origin}"
         facts: dict[str, Any] = {self.kind: cut(self.source), "time": time}
@@ -91,9 +91,14 @@ def explain(
     max_tokens: int | None = None,
     stops: Collection[str] = (),
 ) -> GrammarReport:
-    """The report on a grammar. Takes milliseconds; up to half a second for the largest automata.
+    """Return the report on a grammar. Takes milliseconds, up to half a second for the largest
+    automata.
 
-    encoder, max_tokens: for warnings about tokens. stops: strings that end the text.
+    Args:
+        grammar: compiled grammar.
+        encoder: tokenizer for warnings about tokens.
+        max_tokens: token limit of the request, for a warning about a longer shortest text.
+        stops: strings that end the text.
     """
     spec, automaton = grammar.spec, grammar.automaton
     head = (spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why)
@@ -143,8 +148,8 @@ def _too_long(shortest: bytes, encoder: Encoder | None, max_tokens: int | None) 
     return [f"the shortest text takes {tokens}: the call would fail"] if needed > max_tokens else []
 
 
-def _examples(automaton: Automaton, compressed: Compressed) -> tuple[bytes, float]:
-    """One of some random texts, the same each time, and the forced share of all their bytes."""
+def _examples(automaton: Automaton, compressed: CompressedAutomaton) -> tuple[bytes, float]:
+    """Return a random example (deterministic) and the forced share of all random texts."""
     draw = random.Random(0)
     walks = [_walk(automaton, compressed, draw) for _ in range(EXAMPLES)]
     text, _, state = walks[0]
@@ -153,9 +158,10 @@ def _examples(automaton: Automaton, compressed: Compressed) -> tuple[bytes, floa
 
 
 def _walk(
-    automaton: Automaton, compressed: Compressed, draw: random.Random
+    automaton: Automaton, compressed: CompressedAutomaton, draw: random.Random
 ) -> tuple[bytes, int, int]:
-    """A random text, or the beginning of a long one; how many bytes were forced; the last state."""
+    """Return a random text or the start of a long text, the number of forced bytes, and the last
+    state."""
     state, text, forced = START, b"", 0
     while len(text) < EXAMPLE_BYTES:
         if chain := compressed.forced(state):
@@ -168,11 +174,12 @@ def _walk(
         homewards = not final and draw.random() < 0.25
         byte = _homewards(automaton, state) if homewards else _likely(options, draw)
         text, state = text + byte, automaton.step(state, byte)
+
     return text, forced, state
 
 
 def _shortest(automaton: Automaton) -> bytes:
-    """A shortest text, of these the most readable byte by byte."""
+    """Return a shortest text; among equal lengths, the most readable byte at each position."""
     state, text = START, bytearray()
     while not automaton.final[state]:
         byte = _homewards(automaton, state)
@@ -182,13 +189,14 @@ def _shortest(automaton: Automaton) -> bytes:
 
 
 def _homewards(automaton: Automaton, state: int) -> bytes:
-    """The most readable byte on a shortest path from `state`, not final, to a final state."""
+    """Return the most readable byte on a shortest path from `state`, not final, to an end."""
     nearer = automaton.distance[automaton.table[state]] == automaton.distance[state] - 1
     return bytes([int(np.where(nearer[automaton.classes], _RANK, len(_READABLE) + 1).argmin())])
 
 
 def _likely(options: bytes, draw: random.Random) -> bytes:
-    """A random one of the bytes, mostly lower-case letters and digits, or at least readable."""
+    """Return a random byte of `options`, preferring lower-case letters and digits, then readable
+    bytes."""
     plain = [byte for byte in options if chr(byte).isascii() and chr(byte).isalnum()]
     lower = [byte for byte in plain if not 0x41 <= byte <= 0x5A]
     readable = [byte for byte in options if 0x20 <= byte < 0x7F]
@@ -197,6 +205,11 @@ def _likely(options: bytes, draw: random.Random) -> bytes:
 
 
 def cut(text: str, length: int = SHOWN_CHARACTERS) -> str:
-    """The beginning of `text`, so that it shows in one line."""
+    """Return the start of `text` for display on a single line.
+
+    Args:
+        text: text to shorten.
+        length: maximum number of characters.
+    """
     shown = readable(text[: length + 1])
     return shown if len(shown) <= length else shown[: length - 1] + "…"

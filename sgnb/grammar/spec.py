@@ -1,4 +1,4 @@
-"""What a request asks for, as a small hashable value. Imports only errors."""
+"""Specification of a constraint: a small hashable value. Imports only errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = Literal["regex", "json_schema", "ebnf"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 MAX_CHARACTERS = 500_000
-"""Of a pattern, a schema or a grammar; longer ones would take seconds to parse."""
+"""Limit on the length of a pattern, schema or grammar; longer texts would take seconds to parse."""
 
 _WHOLE = "write the whole character"
 _FORMS = "give JSON text, a dict, a pydantic model, a dataclass or a TypedDict"
@@ -20,13 +20,17 @@ _FORMS = "give JSON text, a dict, a pydantic model, a dataclass or a TypedDict"
 
 @dataclass(frozen=True, slots=True)
 class GrammarSpec:
-    """Raises GrammarError for a text that is too long or holds surrogates."""
+    """A regex, JSON schema or grammar that constrains a request.
+
+    Raises:
+        GrammarError: the text is too long or contains surrogates.
+    """
 
     kind: Kind
     text: str  # the pattern, the schema as JSON, or the grammar
-    # Between the parts of JSON at most so many blanks or line breaks; None: as `json.dumps` does
+    # Maximum blanks or line breaks between JSON tokens; None: separators of `json.dumps`.
     whitespace: int | None = None
-    strict: bool = True  # of a schema: nothing that it does not list
+    strict: bool = True  # reject names, items and types that the schema does not list
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_CHARACTERS:
@@ -38,9 +42,14 @@ class GrammarSpec:
 
 
 def schema_text(schema: Any) -> str:
-    """A schema as JSON text: from JSON text, a dict, a bool or a type (pydantic, dataclass...).
+    """Return a schema as JSON text. Keys keep their order, which is the order of the output.
 
-    Keys keep their order, which is that of the output. GrammarError for what is none of these.
+    Args:
+        schema: JSON text, dict, bool, or a type (pydantic model, dataclass, TypedDict).
+
+    Raises:
+        GrammarError: the value is not a schema.
+        OptionError: `schema` is a type and pydantic is not installed.
     """
     if not isinstance(schema, (str, dict, bool)):
         schema = _schema_of_type(schema)
@@ -59,11 +68,13 @@ def schema_text(schema: Any) -> str:
     except (TypeError, ValueError) as error:
         message = f"json_schema cannot be written as JSON: {error}"
         raise GrammarError(message, "use plain JSON values in it") from None
+
     return text
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. A repeated key, which would hide what the first said, is a GrammarError."""
+    """Build a JSON object. Raises GrammarError for a repeated key, which would hide the first
+    value."""
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
@@ -74,7 +85,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _checked(text: str) -> str:
-    """JSON text, if it is a schema's."""
+    """Return `text` if it is the JSON text of a schema; otherwise raise GrammarError."""
     try:
         parsed = json.loads(text, parse_int=str, object_pairs_hook=_unique)
     except ValueError as error:
@@ -93,7 +104,7 @@ def _schema_of_type(kind: Any) -> Any:
         raise OptionError(message, "pip install pydantic") from error
     try:
         return TypeAdapter(kind).json_schema()
-    except Exception as error:  # pydantic's own kinds of error, and for what is no type any other
+    except Exception as error:  # pydantic's errors, or any exception for a non-type
         reason = str(error).partition("\n")[0].partition(". Set ")[0]
         about_itself = isinstance(error, AttributeError) or reason.endswith(shown(kind))
         refusal = "" if about_itself else f": {reason}"

@@ -1,6 +1,6 @@
-"""The syntax tree that regexes and JSON schemas are parsed to, and automata are built from.
+"""Syntax tree of regexes and JSON schemas, the input of the automaton build.
 
-A tree describes a set of texts (sequences of characters). It knows neither bytes nor tokens.
+A tree describes a set of texts (sequences of characters). Knows neither bytes nor tokens.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 Ranges = tuple[tuple[int, int], ...]
-"""Code points as inclusive ranges, sorted, disjoint, not adjacent, without surrogates."""
+"""Code points as inclusive ranges: sorted, disjoint, not adjacent, without surrogates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Exactly this text; "" is the empty one."""
+    """Exactly this text; "" is the empty text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character out of `ranges`; no ranges, no text at all."""
+    """A single character of `ranges`; without ranges, no text at all."""
 
     ranges: Ranges
 
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """The parts one after the other."""
+    """Concatenation of the parts."""
 
     parts: tuple[Node, ...]
 
@@ -42,7 +42,7 @@ class Alternate:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`node` from `least` to `most` times; None is unbounded."""
+    """`node` repeated from `least` to `most` times; None is unbounded."""
 
     node: Node
     least: int
@@ -51,14 +51,14 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Intersect:
-    """The texts that all of the parts describe."""
+    """Intersection: the texts that all parts describe."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """The texts of `node` that `removed` does not describe."""
+    """Difference: the texts of `node` except the texts of `removed`."""
 
     node: Node
     removed: Node
@@ -66,7 +66,7 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`node`, from the part of the pattern or schema called `label`; the innermost label counts."""
+    """`node`, labelled with its part of the pattern or schema; the innermost label applies."""
 
     node: Node
     label: str
@@ -74,15 +74,18 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """`node`, never empty, as one symbol of a language such as a whole JSON string: where one of
-    its texts ends, the next character continues no lexeme that is possible in its place."""
+    """`node`, never empty, as a single symbol of a language, such as a whole JSON string.
+
+    After a text of `node`, the next character must not continue any lexeme allowed at the same
+    position.
+    """
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The rule of this name."""
+    """Reference to a rule by name."""
 
     name: str
 
@@ -103,7 +106,7 @@ Node = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A tree and the rules it refers to, recursive ones too but for Intersect and Without."""
+    """A tree and its rules. Rules may be recursive, except inside Intersect and Without."""
 
     start: Node
     rules: Mapping[str, Node] = field(default_factory=dict)
@@ -114,7 +117,11 @@ NOTHING = Alternate(())
 
 
 def concat(*parts: Node) -> Node:
-    """The parts one after the other, without needless nesting."""
+    """Return the concatenation of the parts, flattened.
+
+    Args:
+        parts: trees in order.
+    """
     flat: list[Node] = []
     for part in parts:
         for node in part.parts if isinstance(part, Concat) else (part,):
@@ -126,7 +133,11 @@ def concat(*parts: Node) -> Node:
 
 
 def alternate(*options: Node) -> Node:
-    """Any of the options, without needless nesting."""
+    """Return the alternation of the options, flattened.
+
+    Args:
+        options: alternative trees.
+    """
     flat: list[Node] = []
     for option in options:
         flat += option.options if isinstance(option, Alternate) else (option,)

@@ -1,7 +1,7 @@
-"""The bytes of every token, and the prefix tree over them. Knows no tokenizer and no automaton.
+"""Bytes of every token, and a prefix tree over them. Knows no tokenizer and no automaton.
 
-The tree is laid out breadth first, so that numpy can walk a whole level at once: nodes are numbered
-by depth, and the children of a node are neighbours in the order of their bytes.
+Nodes are numbered breadth first: by depth, and the children of a node are contiguous in byte order.
+numpy can therefore process a whole level at once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from ..errors import GrammarError
 
 Index = NDArray[np.intp]
-"""What numpy indexes with without a conversion."""
+"""Index arrays that numpy uses without conversion."""
 
 
 class Vocabulary:
-    """Immutable, and shared by every grammar. `pieces[i]` are the bytes of token i, of `size`.
+    """Immutable token vocabulary, shared by all grammars.
 
-    A token without bytes is special: no grammar allows it. Several tokens may have the same bytes.
+    Tokens without bytes are special: no grammar allows them. Several tokens may have equal bytes.
+
+    Args:
+        pieces: bytes of each token, by id.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -33,49 +36,67 @@ class Vocabulary:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the pieces in their order, in hexadecimal."""
+        """SHA-256 of the pieces in order, in hexadecimal."""
         lengths = np.fromiter(map(len, self.pieces), np.dtype("<u4"), self.size)
         return hashlib.sha256(lengths.tobytes() + b"".join(self.pieces)).hexdigest()
 
     @cached_property
     def single_bytes(self) -> Index:
-        """The bytes that are tokens of their own."""
+        """Bytes with a single-byte token, sorted."""
         return np.unique(np.array([piece[0] for piece in self.pieces if len(piece) == 1], np.intp))
 
     @cached_property
     def token_of_byte(self) -> dict[int, int]:
-        """A token for each byte that is one of its own."""
+        """Byte -> id of a single-byte token."""
         return {piece[0]: token for token, piece in enumerate(self.pieces) if len(piece) == 1}
 
     def longer_than(self, length: int) -> NDArray[np.uint32]:
-        """The tokens of more than `length` bytes, uint32[ceil(size / 32)], read-only: bit i % 32 of
-        word i // 32 is token i."""
-        found = self._longer.get(length)
-        if found is None:
+        """Return a mask of the tokens with more than `length` bytes.
+
+        Args:
+            length: number of bytes.
+
+        Returns:
+            uint32[ceil(size / 32)], read-only: bit i % 32 of word i // 32 is token i.
+        """
+        mask = self._longer.get(length)
+        if mask is None:
             bits = np.zeros(-(-self.size // 32) * 32, np.bool_)
             bits[: self.size] = [len(piece) > length for piece in self.pieces]
-            found = np.packbits(bits, bitorder="little").view(np.uint32)
-            found.flags.writeable = False
-            self._longer[length] = found
-        return found
+            mask = np.packbits(bits, bitorder="little").view(np.uint32)
+            mask.flags.writeable = False
+            self._longer[length] = mask
+        return mask
 
     def unpacked(self, words: NDArray[np.uint32]) -> NDArray[np.bool_]:
-        """A bitmask of tokens, as of `longer_than`, as bool [size]."""
+        """Unpack a token bitmask to bool[size].
+
+        Args:
+            words: uint32[ceil(size / 32)], as returned by `longer_than`.
+        """
         bits = np.unpackbits(words.view(np.uint8), count=self.size, bitorder="little")
         return bits.view(np.bool_)
 
     @cached_property
     def tree(self) -> PrefixTree:
-        """Built on first use: 0.1 s for 131,072 tokens, so that a disk cache does not pay."""
+        """Prefix tree, built on first use: 0.1 s for 131,072 tokens, too fast for a disk cache."""
         return PrefixTree(self.pieces)
 
     def longest_match(self, data: bytes) -> list[int]:
-        """Tokens for `data`: greedily the longest piece after which the rest can be tokenized.
+        """Tokenize `data`: at each position the longest piece after which the remainder can be
+        tokenized.
 
-        Of several tokens with the same bytes the smallest id. GrammarError where there are none.
+        Args:
+            data: bytes to tokenize.
+
+        Returns:
+            Token ids; among tokens with equal bytes, the smallest id.
+
+        Raises:
+            GrammarError: no tokenization exists.
         """
-        starts: list[int] = []  # of the tokens so far
-        choices: list[list[tuple[int, int]]] = []  # (end, token) not tried at each, best last
+        starts: list[int] = []  # start of each token
+        choices: list[list[tuple[int, int]]] = []  # untried (end, token) pairs per start, best last
         hopeless: set[int] = set()
         position = furthest = 0
         while position < len(data):
@@ -90,6 +111,7 @@ class Vocabulary:
                 choices[-1].pop()
             position = choices[-1][-1][0]
             furthest = max(furthest, position)
+
         return [options[-1][1] for options in choices]
 
 
@@ -100,19 +122,20 @@ def _untokenizable(data: bytes, at: int) -> GrammarError:
 
 
 class PrefixTree:
-    """Every prefix of every piece is a node, the empty one node 0. N nodes, T tokens with bytes."""
+    """Prefix tree with a node per prefix of any piece; node 0 is the empty prefix. N nodes, T
+    tokens with bytes."""
 
     parent: Index  # intp[N], 0 for the root
-    depth_start: list[int]  # the nodes of depth d are depth_start[d] .. depth_start[d + 1]
-    byte: NDArray[np.uint8]  # uint8[N], the last byte of the prefix
+    depth_start: list[int]  # nodes of depth d: depth_start[d] .. depth_start[d + 1]
+    byte: NDArray[np.uint8]  # uint8[N], last byte of the prefix
     symbols: Index  # `byte` as indices
     data: bytes  # `byte` as bytes
-    first_child: Index  # intp[N + 1], CSR: the children of n are first_child[n : n + 2]
+    first_child: Index  # intp[N + 1], CSR: children of n are first_child[n] .. first_child[n + 1]
     first_child_view: memoryview
-    tokens: NDArray[np.int32]  # [T], ids sorted by node
+    tokens: NDArray[np.int32]  # int32[T], ids sorted by node
     first_token: Index  # intp[N + 1], CSR: n has tokens[first_token[n] : first_token[n + 1]]
-    node_of: Index  # intp[vocabulary size], the node of each token, 0 for special ones
-    nodes_below: Index  # for each child of the root, the size of its subtree
+    node_of: Index  # intp[vocabulary size], node of each token; 0 for special tokens
+    nodes_below: Index  # subtree size of each child of the root
 
     def __init__(self, pieces: tuple[bytes, ...]) -> None:
         order = sorted((i for i in range(len(pieces)) if pieces[i]), key=pieces.__getitem__)
@@ -120,7 +143,7 @@ class PrefixTree:
         lengths = np.fromiter((len(pieces[i]) for i in order), np.intp, len(order))
         text = np.frombuffer(b"".join([pieces[i] for i in order]), np.uint8)
         at = np.cumsum(lengths) - lengths
-        node = np.zeros(len(order), np.intp)  # where each piece's prefix of the present depth is
+        node = np.zeros(len(order), np.intp)  # node of each piece's prefix at the current depth
         parents, last_bytes, starts = [np.zeros(1, np.intp)], [np.zeros(1, np.uint8)], [0, 1]
         depth, longer = 0, np.arange(len(order))
 
@@ -155,8 +178,13 @@ class PrefixTree:
         return len(self.parent)
 
     def matches(self, data: bytes, start: int) -> list[tuple[int, int]]:
-        """(end, token) of every piece that is `data[start:end]`, the longest last."""
-        found = []
+        """Return (end, token) for every piece equal to `data[start:end]`, longest last.
+
+        Args:
+            data: bytes to match.
+            start: first position.
+        """
+        matches = []
         node = 0
         for end in range(start + 1, len(data) + 1):
             first, last = self.first_child_view[node], self.first_child_view[node + 1]
@@ -164,8 +192,8 @@ class PrefixTree:
             if node < 0:
                 break
             if self.first_token[node] < self.first_token[node + 1]:
-                found.append((end, int(self.tokens[self.first_token[node]])))
-        return found
+                matches.append((end, int(self.tokens[self.first_token[node]])))
+        return matches
 
     def _count_below(self) -> Index:
         ancestor = np.arange(len(self))

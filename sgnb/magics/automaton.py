@@ -9,7 +9,7 @@ from ..events import AutomatonDrawn
 from ..grammar.automaton.dfa import START
 from ..grammar.compiler import CompiledGrammar
 from ..grammar.layout import layout
-from ..grammar.outline import Tokenizer, allowed_tokens, joint_texts, lines
+from ..grammar.outline import VocabularyEncoder, allowed_tokens, joint_texts, lines
 
 LARGEST = 20_000
 """States of an automaton, byte by byte, that is drawn: a second for the slowest of them."""
@@ -24,7 +24,9 @@ COUNTED = 500
 T = TypeVar("T", bound=Hashable)
 
 
-def drawing(grammar: CompiledGrammar, tokenizer: Tokenizer | None = None) -> AutomatonDrawn | None:
+def drawing(
+    grammar: CompiledGrammar, tokenizer: VocabularyEncoder | None = None
+) -> AutomatonDrawn | None:
     """None where there is no automaton, or one that is too large. tokenizer: counts the allowed
     tokens."""
     automaton = grammar.automaton

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..events import AutomatonDrawn
 from ..grammar.compiler import CompiledGrammar, compile_spec
-from ..grammar.outline import Allowed, Line, Tokenizer, allowed_tokens, lines
+from ..grammar.outline import AllowedTokens, Transition, VocabularyEncoder, allowed_tokens, lines
 from ..grammar.report import cut, explain
 from ..grammar.spec import GrammarSpec, schema_text
 from ..viz import in_kernel
@@ -25,7 +25,9 @@ class FsmReport(Printed):
     """`grammar`: the compiled grammar; `report`: its figures, an example and warnings, as data.
     With a `tokenizer` the allowed tokens are counted."""
 
-    def __init__(self, grammar: CompiledGrammar, tokenizer: Tokenizer | None = None) -> None:
+    def __init__(
+        self, grammar: CompiledGrammar, tokenizer: VocabularyEncoder | None = None
+    ) -> None:
         self.grammar, self.report = grammar, explain(grammar, tokenizer)
         self._tokenizer = tokenizer
         self._lines = lines(grammar)
@@ -104,17 +106,17 @@ def spec_of(pattern_or_schema: Any) -> GrammarSpec:
     return GrammarSpec("json_schema", schema_text(pattern_or_schema))
 
 
-def fsm(pattern_or_schema: Any, tokenizer: Tokenizer | None = None) -> FsmReport:
+def fsm(pattern_or_schema: Any, tokenizer: VocabularyEncoder | None = None) -> FsmReport:
     """The report on a regex, or on a schema as JSON text, a dict or a type. Raises GrammarError."""
     return FsmReport(compile_spec(spec_of(pattern_or_schema)), tokenizer)
 
 
-def _row(line: Line) -> dict[str, Any]:
+def _row(line: Transition) -> dict[str, Any]:
     target = f"({line.target})" if line.final else line.target
     return {"from": line.start, "to": target, "text": cut(line.text), "part": cut(line.part)}
 
 
-def _token_row(row: Allowed) -> dict[str, Any]:
+def _token_row(row: AllowedTokens) -> dict[str, Any]:
     some = " ".join(map(_quoted, row.some))
     return {"state": row.state, "allowed tokens": f"{row.count:,}", "such as": some}
 

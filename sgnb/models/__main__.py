@@ -1,4 +1,4 @@
-"""`python -m sgnb.models` prints the card of every bundled model."""
+"""`python -m sgnb.models`: print the card of every bundled model."""
 
 import argparse
 

@@ -14,7 +14,7 @@ from sgnb import cache_file
 from sgnb.errors import GrammarError
 from sgnb.grammar import compiler
 from sgnb.grammar.compiler import GrammarCompiler, TokenGrammar, compile_spec
-from sgnb.grammar.lowering import Lowered, lower
+from sgnb.grammar.lowering import LoweredGrammar, lower
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.grammar.vocabulary import Vocabulary
 
@@ -79,7 +79,7 @@ def test_a_flipped_bit_of_the_cache_changes_no_grammar(
 
     def lowered() -> bytes:
         made = compile_spec(spec)
-        return Lowered(made.automaton, made.lark, made.why, made.shortest).to_bytes()
+        return LoweredGrammar(made.automaton, made.lark, made.why, made.shortest).to_bytes()
 
     first = lowered()
     [file] = (cache / "grammars").iterdir()

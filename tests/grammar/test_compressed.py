@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import START, Automaton, build
-from sgnb.grammar.automaton.compressed import Compressed, Edge
+from sgnb.grammar.automaton.compressed import CompressedAutomaton, Edge
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
@@ -22,8 +22,8 @@ from .trees import trees
 DIGIT = Chars(((48, 57),))
 
 
-def compressed(node: Node) -> Compressed:
-    return Compressed(build(Rules(node)))
+def compressed(node: Node) -> CompressedAutomaton:
+    return CompressedAutomaton(build(Rules(node)))
 
 
 def singular(automaton: Automaton, state: int) -> bool:

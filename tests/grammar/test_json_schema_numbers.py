@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.schema.multiples import common_multiple, multiples
-from sgnb.grammar.schema.numbers import FRACTION_DIGITS, Bound, integers, numbers
+from sgnb.grammar.schema.numbers import FRACTION_DIGITS, NumberBound, integers, numbers
 
 from .oracle import matches
 
@@ -24,10 +24,10 @@ DECIMALS = st.builds(
     st.integers(-(10**6), 10**6),
     st.integers(0, 4),
 )
-BOUNDS = st.none() | st.builds(Bound, DECIMALS, st.booleans())
+BOUNDS = st.none() | st.builds(NumberBound, DECIMALS, st.booleans())
 
 
-def inside(value, low: Bound | None, high: Bound | None) -> bool:
+def inside(value, low: NumberBound | None, high: NumberBound | None) -> bool:
     if low and (value < low.value or (value == low.value and not low.inclusive)):
         return False
     return not (high and (value > high.value or (value == high.value and not high.inclusive)))
@@ -65,7 +65,9 @@ def test_numbers(low, high, others):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.builds(Bound, DECIMALS, st.booleans()), st.integers(1, FRACTION_DIGITS), st.integers(-3, 3)
+    st.builds(NumberBound, DECIMALS, st.booleans()),
+    st.integers(1, FRACTION_DIGITS),
+    st.integers(-3, 3),
 )
 def test_doubles_stay_on_their_side(bound, places, steps):
     """What the tree lets through is on the right side of the bound as a double too."""
@@ -80,7 +82,7 @@ def test_doubles_stay_on_their_side(bound, places, steps):
 @pytest.mark.parametrize("digits", range(1, 18))
 def test_long_fractions_below_an_exclusive_bound(digits):
     """999.9999999999 and its like must not become the bound when they are read as doubles."""
-    node = numbers(None, Bound(10**digits, False))
+    node = numbers(None, NumberBound(10**digits, False))
     texts = ["9" * digits + "." + "9" * places for places in range(1, FRACTION_DIGITS + 1)]
     assert all(float(text) < 10**digits for text in texts if matches(node, text))
     assert matches(node, "9" * digits) and (digits > 13 or matches(node, texts[0]))
@@ -114,7 +116,7 @@ STEPS = st.sampled_from(
     st.integers(-400, 400),
 )
 def test_multiples(step, least, most, whole, quarter):
-    low, high = (None if end is None else Bound(end) for end in (least, most))
+    low, high = (None if end is None else NumberBound(end) for end in (least, most))
     try:
         node = multiples(common_multiple([step]), low, high, whole)
     except GrammarError:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sgnb.errors import GrammarError
 from sgnb.grammar.library import library
 from sgnb.grammar.library.lark import write
-from sgnb.grammar.library.lexemes import Budget
+from sgnb.grammar.library.lexemes import TimeBudget
 from sgnb.grammar.library.library import (
     LEXEME_LIMITS,
     LibraryGrammar,
@@ -478,7 +478,7 @@ def test_hard_grammars_are_answered_or_refused_in_time(grammar: Callable[[], str
 
 
 def test_a_busy_machine_refuses_nothing() -> None:
-    budget = Budget(0.02)
+    budget = TimeBudget(0.02)
     time.sleep(0.04)
     budget.spend(2000)
     until = time.thread_time() + 0.03

@@ -16,7 +16,7 @@ from sgnb.engine.request.tokenizer import Tokenizer
 from sgnb.errors import GrammarError
 from sgnb.grammar import masks
 from sgnb.grammar.automaton.automaton import START, Automaton, build
-from sgnb.grammar.masks import Cache, TokenMasks
+from sgnb.grammar.masks import LruCache, TokenMasks
 from sgnb.grammar.regex import parser as regex
 from sgnb.grammar.syntax import Rules
 from sgnb.grammar.vocabulary import Vocabulary
@@ -196,7 +196,7 @@ def test_two_automata_do_not_mix_their_masks() -> None:
 
 
 def test_the_cache_is_bounded_and_forgets_what_was_used_least_recently() -> None:
-    cache: Cache[str] = Cache(10)
+    cache: LruCache[str] = LruCache(10)
     cache.put("a", "A", 4)
     cache.put("b", "B", 4)
     assert cache.get("a") == "A"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgnb.grammar.automaton.automaton import START, Automaton
-from sgnb.grammar.automaton.compressed import Compressed
+from sgnb.grammar.automaton.compressed import CompressedAutomaton
 from sgnb.grammar.matcher import AutomatonMatcher, Paths
 from sgnb.grammar.vocabulary import Vocabulary
 
@@ -40,7 +40,7 @@ def forced(automaton: Automaton, state: int) -> bytes:
 def test_a_matcher_says_what_its_bytes_say(pattern: str, seed: int, vocabulary: Vocabulary) -> None:
     """A walk of random tokens, with all bytes as tokens and with few."""
     rng, automaton = random.Random(seed), automaton_of(pattern)
-    matcher = AutomatonMatcher(Paths(automaton, Compressed(automaton), vocabulary))
+    matcher = AutomatonMatcher(Paths(automaton, CompressedAutomaton(automaton), vocabulary))
     data = b""
     while len(data.decode(errors="replace")) <= longest(pattern):
         state = automaton.step(START, data)

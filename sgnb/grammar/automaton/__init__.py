@@ -1,6 +1,6 @@
-"""From a syntax tree to a minimal automaton over bytes, and to its compressed form.
+"""From a syntax tree to a minimal automaton over bytes, and to the compressed FSM.
 
-`sizes` counts before anything is built; `expand` writes the tree as an `nfa` (characters as bytes:
-`utf8`; intersections: `product`); `determinise` and `minimise` make the `dfa`; `automaton` is what
-requests share, `compressed` what it forces, and `limits` how large any of it may become.
+`sizes` estimates the size before the build; `expand` writes the tree as an `nfa` (`utf8`:
+characters as bytes; `product`: intersections); `determinise` and `minimise` produce the `dfa`.
+Requests share the `automaton`; `compressed` holds the forced bytes; `limits` bounds the build.
 """

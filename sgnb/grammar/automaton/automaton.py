@@ -1,6 +1,7 @@
-"""A minimal DFA over UTF-8 bytes, built from a syntax tree; requests with one grammar share it.
+"""A minimal DFA over UTF-8 bytes, built from a syntax tree and shared by requests with equal
+grammars.
 
-Knows no tokens and no requests: the caller keeps the state, a number.
+Knows no tokens and no requests: the caller keeps the state number.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["DEAD", "FAR", "START", "Automaton", "Limits", "Recursive", "TooLarge
 
 DEAD = 0
 FAR = int(np.iinfo(np.int32).max)
-"""The distance of the dead state."""
+"""Distance of the dead state."""
 
 _ARRAYS = {
     "table": np.int32,
@@ -39,21 +40,24 @@ _ARRAYS = {
 
 
 Sources = dict[tuple[int, int], tuple[int, ...]]
-"""(state, next state) -> labels, as indices, of the parts that lead from one to the other."""
+"""(state, next state) -> indices of the labels of the edge."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Automaton:
-    """State 0 is dead and START is 1. From every other state a final one can be reached, and no two
-    are equivalent. All arrays are read-only."""
+    """Minimal DFA: state 0 is dead, state 1 is START.
 
-    table: NDArray[np.int32]  # [states, classes]: the next state
-    classes: NDArray[np.uint8]  # [256]: the equivalence class of each byte
+    Every other state reaches a final state, and no two states are equivalent. All arrays are
+    read-only.
+    """
+
+    table: NDArray[np.int32]  # [states, classes]: next state
+    classes: NDArray[np.uint8]  # [256]: equivalence class of each byte
     final: NDArray[np.bool_]  # [states]
-    distance: NDArray[np.int32]  # [states]: bytes to the nearest final state; FAR for the dead one
+    distance: NDArray[np.int32]  # [states]: bytes to the nearest final state; FAR if dead
     labels: tuple[str, ...]  # names of the parts of the pattern or schema
     label_sets: tuple[tuple[int, ...], ...]
-    pairs: NDArray[np.int32]  # [n, 3], sorted: state, next state, index into label_sets (labelled)
+    pairs: NDArray[np.int32]  # [n, 3], sorted: state, next state, index into label_sets
     _flat: memoryview = field(init=False, repr=False)
     _translation: bytes = field(init=False, repr=False)
     _sources: Sources | None = field(init=False, repr=False, default=None)
@@ -68,20 +72,25 @@ class Automaton:
 
     @property
     def states(self) -> int:
-        """The number of states, the dead one included."""
+        """Number of states, including the dead state."""
         return len(self.table)
 
     @property
     def sources(self) -> Sources:
-        """Only the pairs with labels. Made at the first use."""
-        found = self._sources
-        if found is None:
-            found = {(state, to): self.label_sets[i] for state, to, i in self.pairs.tolist()}
-            object.__setattr__(self, "_sources", found)
-        return found
+        """Labels of each labelled (state, next state) pair, computed at first use."""
+        sources = self._sources
+        if sources is None:
+            sources = {(state, to): self.label_sets[i] for state, to, i in self.pairs.tolist()}
+            object.__setattr__(self, "_sources", sources)
+        return sources
 
     def step(self, state: int, data: bytes) -> int:
-        """The state after `data`; 0, the dead one, where no text continues with it."""
+        """Return the state after `data`, or 0 (dead) if no text continues with `data`.
+
+        Args:
+            state: state number.
+            data: bytes to follow.
+        """
         flat, width = self._flat, self.table.shape[1]
         for kind in data.translate(self._translation):
             state = flat[state * width + kind]
@@ -90,15 +99,30 @@ class Automaton:
         return state
 
     def accepts(self, data: bytes) -> bool:
-        """Return True if `data` is a whole text of the automaton."""
+        """Return True if `data` is a complete text of the automaton.
+
+        Args:
+            data: bytes of the whole text.
+        """
         return bool(self.final[self.step(START, data)])
 
     def next_bytes(self, state: int) -> bytes:
-        """The bytes on which `state` has a transition to a live state, in rising order."""
+        """Return the bytes with a transition from `state` to a live state, ascending.
+
+        Args:
+            state: state number.
+        """
         return np.flatnonzero(self.table[state][self.classes]).astype(np.uint8).tobytes()
 
     def completion(self, state: int) -> bytes:
-        """A shortest path to a final state, the first in byte order. ValueError if dead."""
+        """Return a shortest path from `state` to a final state, the first in byte order.
+
+        Args:
+            state: state number.
+
+        Raises:
+            ValueError: `state` is dead.
+        """
         if state == DEAD:
             raise ValueError("no text leads on from the dead state")
         result = bytearray()
@@ -110,7 +134,11 @@ class Automaton:
         return bytes(result)
 
     def longest(self, most: int) -> int:
-        """Bytes of the longest text; `most` for a longer one, and where there is none."""
+        """Return the length of the longest text in bytes, at most `most`.
+
+        Args:
+            most: result for longer or unbounded texts.
+        """
         states = np.array([START])
         for length in range(most):
             states = np.unique(self.table[states])
@@ -120,8 +148,11 @@ class Automaton:
         return most
 
     def to_bytes(self) -> bytes:
-        """Not as numpy's files: reading their heads takes Python's parser, which fails now and then
-        when other threads parse at the same time (python/cpython#106905)."""
+        """Serialize as safetensors.
+
+        numpy's file format is unsuitable: reading a header runs Python's parser, which fails
+        occasionally when other threads parse at the same time (python/cpython#106905).
+        """
         names = json.dumps([self.labels, self.label_sets]).encode()
         parts = {name: getattr(self, name) for name in _ARRAYS}
         parts["names"] = np.frombuffer(names, np.uint8)
@@ -129,17 +160,27 @@ class Automaton:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Automaton:
-        """Return the automaton of which `to_bytes` returned `data`."""
+        """Return the automaton from the output of `to_bytes`.
+
+        Args:
+            data: output of `to_bytes`.
+        """
         parts = tensors.load(data)
         labels, label_sets = json.loads(parts.pop("names").tobytes())
         return cls(labels=tuple(labels), label_sets=tuple(map(tuple, label_sets)), **parts)
 
 
 def build(rules: Rules, limits: Limits | None = None) -> Automaton:
-    """The minimal automaton of the texts that `rules` describe.
+    """Build the minimal automaton of the texts that `rules` describe.
 
-    Raises Recursive for recursive rules, TooLarge beyond `limits` (default: `Limits()`), and
-    GrammarError where no text is left, a rule is undefined, or UTF-8 cannot write a text.
+    Args:
+        rules: syntax tree with rules.
+        limits: bounds of the build; None for `Limits()`.
+
+    Raises:
+        Recursive: a rule is recursive.
+        TooLarge: the build exceeds `limits`.
+        GrammarError: no text fits, a rule is undefined, or a text is not valid UTF-8.
     """
     budget = Budget(limits or Limits())
     sizes = Sizes(rules, budget)
@@ -173,7 +214,7 @@ def _packed(
 
 
 def _table(dfa: Dfa) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """(table, classes): a column for each byte range that no edge cuts; equal columns merged."""
+    """Return (table, classes): a column per uncut byte range, with equal columns merged."""
     low, high = np.array(dfa.low, np.intp), np.array(dfa.high, np.intp)
     cuts = np.zeros(257, np.intp)
     cuts[low] = cuts[high + 1] = 1
@@ -188,7 +229,9 @@ def _table(dfa: Dfa) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     rows = np.repeat(begin, widths) + within
     columns[rows, np.repeat(sources, widths)] = np.repeat(dfa.target, widths)
 
-    known: dict[bytes, int] = {}
-    class_of = np.array([known.setdefault(column.tobytes(), len(known)) for column in columns])
+    class_ids: dict[bytes, int] = {}
+    class_of = np.array(
+        [class_ids.setdefault(column.tobytes(), len(class_ids)) for column in columns]
+    )
     first = np.unique(class_of, return_index=True)[1]
     return np.ascontiguousarray(columns[first].T), class_of[column_of].astype(np.uint8)

@@ -1,7 +1,7 @@
-"""The compressed FSM of Zheng et al. (arXiv 2312.07104, section 4): forced bytes as single steps.
+"""The compressed FSM of Zheng et al. (arXiv 2312.07104, section 4): runs of forced bytes as single
+edges.
 
-A state is singular when exactly one byte leads on from it and it is not final: that byte is forced.
-Knows no tokens.
+A non-final state with exactly one outgoing byte is singular: the byte is forced. Knows no tokens.
 """
 
 from __future__ import annotations
@@ -14,29 +14,35 @@ import numpy as np
 from .automaton import Automaton
 from .dfa import START
 
-_CHUNK = 1024  # states whose 256 columns are looked at together
+_CHUNK = 1024  # states whose 256 columns are processed together
 
 
 class Edge(NamedTuple):
-    """One of the bytes of `data`, then all of `forced`, lead from `source` to `target`."""
+    """Edge from `source` to `target`: any byte of `data`, then all bytes of `forced`."""
 
     source: int
     target: int
-    data: tuple[tuple[int, int], ...]  # byte ranges, inclusive; () where `source` is singular
+    data: tuple[tuple[int, int], ...]  # inclusive byte ranges; () if `source` is singular
     forced: bytes
-    labels: tuple[str, ...]  # of the parts that the bytes come from, in order, each once
+    labels: tuple[str, ...]  # labels of the bytes, in order, without duplicates
 
 
 class _Chain(NamedTuple):
-    """Successive singular states: `data` leads from the first of `states` to `end`."""
+    """Consecutive singular states: `data` leads from the first of `states` to `end`."""
 
     states: tuple[int, ...]
     data: bytes
     end: int
 
 
-class Compressed:
-    """What `automaton` forces. `singular`: bool[states]; `states`: how many remain, with START."""
+class CompressedAutomaton:
+    """Forced bytes of an automaton.
+
+    `singular` is bool[states]; `states` is the number of remaining states, including START.
+
+    Args:
+        automaton: minimal automaton.
+    """
 
     def __init__(self, automaton: Automaton) -> None:
         self.automaton = automaton
@@ -50,7 +56,12 @@ class Compressed:
         self.states = automaton.states - 1 - len(self._place) + bool(self.singular[START])
 
     def forced(self, state: int) -> bytes:
-        """The jump-forward bytes of `state`: what every text continues with. Always finite."""
+        """Return the jump-forward bytes: the common prefix of all continuations from `state`.
+        Always finite.
+
+        Args:
+            state: state number of the automaton.
+        """
         pieces: list[bytes] = []
         while state in self._place:
             chain, offset = self._place[state]
@@ -59,22 +70,26 @@ class Compressed:
         return b"".join(pieces)
 
     def edges(self) -> list[Edge]:
-        """The compressed graph by source and first byte; it covers every edge of the automaton."""
+        """Return the edges of the compressed graph by source and first byte. They cover every edge
+        of the automaton."""
         tails: dict[int, tuple[bytes, int, tuple[int, ...]]] = {}
         result: list[Edge] = []
         if self.singular[START]:
             forced, end, labels = self._tail(START)
             result.append(Edge(START, end, (), forced, self._names(labels)))
+
         for (state, target), data in self._choices().items():
             if target not in tails:
                 tails[target] = self._tail(target)
             forced, end, labels = tails[target]
-            own = self.automaton.sources.get((state, target), ())
-            result.append(Edge(state, end, tuple(data), forced, self._names((*own, *labels))))
+            edge_labels = self.automaton.sources.get((state, target), ())
+            result.append(
+                Edge(state, end, tuple(data), forced, self._names((*edge_labels, *labels)))
+            )
         return result
 
     def _chains(self) -> list[_Chain]:
-        """Every singular state is in one chain; a chain ends where another joins it."""
+        """Return the maximal chains; a chain ends at a state with several predecessors."""
         automaton, singular = self.automaton, self.singular
         states = np.flatnonzero(singular)
         kinds = (automaton.table[states] != 0).argmax(axis=1)
@@ -95,7 +110,8 @@ class Compressed:
         return chains
 
     def _tail(self, state: int) -> tuple[bytes, int, tuple[int, ...]]:
-        """From `state`: the forced bytes, the state after them, and the labels on the way."""
+        """Return the forced bytes from `state`, the state after the bytes, and the labels along the
+        path."""
         labels: dict[int, None] = {}
         forced = self.forced(state)
         while state in self._place:
@@ -107,10 +123,11 @@ class Compressed:
         return forced, state, tuple(labels)
 
     def _choices(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        """(state that is not singular, next state) -> byte ranges, by state and first byte."""
+        """Return (non-singular state, next state) -> byte ranges, by state and first byte."""
         automaton = self.automaton
         remaining = np.flatnonzero(~self.singular)
         result: dict[tuple[int, int], list[tuple[int, int]]] = {}
+
         for begin in range(0, len(remaining), _CHUNK):
             states = remaining[begin : begin + _CHUNK]
             rows = automaton.table[states][:, automaton.classes]

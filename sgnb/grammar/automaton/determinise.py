@@ -1,6 +1,7 @@
-"""Byte NFA to DFA: the subset construction. Knows no syntax tree; the result is not minimal.
+"""Byte NFA to DFA by the subset construction. Knows no syntax tree; the result is not minimal.
 
-Most states are one position, or several with disjoint bytes; both take the edges as they are.
+Most states are a single position, or several positions with disjoint bytes; both reuse the NFA's
+edges.
 """
 
 from __future__ import annotations
@@ -13,28 +14,37 @@ from .dfa import Dfa
 from .limits import Budget
 from .nfa import FINAL, Edge, Follow, LabelSets, Nfa
 
-_SPARE = 32  # members of sets and edges per state that memory is bounded for
-_OFTEN = 4096  # members between two looks at the clock
+_SPARE = 32  # set members and edges per state in the memory bound
+_OFTEN = 4096  # set members between two checks of the clock
 
 
 def determinise(nfa: Nfa, start: Follow, budget: Budget) -> Dfa:
-    """The DFA of the texts from `start` to FINAL. Raises TooLarge."""
+    """Return the DFA of the texts from `start` to FINAL.
+
+    Args:
+        nfa: byte NFA.
+        start: start positions.
+        budget: limits of the build.
+
+    Raises:
+        TooLarge: the DFA exceeds the limits.
+    """
     dfa = Dfa()
     sets: list[Follow] = [()]
     numbers: dict[Follow, int] = {(): 0}
-    held = check = 0
+    num_members = check = 0
 
     def number(follow: Follow) -> int:
-        nonlocal held
+        nonlocal num_members
         members = nfa.closure(follow)
-        found = numbers.get(members)
-        if found is None:
-            found = len(sets)
+        state_id = numbers.get(members)
+        if state_id is None:
+            state_id = len(sets)
             sets.append(members)
-            held += len(members)
-            numbers[members] = found
-        numbers[follow] = found
-        return found
+            num_members += len(members)
+            numbers[members] = state_id
+        numbers[follow] = state_id
+        return state_id
 
     number(start)
 
@@ -42,38 +52,43 @@ def determinise(nfa: Nfa, start: Follow, budget: Budget) -> Dfa:
     state = 0
     while (state := state + 1) < len(sets):
         members = sets[state]
-        if held > check:
-            check = held + _OFTEN
-            _check(len(sets) - 1, held, dfa, nfa.labels, budget)
+        if num_members > check:
+            check = num_members + _OFTEN
+            _check(len(sets) - 1, num_members, dfa, nfa.labels, budget)
         final = members[0] == FINAL
         positions = members[1:] if final else members
         edges = nfa.edges[positions[0]] if len(positions) == 1 else _merged(nfa, positions)
         for first, last, follow, labels in edges:
             low.append(first)
             high.append(last)
-            found = numbers.get(follow)
-            target.append(number(follow) if found is None else found)
+            state_id = numbers.get(follow)
+            target.append(number(follow) if state_id is None else state_id)
             label.append(labels)
         dfa.close_state(final)
     return dfa
 
 
-def _check(states: int, held: int, dfa: Dfa, labels: LabelSets, budget: Budget) -> None:
+def _check(states: int, num_members: int, dfa: Dfa, labels: LabelSets, budget: Budget) -> None:
     blame = functools.partial(_most_common, dfa.label, labels) if labels.names else None
     budget.check_time(blame)
     budget.check("building", states, "states before it is made minimal", blame)
-    budget.check("building", (held + len(dfa.low)) // _SPARE, "states' worth of memory", blame)
+    budget.check(
+        "building", (num_members + len(dfa.low)) // _SPARE, "states' worth of memory", blame
+    )
 
 
 def _most_common(edges: list[int], labels: LabelSets) -> str:
-    """The names, at most three, of the label set that most of the edges have."""
+    """Return up to three names of the most frequent label set among `edges`."""
     names = list(labels.names)
-    most = max(Counter(edges).items(), key=lambda item: item[1], default=(0, 0))[0]
-    return " and ".join(names[part] for part in labels.sets[most][:3]) or "what has no label"
+    most_frequent = max(Counter(edges).items(), key=lambda item: item[1], default=(0, 0))[0]
+    return (
+        " and ".join(names[part] for part in labels.sets[most_frequent][:3]) or "what has no label"
+    )
 
 
 def _merged(nfa: Nfa, positions: Follow) -> list[Edge]:
-    """The edges of several positions; where bytes meet, the union of what they lead to."""
+    """Merge the edges of several positions; for overlapping bytes, take the union of the follow
+    sets."""
     edges = sorted(edge for position in positions for edge in nfa.edges[position])
     last = -1
     for edge in edges:
@@ -84,11 +99,12 @@ def _merged(nfa: Nfa, positions: Follow) -> list[Edge]:
 
 
 def _swept(nfa: Nfa, edges: list[Edge]) -> list[Edge]:
-    """Sorted edges that overlap, cut at every first and last byte."""
+    """Cut sorted, overlapping edges at every first and last byte."""
     cuts = sorted({edge[0] for edge in edges} | {edge[1] + 1 for edge in edges})
     result: list[Edge] = []
     active: list[Edge] = []
     upcoming = 0
+
     for low, following in pairwise(cuts):
         active = [edge for edge in active if edge[1] >= low]
         while upcoming < len(edges) and edges[upcoming][0] == low:
@@ -103,4 +119,5 @@ def _swept(nfa: Nfa, edges: list[Edge]) -> list[Edge]:
         if result and result[-1][1] + 1 == low and result[-1][2:] == (follow, label):
             low = result.pop()[0]
         result.append((low, following - 1, follow, label))
+
     return result

@@ -1,4 +1,4 @@
-"""A DFA over bytes as plain lists, between the steps of a build. Knows nothing of trees or NFAs."""
+"""A DFA over bytes as plain lists, between the stages of a build. Knows neither trees nor NFAs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ START = 1
 
 @dataclass(slots=True)
 class Dfa:
-    """State 0 is dead and has no edges; every other leads to a final state."""
+    """Mutable DFA. State 0 is dead and has no edges; every other state leads to a final state."""
 
-    offsets: list[int] = field(default_factory=lambda: [0, 0])  # CSR: edges of s from offsets[s] on
-    low: list[int] = field(default_factory=list)  # first byte of each edge, rising in each state
+    offsets: list[int] = field(default_factory=lambda: [0, 0])  # CSR: first edge of each state
+    low: list[int] = field(default_factory=list)  # first byte of each edge, ascending per state
     high: list[int] = field(default_factory=list)  # last byte, inclusive; edges are disjoint
     target: list[int] = field(default_factory=list)
     label: list[int] = field(default_factory=list)  # id of a label set
@@ -23,16 +23,24 @@ class Dfa:
 
     @property
     def size(self) -> int:
-        """The number of states, the dead one included."""
+        """Number of states, including the dead state."""
         return len(self.final)
 
     def edges(self, state: int) -> Iterator[tuple[int, int, int, int]]:
-        """(low, high, target, label), rising."""
+        """Yield (low, high, target, label) of each edge of `state`, ascending.
+
+        Args:
+            state: state number.
+        """
         cut = slice(self.offsets[state], self.offsets[state + 1])
         return zip(self.low[cut], self.high[cut], self.target[cut], self.label[cut], strict=True)
 
     def close_state(self, final: bool) -> None:
-        """The edges added since the last call are those of the next state."""
+        """Complete the next state with the edges added since the previous call.
+
+        Args:
+            final: True if a text may end in the state.
+        """
         self.offsets.append(len(self.low))
         self.final.append(final)
 
@@ -43,7 +51,7 @@ class Dfa:
         self.label.append(label)
 
     def predecessors(self) -> tuple[list[int], list[int]]:
-        """CSR (offsets, states): states[offsets[t] : offsets[t + 1]] have an edge to t."""
+        """Return CSR (offsets, states): states[offsets[t] : offsets[t + 1]] have an edge to t."""
         targets = np.array(self.target, np.int64)
         sources = np.repeat(np.arange(self.size), np.diff(self.offsets))
         counts = np.bincount(targets, minlength=self.size)
@@ -51,13 +59,18 @@ class Dfa:
         return offsets.tolist(), sources[np.argsort(targets, kind="stable")].tolist()
 
     def distances(self, offsets: list[int], states: list[int]) -> list[int]:
-        """Bytes to the nearest final state, -1 for none. Takes what `predecessors` returns."""
+        """Return the number of bytes from each state to the nearest final state, -1 if unreachable.
+
+        Args:
+            offsets: CSR offsets of `predecessors`.
+            states: CSR states of `predecessors`.
+        """
         distance = [0 if final else -1 for final in self.final]
         queue = [state for state, final in enumerate(self.final) if final]
         for state in queue:
             further = distance[state] + 1
-            for before in states[offsets[state] : offsets[state + 1]]:
-                if distance[before] < 0:
-                    distance[before] = further
-                    queue.append(before)
+            for predecessor in states[offsets[state] : offsets[state + 1]]:
+                if distance[predecessor] < 0:
+                    distance[predecessor] = further
+                    queue.append(predecessor)
         return distance

@@ -1,6 +1,6 @@
 """Syntax tree to byte NFA, from the end to the start: references inlined, counted repeats unrolled.
 
-Knows no tokens. Intersections and differences go through a DFA and come back as positions.
+Knows no tokens. Intersections and differences are computed as DFAs and embedded as positions.
 """
 
 from __future__ import annotations
@@ -34,13 +34,24 @@ from .utf8 import fragment
 _Part = tuple[Node, Follow, int]
 _Key = tuple[int, Follow, int]
 _Visit = Generator[_Part, Any, Follow]
-"""Yields parts (node, follow, label set), is sent where each begins, returns where all begin."""
+"""Coroutine: yields parts (node, follow, label set), receives the first positions of each part,
+returns its own first positions."""
 
 
 def expand(rules: Rules, nfa: Nfa, budget: Budget) -> Follow:
-    """Where the texts of `rules`, which must not be recursive, begin in `nfa`; they end in FINAL.
+    """Add the texts of `rules` to `nfa`, ending in FINAL.
 
-    Raises TooLarge, and GrammarError for text that UTF-8 cannot write.
+    Args:
+        rules: non-recursive rules.
+        nfa: receives the positions.
+        budget: limits of the build.
+
+    Returns:
+        The first positions of the texts.
+
+    Raises:
+        TooLarge: the NFA exceeds the limits.
+        GrammarError: a text is not valid UTF-8.
     """
     return _Expansion(rules, nfa, budget).run(rules.start)
 
@@ -53,12 +64,14 @@ class _Expansion:
         self._products: dict[tuple[int, int], Dfa] = {}
 
     def run(self, node: Node) -> Follow:
-        """Where `node`, with FINAL behind it, begins. The stack is explicit: trees may be deep."""
-        known: dict[_Key, Follow] = {}
+        """Return the first positions of `node` followed by FINAL. The stack is explicit because
+        trees may be deep."""
+        results: dict[_Key, Follow] = {}
         first = self._visit(node, (FINAL,), 0)
         visits: list[tuple[_Key, _Visit]] = [((id(node), (FINAL,), 0), first)]
         result: Follow | None = None
         steps = 0
+
         while visits:
             steps += 1
             if not steps % 1024:
@@ -68,12 +81,13 @@ class _Expansion:
                 part = visit.send(result)
             except StopIteration as end:
                 visits.pop()
-                result = known[key] = end.value
+                result = results[key] = end.value
                 continue
             key = (id(part[0]), part[1], part[2])
-            result = known.get(key)
+            result = results.get(key)
             if result is None:
                 visits.append((key, self._visit(*part)))
+
         assert result is not None
         return result
 
@@ -105,13 +119,14 @@ class _Expansion:
         return follow
 
     def _choice(self, options: tuple[Node, ...], follow: Follow, label: int) -> _Visit:
-        """Options that begin with text share one trie, so that thousands of them stay cheap."""
+        """Expand alternatives. Options that begin with text share a trie, so thousands of options
+        stay cheap."""
         words: list[Word] = []
         others: list[Follow] = []
         for option in options:
-            head, head_label, rest, rest_label = self._head(option, label)
+            head, head_label, tail, tail_label = self._head(option, label)
             if head:
-                after = yield from self._row(rest, follow, rest_label)
+                after = yield from self._row(tail, follow, tail_label)
                 if after:
                     words.append((_encoded(head), after, head_label))
             else:
@@ -119,7 +134,8 @@ class _Expansion:
         return self._nfa.union(*([self._nfa.words(words)] if words else []), *others)
 
     def _head(self, option: Node, label: int) -> tuple[str, int, tuple[Node, ...], int]:
-        """The leading text ("" for none) and its label set, the parts behind it and theirs."""
+        """Return the leading text ("" for none) with its label set, and the remaining parts with
+        their label set."""
         option, label = self._unlabelled(option, label)
         parts = option.parts if isinstance(option, Concat) else (option,)
         if parts:
@@ -138,6 +154,7 @@ class _Expansion:
     def _repeat(self, node: Repeat, follow: Follow, label: int) -> _Visit:
         inner, least, most = _flattened(node)
         begin = follow
+
         if most is None:
             joint = self._nfa.reserve()
             body = yield inner, (joint,), label
@@ -150,6 +167,7 @@ class _Expansion:
                 begin = self._nfa.union((yield inner, begin, label), follow)
                 if begin == previous:
                     break
+
         for _ in range(least):
             previous = begin
             begin = yield inner, begin, label
@@ -158,29 +176,30 @@ class _Expansion:
         return begin
 
     def _product(self, node: Intersect | Without, follow: Follow, label: int) -> _Visit:
-        found = self._products.get((id(node), label))
-        if found is None:
+        product = self._products.get((id(node), label))
+        if product is None:
             combine = intersection if isinstance(node, Intersect) else difference
             for part in node.parts if isinstance(node, Intersect) else (node.node, node.removed):
                 begin = yield part, (FINAL,), label
                 dfa = self._minimised(determinise(self._nfa, begin, self._budget))
-                found = dfa if found is None else combine(found, dfa, self._budget)
-            assert found is not None
-            found = self._products[id(node), label] = self._minimised(found)
-        return self._embed(found, follow)
+                product = dfa if product is None else combine(product, dfa, self._budget)
+            assert product is not None
+            product = self._products[id(node), label] = self._minimised(product)
+        return self._embed(product, follow)
 
     def _minimised(self, dfa: Dfa) -> Dfa:
         return minimise(dfa, self._nfa.labels, self._budget)
 
     def _embed(self, dfa: Dfa, follow: Follow) -> Follow:
-        """A copy of `dfa` as positions, with `follow` behind its final states."""
+        """Copy `dfa` as positions, with `follow` after the final states."""
         begins: list[Follow] = [()]
         positions = [FINAL]
         for state in range(START, dfa.size):
             moves = dfa.offsets[state] < dfa.offsets[state + 1]
             positions.append(self._nfa.reserve() if moves else FINAL)
-            own = (positions[-1],) if moves else ()
-            begins.append(self._nfa.union(own, follow) if dfa.final[state] else own)
+            start = (positions[-1],) if moves else ()
+            begins.append(self._nfa.union(start, follow) if dfa.final[state] else start)
+
         for state, position in enumerate(positions):
             if position != FINAL:
                 edges = (
@@ -191,7 +210,7 @@ class _Expansion:
 
 
 def _flattened(node: Repeat) -> tuple[Node, int, int | None]:
-    """(part, least, most), with nested repeats collapsed where that keeps the texts."""
+    """Return (part, least, most) with nested repeats collapsed if the texts stay the same."""
     inner, least, most = node.node, node.least, node.most
     while isinstance(inner, Repeat) and most != 0:
         if inner.most is None and inner.least <= 1:

@@ -1,4 +1,5 @@
-"""How large an automaton may become; errors for larger and recursive ones. Knows no automaton."""
+"""Size limits of an automaton build, and errors for large and recursive grammars. Knows no
+automaton."""
 
 from __future__ import annotations
 
@@ -11,11 +12,15 @@ from ...errors import GrammarError
 
 
 class TooLarge(GrammarError):
-    """An automaton would need more states, memory or time than its `Limits` allow."""
+    """The automaton would exceed the states, memory or time of its `Limits`."""
 
 
 class Recursive(GrammarError):
-    """Rule `rule` uses itself, so that no automaton can be made of the rules."""
+    """A rule refers to itself, so the rules have no automaton.
+
+    Args:
+        rule: name of the recursive rule.
+    """
 
     def __init__(self, rule: str) -> None:
         message = f"rule {rule!r} uses itself, which no automaton can follow"
@@ -24,7 +29,11 @@ class Recursive(GrammarError):
 
 
 class ThreadClock:
-    """Whether this thread has computed for so many seconds since the clock was made."""
+    """Deadline in CPU time of the current thread.
+
+    Args:
+        seconds: CPU seconds from now to the deadline.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._end = time.thread_time() + seconds
@@ -32,24 +41,34 @@ class ThreadClock:
 
     @property
     def is_over(self) -> bool:
-        """Asks the system for the thread's time, where a busy one lets others run, only late."""
+        """True after the deadline.
+
+        Reads the thread's CPU time only after the same wall time, because the system call yields to
+        other threads on a busy machine.
+        """
         return time.monotonic() > self._soonest and time.thread_time() > self._end
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one build."""
+    """Limits of a single build."""
 
-    states: int = 65_536  # of the minimal automaton, the dead one included
-    building: int = 131_072  # states of an automaton before it is made minimal
-    positions: int = 131_072  # of the NFA, about one per byte of the tree with repeats unrolled
-    # CPU time of the thread: a busy machine refuses nothing that a quiet one makes. The step under
-    # way, at most a few tenths of a second, is not cut short.
+    states: int = 65_536  # of the minimal automaton, including the dead state
+    building: int = 131_072  # states before minimisation
+    positions: int = 131_072  # of the NFA: about one per byte of the unrolled tree
+    # CPU time of the thread, so a busy machine refuses no grammar that an idle machine accepts. The
+    # current step, at most a few tenths of a second, is not interrupted.
     seconds: float = 2.0
 
 
 class Budget:
-    """`limits` with the clock started. `blame()` names the largest part of the tree, for errors."""
+    """Limits of a running build.
+
+    `blame()` names the largest part of the tree, for error messages.
+
+    Args:
+        limits: limits; the clock starts now.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -63,12 +82,22 @@ class Budget:
             self._refuse(f"the automaton is not done after {seconds} s {limit}", blame)
 
     def check(
-        self, name: str, reached: int, what: str, blame: Callable[[], str] | None = None
+        self, name: str, reached: int, unit: str, blame: Callable[[], str] | None = None
     ) -> None:
-        """Raise TooLarge when `reached` is above the limit called `name`."""
+        """Compare a count with a limit.
+
+        Args:
+            name: field of `Limits`.
+            reached: current count.
+            unit: unit of the count, for the message.
+            blame: names the largest part; None for `self.blame`.
+
+        Raises:
+            TooLarge: `reached` exceeds the limit.
+        """
         limit: int = getattr(self.limits, name)
         if reached > limit:
-            needs = f"{reached:,} {what} or more (limit {name}={limit:,})"
+            needs = f"{reached:,} {unit} or more (limit {name}={limit:,})"
             self._refuse(f"the automaton needs {needs}", blame)
 
     def _refuse(self, message: str, blame: Callable[[], str] | None) -> NoReturn:

@@ -1,8 +1,10 @@
-"""A byte NFA, built from its end to its start so that equal suffixes are shared.
+"""A byte NFA, built from the end to the start so that equal suffixes are shared. Knows no syntax
+tree.
 
-Knows no syntax tree. Positions are numbers. Position FINAL ends a text; every other has edges, or
-is a joint: an epsilon position that stands for others. A `Follow` is the set of next positions, as
-a sorted tuple; the follow of an optional part is the union of what begins it and what follows it.
+Positions are numbers. Position FINAL ends a text. Any other position has edges, or is a joint: an
+epsilon position that stands for a set of positions. A `Follow` is the sorted tuple of next
+positions. The follow of an optional part is the union of the part's first positions and the
+positions after the part.
 """
 
 from __future__ import annotations
@@ -15,19 +17,19 @@ from .utf8 import EXIT, Fragment
 FINAL = 0
 
 Follow = tuple[int, ...]
-"""Positions, sorted; () is a dead end."""
+"""Sorted positions; () is a dead end."""
 
 Edge = tuple[int, int, Follow, int]
-"""First byte, last byte, follow, id of the label set."""
+"""(first byte, last byte, follow, label set)."""
 
 Word = tuple[bytes, Follow, int]
-"""Text, follow, id of the label set."""
+"""(text, follow, label set)."""
 
-_WIDE = 8  # a wider union becomes a joint: n optional parts take n positions and not n * n
+_WIDE = 8  # wider unions become a joint: n optional parts take n positions, not n * n
 
 
 class LabelSets:
-    """Names of parts, and sets of them as small numbers; set 0 is the empty one."""
+    """Names of parts, and interned sets of names as small numbers; set 0 is empty."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -35,53 +37,74 @@ class LabelSets:
         self.sets: list[tuple[int, ...]] = [()]
 
     def single(self, name: str) -> int:
-        """The set of this name alone."""
+        """Return the set that contains only `name`.
+
+        Args:
+            name: label of a part.
+        """
         return self._intern((self.names.setdefault(name, len(self.names)),))
 
     def union(self, ids: Collection[int]) -> int:
-        """The union of one or more sets. Give all at once: every set that is made is kept."""
+        """Return the union of sets. Pass all sets at once, because every intermediate set is
+        stored.
+
+        Args:
+            ids: one or more set numbers.
+        """
         if len(ids) == 1:
             return next(iter(ids))
         return self._intern(tuple(sorted({name for number in ids for name in self.sets[number]})))
 
     def _intern(self, members: tuple[int, ...]) -> int:
-        found = self._ids.setdefault(members, len(self.sets))
-        if found == len(self.sets):
+        set_id = self._ids.setdefault(members, len(self.sets))
+        if set_id == len(self.sets):
             self.sets.append(members)
-        return found
+        return set_id
 
 
 class Nfa:
-    """`edges[position]`; `joints[position]` for joints; `labels`. Grows only, within the budget."""
+    """Growing NFA: `edges[position]`, `joints[position]` for joints, and `labels`.
+
+    Args:
+        budget: limits of the build.
+    """
 
     def __init__(self, budget: Budget) -> None:
         self.edges: list[tuple[Edge, ...]] = [()]
         self.joints: dict[int, Follow] = {}
         self.labels = LabelSets()
         self._budget = budget
-        self._most = budget.limits.positions
-        self._known: dict[tuple[Edge, ...], int] = {}
+        self._max_positions = budget.limits.positions
+        self._positions: dict[tuple[Edge, ...], int] = {}
         self._unions: dict[Follow, int] = {}
 
     def position(self, edges: tuple[Edge, ...]) -> int:
-        """The position with these edges, which is new unless there is one."""
-        found = self._known.get(edges)
-        if found is None:
-            found = self._known[edges] = self.reserve()
-            self.edges[found] = edges
-        return found
+        """Return the position with these edges; create the position if needed.
+
+        Args:
+            edges: disjoint edges.
+        """
+        position = self._positions.get(edges)
+        if position is None:
+            position = self._positions[edges] = self.reserve()
+            self.edges[position] = edges
+        return position
 
     def reserve(self) -> int:
-        """A new position, whose edges or joint the caller sets later."""
-        found = len(self.edges)
-        if found >= self._most or not found % 4096:
-            self._budget.check("positions", found + 1, "byte positions")
+        """Return a new position. The caller sets its edges or joint later."""
+        position = len(self.edges)
+        if position >= self._max_positions or not position % 4096:
+            self._budget.check("positions", position + 1, "byte positions")
             self._budget.check_time()
         self.edges.append(())
-        return found
+        return position
 
     def union(self, *follows: Follow) -> Follow:
-        """The positions of all follows; a joint for them where they are many."""
+        """Return the union of the follows, behind a joint if wide.
+
+        Args:
+            follows: sets of positions.
+        """
         members = tuple(sorted(set().union(*follows)))
         if len(members) <= _WIDE:
             return members
@@ -97,19 +120,23 @@ class Nfa:
         return follow
 
     def character(self, fragment: Fragment, follow: Follow, label: int) -> Follow:
-        made: list[Follow] = []
+        follows: list[Follow] = []
         for edges in fragment:
             whole = tuple(
-                (low, high, follow if target == EXIT else made[target], label)
+                (low, high, follow if target == EXIT else follows[target], label)
                 for low, high, target in edges
             )
-            made.append((self.position(whole),) if whole else ())
-        return made[-1]
+            follows.append((self.position(whole),) if whole else ())
+        return follows[-1]
 
     def words(self, words: list[Word]) -> Follow:
-        """Any of the words, as a trie whose equal tails are shared; sorts `words`.
+        """Add a trie of the words with shared suffixes. Sorts `words`.
 
-        Daciuk et al., "Incremental construction of minimal acyclic finite-state automata" (2000).
+        Source: Daciuk et al., "Incremental construction of minimal acyclic finite-state automata"
+        (2000).
+
+        Args:
+            words: texts with follow and label set.
         """
         words.sort()
         trie = _OpenPath(self)
@@ -118,21 +145,25 @@ class Nfa:
         return trie.finish()
 
     def closure(self, follow: Follow) -> Follow:
-        """The positions, none of them a joint, that `follow` stands for."""
+        """Return the positions of `follow` with all joints resolved.
+
+        Args:
+            follow: positions, possibly joints.
+        """
         joints = self.joints
         if not any(position in joints for position in follow):
             return follow
-        seen = set(follow)
+        visited = set(follow)
         stack = [position for position in follow if position in joints]
         while stack:
-            fresh = [position for position in joints[stack.pop()] if position not in seen]
-            seen.update(fresh)
+            fresh = [position for position in joints[stack.pop()] if position not in visited]
+            visited.update(fresh)
             stack += [position for position in fresh if position in joints]
-        return tuple(sorted(position for position in seen if position not in joints))
+        return tuple(sorted(position for position in visited if position not in joints))
 
 
 class _OpenPath:
-    """The last word of a trie under construction: its nodes still get edges, others are done."""
+    """Last word of a trie under construction: its nodes are open, all others are complete."""
 
     def __init__(self, nfa: Nfa) -> None:
         self._nfa = nfa
@@ -142,27 +173,27 @@ class _OpenPath:
         self._ends: list[Follow] = [()]
 
     def add(self, data: bytes, follow: Follow, label: int) -> None:
-        """Words come in rising order."""
+        """Add a word. Words must arrive in ascending order."""
         common = common_length(self._text, data)
         self._close(common)
         for depth in range(common):
             self._labels[depth].add(label)
-        rest = len(data) - common
+        num_new = len(data) - common
         self._text += data[common:]
-        self._labels += [{label} for _ in range(rest)]
-        self._edges += [[] for _ in range(rest)]
-        self._ends += [()] * rest
+        self._labels += [{label} for _ in range(num_new)]
+        self._edges += [[] for _ in range(num_new)]
+        self._ends += [()] * num_new
         self._ends[-1] = self._nfa.union(self._ends[-1], follow) if self._ends[-1] else follow
 
     def finish(self) -> Follow:
-        """Make all nodes. Returns what the first one stands for."""
+        """Complete all nodes and return the positions of the root."""
         self._close(0)
-        return self._made()
+        return self._node_positions()
 
     def _close(self, depth: int) -> None:
-        """Make the nodes below `depth`; the node there stays open."""
+        """Complete the nodes below `depth`; the node at `depth` stays open."""
         while len(self._text) > depth:
-            target = self._made()
+            target = self._node_positions()
             self._edges.pop()
             self._ends.pop()
             byte, edges = self._text.pop(), self._edges[-1]
@@ -172,7 +203,7 @@ class _OpenPath:
             elif target:
                 edges.append((byte, byte, target, label))
 
-    def _made(self) -> Follow:
+    def _node_positions(self) -> Follow:
         edges, end = self._edges[-1], self._ends[-1]
         if not edges:
             return end
@@ -181,10 +212,15 @@ class _OpenPath:
 
 
 def common_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """The length of the common prefix."""
+    """Return the length of the common prefix.
+
+    Args:
+        first: any sequence of integers, such as bytes.
+        second: sequence to compare.
+    """
     length = 0
-    for left, right in zip(first, second, strict=False):
-        if left != right:
+    for item, other in zip(first, second, strict=False):
+        if item != other:
             break
         length += 1
     return length

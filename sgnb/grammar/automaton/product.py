@@ -1,4 +1,4 @@
-"""The product of two DFAs: the texts of both, or of the first only."""
+"""Product construction on two DFAs: intersection and difference."""
 
 from __future__ import annotations
 
@@ -11,17 +11,36 @@ Pair = tuple[int, int]
 
 
 def intersection(first: Dfa, second: Dfa, budget: Budget) -> Dfa:
-    """The texts of both, with the labels of the first. Raises TooLarge."""
+    """Return the texts of both DFAs, with the labels of the first.
+
+    Args:
+        first: DFA whose labels are kept.
+        second: DFA.
+        budget: limits of the build.
+
+    Raises:
+        TooLarge: the product exceeds the limits.
+    """
     return _product(first, second, False, budget)
 
 
 def difference(first: Dfa, second: Dfa, budget: Budget) -> Dfa:
-    """The first's texts that are not the second's, with the first's labels. Raises TooLarge."""
+    """Return the texts of the first DFA except the texts of the second, with the labels of the
+    first.
+
+    Args:
+        first: DFA whose labels are kept.
+        second: DFA of the removed texts.
+        budget: limits of the build.
+
+    Raises:
+        TooLarge: the product exceeds the limits.
+    """
     return _product(first, second, True, budget)
 
 
 def _product(first: Dfa, second: Dfa, without: bool, budget: Budget) -> Dfa:
-    """A state is a pair; for the difference the second may be dead, 0."""
+    """Build the product over pairs of states; in a difference, the second state may be dead."""
     dfa = Dfa()
     pairs: list[Pair] = [(0, 0), (min(START, first.size - 1), min(START, second.size - 1))]
     if pairs[1][0] != START:
@@ -32,21 +51,22 @@ def _product(first: Dfa, second: Dfa, without: bool, budget: Budget) -> Dfa:
         if not state % 256:
             budget.check_time()
             budget.check("building", state, "states before it is made minimal")
-        left, right = pairs[state]
-        for low, high, pair, label in _edges(first, second, left, right, without):
-            found = numbers.setdefault(pair, len(pairs))
-            if found == len(pairs):
+        first_state, second_state = pairs[state]
+        for low, high, pair, label in _edges(first, second, first_state, second_state, without):
+            target = numbers.setdefault(pair, len(pairs))
+            if target == len(pairs):
                 pairs.append(pair)
-            dfa.add_edge(low, high, found, label)
-        dfa.close_state(first.final[left] and second.final[right] != without)
+            dfa.add_edge(low, high, target, label)
+        dfa.close_state(first.final[first_state] and second.final[second_state] != without)
+
     return _trimmed(dfa)
 
 
 def _edges(
-    first: Dfa, second: Dfa, left: int, right: int, without: bool
+    first: Dfa, second: Dfa, first_state: int, second_state: int, without: bool
 ) -> Iterator[tuple[int, int, Pair, int]]:
-    others = list(second.edges(right))
-    for low, high, target, label in first.edges(left):
+    others = list(second.edges(second_state))
+    for low, high, target, label in first.edges(first_state):
         for other_low, other_high, other, _ in others:
             if other_high < low or other_low > high:
                 continue
@@ -59,7 +79,7 @@ def _edges(
 
 
 def _trimmed(dfa: Dfa) -> Dfa:
-    """Without the states that reach no final one; of a DFA without texts the dead state is left."""
+    """Remove states without a path to a final state, except the dead state."""
     distance = dfa.distances(*dfa.predecessors())
     live = [state for state in range(START, dfa.size) if distance[state] >= 0]
     if START not in live[:1]:

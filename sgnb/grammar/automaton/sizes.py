@@ -1,6 +1,6 @@
-"""How large a tree is with references inlined and repeats unrolled, counted without doing so.
+"""Size of a tree with references inlined and repeats unrolled, computed without expansion.
 
-Finds recursion, and the largest part of a tree that is too large. Knows only how many bytes.
+Detects recursion, and names the largest part of an oversized tree. Knows only byte counts.
 """
 
 from __future__ import annotations
@@ -27,10 +27,18 @@ _MOST = 10**15
 
 
 class Sizes:
-    """NFA positions, one per byte or byte range, of every part that the start of `rules` reaches.
+    """Number of NFA positions (one per byte or byte range) of every reachable part.
 
-    Raises Recursive for a recursive rule, GrammarError for an undefined one, TooLarge when time is
-    up. From then on the errors of `budget` name the largest part.
+    From now on, errors of `budget` name the largest part.
+
+    Args:
+        rules: syntax tree with rules.
+        budget: limits of the build.
+
+    Raises:
+        Recursive: a rule is recursive.
+        GrammarError: a rule is undefined.
+        TooLarge: the time limit is exceeded.
     """
 
     def __init__(self, rules: Rules, budget: Budget) -> None:
@@ -42,11 +50,11 @@ class Sizes:
 
     @property
     def needed(self) -> int:
-        """A lower bound of an automaton's positions: of options only the largest counts."""
+        """Lower bound on the automaton's positions: among options only the largest counts."""
         return self._needed[id(self._rules.start)]
 
     def largest(self) -> str:
-        """The label or the repeat that most of the positions come from, in words."""
+        """Return the label or repeat with the largest share of the positions, in words."""
         node, label, repeat, share = self._rules.start, "", "", 1
         while parts := self._parts(node):
             total = self._total[id(node)]
@@ -59,12 +67,13 @@ class Sizes:
             if spread and (label or repeat):
                 break
             node = largest
+
         if label and repeat:
             return f"{label}, with a repeat {repeat}"
         return label or (f"a repeat {repeat}" if repeat else "text and choices")
 
     def _count(self, budget: Budget) -> None:
-        """Every part after its own parts. The stack is explicit: trees may be deep."""
+        """Count every part after its children. The stack is explicit because trees may be deep."""
         open_rules: set[str] = set()
         stack = [self._rules.start]
         while stack:
@@ -72,6 +81,7 @@ class Sizes:
             if id(node) in self._total:
                 stack.pop()
                 continue
+
             parts = self._parts(node)
             missing = [part for part in parts if id(part) not in self._total]
             if not missing:
@@ -84,6 +94,7 @@ class Sizes:
                 if node.name in open_rules:
                     raise Recursive(node.name)
                 open_rules.add(node.name)
+
             stack += missing
 
     def _parts(self, node: Node) -> tuple[Node, ...]:
@@ -99,6 +110,7 @@ class Sizes:
                 if name not in rules:
                     raise GrammarError(f"rule {name!r} does not exist", nearest(name, rules))
                 return (rules[name],)
+
         return ()
 
     def _add(self, node: Node, parts: tuple[Node, ...]) -> None:
@@ -113,12 +125,13 @@ class Sizes:
                 needed, total = needed * _copies(node), total * _copies(node)
             case Alternate() | Intersect() | Without():
                 needed = max((self._needed[id(part)] for part in parts), default=0)
+
         self._needed[id(node)] = min(needed, _MOST)
         self._total[id(node)] = min(total, _MOST)
 
 
 def _copies(node: Repeat) -> int:
-    """How often the repeated part is unrolled; once for a repeat of an unbounded repeat."""
+    """Return the number of copies after unrolling; 1 for a repeat of an unbounded repeat."""
     inner = node.node
     if isinstance(inner, Repeat) and inner.most is None and inner.least <= 1 and node.most != 0:
         return max(node.least, 1) if inner.least else 1

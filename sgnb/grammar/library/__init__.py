@@ -1,7 +1,7 @@
-"""Context-free grammars, matched by llguidance: `library` holds them.
+"""Context-free grammars, matched by llguidance; `library` has the matchers.
 
-Schemas and patterns come as trees of `Lexeme`s, which `lexeme_lark` writes terminal by terminal.
-Users' grammars come in Lark's notation (`lark_notation`) or in GBNF (`gbnf`), whose trees have no
-lexemes: they are made `normal` and written as `lark`; `network` and `lexemes` prove that the
-library's greedy lexer loses nothing.
+Schemas and patterns arrive as trees of `Lexeme`s; `lexeme_lark` writes a terminal per lexeme.
+Users' grammars arrive in Lark notation (`lark_notation`) or in GBNF (`gbnf`). GBNF has no lexemes:
+trees are brought to a `normal` form and written as `lark`; `network` and `lexemes` prove that the
+library's greedy lexer loses no text.
 """

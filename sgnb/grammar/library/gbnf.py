@@ -1,4 +1,4 @@
-"""The parser for GBNF, the grammar notation of llama.cpp (`root ::= ...`), to a syntax tree.
+"""Parser for GBNF, the grammar notation of llama.cpp (`root ::= ...`), to a syntax tree.
 
 Every character counts: nothing is skipped between the parts of a rule, and no rule is greedy. Knows
 no library. Source of the notation: llama.cpp, grammars/README.md.
@@ -36,16 +36,27 @@ _LAST = 0x10FFFF
 
 
 def is_gbnf(text: str) -> bool:
-    """Whether `text` has a line that begins a rule as GBNF does."""
+    """Return True if a line of `text` starts a rule in GBNF.
+
+    Args:
+        text: grammar of a user.
+    """
     return re.search(r"^[ \t]*[A-Za-z0-9_-]+[ \t]*::=", text, re.MULTILINE) is not None
 
 
 def parse_gbnf(text: str) -> Rules:
-    """The rules of `text`, from `root`. GrammarError with line and column if it is wrong."""
-    return _Parser(text.replace("\r\n", "\n").replace("\r", "\n")).rules()
+    """Parse a grammar with the start rule `root`.
+
+    Args:
+        text: grammar in GBNF.
+
+    Raises:
+        GrammarError: the grammar is invalid; the message has line and column.
+    """
+    return _GbnfParser(text.replace("\r\n", "\n").replace("\r", "\n")).rules()
 
 
-class _Parser:
+class _GbnfParser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
@@ -62,39 +73,41 @@ class _Parser:
         return self.text[self.at : self.at + 1]
 
     def space(self, lines: bool) -> None:
-        """Skip blanks and comments; with `lines`, line ends too."""
+        """Skip blanks and comments; with `lines`, also line ends."""
         while True:
-            before = self.at
+            start = self.at
             match = _SPACE.match(self.text, self.at)
             assert match is not None
             self.at = match.end()
             if lines and self.peek() == "\n":
                 self.at += 1
-            if self.at == before:
+            if self.at == start:
                 return
 
     def rules(self) -> Rules:
-        found: dict[str, Node] = {}
+        rules: dict[str, Node] = {}
         self.space(lines=True)
+
         while self.at < len(self.text):
             begin, name = self.at, self.name()
             self.space(lines=False)
             if not self.text.startswith("::=", self.at):
                 raise self.error(f"expected ::= after {name!r}")
-            if name in found:
+            if name in rules:
                 raise self.error(f"the rule {name!r} is there twice", begin, "join the two with |")
             self.at += 3
             self.space(lines=True)
-            found[name] = self.options(nested=False)
+            rules[name] = self.options(nested=False)
             if self.at < len(self.text) and self.peek() != "\n":
                 raise self.error(f"unexpected {self.peek()!r}")
             self.space(lines=True)
+
         for name, at in self.named.items():
-            if name not in found:
+            if name not in rules:
                 raise self.error(f"no rule {name!r}", at, f"define it: {name} ::= ...")
-        if "root" not in found:
+        if "root" not in rules:
             raise self.error("there is no rule 'root'", 0)
-        return Rules(Reference("root"), found)
+        return Rules(Reference("root"), rules)
 
     def name(self) -> str:
         match = _NAME.match(self.text, self.at)
@@ -108,22 +121,22 @@ class _Parser:
         if self.depth > _DEEPEST:
             hint = "give the inner parts rules of their own"
             raise self.error(f"parentheses more than {_DEEPEST} deep", hint=hint)
-        found = [self.sequence(nested)]
+        options = [self.sequence(nested)]
         while self.bar(nested):
             self.space(lines=True)
-            found.append(self.sequence(nested))
+            options.append(self.sequence(nested))
         self.depth -= 1
-        return alternate(*found)
+        return alternate(*options)
 
     def bar(self, nested: bool) -> bool:
-        """Skip a `|`, which may also begin the next line."""
-        before = self.at
+        """Skip a `|`, which may also start the next line."""
+        start = self.at
         self.space(lines=True)
         if self.peek() == "|":
             self.at += 1
             return True
         if not nested:
-            self.at = before
+            self.at = start
         return False
 
     def sequence(self, nested: bool) -> Node:
@@ -151,6 +164,7 @@ class _Parser:
             case "<" | "!":
                 hint = "write the text that is meant"
                 raise self.error("single tokens (<...>) are not supported", hint=hint)
+
         begin, name = self.at, self.name()
         self.named.setdefault(name, begin)
         return Reference(name)
@@ -169,6 +183,7 @@ class _Parser:
     def repeated(self, node: Node, nested: bool) -> Node:
         while True:
             self.space(lines=nested)
+
             if self.peek() == "{":
                 match = _COUNT.match(self.text, self.at)
                 if match is None:
@@ -188,15 +203,15 @@ class _Parser:
     def literal(self) -> Node:
         begin = self.at
         self.at += 1
-        found: list[str] = []
+        parts: list[str] = []
         while self.peek() != '"':
             if self.peek() in ("", "\n"):
                 raise self.error("this string is not closed", begin)
             run = _RUN.match(self.text, self.at)
-            found.append(run.group() if run else self.character())
+            parts.append(run.group() if run else self.character())
             self.at = run.end() if run else self.at
         self.at += 1
-        return Literal("".join(found)) if found else EMPTY
+        return Literal("".join(parts)) if parts else EMPTY
 
     def characters(self) -> Node:
         begin = self.at
@@ -204,6 +219,7 @@ class _Parser:
         negated = self.peek() == "^"
         self.at += negated
         pairs: list[tuple[int, int]] = []
+
         while self.peek() != "]":
             if self.peek() in ("", "\n"):
                 raise self.error("this class of characters is not closed", begin)
@@ -216,19 +232,20 @@ class _Parser:
                     shown = f"{chr(low)!r}-{chr(high)!r}"
                     raise self.error(f"the range {shown} is the wrong way round", place)
             pairs.append((low, high))
+
         self.at += 1
         ranges = complement(union(pairs)) if negated else union(pairs)
         return Chars(ranges) if pairs or negated else Alternate(())
 
     def character(self) -> str:
-        begin, found = self.at, self.peek()
+        begin, char = self.at, self.peek()
         self.at += 1
-        if found == "\\":
-            found = self.escaped(begin)
-        if 0xD800 <= ord(found) <= 0xDFFF:
-            message = f"U+{ord(found):04X} is a surrogate, not a character"
+        if char == "\\":
+            char = self.escaped(begin)
+        if 0xD800 <= ord(char) <= 0xDFFF:
+            message = f"U+{ord(char):04X} is a surrogate, not a character"
             raise self.error(message, begin, "write the whole character")
-        return found
+        return char
 
     def escaped(self, begin: int) -> str:
         if self.peek() and self.peek() in _LETTERS:
@@ -237,8 +254,8 @@ class _Parser:
         match = _ESCAPE.match(self.text, self.at)
         code = int(match.group()[1:], 16) if match else _LAST + 1
         if match is None or code > _LAST:
-            known = r"known: \n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH"
+            hint = r"known: \n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH"
             escape = f"\\{self.text[self.at : self.at + 3]}"
-            raise self.error(f"unknown escape {escape}", begin, known)
+            raise self.error(f"unknown escape {escape}", begin, hint)
         self.at = match.end()
         return chr(code)

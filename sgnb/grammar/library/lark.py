@@ -1,8 +1,8 @@
-"""A syntax tree, recursive or not, as a grammar of the same texts in llguidance's Lark notation.
+"""A syntax tree, possibly recursive, as an equivalent grammar in llguidance's Lark notation.
 
-The library's lexer is greedy (longest match). So the regular parts of a tree become terminals, for
-speed, only as far as that loses nothing: those that `network.conflicts` names are split, if need be
-down to single characters, where greed cannot matter. Nothing is skipped between terminals.
+The library's lexer is greedy (longest match). Regular parts become terminals for speed, but only if
+greedy lexing loses no text. Terminals named by `network.conflicts` are split, down to single
+characters if necessary. Nothing is skipped between terminals.
 """
 
 from __future__ import annotations
@@ -25,23 +25,32 @@ from ..syntax import (
     Rules,
     Without,
 )
-from .lexemes import Budget, Clashes, Piece, piece
+from .lexemes import Clashes, Piece, TimeBudget, piece
 from .network import conflicts
 from .normal import children, closed, plain, postorder, rebuilt, references
 
 LARGEST_TERMINAL = 200
-"""Nodes. The library works on a whole terminal: a large one is slower to enter than small ones."""
+"""Maximum nodes of a terminal. The library compiles whole terminals: large terminals are slower to
+enter."""
 
 DEEPEST_TERMINAL = 40
-INLINE = 100  # characters of an expression; a longer one gets a definition of its own
+INLINE = 100  # characters of an expression; longer expressions get a definition
 INLINE_DEPTH = 12
-SECONDS = 0.8  # for writing one grammar
+SECONDS = 0.8  # time limit for writing a grammar
 
 
 def write(rules: Rules, seconds: float = SECONDS) -> str:
-    """The grammar of `rules`. GrammarError where the library cannot follow it, or not in time."""
-    budget = Budget(seconds)
-    cut = _Cut(plain(rules, budget.spend), budget)
+    """Return `rules` in Lark notation.
+
+    Args:
+        rules: syntax tree with rules.
+        seconds: CPU time limit.
+
+    Raises:
+        GrammarError: the library cannot match the grammar, or the time limit is exceeded.
+    """
+    budget = TimeBudget(seconds)
+    cut = _TerminalPartition(plain(rules, budget.spend), budget)
     while True:
         large = conflicts(cut.rules, cut.kind, cut.piece, cut.clashes)
         if not large:
@@ -49,15 +58,18 @@ def write(rules: Rules, seconds: float = SECONDS) -> str:
         cut.split(large)
 
 
-class _Cut:
-    """Which parts of the rules are terminals. A terminal's kind is its text: equal ones are one."""
+class _TerminalPartition:
+    """Partition of the rules into terminals.
 
-    def __init__(self, rules: Rules, budget: Budget) -> None:
+    The kind of a terminal is its text, so equal terminals share a kind.
+    """
+
+    def __init__(self, rules: Rules, budget: TimeBudget) -> None:
         self.rules = rules
         self.budget = budget
         self.clashes = Clashes(self.piece, budget)
-        self._measures: dict[int, tuple[int, int]] = {}  # by the id of a node
-        self._alive: list[Rules | Node] = [rules]  # whatever is known by its id
+        self._measures: dict[int, tuple[int, int]] = {}  # id of a node -> (nodes, depth)
+        self._alive: list[Rules | Node] = [rules]  # keeps nodes alive, because keys are ids
         self._of_rule: dict[str, tuple[int, int]] = {}
         for name in closed({name: references(node) for name, node in rules.rules.items()}):
             self._of_rule[name] = self._measure(rules.rules[name])
@@ -67,11 +79,11 @@ class _Cut:
         self._nodes: dict[str, Node] = {}
         self._pieces: dict[str, Piece] = {}
         self._split: set[str] = set()
-        self._peeled: set[str] = set()  # what was left of a terminal without its first character
+        self._peeled: set[str] = set()  # terminals without their first character
         self.terminals = ExpressionWriter("T", self._inside, budget.spend)
 
     def kind(self, node: Node) -> str | None:
-        """The text of `node` as a terminal; None if it is not one."""
+        """Return the text of `node` as a terminal; None if `node` is not a terminal."""
         if id(node) not in self._kinds:
             self.budget.spend(5)
             self._kinds[id(node)] = self._kind(node)
@@ -83,7 +95,7 @@ class _Cut:
         return self._pieces[kind]
 
     def split(self, kinds: set[str]) -> None:
-        """Make the parts of these terminals terminals of their own."""
+        """Split terminals into smaller terminals."""
         for kind in kinds:
             self.budget.spend(1)
             if isinstance(self._nodes[kind], (Intersect, Without)):
@@ -96,7 +108,8 @@ class _Cut:
         self._kinds = {}
 
     def _apart(self, node: Node) -> Node:
-        """A split terminal without its first character, often the only conflict; then, smaller."""
+        """Split off the first character of a terminal, often the only conflict; split further on
+        the next call."""
         self.budget.spend(5)
         self._alive.append(node)
         head, tail = (node.parts[0], node.parts[1:]) if isinstance(node, Concat) else (node, ())
@@ -106,10 +119,11 @@ class _Cut:
         if text not in self._split:
             return node
         if text not in self._peeled:
-            rest = Concat((Literal(head.text[1:]), *tail)) if tail else Literal(head.text[1:])
-            self._alive.append(rest)
-            self._peeled.add(self.terminals.text(rest))
-            return Concat((Literal(head.text[0]), rest))
+            remainder = Concat((Literal(head.text[1:]), *tail)) if tail else Literal(head.text[1:])
+            self._alive.append(remainder)
+            self._peeled.add(self.terminals.text(remainder))
+            return Concat((Literal(head.text[0]), remainder))
+
         return node if tail else Concat(tuple(Literal(char) for char in head.text))
 
     def _kind(self, node: Node) -> str | None:
@@ -121,6 +135,7 @@ class _Cut:
         if depth > DEEPEST_TERMINAL:
             problem = "an intersection or a difference is nested too deeply"
             raise GrammarError(problem, "write it flatter")
+
         text = self.terminals.text(node)
         if text in self._split:
             return None
@@ -128,7 +143,7 @@ class _Cut:
         return text
 
     def _grouped(self, node: Node) -> Node:
-        """A sequence with its regular neighbours joined: `"a` and `b"` delimit the text between."""
+        """Join regular neighbours of a sequence, so a terminal includes its delimiters."""
         self.budget.spend(5)
         self._alive.append(node)
         if not isinstance(node, Concat) or self._fits(node):
@@ -136,6 +151,7 @@ class _Cut:
         parts: list[Node] = []
         run: list[Node] = []
         size = 0
+
         for part in node.parts:
             weight, _ = self._measure(part)
             joins = self._fits(part) and not _is_optional(part)
@@ -147,21 +163,22 @@ class _Cut:
                 size += weight
             else:
                 parts.append(part)
+
         parts += [Concat(tuple(run))] if len(run) > 1 else run
         return node if len(parts) == len(node.parts) else Concat(tuple(parts))
 
     def _fits(self, node: Node) -> bool:
-        """Whether the tree is regular and small enough for one terminal."""
+        """True if the tree is regular and small enough for a terminal."""
         weight, depth = self._measure(node)
         return 0 < weight < LARGEST_TERMINAL and depth < DEEPEST_TERMINAL
 
     def _measure(self, node: Node) -> tuple[int, int]:
-        """(nodes, depth) of the tree with its rules inlined; (0, 0) if it is recursive."""
-        known = self._measures
-        for part in postorder(node, lambda part: () if id(part) in known else children(part)):
-            if id(part) not in known:
-                known[id(part)] = self._measure_one(part)
-        return known[id(node)]
+        """Return (nodes, depth) of the tree with rules inlined; (0, 0) if recursive."""
+        measures = self._measures
+        for part in postorder(node, lambda part: () if id(part) in measures else children(part)):
+            if id(part) not in measures:
+                measures[id(part)] = self._measure_one(part)
+        return measures[id(node)]
 
     def _measure_one(self, node: Node) -> tuple[int, int]:
         self.budget.spend(3)
@@ -176,7 +193,7 @@ class _Cut:
         return 1 + sum(weight for weight, _ in below), 1 + depth
 
     def _inside(self, node: Node) -> str | None:
-        """Inside a terminal a rule is written in its place."""
+        """Inline a rule inside a terminal."""
         rule = self.rules.rules[node.name] if isinstance(node, Reference) else None
         return None if rule is None else self.terminals.text(rule)
 
@@ -202,12 +219,19 @@ class _Cut:
 
 
 def _is_optional(node: Node) -> bool:
-    """Whether it is better left to the rules: the terminal inside is simpler."""
+    """True for an optional part, which stays a rule because the inner terminal is simpler."""
     return isinstance(node, Repeat) and (node.least, node.most) == (0, 1)
 
 
 class ExpressionWriter:
-    """Trees as expressions. Long or deep ones get definitions in `hoisted`: text -> name."""
+    """Writer of trees as Lark expressions. Long or deep expressions are defined in `hoisted`: text
+    -> name.
+
+    Args:
+        prefix: prefix of the names of definitions.
+        leaf: returns the expression of a leaf, or None for an inner node.
+        spend: receives the estimated microseconds of the next step; may raise.
+    """
 
     def __init__(
         self, prefix: str, leaf: Callable[[Node], str | None], spend: Callable[[int], None]
@@ -215,11 +239,11 @@ class ExpressionWriter:
         self.prefix, self.leaf, self.spend = prefix, leaf, spend
         self.hoisted: dict[str, str] = {}
         self._texts: dict[int, tuple[str, int]] = {}
-        self._kept: list[Node] = []
+        self._alive: list[Node] = []
 
     def text(self, node: Node) -> str:
         if id(node) not in self._texts:
-            self._kept.append(node)
+            self._alive.append(node)
             leaves: dict[int, str | None] = {}
 
             def below(part: Node) -> tuple[Node, ...]:
@@ -261,12 +285,13 @@ def _expression(node: Node, below: list[str]) -> str:
             return f"({below[0]} & ~{below[1]})"
         case Repeat(_, least, most):
             return f"({below[0]}{_count(least, most)})"
+
     raise TypeError(f"no expression for {node!r:.80}")
 
 
 def _count(least: int, most: int | None) -> str:
-    if (least, most) in (known := {(0, None): "*", (1, None): "+", (0, 1): "?"}):
-        return known[least, most]
+    if (least, most) in (symbols := {(0, None): "*", (1, None): "+", (0, 1): "?"}):
+        return symbols[least, most]
     return f"{{{least},{'' if most is None else most}}}"
 
 

@@ -1,6 +1,6 @@
-"""Constructs of llguidance's Lark notation that are not supported: refused with line and column.
+"""Unsupported constructs of llguidance's Lark notation, refused with line and column.
 
-Tells only comments, quoted texts and regexes from the rest; other errors are found by the library.
+Recognizes only comments, quoted texts and regexes; the library reports all other errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,14 @@ _JSON = re.compile(r"%(?:json|regex|llguidance)\s*")
 
 
 def refuse_unsupported(text: str) -> None:
-    """Raises GrammarError for the first construct that is not supported."""
+    """Check a grammar for unsupported constructs.
+
+    Args:
+        text: grammar in Lark notation.
+
+    Raises:
+        GrammarError: the first unsupported construct.
+    """
     at = 0
     while at < len(text):
         value = _JSON.match(text, at)
@@ -62,7 +69,9 @@ def _after_json(text: str, start: re.Match[str]) -> int:
     return end
 
 
-def _error(text: str, at: int, message: str, hint: str, found: str) -> GrammarError:
+def _error(text: str, at: int, message: str, hint: str, construct: str) -> GrammarError:
     line = text.count("\n", 0, at) + 1
     column = at - (text.rfind("\n", 0, at) + 1) + 1
-    return GrammarError(f"ebnf, line {line}, column {column}: {message.format(repr(found))}", hint)
+    return GrammarError(
+        f"ebnf, line {line}, column {column}: {message.format(repr(construct))}", hint
+    )

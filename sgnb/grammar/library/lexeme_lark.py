@@ -1,8 +1,8 @@
-"""A tree whose texts are made of `Lexeme`s, as JSON's are, in llguidance's Lark notation.
+"""A tree of `Lexeme`s, such as JSON, in llguidance's Lark notation.
 
-Each lexeme becomes a terminal. The library's lexer is greedy, which loses nothing: where a lexeme
-can end, no other that is possible in its place goes on. So its parser has an item a symbol, not a
-character, and nothing needs to be proved.
+Each lexeme becomes a terminal. The library's greedy lexer loses no text, because after a lexeme no
+other lexeme allowed at the same position can continue. The parser therefore has an item per symbol
+instead of per character, and no proof is necessary.
 """
 
 from __future__ import annotations
@@ -28,10 +28,15 @@ from .normal import postorder, rebuilt, simplified, trimmed
 def write_lexemes(
     rules: Rules, spend: Callable[[int], None], has_text: Callable[[str], bool]
 ) -> str:
-    """The grammar of `rules`. GrammarError where they have no text.
+    """Return `rules` in Lark notation.
 
-    spend: called with about as many microseconds as the next step takes; may raise. has_text:
-    whether the language of a grammar in this notation is not empty.
+    Args:
+        rules: syntax tree made of lexemes.
+        spend: receives the estimated microseconds of the next step; may raise.
+        has_text: returns True if the language of a Lark grammar is not empty.
+
+    Raises:
+        GrammarError: the rules describe no text.
     """
     lexemes = _Lexemes(spend, has_text)
     rules = Rules(
@@ -56,18 +61,18 @@ def write_lexemes(
 
 
 class _Lexemes:
-    """The lexemes of one grammar as terminals."""
+    """Terminals of the lexemes of a grammar."""
 
     def __init__(self, spend: Callable[[int], None], has_text: Callable[[str], bool]) -> None:
-        self.texts: dict[int, str] = {}  # by the id of a lexeme
+        self.texts: dict[int, str] = {}  # id of a lexeme -> terminal
         self._spend, self._has_text = spend, has_text
         self._writer = ExpressionWriter("T", lambda node: None, spend)
-        self._known: dict[int, Node] = {}  # of the node inside
-        self._kept: list[Node] = []  # nodes are known by their ids
+        self._lexeme_of: dict[int, Node] = {}  # id of the inner node -> lexeme
+        self._alive: list[Node] = []  # keeps nodes alive, because keys are ids
 
     def joined(self, node: Node) -> Node:
-        """Lexemes without a text as NOTHING; options that are lexemes as one: a terminal for all
-        values of an enum."""
+        """Replace lexemes without a text by NOTHING, and join alternative lexemes: an enum becomes
+        a single terminal."""
         if isinstance(node, Lexeme):
             return self._lexeme(node.node)
         if isinstance(node, Alternate):
@@ -75,19 +80,19 @@ class _Lexemes:
             if len(inner) > 1:
                 others = [option for option in node.options if not isinstance(option, Lexeme)]
                 joined = Lexeme(alternate(*inner))
-                self._kept.append(joined)
+                self._alive.append(joined)
                 self.texts[id(joined)] = self._writer.text(joined.node)
                 return alternate(joined, *others)
         return node
 
     def _lexeme(self, inside: Node) -> Node:
-        if id(inside) not in self._known:
-            self._kept.append(inside)
-            self._known[id(inside)] = self._made(inside)
-        return self._known[id(inside)]
+        if id(inside) not in self._lexeme_of:
+            self._alive.append(inside)
+            self._lexeme_of[id(inside)] = self._new_lexeme(inside)
+        return self._lexeme_of[id(inside)]
 
-    def _made(self, inside: Node) -> Node:
-        literal = isinstance(inside, Literal)  # most are: names and punctuation
+    def _new_lexeme(self, inside: Node) -> Node:
+        literal = isinstance(inside, Literal)  # the common case: names and punctuation
         node = inside if literal else simplified(inside, set(), self._spend)
         if node is None:
             return NOTHING
@@ -101,5 +106,5 @@ class _Lexemes:
         return lexeme
 
     def definitions(self) -> list[str]:
-        """The lines that the terminals need."""
+        """Return the definitions that the terminals refer to."""
         return [f"{name}: {text}" for text, name in self._writer.hoisted.items()]

@@ -1,7 +1,8 @@
-"""Two regular pieces of a grammar at one place: where one can end, how can the other continue?
+"""Overlap of two regular pieces at the same position: continuations of a piece after the end of
+another.
 
-The answers, sets of bytes, may be too large (counts and differences are over-approximated), never
-too small. The position automata are Glushkov's (1961). Knows no rules and no library.
+Results are sets of bytes. They may be too large (counts and differences are over-approximated),
+never too small. Uses Glushkov's position automata (1961). Knows no rules and no library.
 """
 
 from __future__ import annotations
@@ -17,18 +18,29 @@ from ..syntax import Alternate, Chars, Concat, Literal, Node, Ranges, Reference,
 from .normal import children
 
 MOST_POSITIONS = 150_000
-"""Of one piece: a few hundred bytes each."""
+"""Maximum number of positions per piece; a position takes a few hundred bytes."""
 
 
-class Budget:
-    """CPU time of this thread for the analysis, which is quadratic in the pieces at one place."""
+class TimeBudget:
+    """CPU time limit for the analysis, which is quadratic in the pieces at a position.
+
+    Args:
+        seconds: CPU seconds of this thread.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._clock = ThreadClock(seconds)
         self._unchecked = 0
 
     def spend(self, steps: int) -> None:
-        """`steps`: about as many microseconds. The clock is read now and then; GrammarError."""
+        """Count work. The clock is read only occasionally.
+
+        Args:
+            steps: estimated microseconds of the next step.
+
+        Raises:
+            GrammarError: the time limit is exceeded.
+        """
         self._unchecked += steps
         if self._unchecked > 1000:
             self._unchecked = 0
@@ -45,14 +57,15 @@ class Budget:
 
 @dataclass(slots=True)
 class Piece:
-    """The position automaton of a regular tree."""
+    """Position automaton of a regular tree."""
 
     nullable: bool = False
-    chars: list[Ranges] = field(default_factory=list)  # of each position
-    leads: list[int] = field(default_factory=list)  # their first bytes, as `lead_bytes`
-    follow: list[set[int]] = field(default_factory=list)  # the next positions of each
+    chars: list[Ranges] = field(default_factory=list)  # characters of each position
+    # first bytes of each position, as in `lead_bytes`
+    leads: list[int] = field(default_factory=list)
+    follow: list[set[int]] = field(default_factory=list)  # next positions of each position
     first: set[int] = field(default_factory=set)
-    word: str | None = None  # the text, if there is only one
+    word: str | None = None  # the text, if the piece has only one
     last: set[int] = field(default_factory=set)
 
     @property
@@ -60,19 +73,19 @@ class Piece:
         return self.leads_of(self.first)
 
     def leads_of(self, positions: set[int]) -> int:
-        found = 0
+        leads = 0
         for position in positions:
-            found |= self.leads[position]
-        return found
+            leads |= self.leads[position]
+        return leads
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """How two pieces at one place overlap."""
+    """Overlap of two pieces at the same position."""
 
-    longer: int  # first bytes with which the second piece continues where the first can end
-    shorter: int  # the other way round
-    same: bool  # whether one text may be both
+    longer: int  # first bytes of the second piece after an end of the first
+    shorter: int  # first bytes of the first piece after an end of the second
+    same: bool  # True if a text may belong to both
 
 
 NO_CLASH = Clash(0, 0, False)
@@ -80,16 +93,26 @@ NO_CLASH = Clash(0, 0, False)
 
 @lru_cache(4096)
 def lead_bytes(ranges: Ranges) -> int:
-    """The first bytes, in UTF-8, of the characters: bit b for byte b."""
-    found = 0
+    """Return the first UTF-8 bytes of the characters, as an int with bit b for byte b.
+
+    Args:
+        ranges: characters.
+    """
+    bits = 0
     for low, high in ranges:
         first, last = chr(low).encode()[0], chr(high).encode()[0]
-        found |= (2 << last) - (1 << first)
-    return found
+        bits |= (2 << last) - (1 << first)
+    return bits
 
 
-def piece(node: Node, rule: Callable[[str], Node], budget: Budget) -> Piece:
-    """The position automaton of `node`, with the rules it refers to inlined."""
+def piece(node: Node, rule: Callable[[str], Node], budget: TimeBudget) -> Piece:
+    """Return the position automaton of a tree with rules inlined.
+
+    Args:
+        node: regular tree.
+        rule: returns the tree of a rule.
+        budget: time limit.
+    """
     return _PieceBuilder(rule, budget).build(node)
 
 
@@ -97,16 +120,17 @@ Part = tuple[bool, set[int], set[int]]
 
 
 class _PieceBuilder:
-    def __init__(self, rule: Callable[[str], Node], budget: Budget) -> None:
-        self.rule, self.budget, self.made = rule, budget, Piece()
+    def __init__(self, rule: Callable[[str], Node], budget: TimeBudget) -> None:
+        self.rule, self.budget, self.piece = rule, budget, Piece()
 
     def build(self, node: Node) -> Piece:
-        self.made.word = node.text if isinstance(node, Literal) else None
-        self.made.nullable, self.made.first, self.made.last = self.part(node)
-        return self.made
+        self.piece.word = node.text if isinstance(node, Literal) else None
+        self.piece.nullable, self.piece.first, self.piece.last = self.part(node)
+        return self.piece
 
     def part(self, node: Node) -> Part:
         self.budget.spend(1)
+
         match node:
             case Literal(text):
                 return self.words([text])
@@ -119,30 +143,33 @@ class _PieceBuilder:
                 return self.sequence(parts)
             case Alternate(options):
                 words = [option.text for option in options if isinstance(option, Literal)]
-                found = [self.part(option) for option in options if not isinstance(option, Literal)]
-                found += [self.words(words)] if words else []
-                firsts, lasts = [first for _, first, _ in found], [last for _, _, last in found]
-                nullable = any(empty for empty, _, _ in found)
+                pieces = [
+                    self.part(option) for option in options if not isinstance(option, Literal)
+                ]
+                pieces += [self.words(words)] if words else []
+                firsts, lasts = [first for _, first, _ in pieces], [last for _, _, last in pieces]
+                nullable = any(empty for empty, _, _ in pieces)
                 return nullable, set().union(*firsts), set().union(*lasts)
             case Repeat(inner, least, most):
                 nullable, first, last = self.part(inner)
                 if most != 1:
                     self.join(last, first)
                 return nullable or least == 0, first, last
+
         return self.part(children(node)[0])
 
     def place(self, ranges: Ranges) -> int:
-        if len(self.made.chars) >= MOST_POSITIONS:
+        if len(self.piece.chars) >= MOST_POSITIONS:
             self.budget.refuse()
-        self.made.chars.append(ranges)
-        self.made.leads.append(lead_bytes(ranges))
-        self.made.follow.append(set())
-        return len(self.made.chars) - 1
+        self.piece.chars.append(ranges)
+        self.piece.leads.append(lead_bytes(ranges))
+        self.piece.follow.append(set())
+        return len(self.piece.chars) - 1
 
-    def join(self, before: set[int], after: set[int]) -> None:
-        self.budget.spend(len(before) * len(after))
-        for place in before:
-            self.made.follow[place] |= after
+    def join(self, sources: set[int], targets: set[int]) -> None:
+        self.budget.spend(len(sources) * len(targets))
+        for place in sources:
+            self.piece.follow[place] |= targets
 
     def sequence(self, parts: tuple[Node, ...]) -> Part:
         nullable, first, last = True, set[int](), set[int]()
@@ -155,70 +182,79 @@ class _PieceBuilder:
         return nullable, first, last
 
     def words(self, words: list[str]) -> Part:
-        """As a trie, so that ten thousand choices do not meet ten thousand others."""
-        known: dict[tuple[int, str], int] = {}
+        """Add the words as a trie, so 10,000 choices do not cause 10,000 ** 2 comparisons."""
+        trie: dict[tuple[int, str], int] = {}
         first: set[int] = set()
         last: set[int] = set()
+
         for word in words:
             place = -1
             for char in word:
                 self.budget.spend(3)
-                following = known.get((place, char))
+                following = trie.get((place, char))
                 if following is None:
-                    following = known[place, char] = self.place(((ord(char), ord(char)),))
-                    (first if place < 0 else self.made.follow[place]).add(following)
+                    following = trie[place, char] = self.place(((ord(char), ord(char)),))
+                    (first if place < 0 else self.piece.follow[place]).add(following)
                 place = following
             if word:
                 last.add(place)
         return "" in words, first, last
 
 
-def clash(one: Piece, other: Piece, budget: Budget) -> Clash:
-    """How two pieces that are possible at the same place overlap; one can clash with itself."""
+def clash(piece_a: Piece, piece_b: Piece, budget: TimeBudget) -> Clash:
+    """Return the overlap of two pieces at the same position. A piece can overlap with itself.
+
+    Args:
+        piece_a: first piece.
+        piece_b: second piece.
+        budget: time limit.
+    """
     budget.spend(1)
-    if not one.lead & other.lead:
+    if not piece_a.lead & piece_b.lead:
         return NO_CLASH
-    if one.word and other.word:
-        return _clash_of_words(one, one.word, other, other.word)
+    if piece_a.word and piece_b.word:
+        return _clash_of_words(piece_a, piece_a.word, piece_b, piece_b.word)
     longer = shorter = 0
     same = False
-    seen: set[tuple[int, int]] = set()
-    waiting = [(one.first, other.first)]
+    visited: set[tuple[int, int]] = set()
+    waiting = [(piece_a.first, piece_b.first)]
     while waiting:
         mine, theirs = waiting.pop()
         budget.spend(len(mine) * len(theirs))
+
         for a in mine:
             for b in theirs:
-                if (a, b) in seen or not one.leads[a] & other.leads[b]:
+                if (a, b) in visited or not piece_a.leads[a] & piece_b.leads[b]:
                     continue
-                if not _overlap(one.chars[a], other.chars[b]):
+                if not _overlap(piece_a.chars[a], piece_b.chars[b]):
                     continue
-                seen.add((a, b))
-                waiting.append((one.follow[a], other.follow[b]))
-                if a in one.last:
-                    longer |= other.leads_of(other.follow[b])
-                if b in other.last:
-                    shorter |= one.leads_of(one.follow[a])
-                same = same or (a in one.last and b in other.last)
+                visited.add((a, b))
+                waiting.append((piece_a.follow[a], piece_b.follow[b]))
+                if a in piece_a.last:
+                    longer |= piece_b.leads_of(piece_b.follow[b])
+                if b in piece_b.last:
+                    shorter |= piece_a.leads_of(piece_a.follow[a])
+                same = same or (a in piece_a.last and b in piece_b.last)
+
     return Clash(longer, shorter, same)
 
 
-def _clash_of_words(one: Piece, word: str, other: Piece, other_word: str) -> Clash:
+def _clash_of_words(piece_a: Piece, word: str, piece_b: Piece, other_word: str) -> Clash:
     if word == other_word:
         return Clash(0, 0, True)
     if other_word.startswith(word):
-        return Clash(other.leads[len(word)], 0, False)
+        return Clash(piece_b.leads[len(word)], 0, False)
     if word.startswith(other_word):
-        return Clash(0, one.leads[len(other_word)], False)
+        return Clash(0, piece_a.leads[len(other_word)], False)
     return NO_CLASH
 
 
-def _overlap(one: Ranges, other: Ranges) -> bool:
+def _overlap(a: Ranges, b: Ranges) -> bool:
     i = j = 0
-    while i < len(one) and j < len(other):
-        if one[i][1] < other[j][0]:
+    while i < len(a) and j < len(b):
+        if a[i][1] < b[j][0]:
             i += 1
-        elif other[j][1] < one[i][0]:
+        elif b[j][1] < a[i][0]:
             j += 1
         else:
             return True
@@ -226,15 +262,20 @@ def _overlap(one: Ranges, other: Ranges) -> bool:
 
 
 class Clashes:
-    """`clash` of two kinds of pieces, cached."""
+    """Memoized `clash` of two kinds of pieces.
 
-    def __init__(self, pieces: Callable[[str], Piece], budget: Budget) -> None:
+    Args:
+        pieces: returns the piece of a kind.
+        budget: time limit.
+    """
+
+    def __init__(self, pieces: Callable[[str], Piece], budget: TimeBudget) -> None:
         self.pieces, self.budget = pieces, budget
-        self._known: dict[tuple[str, str], Clash] = {}
+        self._results: dict[tuple[str, str], Clash] = {}
 
-    def __call__(self, one: str, other: str) -> Clash:
-        found = self._known.get((one, other))
-        if found is None:
-            found = clash(self.pieces(one), self.pieces(other), self.budget)
-            self._known[one, other] = found
-        return found
+    def __call__(self, kind_a: str, kind_b: str) -> Clash:
+        result = self._results.get((kind_a, kind_b))
+        if result is None:
+            result = clash(self.pieces(kind_a), self.pieces(kind_b), self.budget)
+            self._results[kind_a, kind_b] = result
+        return result

@@ -1,12 +1,12 @@
-"""Grammars that are recursive or too large for an automaton, matched by llguidance.
+"""Matchers for grammars that are recursive or too large for an automaton, based on llguidance.
 
-llguidance rather than xgrammar: it works lazily, when a place in the grammar is reached, not for
-the whole grammar and vocabulary beforehand, so that compiling and masks stay fast for grammars as
-people write them; it has limits for what it may spend, and depends on no other package. Its lexer
-is greedy, which `lark` allows for.
+llguidance works lazily, at the reached positions of a grammar. xgrammar preprocesses the whole
+grammar and vocabulary. Compilation and masks therefore stay fast for grammars written by people.
+llguidance also limits its own work and has no dependencies. Its lexer is greedy, as `lark` takes
+into account.
 
-Knows no model. What the library cannot follow is a GrammarError, when compiling or, where it shows
-only then, in the request.
+Knows no model. Grammars that the library cannot match raise GrammarError, at compilation or within
+the request.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .gbnf import is_gbnf, parse_gbnf
 from .lark import SECONDS, write
 from .lark_notation import refuse_unsupported
 from .lexeme_lark import write_lexemes
-from .lexemes import Budget
+from .lexemes import TimeBudget
 from .shortest import shortest_text
 
 LARGEST_TEXT = 1_500_000  # characters of a user's grammar
-LARGEST_LARK = 400_000  # characters of what the library reads; larger ones take it seconds
+LARGEST_LARK = 400_000  # characters of the library's input; longer input takes seconds
 
 _LIMITS: dict[str, Any] = {
     "max_items_in_row": 2000,
@@ -48,10 +48,12 @@ LEXEME_LIMITS = _LIMITS | {
     "step_max_items": 100_000_000,
     "max_lexer_states": 200_000,
 }
-"""For schemas and patterns, which must not fail once they compile. A state takes some 1 kB."""
+"""Limits for schemas and patterns, which must not fail after compilation. A lexer state takes about
+1 kB."""
 
 _OPTIONS = '\n%llguidance {"no_forcing": true}\n'
-"""Masks allow every tokenization of what is forced, not only the library's own."""
+"""Disables forced tokens, so masks allow every tokenization of forced text, not only the library's.
+"""
 
 _LISTING = re.compile(r"(?s)<state>.*|<backtrace>.*|<non-verbose/>|\n *[0-9]+ \| *%llguidance .*")
 _BYTES = Vocabulary([bytes([byte]) for byte in range(255)])
@@ -61,16 +63,24 @@ _lock = Lock()
 
 
 def write_ebnf(text: str) -> tuple[str, bytes | None]:
-    """A user's grammar as the library reads it, and a shortest text if it is known: GBNF if it has
-    rules with `::=`, else llguidance's Lark (rule `start`).
+    """Return a user's grammar as input of the library.
 
-    In GBNF every character counts. In Lark, names in capitals and quoted texts are terminals: the
-    longest match is taken, and what `%ignore` names may stand between them. GrammarError with line
-    and column for what is wrong.
+    A grammar with `::=` is GBNF, in which every character counts. Any other grammar is llguidance's
+    Lark (rule `start`): names in capitals and quoted texts are terminals with longest match, and
+    the terminals of `%ignore` may stand between them.
+
+    Args:
+        text: grammar in GBNF or Lark notation.
+
+    Returns:
+        The Lark grammar, and a shortest text if known.
+
+    Raises:
+        GrammarError: the grammar is invalid; the message has line and column.
     """
     if len(text) > LARGEST_TEXT:
-        most = f"at most {LARGEST_TEXT:,} are read"
-        raise GrammarError(f"ebnf has {len(text):,} characters", most)
+        hint = f"at most {LARGEST_TEXT:,} are read"
+        raise GrammarError(f"ebnf has {len(text):,} characters", hint)
     if is_gbnf(text):
         rules = parse_gbnf(text)
         return write(rules), shortest_text(rules)
@@ -79,12 +89,17 @@ def write_ebnf(text: str) -> tuple[str, bytes | None]:
 
 
 def write_schema(rules: Rules) -> str:
-    """The texts of `rules`, which are made of lexemes, as the library reads them."""
-    return write_lexemes(rules, Budget(SECONDS).spend, _has_text)
+    """Return `rules` as input of the library.
+
+    Args:
+        rules: syntax tree made of lexemes.
+    """
+    return write_lexemes(rules, TimeBudget(SECONDS).spend, _has_text)
 
 
 def _has_text(lark: str) -> bool:
-    """Whether the grammar of one terminal has any text: the library sees a terminal's end."""
+    """True if a grammar of a single terminal has any text. The library detects dead ends within a
+    terminal."""
     try:
         LibraryGrammar(lark, _BYTES)
     except _NoToken:
@@ -93,11 +108,11 @@ def _has_text(lark: str) -> bool:
 
 
 class _NoToken(GrammarError):
-    """Nothing can go on."""
+    """No token can continue the text."""
 
 
 class LibraryGrammar:
-    """A grammar in the library's notation for a vocabulary; shared by requests and threads."""
+    """A Lark grammar bound to a vocabulary; shared by requests and threads."""
 
     def __init__(
         self,
@@ -108,10 +123,17 @@ class LibraryGrammar:
         shortest: bytes | None = None,
         names: tuple[bytes, ...] | None = None,
     ) -> None:
-        """Compiles, without the GIL. Raises GrammarError with what the library says.
+        """Compile the grammar, without the GIL.
 
-        shortest: a shortest text, if known. names: all texts are JSON, whose ends can be found;
-        see `find_end`.
+        Args:
+            lark: grammar in Lark notation.
+            vocabulary: bytes of the tokens.
+            limits: limits of llguidance's parser.
+            shortest: a shortest text, if known.
+            names: property names for `find_end`; None if the texts are not JSON.
+
+        Raises:
+            GrammarError: the library refuses the grammar.
         """
         if len(lark) > LARGEST_LARK:
             problem = "the grammar is too large for the grammar library"
@@ -122,10 +144,10 @@ class LibraryGrammar:
         self._lark, self._limits = lark, limits
         self._lock = Lock()
         self._first = self._compiled()
-        vocabulary.token_of_byte  # noqa: B018  made here, not by the engine's thread
+        vocabulary.token_of_byte  # noqa: B018  computed here, not on the engine's thread
 
     def _compiled(self) -> Any:
-        """The library's own matcher, at the beginning; its copies share what its lexer learns."""
+        """Return a new llguidance matcher at the start. Its copies share the lexer's states."""
         from llguidance import LLMatcher, LLParserLimits
 
         source = LLMatcher.grammar_from_lark(self._lark + _OPTIONS)
@@ -137,12 +159,17 @@ class LibraryGrammar:
         return first
 
     def matcher(self) -> LibraryMatcher:
-        """A new one, at the beginning. Any thread may call this."""
+        """Return a new matcher at the start of the grammar. Thread-safe."""
         with self._lock:
             return LibraryMatcher(self, self._first, self._first.deep_copy(), [])
 
     def restarted(self, full: Any) -> tuple[Any, Any]:
-        """What copies are made of from now on, and one, for a copy of `full`, whose lexer is."""
+        """Return the current prototype of copies, and a copy, to replace a matcher with a full
+        lexer.
+
+        Args:
+            full: prototype of the matcher whose lexer reached its limit.
+        """
         with self._lock:
             if self._first is full:
                 self._first = self._compiled()
@@ -150,7 +177,7 @@ class LibraryGrammar:
 
 
 class LibraryMatcher:
-    """A `Matcher`, whose docstrings say what changes; without numbered states and labels."""
+    """`Matcher` without state numbers and labels, based on llguidance."""
 
     state = -1
     searches = True
@@ -162,7 +189,7 @@ class LibraryMatcher:
         self._accepted = accepted
         self._vocabulary = grammar.vocabulary
         self._mask: NDArray[np.uint32] | None = None
-        self._end: bytes | None = None  # what `completion` found, if `_end_is_known`
+        self._end: bytes | None = None  # result of `completion`, valid if `_end_is_known`
         self._end_is_known = False
 
     def accept_token(self, token: int) -> None:
@@ -172,6 +199,7 @@ class LibraryMatcher:
             self._start_again()
             accepted = self._inner.try_consume_tokens([token])
             self._check()
+
         if not accepted:
             message = f"token {token} ({piece!r}) is not allowed here"
             raise GrammarError(message, "take one of the allowed tokens")
@@ -194,23 +222,28 @@ class LibraryMatcher:
         return self._mask
 
     def _start_again(self) -> None:
-        """With an empty lexer. What it learns in all texts of a grammar is bounded, and most is of
-        no use later. Changes nothing that is seen from outside."""
+        """Replay the accepted tokens with an empty lexer.
+
+        The lexer states of all texts of a grammar share a limit, and most states are never used
+        again. The matcher's visible state does not change.
+        """
         self._first, self._inner = self._grammar.restarted(self._first)
         self._inner.consume_tokens(self._accepted)
 
     def find_jump_forward_string(self) -> bytes:
-        """As far as the library sees them."""
+        """Return the forced bytes that the library detects."""
         return b"" if self._inner.is_stopped() else bytes(self._inner.compute_ff_bytes())
 
     def distance(self) -> int | None:
-        """Of `completion`."""
+        """Return the length of `completion`; None if unknown."""
         end = self.completion()
         return None if end is None else len(end)
 
     def completion(self) -> bytes | None:
-        """A shortest text at the beginning, if it is known; later a short one, and only for JSON.
-        Looked for when asked for, some milliseconds."""
+        """Return a shortest text at the start, if known; afterwards a short ending, only for JSON.
+
+        The search runs on demand and takes some milliseconds.
+        """
         if not self._accepted:
             return self._grammar.shortest
         if not self._end_is_known:
@@ -230,7 +263,7 @@ class LibraryMatcher:
         return False
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
-        """None: the library does not say where in the grammar it is."""
+        """Return (): the library does not report its position in the grammar."""
         return ()
 
     def rollback(self, tokens: int) -> None:
@@ -264,22 +297,22 @@ class LibraryMatcher:
 
 
 def _allowed(inner: Any, size: int) -> NDArray[np.uint32]:
-    """uint32[ceil(size / 32)], without the library's additional token, its end of sequence."""
+    """Return uint32[ceil(size / 32)], without the library's extra end-of-sequence token."""
     words = -(-size // 32)
     if inner.is_stopped() and not inner.is_error():
-        found: NDArray[np.uint32] = np.zeros(words, np.uint32)
+        mask: NDArray[np.uint32] = np.zeros(words, np.uint32)
     else:
-        found = np.frombuffer(inner.compute_bitmask(), np.uint32)[:words].copy()
+        mask = np.frombuffer(inner.compute_bitmask(), np.uint32)[:words].copy()
         if inner.is_error():
             raise _refused(inner.get_error())
         if size % 32:
-            found[-1] &= np.uint32((1 << size % 32) - 1)
-    found.flags.writeable = False
-    return found
+            mask[-1] &= np.uint32((1 << size % 32) - 1)
+    mask.flags.writeable = False
+    return mask
 
 
 def _refused(message: str) -> GrammarError:
-    """The library's message, without listings and without the line that `_OPTIONS` adds."""
+    """Convert the library's message, without listings and without the line added by `_OPTIONS`."""
     message = " ".join(_LISTING.sub("", message).split()) or "no reason given"
     if message.startswith("NoExtension"):
         return _NoToken(
@@ -293,24 +326,25 @@ def _refused(message: str) -> GrammarError:
 
 
 def _tokenizer(vocabulary: Vocabulary) -> Any:
-    """The library's form of the vocabulary, cached: it takes 0.3 s for 131,072 tokens."""
+    """Return the library's form of the vocabulary, cached: construction takes 0.3 s for 131,072
+    tokens."""
     from llguidance import LLTokenizer
 
     with _lock:
-        found = _tokenizers.get(vocabulary.fingerprint)
-        if found is None:
+        tokenizer = _tokenizers.get(vocabulary.fingerprint)
+        if tokenizer is None:
             size = vocabulary.size
-            tokens: Any = _Tokens(vocabulary)
-            found = LLTokenizer(tokens, n_vocab=size + 1, eos_token=size)
-            _tokenizers[vocabulary.fingerprint] = found
+            tokens: Any = _TokenizerAdapter(vocabulary)
+            tokenizer = LLTokenizer(tokens, n_vocab=size + 1, eos_token=size)
+            _tokenizers[vocabulary.fingerprint] = tokenizer
             while len(_tokenizers) > _KEPT_TOKENIZERS:
                 _tokenizers.popitem(last=False)
         _tokenizers.move_to_end(vocabulary.fingerprint)
-    return found
+    return tokenizer
 
 
-class _Tokens:
-    """What the library needs of a tokenizer. Byte 255 marks special tokens there: in no text."""
+class _TokenizerAdapter:
+    """Tokenizer interface of the library. Byte 255, absent from UTF-8, marks special tokens."""
 
     is_tokenizer_wrapper = True
     bos_token_id = None
@@ -325,5 +359,6 @@ class _Tokens:
             self.tokens[token] = b"<special %d>" % token
 
     def __call__(self, text: str | bytes) -> list[int]:
-        """Only for the library's own choice of forced tokens, which is not used."""
+        """Return []: only the library's forced tokens would need a tokenization, and forced tokens
+        are disabled."""
         return []

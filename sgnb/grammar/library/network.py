@@ -1,7 +1,8 @@
-"""Whether a greedy lexer (longest match, no backtracking) loses any of a grammar's texts.
+"""Test for texts that a greedy lexer (longest match, no backtracking) loses.
 
-It does if, where one piece could end, another that is possible at the same place continues with a
-byte that may also come next. `conflicts` finds the pieces for which this cannot be ruled out.
+A text is lost if a piece could end, and another piece at the same position continues with a byte
+that may also follow the first piece. `conflicts` returns the pieces without a proof to the
+contrary.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..syntax import Alternate, Node, Reference, Repeat, Rules
-from .lexemes import Budget, Clashes, Piece
+from .lexemes import Clashes, Piece, TimeBudget
 from .normal import children, postorder
 
 MOST_PLACES = 8192
-"""Pieces and references in one grammar; the sets of places take the square of it in bits."""
+"""Maximum number of pieces and references in a grammar; sets of positions take the square in bits.
+"""
 
 
 def conflicts(
@@ -22,41 +24,49 @@ def conflicts(
     pieces: Callable[[str], Piece],
     clashes: Clashes,
 ) -> set[str]:
-    """The kinds of pieces to split. A piece is a part of the tree for which `kind` is not None."""
+    """Return the kinds of pieces to split.
+
+    Args:
+        rules: syntax tree with rules.
+        kind: returns the kind of a piece, or None for nodes above pieces.
+        pieces: returns the piece of a kind.
+        clashes: overlaps of kinds.
+    """
     network = Network(rules, kind, lambda name: pieces(name).nullable, clashes.budget)
     after = _bytes_after(network, pieces, clashes.budget)
     together = [0] * len(after)
-    found: set[str] = set()
-    squares: list[int] = []  # a few large sets whose members have all met each other
+    to_split: set[str] = set()
+    squares: list[int] = []  # a few large sets of positions whose pairs are all checked
     waiting = [(network.start, network.start)]
-    known = set(waiting)
+    queued = set(waiting)
 
     while waiting:
-        one, other = waiting.pop()
-        if any(not ((one | other) & ~whole) for whole in squares):
+        places_a, places_b = waiting.pop()
+        if any(not ((places_a | places_b) & ~whole) for whole in squares):
             continue
-        if one == other:
-            squares = sorted([*squares, one], key=int.bit_count)[-8:]
-        for a in bits(one):
-            new = other & ~together[a]
+        if places_a == places_b:
+            squares = sorted([*squares, places_a], key=int.bit_count)[-8:]
+        for a in bits(places_a):
+            new = places_b & ~together[a]
             together[a] |= new
             clashes.budget.spend(1 + new.bit_count())
             for b in bits(new):
                 together[b] |= 1 << a
                 met = clashes(network.kinds[a], network.kinds[b])
                 if met.longer & after[a]:
-                    found.add(network.kinds[b])
+                    to_split.add(network.kinds[b])
                 if met.shorter & after[b]:
-                    found.add(network.kinds[a])
+                    to_split.add(network.kinds[a])
                 low, high = sorted((network.follow[a], network.follow[b]))
-                if met.same and (low, high) not in known:
-                    known.add((low, high))
+                if met.same and (low, high) not in queued:
+                    queued.add((low, high))
                     waiting.append((low, high))
-    return found
+
+    return to_split
 
 
-def _bytes_after(network: Network, pieces: Callable[[str], Piece], budget: Budget) -> list[int]:
-    """For each place the first bytes of what can follow it, as bits."""
+def _bytes_after(network: Network, pieces: Callable[[str], Piece], budget: TimeBudget) -> list[int]:
+    """Return, per position, the first bytes of all continuations, as bits."""
     leads: dict[int, int] = {}
     for following in network.follow:
         if following not in leads:
@@ -68,7 +78,11 @@ def _bytes_after(network: Network, pieces: Callable[[str], Piece], budget: Budge
 
 
 def bits(numbers: int) -> Iterator[int]:
-    """The numbers of the bits that are set."""
+    """Yield the indices of the bits that are set, ascending.
+
+    Args:
+        numbers: set of numbers, as bits.
+    """
     while numbers:
         low = numbers & -numbers
         yield low.bit_length() - 1
@@ -76,10 +90,18 @@ def bits(numbers: int) -> Iterator[int]:
 
 
 class Network:
-    """The places of pieces in the rules. Sets of places are bits of an int.
+    """Positions of pieces in the rules. Sets of positions are bits of an int.
 
-    kinds: the kind of the piece at each place. start: where a text can begin. follow: what comes
-    after each place.
+    Attributes:
+        kinds: kind of the piece at each position; for a reference, the name of the rule.
+        start: first positions of a text.
+        follow: next positions of each position.
+
+    Args:
+        rules: syntax tree with rules.
+        kind: returns the kind of a piece, or None for nodes above pieces.
+        nullable: returns True for kinds that match the empty text.
+        budget: time limit.
     """
 
     def __init__(
@@ -87,12 +109,12 @@ class Network:
         rules: Rules,
         kind: Callable[[Node], str | None],
         nullable: Callable[[str], bool],
-        budget: Budget,
+        budget: TimeBudget,
     ) -> None:
         self._kind, self._piece_nullable, self._budget = kind, nullable, budget
         trees = {"": rules.start, **rules.rules}
         self._empty = self._nullable_rules(trees)
-        self.kinds: list[str] = []  # of a reference: the name of its rule
+        self.kinds: list[str] = []  # for a reference, the name of the rule
         self._is_piece = 0
         self._local: list[int] = []
         self._ends: dict[str, int] = {}
@@ -116,37 +138,38 @@ class Network:
         return isinstance(node, Reference) and node.name in empty
 
     def _nullable_rules(self, trees: dict[str, Node]) -> set[str]:
-        found: set[str] = set()
+        nullable_rules: set[str] = set()
         grown = True
         while grown:
             grown = False
             for name, tree in trees.items():
                 self._budget.spend(1)
-                if name not in found and self._nullable(tree, found):
-                    found.add(name)
+                if name not in nullable_rules and self._nullable(tree, nullable_rules):
+                    nullable_rules.add(name)
                     grown = True
-        return found
+        return nullable_rules
 
     def _nullable(self, tree: Node, empty: set[str]) -> bool:
-        known: dict[int, bool] = {}
+        nullable: dict[int, bool] = {}
         for node in postorder(tree, self._below):
-            below = [known[id(child)] for child in self._below(node)]
+            below = [nullable[id(child)] for child in self._below(node)]
             match node:
                 case _ if self._is_leaf(node):
-                    known[id(node)] = self._leaf_nullable(node, empty)
+                    nullable[id(node)] = self._leaf_nullable(node, empty)
                 case Alternate():
-                    known[id(node)] = any(below)
+                    nullable[id(node)] = any(below)
                 case Repeat(_, least, _):
-                    known[id(node)] = least == 0 or all(below)
+                    nullable[id(node)] = least == 0 or all(below)
                 case _:
-                    known[id(node)] = all(below)
-        return known[id(tree)]
+                    nullable[id(node)] = all(below)
+
+        return nullable[id(tree)]
 
     def _walk(self, tree: Node) -> tuple[bool, int, int]:
-        known: dict[int, tuple[bool, int, int]] = {}
+        results: dict[int, tuple[bool, int, int]] = {}
 
         def part(node: Node) -> tuple[bool, int, int]:
-            return self._place(node) if self._is_leaf(node) else known[id(node)]
+            return self._place(node) if self._is_leaf(node) else results[id(node)]
 
         for node in postorder(tree, self._below):
             if self._is_leaf(node):
@@ -165,7 +188,7 @@ class Network:
                 nullable = nullable or node.least == 0
                 if node.most != 1:
                     self._join(last, first)
-            known[id(node)] = nullable, first, last
+            results[id(node)] = nullable, first, last
         return part(tree)
 
     def _place(self, node: Node) -> tuple[bool, int, int]:
@@ -180,32 +203,33 @@ class Network:
         self._local.append(0)
         return self._leaf_nullable(node, self._empty), place, place
 
-    def _join(self, before: int, after: int) -> None:
-        for place in bits(before):
+    def _join(self, places: int, following: int) -> None:
+        for place in bits(places):
             self._budget.spend(1)
-            self._local[place] |= after
+            self._local[place] |= following
 
     def _pieces(self, places: int, begins: dict[str, int]) -> int:
-        """The pieces among `places`, and those at the beginnings of rules referred to there."""
-        found = places & self._is_piece
+        """Return the pieces among `places`, and the first pieces of the rules referred to at
+        `places`."""
+        pieces = places & self._is_piece
         for place in bits(places & ~self._is_piece):
-            found |= begins[self.kinds[place]]
-        return found
+            pieces |= begins[self.kinds[place]]
+        return pieces
 
     def _closed_begins(self, begins: dict[str, int]) -> dict[str, int]:
-        found = {name: places & self._is_piece for name, places in begins.items()}
+        closed = {name: places & self._is_piece for name, places in begins.items()}
         grown = True
         while grown:
             grown = False
             for name, places in begins.items():
                 self._budget.spend(1 + (places & ~self._is_piece).bit_count())
-                wider = found[name] | self._pieces(places, found)
-                grown = grown or wider != found[name]
-                found[name] = wider
-        return found
+                wider = closed[name] | self._pieces(places, closed)
+                grown = grown or wider != closed[name]
+                closed[name] = wider
+        return closed
 
     def _closed_follow(self) -> list[int]:
-        found = [self._pieces(following, self._begins) for following in self._local]
+        follow = [self._pieces(following, self._begins) for following in self._local]
         callers: dict[str, list[int]] = {name: [] for name in self._ends}
         for place in bits(((1 << len(self.kinds)) - 1) & ~self._is_piece):
             callers[self.kinds[place]].append(place)
@@ -214,12 +238,13 @@ class Network:
         for ends in self._ends.values():
             for place in bits(ends & ~self._is_piece):
                 inside.setdefault(place, []).append(self.kinds[place])
+
         while waiting:
             name, caller = waiting.pop()
             for end in bits(self._ends[name]):
                 self._budget.spend(1)
-                wider = found[end] | found[caller]
-                if wider != found[end]:
-                    found[end] = wider
+                wider = follow[end] | follow[caller]
+                if wider != follow[end]:
+                    follow[end] = wider
                     waiting += [(inner, end) for inner in inside.get(end, ())]
-        return found
+        return follow

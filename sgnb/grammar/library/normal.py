@@ -1,6 +1,6 @@
-"""Rules in a normal form: without labels and without unproductive parts, which have no text.
+"""Normal form of rules: without labels, and without unproductive parts (parts without a text).
 
-Works on trees of any depth: no function here calls itself. Knows no library.
+Supports trees of any depth: no function recurses. Knows no library.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ SET_LIMITS = Limits(states=4096, building=8192, positions=16_384, seconds=0.2)
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below `node`; a reference has none, and neither has a lexeme."""
+    """Return the nodes directly below `node`; references and lexemes have none.
+
+    Args:
+        node: any node.
+    """
     match node:
         case Concat(parts) | Intersect(parts):
             return parts
@@ -46,28 +50,38 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def postorder(node: Node, below: Callable[[Node], tuple[Node, ...]] = children) -> Iterator[Node]:
-    """Every node of the tree, each object once, after the nodes `below` it."""
-    seen: set[int] = set()
+    """Yield every node object of a tree once, children first.
+
+    Args:
+        node: root of the tree.
+        below: returns the children of a node.
+    """
+    visited: set[int] = set()
     stack = [(node, False)]
     while stack:
         top, below_done = stack.pop()
         if below_done:
             yield top
-        elif id(top) not in seen:
-            seen.add(id(top))
+        elif id(top) not in visited:
+            visited.add(id(top))
             stack.append((top, True))
             stack += [(child, False) for child in reversed(below(top))]
 
 
 def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
-    """The tree with `change` applied bottom-up; parts in which nothing changes stay the objects."""
-    made: dict[int, Node] = {}
+    """Return the tree with `change` applied bottom-up. Unchanged subtrees stay the same objects.
+
+    Args:
+        root: root of the tree.
+        change: returns the replacement of a node.
+    """
+    results: dict[int, Node] = {}
     for node in postorder(root):
         old = children(node)
-        new = tuple(made[id(child)] for child in old)
+        new = tuple(results[id(child)] for child in old)
         same = all(a is b for a, b in zip(old, new, strict=True))
-        made[id(node)] = change(node if same else _over(node, new))
-    return made[id(root)]
+        results[id(node)] = change(node if same else _over(node, new))
+    return results[id(root)]
 
 
 def _over(node: Node, below: tuple[Node, ...]) -> Node:
@@ -84,45 +98,62 @@ def _over(node: Node, below: tuple[Node, ...]) -> Node:
             return Repeat(below[0], least, most)
         case Source(_, label):
             return Source(below[0], label)
+
     return node
 
 
 def references(node: Node) -> set[str]:
-    """The names of the rules that the tree refers to."""
+    """Return the names of the rules that a tree refers to.
+
+    Args:
+        node: root of the tree.
+    """
     return {part.name for part in postorder(node) if isinstance(part, Reference)}
 
 
 def users(rules: Mapping[str, Node]) -> dict[str, set[str]]:
-    """The names of the rules that refer to each."""
-    found: dict[str, set[str]] = {name: set() for name in rules}
+    """Return rule -> names of the rules that refer to the rule.
+
+    Args:
+        rules: rules by name.
+    """
+    users: dict[str, set[str]] = {name: set() for name in rules}
     for name, node in rules.items():
         for need in references(node):
-            found[need].add(name)
-    return found
+            users[need].add(name)
+    return users
 
 
 def closed(needs: dict[str, set[str]]) -> list[str]:
-    """The names of rules that need no recursive one, in topological order: needs come first."""
+    """Return the rules that depend on no recursive rule, in topological order: dependencies first.
+
+    Args:
+        needs: rule -> names of the rules that the rule refers to.
+    """
     missing = {name: len(names) for name, names in needs.items()}
     users: dict[str, list[str]] = {name: [] for name in needs}
     for name, names in needs.items():
         for need in names:
             users[need].append(name)
-    found = [name for name, count in missing.items() if not count]
-    for name in found:
+    order = [name for name, count in missing.items() if not count]
+    for name in order:
         for user in users[name]:
             missing[user] -= 1
             if not missing[user]:
-                found.append(user)
-    return found
+                order.append(user)
+    return order
 
 
 def plain(rules: Rules, spend: Callable[[int], None]) -> Rules:
-    """The same texts, without Source and without unneeded or unproductive rules.
+    """Return equivalent rules without Source and without unused or unproductive rules.
 
-    spend: called with about as many microseconds as the next step takes; may raise. Raises
-    GrammarError for an undefined rule, recursion inside Intersect or Without, and if no text is
-    left.
+    Args:
+        rules: syntax tree with rules.
+        spend: receives the estimated microseconds of the next step; may raise.
+
+    Raises:
+        GrammarError: a rule is undefined or recursive inside Intersect or Without, or no text
+            remains.
     """
     reached = _reached(rules)
 
@@ -133,14 +164,20 @@ def plain(rules: Rules, spend: Callable[[int], None]) -> Rules:
 
     start = rebuilt(rules.start, without_empty_set)
     changed = {name: rebuilt(node, without_empty_set) for name, node in reached.items()}
-    left = trimmed(Rules(start, changed), spend)
-    _refuse_recursion_in_sets(left)
-    return left
+    result = trimmed(Rules(start, changed), spend)
+    _refuse_recursion_in_sets(result)
+    return result
 
 
 def trimmed(rules: Rules, spend: Callable[[int], None]) -> Rules:
-    """The same texts, without Source and without unneeded or unproductive rules. `spend` as for
-    `plain`; GrammarError for an undefined rule, and if no text is left. Lexemes must have a text.
+    """Return equivalent rules without Source and without unused or unproductive rules.
+
+    Args:
+        rules: rules in which every lexeme has a text.
+        spend: receives the estimated microseconds of the next step; may raise.
+
+    Raises:
+        GrammarError: a rule is undefined, or no text remains.
     """
     reached = _reached(rules)
     productive = _productive(reached, spend)
@@ -148,13 +185,13 @@ def trimmed(rules: Rules, spend: Callable[[int], None]) -> Rules:
     if start is None:
         hint = "give every rule an option that ends without the rule itself"
         raise GrammarError("the grammar describes no text", hint)
-    made = {name: simplified(reached[name], productive, spend) for name in reached}
-    left = Rules(start, {name: node for name, node in made.items() if node is not None})
-    return Rules(left.start, _reached(left))
+    simple_rules = {name: simplified(reached[name], productive, spend) for name in reached}
+    result = Rules(start, {name: node for name, node in simple_rules.items() if node is not None})
+    return Rules(result.start, _reached(result))
 
 
 def _is_empty(node: Node, rules: dict[str, Node]) -> bool:
-    """Whether the intersection or difference has no text; False where an automaton cannot tell."""
+    """True if the intersection or difference has no text; False if an automaton cannot decide."""
     try:
         build(Rules(node, rules), SET_LIMITS)
     except (TooLarge, Recursive):
@@ -165,48 +202,58 @@ def _is_empty(node: Node, rules: dict[str, Node]) -> bool:
 
 
 def _reached(rules: Rules) -> dict[str, Node]:
-    found: dict[str, Node] = {}
+    reached: dict[str, Node] = {}
     waiting = sorted(references(rules.start))
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in reached:
             continue
         if name not in rules.rules:
             message = f"the grammar refers to a rule {name!r}, which it does not have"
             raise GrammarError(message, "define the rule")
-        found[name] = rules.rules[name]
-        waiting += sorted(references(found[name]))
-    return found
+        reached[name] = rules.rules[name]
+        waiting += sorted(references(reached[name]))
+    return reached
 
 
 def _productive(rules: dict[str, Node], spend: Callable[[int], None]) -> set[str]:
-    """The names of the rules that describe at least one text."""
-    found: set[str] = set()
+    """Return the names of the rules that describe at least one text."""
+    productive: set[str] = set()
     above = users(rules)
     stale = set(rules)
     while stale:
-        for name in reversed(rules):  # the rules that one needs come after it
+        for name in reversed(rules):  # dependencies usually follow their users
             if name in stale:
                 stale.remove(name)
                 spend(5)
-                if simplified(rules[name], found, spend) is not None:
-                    found.add(name)
-                    stale |= above[name] - found
-    return found
+                if simplified(rules[name], productive, spend) is not None:
+                    productive.add(name)
+                    stale |= above[name] - productive
+    return productive
 
 
 def simplified(root: Node, productive: set[str], spend: Callable[[int], None]) -> Node | None:
-    made: dict[int, Node | None] = {}
+    """Return the tree without Source and unproductive parts; None if no text remains.
+
+    Args:
+        root: root of the tree.
+        productive: names of the rules with a text.
+        spend: receives the estimated microseconds of the next step; may raise.
+    """
+    results: dict[int, Node | None] = {}
     for node in postorder(root):
         spend(5)
-        made[id(node)] = _simple(node, [made[id(child)] for child in children(node)], productive)
-    return made[id(root)]
+        results[id(node)] = _simple(
+            node, [results[id(child)] for child in children(node)], productive
+        )
+    return results[id(root)]
 
 
 def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node | None:
-    """`node` over the nodes `below`, None standing for no text."""
+    """Return `node` with the children `below`; None stands for no text."""
     whole = [child for child in below if child is not None]
     complete = len(whole) == len(below)
+
     match node:
         case Literal(text):
             return Literal(_utf8(text))
@@ -230,15 +277,16 @@ def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node 
             return Repeat(whole[0], least, most) if complete else None
         case Without():
             return Without(whole[0], whole[1]) if complete else below[0]
+
     return node
 
 
 def _once(options: list[Node]) -> list[Node]:
-    """Without repeated literals, which the library does not always accept."""
-    found: dict[str | int, Node] = {}
+    """Remove repeated literals, which the library does not always accept."""
+    unique: dict[str | int, Node] = {}
     for option in options:
-        found.setdefault(option.text if isinstance(option, Literal) else id(option), option)
-    return list(found.values())
+        unique.setdefault(option.text if isinstance(option, Literal) else id(option), option)
+    return list(unique.values())
 
 
 def _utf8(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A shortest text of rules, as Knuth (1977) finds it: the least of all derivations, bottom-up."""
+"""Shortest text of rules by Knuth's method (1977): the minimum over all derivations, bottom-up."""
 
 from __future__ import annotations
 
@@ -24,31 +24,39 @@ from ..syntax import (
 from .normal import SET_LIMITS, children, postorder, users
 
 LONGEST = 100_000
-"""Bytes; what is longer is not looked for."""
+"""Maximum length in bytes; the search ignores longer texts."""
 
 
-class _Unknown(Exception):
-    """Some part is not known."""
+class _UnknownText(Exception):
+    """The shortest text of a part is unknown."""
 
 
 def shortest_text(rules: Rules) -> bytes | None:
-    """None where it is not known: of `Intersect` and `Without` that are too large, and where it is
-    longer than `LONGEST`. Rules without any text have none."""
-    found: dict[str, bytes] = {}
+    """Return a shortest text.
+
+    Args:
+        rules: syntax tree with rules.
+
+    Returns:
+        The text in UTF-8. None if unknown (a large `Intersect` or `Without`), if longer than
+        `LONGEST`, or if the rules have no text.
+    """
+    texts: dict[str, bytes] = {}
     sets: dict[int, bytes | None] = {}
     above = users(rules.rules)
     stale = set(rules.rules)
+
     try:
         while stale:
-            for name in reversed(list(rules.rules)):  # the rules that one needs come after it
+            for name in reversed(list(rules.rules)):  # dependencies usually follow their users
                 if name in stale:
                     stale.remove(name)
-                    text = _shortest(rules.rules[name], found, rules, sets)
-                    if text is not None and (name not in found or len(text) < len(found[name])):
-                        found[name] = text
+                    text = _shortest(rules.rules[name], texts, rules, sets)
+                    if text is not None and (name not in texts or len(text) < len(texts[name])):
+                        texts[name] = text
                         stale |= above[name]
-        return _shortest(rules.start, found, rules, sets)
-    except _Unknown:
+        return _shortest(rules.start, texts, rules, sets)
+    except _UnknownText:
         return None
 
 
@@ -59,12 +67,13 @@ def _below(node: Node) -> tuple[Node, ...]:
 
 
 def _shortest(
-    root: Node, known: Mapping[str, bytes], rules: Rules, sets: dict[int, bytes | None]
+    root: Node, rule_texts: Mapping[str, bytes], rules: Rules, sets: dict[int, bytes | None]
 ) -> bytes | None:
-    """Of the tree, with the rules' texts that are `known` so far; None if there is none yet."""
-    made: dict[int, bytes | None] = {}
+    """Return a shortest text of the tree by the `rule_texts` so far; None without a text."""
+    results: dict[int, bytes | None] = {}
+
     for node in postorder(root, _below):
-        texts = [made[id(child)] for child in _below(node)]
+        texts = [results[id(child)] for child in _below(node)]
         whole = [text for text in texts if text is not None]
         complete = len(whole) == len(texts)
         text: bytes | None = None
@@ -74,7 +83,7 @@ def _shortest(
             case Chars(ranges):
                 text = chr(ranges[0][0]).encode() if ranges else None
             case Reference(name):
-                text = known.get(name)
+                text = rule_texts.get(name)
             case Concat():
                 text = b"".join(whole) if complete else None
             case Alternate():
@@ -84,7 +93,7 @@ def _shortest(
                     text = b""
                 elif complete:
                     if least * len(whole[0]) > LONGEST:
-                        raise _Unknown
+                        raise _UnknownText
                     text = whole[0] * least
             case Source() | Lexeme():
                 text = texts[0]
@@ -92,16 +101,18 @@ def _shortest(
                 if id(node) not in sets:
                     sets[id(node)] = _of_set(node, rules)
                 text = sets[id(node)]
+
         if text is not None and len(text) > LONGEST:
-            raise _Unknown
-        made[id(node)] = text
-    return made[id(root)]
+            raise _UnknownText
+        results[id(node)] = text
+
+    return results[id(root)]
 
 
 def _of_set(node: Node, rules: Rules) -> bytes | None:
     try:
         return build(Rules(node, rules.rules), SET_LIMITS).completion(START)
     except (TooLarge, Recursive):
-        raise _Unknown from None
+        raise _UnknownText from None
     except GrammarError:
         return None

@@ -1,2 +1,5 @@
-"""Python's `re` syntax as a syntax tree: `parser` (`parse`), with `reader` for tokens, `classes`
-and `characters` for character sets, `anchors` for `^` and `$`."""
+"""Parser for Python's `re` syntax.
+
+`parser` has `parse`; `reader` reads tokens, `classes` and `characters` compute character sets,
+`anchors` resolves `^` and `$`.
+"""

@@ -1,8 +1,9 @@
-r"""Anchors without states: a part of a pattern is its ways to match, one per demand on its ends.
+r"""Elimination of anchors: a part of a pattern is a set of ways to match, one per demand on its
+ends.
 
-`^ab` is the way "ab" that must begin at the beginning of the text. Where parts are joined, the
-demand of one bounds the text of the other: what comes before a `\A` must be empty. So every anchor
-outside of a repeat has its exact meaning, and the finished tree has none.
+`^ab` is the way "ab" with the demand to begin at the start of the text. Concatenation applies the
+demand of a part to its neighbour: the text before a `\A` must be empty. Every anchor outside of a
+repeat therefore keeps its exact meaning, and the final tree contains no anchors.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from dataclasses import dataclass, replace
 
 from ..syntax import EMPTY, Chars, Literal, Node, Repeat, alternate, concat, optional
 from .characters import SCALARS
-from .reader import Reader
+from .reader import PatternReader
 
 NO_DEMAND = 0
 LINE = 1
-"""The beginning or end of a line."""
+"""The start or end of a line."""
 LAST_LINE = 2
-"""The end of the text, or before the line break that ends it. Ends only."""
+"""The end of the text, or the position before a final line break. Only for ends."""
 TEXT = 3
-"""The beginning or end of the text."""
+"""The start or end of the text."""
 
 HAS_EMPTY = 1
 HAS_BREAK = 2
@@ -31,23 +32,27 @@ _BREAK = Literal("\n")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """`node` with a demand (above; a larger one is stricter) on each of its ends."""
+    """A tree with a demand on each end; a larger demand is stricter."""
 
     node: Node
-    short: int  # flags HAS_EMPTY and HAS_BREAK: whether "" and "\n" are among the texts of `node`
+    short: int  # flags HAS_EMPTY, HAS_BREAK: `node` matches "" or "\n"
     begin: int = NO_DEMAND
     end: int = NO_DEMAND
-    column: int = -1  # of the anchor in the pattern; -1 without one
+    column: int = -1  # column of the anchor in the pattern; -1 without an anchor
 
 
 Ways = tuple[Way, ...]
-"""At most one way for each pair of demands."""
+"""At most one way per pair of demands."""
 
 NO_TEXT: Ways = (Way(EMPTY, HAS_EMPTY),)
 
 
 def plain(node: Node) -> Ways:
-    """Text or characters, without an anchor."""
+    """Return the single way of a tree without anchors.
+
+    Args:
+        node: literal text or characters.
+    """
     if isinstance(node, Literal):
         return (Way(node, HAS_EMPTY if not node.text else HAS_BREAK if node.text == "\n" else 0),)
     has_break = isinstance(node, Chars) and any(first <= 10 <= last for first, last in node.ranges)
@@ -55,7 +60,11 @@ def plain(node: Node) -> Ways:
 
 
 def choose(options: Iterable[Ways]) -> Ways:
-    """Any of the options."""
+    """Return the alternation of the options.
+
+    Args:
+        options: ways of each option.
+    """
     by_demand: dict[tuple[int, int], list[Way]] = {}
     for ways in options:
         for way in ways:
@@ -63,8 +72,16 @@ def choose(options: Iterable[Ways]) -> Ways:
     return tuple(_merged(ways) for ways in by_demand.values())
 
 
-def chain(parts: Sequence[Ways], reader: Reader) -> Ways:
-    """The parts in sequence. GrammarError if no way is left, or for a line anchor in the middle."""
+def chain(parts: Sequence[Ways], reader: PatternReader) -> Ways:
+    """Return the concatenation of the parts.
+
+    Args:
+        parts: ways of each part, in order.
+        reader: pattern, for error messages.
+
+    Raises:
+        GrammarError: the anchors contradict, or a line anchor is in the middle.
+    """
     ways, start = NO_TEXT, 0
     for i in range(len(parts) + 1):
         if i < len(parts) and parts[i][0].column < 0 and len(parts[i]) == 1:
@@ -76,8 +93,18 @@ def chain(parts: Sequence[Ways], reader: Reader) -> Ways:
     return ways
 
 
-def repeat(ways: Ways, least: int, most: int | None, reader: Reader) -> Ways:
-    """`ways` repeated. GrammarError for an anchor that may be met more than once."""
+def repeat(ways: Ways, least: int, most: int | None, reader: PatternReader) -> Ways:
+    """Return `ways` repeated.
+
+    Args:
+        ways: ways of the repeated part.
+        least: minimum number of repetitions.
+        most: maximum number of repetitions; None is unbounded.
+        reader: pattern, for error messages.
+
+    Raises:
+        GrammarError: an anchor could match more than once.
+    """
     anchored = next((way for way in ways if way.column >= 0), None)
     if most == 0 or ways == NO_TEXT:
         return NO_TEXT
@@ -92,20 +119,28 @@ def repeat(ways: Ways, least: int, most: int | None, reader: Reader) -> Ways:
 
 
 def whole_text(ways: Ways) -> Node:
-    """The texts that match as a whole, so that all demands are met."""
+    """Return the texts of a match of the whole text, in which all demands hold.
+
+    Args:
+        ways: ways of the pattern.
+    """
     return alternate(*(way.node for way in ways))
 
 
 def anywhere(ways: Ways) -> Node:
-    """The texts that contain a match, with any text around it that its demands allow."""
-    before = {NO_DEMAND: _ANYTHING, LINE: optional(concat(_ANYTHING, _BREAK)), TEXT: EMPTY}
-    after = {
+    """Return the texts with a match anywhere, surrounded by any text allowed by the demands.
+
+    Args:
+        ways: ways of the pattern.
+    """
+    prefixes = {NO_DEMAND: _ANYTHING, LINE: optional(concat(_ANYTHING, _BREAK)), TEXT: EMPTY}
+    suffixes = {
         NO_DEMAND: _ANYTHING,
         LINE: optional(concat(_BREAK, _ANYTHING)),
         LAST_LINE: optional(_BREAK),
         TEXT: EMPTY,
     }
-    return alternate(*(concat(before[way.begin], way.node, after[way.end]) for way in ways))
+    return alternate(*(concat(prefixes[way.begin], way.node, suffixes[way.end]) for way in ways))
 
 
 def _merged(ways: list[Way]) -> Way:
@@ -118,50 +153,56 @@ def _merged(ways: list[Way]) -> Way:
 
 
 def _row(parts: Sequence[Ways]) -> Way:
-    """Parts without anchors, joined."""
+    """Concatenate parts without anchors."""
     short = HAS_EMPTY
     for (way,) in parts:
         short = _short_of_pair(short, way.short)
     return Way(concat(*(way.node for (way,) in parts)), short)
 
 
-def _join(left: Ways, right: Ways, reader: Reader) -> Ways:
-    if left == NO_TEXT:
-        return right
-    found = choose(_pair(one, other, reader) for one in left for other in right)
-    if not found:
-        column = max(way.column for way in (*right, *left))
+def _join(first: Ways, second: Ways, reader: PatternReader) -> Ways:
+    if first == NO_TEXT:
+        return second
+    ways = choose(
+        _pair(first_way, second_way, reader) for first_way in first for second_way in second
+    )
+    if not ways:
+        column = max(way.column for way in (*second, *first))
         hint = "leave it out, or move it to the end of the pattern"
         raise reader.error("anchor that can never hold", column, hint)
-    return found
+    return ways
 
 
-def _pair(left: Way, right: Way, reader: Reader) -> Ways:
-    """`left`, then `right`: no way if demands contradict, two if a line break may follow `left`."""
-    if (right.begin == LINE and left.node != EMPTY) or (left.end == LINE and right.node != EMPTY):
-        column = right.column if right.begin == LINE else left.column
+def _pair(first: Way, second: Way, reader: PatternReader) -> Ways:
+    """Join two ways: none if the demands contradict, two if a line break may follow `first`."""
+    if (second.begin == LINE and first.node != EMPTY) or (
+        first.end == LINE and second.node != EMPTY
+    ):
+        column = second.column if second.begin == LINE else first.column
         hint = "leave out the flag m, or write the line breaks themselves as \\n"
         raise reader.error("anchor of a line in the middle of the pattern", column, hint)
-    if right.begin == TEXT:
-        if not left.short & HAS_EMPTY:
+
+    if second.begin == TEXT:
+        if not first.short & HAS_EMPTY:
             return ()
-        left = replace(left, node=EMPTY, short=HAS_EMPTY)
-    ends = [(right.node, right.short, right.end)]
-    if left.end >= LAST_LINE:
-        ends = [(EMPTY, HAS_EMPTY, max(left.end, right.end))] if right.short & HAS_EMPTY else []
-        if left.end == LAST_LINE and right.short & HAS_BREAK:
+        first = replace(first, node=EMPTY, short=HAS_EMPTY)
+    ends = [(second.node, second.short, second.end)]
+
+    if first.end >= LAST_LINE:
+        ends = [(EMPTY, HAS_EMPTY, max(first.end, second.end))] if second.short & HAS_EMPTY else []
+        if first.end == LAST_LINE and second.short & HAS_BREAK:
             ends.append((_BREAK, HAS_BREAK, TEXT))
-    begin, column = max(left.begin, right.begin), max(left.column, right.column)
-    found = []
+    begin, column = max(first.begin, second.begin), max(first.column, second.column)
+    ways = []
     for node, short, end in ends:
-        node, short = concat(left.node, node), _short_of_pair(left.short, short)
-        found.append(Way(node, short, begin, max(end, left.end), column))
-    return tuple(found)
+        node, short = concat(first.node, node), _short_of_pair(first.short, short)
+        ways.append(Way(node, short, begin, max(end, first.end), column))
+    return tuple(ways)
 
 
-def _short_of_pair(left: int, right: int) -> int:
-    short = left & right & HAS_EMPTY
-    if (left & HAS_EMPTY and right & HAS_BREAK) or (left & HAS_BREAK and right & HAS_EMPTY):
+def _short_of_pair(first: int, second: int) -> int:
+    short = first & second & HAS_EMPTY
+    if (first & HAS_EMPTY and second & HAS_BREAK) or (first & HAS_BREAK and second & HAS_EMPTY):
         short |= HAS_BREAK
     return short
 

@@ -1,8 +1,8 @@
-r"""Patterns that begin with look-ahead, or begin or end with `\b`, as intersections.
+r"""Leading look-ahead and `\b` at the start or end of a pattern, rewritten as intersections.
 
-`^(?=.*\d)(?!.*x)\w{8,}$` are the texts of `^\w{8,}$` that are also texts of `^.*\d` and not texts
-of `^.*x`. Each alternative of the pattern stands alone. Any other look-ahead, look-behind or
-boundary stays in the text, where the parser refuses it.
+`^(?=.*\d)(?!.*x)\w{8,}$` means the texts of `^\w{8,}$` that match `^.*\d` and do not match `^.*x`.
+Each alternative is rewritten separately. All other look-ahead, look-behind and boundaries stay in
+the pattern, and the parser refuses them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _ANY = Repeat(Chars(SCALARS), 0, None)
 
 @dataclass(frozen=True, slots=True)
 class _Alternative:
-    """One alternative of a pattern, without its assertions."""
+    """An alternative of a pattern, split into assertions and core."""
 
     core: str
-    anchored: bool = False  # whether ^ stood before it
-    ended: bool = False  # whether $ stood behind it
-    wanted: tuple[str, ...] = ()  # of (?=...)
-    unwanted: tuple[str, ...] = ()  # of (?!...)
-    begins: bool = False  # whether \b stood before it
+    anchored: bool = False  # preceded by ^
+    ended: bool = False  # followed by $
+    wanted: tuple[str, ...] = ()  # patterns of (?=...)
+    unwanted: tuple[str, ...] = ()  # patterns of (?!...)
+    begins: bool = False  # preceded by \b
     ends: bool = False
 
     @property
@@ -41,15 +41,19 @@ class _Alternative:
 
 
 def asserted(pattern: str, whole: bool, portable: bool, parse: Parse) -> Node | None:
-    """The texts of `pattern`; None where it has no assertion that is understood here.
+    """Return the texts of `pattern`, or None if the pattern has no supported assertion.
 
-    Look-ahead in a pattern that may match anywhere is held to the beginning of the text if
-    `portable`, which asks for fewer texts rather than more.
+    Args:
+        pattern: pattern in the syntax of `re`.
+        whole: True if the pattern must match the whole text.
+        portable: True for the common subset of Python and ECMAScript. Unanchored look-ahead is then
+            bound to the start of the text, which allows fewer texts rather than more.
+        parse: parser for patterns without assertions.
     """
     if not _MARK.search(pattern) or not _is_regex(pattern):
         return None
-    found = _FLAGS.match(pattern)
-    flags = found[0] if found else ""
+    match = _FLAGS.match(pattern)
+    flags = match[0] if match else ""
     options = [_read(option) for option in _alternatives(pattern[len(flags) :])]
     if all(option.plain for option in options):
         return None
@@ -74,8 +78,9 @@ def _tree(option: _Alternative, flags: str, whole: bool, portable: bool, parse: 
     if option.begins or option.ends:
         node = _bounded(option, parse(f"{flags}{option.core}", True, portable), portable)
     else:
-        before, after = "^" if option.anchored else "", "$" if option.ended and not whole else ""
-        node = parse(f"{flags}{before}(?:{option.core}){after}", whole, portable)
+        prefix, suffix = "^" if option.anchored else "", "$" if option.ended and not whole else ""
+        node = parse(f"{flags}{prefix}(?:{option.core}){suffix}", whole, portable)
+
     parts = [node, *(parse(f"{flags}^(?:{want})", False, portable) for want in option.wanted)]
     node = Intersect(tuple(parts)) if len(parts) > 1 else node
     removed = [parse(f"{flags}^(?:{text})", False, False) for text in option.unwanted]
@@ -83,7 +88,7 @@ def _tree(option: _Alternative, flags: str, whole: bool, portable: bool, parse: 
 
 
 def _bounded(option: _Alternative, core: Node, portable: bool) -> Node:
-    """Any text around the texts of `core`, with a boundary of a word where one is asked for."""
+    """Surround the texts of `core` with any text, with word boundaries if demanded."""
     word = Chars(characters((), "w", False, frozenset(), portable))
     other = Chars(characters((), "W", False, frozenset(), portable))
     befores: list[tuple[Node, Node | None]] = [(EMPTY if option.anchored else _ANY, None)]
@@ -92,55 +97,57 @@ def _bounded(option: _Alternative, core: Node, portable: bool) -> Node:
         befores = [(outside, concat(word, _ANY))]
         befores += [] if option.anchored else [(concat(_ANY, word), concat(other, _ANY))]
     afters: list[tuple[Node, Node | None]] = [(EMPTY if option.ended else _ANY, None)]
+
     if option.ends:
         outside = EMPTY if option.ended else Repeat(concat(other, _ANY), 0, 1)
         afters = [(outside, concat(_ANY, word))]
         afters += [] if option.ended else [(concat(word, _ANY), concat(_ANY, other))]
     rows = []
-    for before, first in befores:
-        for after, last in afters:
+    for prefix, first in befores:
+        for suffix, last in afters:
             inner = tuple(part for part in (core, first, last) if part is not None)
-            rows.append(concat(before, Intersect(inner) if len(inner) > 1 else core, after))
+            rows.append(concat(prefix, Intersect(inner) if len(inner) > 1 else core, suffix))
     return alternate(*rows)
 
 
 def _read(text: str) -> _Alternative:
-    found = _Alternative(text)
+    option = _Alternative(text)
     at, tokens = 0, list(_tokens(text))
     for number, token in enumerate(tokens):
         quantified = tokens[number + 1 : number + 2] and tokens[number + 1][0] in "*+?{"
         if token in ("^", r"\A"):
-            found = replace(found, anchored=True)
+            option = replace(option, anchored=True)
         elif token == r"\b":
-            found = replace(found, begins=True)
+            option = replace(option, begins=True)
         elif token.startswith("(?=") and not quantified:
-            found = replace(found, wanted=(*found.wanted, token[3:-1]))
+            option = replace(option, wanted=(*option.wanted, token[3:-1]))
         elif token.startswith("(?!") and not quantified:
-            found = replace(found, unwanted=(*found.unwanted, token[3:-1]))
+            option = replace(option, unwanted=(*option.unwanted, token[3:-1]))
         else:
             break
         at += len(token)
         tokens[number] = ""
+
     end = len(text)
     if tokens and tokens[-1] == "$":
-        found, end = replace(found, ended=True), end - len(tokens.pop())
+        option, end = replace(option, ended=True), end - len(tokens.pop())
     if tokens and tokens[-1] == r"\b":
-        found, end = replace(found, ends=True), end - len(tokens.pop())
-    return replace(found, core=text[at:end])
+        option, end = replace(option, ends=True), end - len(tokens.pop())
+    return replace(option, core=text[at:end])
 
 
 def _alternatives(pattern: str) -> list[str]:
-    found = [""]
+    options = [""]
     for token in _tokens(pattern):
         if token == "|":
-            found.append("")
+            options.append("")
         else:
-            found[-1] += token
-    return found
+            options[-1] += token
+    return options
 
 
 def _tokens(pattern: str) -> Iterator[str]:
-    """Characters, escapes, classes, and whole groups with all inside them."""
+    """Yield characters, escapes, classes, and whole groups including nested groups."""
     at, begin, depth = 0, 0, 0
     while at < len(pattern):
         if pattern[at] == "\\":
@@ -153,6 +160,7 @@ def _tokens(pattern: str) -> Iterator[str]:
         if depth <= 0:
             yield pattern[begin:at]
             begin = at
+
     if begin < len(pattern):
         yield pattern[begin:]
 

@@ -1,7 +1,7 @@
-"""Sets of characters: their algebra, classes of Python's `re` and of ECMAScript, case folding.
+"""Character sets: set operations, classes of Python's `re` and of ECMAScript, case folding.
 
-Knows no syntax of patterns. What `re` means is asked of `re` itself, so that it holds for the
-Unicode version of any Python.
+Knows no pattern syntax. The sets are queried from `re` itself, so they match the Unicode version of
+the running Python.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from ..syntax import Ranges
 
 SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
-"""All Unicode scalar values: the code points without the surrogates."""
+"""All Unicode scalar values: code points without surrogates."""
 
 _ASCII_LETTERS: Ranges = ((0x41, 0x5A), (0x61, 0x7A))
 
@@ -30,7 +30,11 @@ _ECMASCRIPT: dict[str, Ranges] = {
 
 
 def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
-    """The union of sets, each of inclusive ranges in any order; surrogates are left out."""
+    """Return the union of the sets, without surrogates.
+
+    Args:
+        sets: inclusive ranges in any order.
+    """
     merged: list[tuple[int, int]] = []
     for first, last in sorted(pair for pairs in sets for pair in pairs):
         if merged and first <= merged[-1][1] + 1:
@@ -40,23 +44,32 @@ def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
     return intersection(tuple(merged), SCALARS)
 
 
-def intersection(one: Ranges, other: Ranges) -> Ranges:
-    """The characters in both."""
-    found: list[tuple[int, int]] = []
+def intersection(a: Ranges, b: Ranges) -> Ranges:
+    """Return the characters in both sets.
+
+    Args:
+        a: first set.
+        b: second set.
+    """
+    overlaps: list[tuple[int, int]] = []
     i = j = 0
-    while i < len(one) and j < len(other):
-        first, last = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+    while i < len(a) and j < len(b):
+        first, last = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
         if first <= last:
-            found.append((first, last))
-        if one[i][1] < other[j][1]:
+            overlaps.append((first, last))
+        if a[i][1] < b[j][1]:
             i += 1
         else:
             j += 1
-    return tuple(found)
+    return tuple(overlaps)
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """All other characters."""
+    """Return all characters outside of the set.
+
+    Args:
+        ranges: the set.
+    """
     gaps: list[tuple[int, int]] = []
     start = 0
     for first, last in ranges:
@@ -68,7 +81,12 @@ def complement(ranges: Ranges) -> Ranges:
 
 @cache
 def category(letter: str, ascii_only: bool = False) -> Ranges:
-    r"""What \d, \w, \s, \D, \W or \S matches in a str pattern, by its letter."""
+    r"""Return the characters that \d, \w, \s, \D, \W or \S matches in a str pattern.
+
+    Args:
+        letter: letter of the escape.
+        ascii_only: True under re.ASCII.
+    """
     if letter.isupper():
         return complement(category(letter.lower(), ascii_only))
     runs = re.compile(rf"\{letter}+", re.ASCII if ascii_only else 0).finditer
@@ -81,18 +99,26 @@ def category(letter: str, ascii_only: bool = False) -> Ranges:
 
 @cache
 def ecmascript_category(letter: str) -> Ranges:
-    r"""The same for ECMAScript (ECMA-262, CharacterClassEscape)."""
+    """Return the characters of a category escape in ECMAScript (ECMA-262, CharacterClassEscape).
+
+    Args:
+        letter: letter of the escape, as in `category`.
+    """
     return complement(_ECMASCRIPT[letter.lower()]) if letter.isupper() else _ECMASCRIPT[letter]
 
 
 @lru_cache(maxsize=4096)
 def ignore_case(ranges: Ranges, ascii_only: bool = False) -> Ranges:
-    r"""All that these characters match with re.IGNORECASE, each as a pattern of its own.
+    r"""Return all characters that `ranges` match with re.IGNORECASE, each as a separate pattern.
 
-    Two errors of `re` itself (CPython 3.11) are not imitated. In classes it loses some cased
-    characters above U+FFFF: `(?i)[\U00010400x]` matches neither case of the first, though
-    `(?i)\U00010400` does. And in ranges that end there it ignores the case beyond ASCII in spite of
-    re.ASCII: `(?ai)[é-\U00010428]` matches "\xb5".
+    Two bugs of `re` (CPython 3.11) are not reproduced. In classes, `re` misses some cased
+    characters above U+FFFF: `(?i)[\U00010400x]` matches neither case of the first character,
+    although `(?i)\U00010400` does. In ranges that end above U+FFFF, `re` ignores case beyond ASCII
+    despite re.ASCII: `(?ai)[é-\U00010428]` matches "\xb5".
+
+    Args:
+        ranges: characters.
+        ascii_only: True under re.ASCII.
     """
     cased = _ASCII_LETTERS if ascii_only else _cased()
     both = intersection(ranges, cased)
@@ -106,14 +132,14 @@ def ignore_case(ranges: Ranges, ascii_only: bool = False) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _cased() -> Ranges:
-    """The characters that some case mapping changes; re.IGNORECASE does nothing for others."""
-    found: list[tuple[int, int]] = []
+    """Return the characters changed by a case mapping; re.IGNORECASE affects no others."""
+    cased: list[tuple[int, int]] = []
     for start, stop in SCALARS:
         for first in range(start, stop + 1, 256):
             block = _text(first, min(first + 255, stop))
             if block.lower() != block or block.upper() != block:
-                found += ((ord(c), ord(c)) for c in block if c.lower() != c or c.upper() != c)
-    return union(found)
+                cased += ((ord(c), ord(c)) for c in block if c.lower() != c or c.upper() != c)
+    return union(cased)
 
 
 def _text(first: int, last: int) -> str:

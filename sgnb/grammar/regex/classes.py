@@ -1,6 +1,6 @@
-r"""The characters that `[...]`, `.`, \d and a plain letter match, under the flags of the pattern.
+r"""Character sets of `[...]`, `.`, \d and plain letters, under the flags of the pattern.
 
-Flags are the letters of the inline flags that are on: i, m, s, x and a.
+Flags are the active inline flags as letters: i, m, s, x and a.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .characters import (
     intersection,
     union,
 )
-from .reader import Reader
+from .reader import PatternReader
 
 Flags = frozenset[str]
 
@@ -26,7 +26,12 @@ _ECMASCRIPT_LINE_BREAKS: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
 
 
 def any_character(flags: Flags, portable: bool) -> Ranges:
-    """What the dot matches."""
+    """Return the characters that the dot matches.
+
+    Args:
+        flags: active flags.
+        portable: True for the common subset of Python and ECMAScript.
+    """
     if "s" in flags:
         return SCALARS
     return complement(_ECMASCRIPT_LINE_BREAKS if portable else _LINE_BREAK)
@@ -36,36 +41,60 @@ def any_character(flags: Flags, portable: bool) -> Ranges:
 def characters(
     members: Ranges, letters: str, negated: bool, flags: Flags, portable: bool
 ) -> Ranges:
-    r"""What a class of `members` and these categories matches, or if `negated` all else.
+    """Return the characters that a class matches. Ignoring case adds nothing to a category, as in
+    `re`.
 
-    As in `re`, ignoring case adds nothing to a category. portable: only what ECMAScript agrees to.
+    Args:
+        members: characters and ranges of the class.
+        letters: letters of category escapes in the class.
+        negated: True for `[^...]`.
+        flags: active flags.
+        portable: True for the common subset of Python and ECMAScript.
     """
     ascii_only = "a" in flags
-    found = ignore_case(members, ascii_only) if "i" in flags else members
+    ranges = ignore_case(members, ascii_only) if "i" in flags else members
     for letter in letters:
-        known = category(letter, ascii_only)
+        category_ranges = category(letter, ascii_only)
         if portable:
-            known = (union if negated else intersection)(known, ecmascript_category(letter))
-        found = union(found, known)
-    return complement(found) if negated else found
+            category_ranges = (union if negated else intersection)(
+                category_ranges, ecmascript_category(letter)
+            )
+        ranges = union(ranges, category_ranges)
+    return complement(ranges) if negated else ranges
 
 
-def check_scalar(reader: Reader, code: int, column: int) -> int:
-    """The code point, or a GrammarError for a surrogate."""
+def check_scalar(reader: PatternReader, code: int, column: int) -> int:
+    """Return the code point if it is a scalar value.
+
+    Args:
+        reader: pattern, for the error message.
+        code: code point.
+        column: position in the pattern, from 0.
+
+    Raises:
+        GrammarError: the code point is a surrogate.
+    """
     if 0xD800 <= code <= 0xDFFF:
         hint = r"no text contains it; write the whole character, as \Uhhhhhhhh"
         raise reader.error(f"lone surrogate \\u{code:04x}", column, hint)
     return code
 
 
-def read_class(reader: Reader, flags: Flags, portable: bool) -> Ranges:
-    """Read the class that comes next, brackets included, and give its characters."""
+def read_class(reader: PatternReader, flags: Flags, portable: bool) -> Ranges:
+    """Read the next class, including its brackets, and return its characters.
+
+    Args:
+        reader: pattern, positioned at the opening bracket.
+        flags: active flags.
+        portable: True for the common subset of Python and ECMAScript.
+    """
     start = reader.at
     reader.take()
     negated = reader.skip("^")
     if portable and reader.peek == "]":
         hint = r"only Python takes it as a character; write \]"
         raise reader.error("] at the start of a class", reader.at, hint)
+
     members: list[tuple[int, int]] = []
     letters = ""
     while not (reader.peek == "]" and (members or letters)):
@@ -77,6 +106,7 @@ def read_class(reader: Reader, flags: Flags, portable: bool) -> Ranges:
             letters += first
         else:
             members.append((check_scalar(reader, first, column),) * 2)
+
     reader.take()
     ranges = union(members)
     if members and not ranges and not letters and not negated:
@@ -85,7 +115,7 @@ def read_class(reader: Reader, flags: Flags, portable: bool) -> Ranges:
     return characters(ranges, "".join(sorted(set(letters))), negated, flags, portable)
 
 
-def _member(reader: Reader, start: int) -> int | str:
+def _member(reader: PatternReader, start: int) -> int | str:
     token = reader.peek
     if not token:
         hint = r"close it with ], or write \[ for the bracket itself"
@@ -93,12 +123,12 @@ def _member(reader: Reader, start: int) -> int | str:
     return reader.escape(inside=True) if token[0] == "\\" else ord(reader.take())
 
 
-def _range_follows(reader: Reader) -> bool:
-    """Whether a dash comes next that is not the last character of the class."""
+def _range_follows(reader: PatternReader) -> bool:
+    """True if the next token is a dash that forms a range, not the last character of the class."""
     return reader.peek == "-" and not reader.pattern.startswith("-]", reader.at)
 
 
-def _range(reader: Reader, first: int | str, column: int, start: int) -> tuple[int, int]:
+def _range(reader: PatternReader, first: int | str, column: int, start: int) -> tuple[int, int]:
     reader.take()
     last = _member(reader, start)
     hint = r"for the dash itself, write \-"

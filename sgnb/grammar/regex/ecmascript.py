@@ -1,4 +1,5 @@
-r"""What ECMAScript writes otherwise than Python's `re`: `\p{L}`, `(?<n>...)`, `\u{1F600}`, `\cA`.
+r"""Translation of ECMAScript's regex syntax to Python's `re`: `\p{L}`, `(?<n>...)`, `\u{1F600}`,
+`\cA`.
 
 Knows no trees.
 """
@@ -24,18 +25,23 @@ _NAMES = {
 
 @lru_cache(maxsize=512)
 def to_python(pattern: str) -> str:
-    """`pattern` for Python's `re`. What has no counterpart there stays as it is."""
+    """Translate `pattern` to the syntax of Python's `re`.
+
+    Args:
+        pattern: pattern in ECMAScript's syntax; constructs without a counterpart stay unchanged.
+    """
     inside = False
 
-    def changed(found: re.Match[str]) -> str:
+    def changed(match: re.Match[str]) -> str:
         nonlocal inside
-        text, (kind, name, code, control) = found[0], found.groups()
+        text, (kind, name, code, control) = match[0], match.groups()
         if kind:
             ranges = _category(_NAMES.get(name.removeprefix("General_Category="), name))
             if not ranges:
                 return text
             shown = "".join(map(_shown, complement(ranges) if kind == "P" else ranges))
             return shown if inside else f"[{shown}]"
+
         if code:
             return f"\\U{int(code, 16):08x}"
         if control:
@@ -55,7 +61,8 @@ def _shown(span: tuple[int, int]) -> str:
 
 @cache
 def _category(name: str) -> tuple[tuple[int, int], ...]:
-    """The characters whose general category begins with `name`, of those that Python knows."""
+    """Return the characters whose general category begins with `name`, per Python's Unicode
+    version."""
     names = ("Lu", "Ll", "Lt") if name == "LC" else (name,)
     return union(
         [
@@ -69,12 +76,12 @@ def _category(name: str) -> tuple[tuple[int, int], ...]:
 
 @cache
 def _categories() -> dict[str, list[tuple[int, int]]]:
-    found: dict[str, list[tuple[int, int]]] = {}
-    begin, before = 0, unicodedata.category(chr(0))
+    spans: dict[str, list[tuple[int, int]]] = {}
+    begin, previous = 0, unicodedata.category(chr(0))
     for code in range(1, 0x110001):
         kind = unicodedata.category(chr(code)) if code < 0x110000 else ""
-        if kind != before:
-            if before != "Cs":
-                found.setdefault(before, []).append((begin, code - 1))
-            begin, before = code, kind
-    return found
+        if kind != previous:
+            if previous != "Cs":
+                spans.setdefault(previous, []).append((begin, code - 1))
+            begin, previous = code, kind
+    return spans

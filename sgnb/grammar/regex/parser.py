@@ -1,7 +1,7 @@
-r"""The parser for Python's `re` syntax: from a pattern to a tree of the texts that it matches.
+"""Parser for Python's `re` syntax: from a pattern to a tree of the matching texts.
 
-What is parsed means exactly what `re` means by it; everything else is an error that shows the place
-in the pattern. Knows no automata. Does not recurse: open groups are on a stack.
+Accepted constructs have the exact meaning of `re`; all others raise an error with the position in
+the pattern. Knows no automata. Does not recurse: open groups are on a stack.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .anchors import (
 from .asserted import asserted
 from .characters import ignore_case
 from .classes import Flags, any_character, characters, check_scalar, read_class
-from .reader import Reader
+from .reader import PatternReader
 
-MAX_DEPTH = 100  # of nested groups
+MAX_DEPTH = 100  # nested groups
 MAX_PIECES = 100_000  # classes, groups, anchors, escapes and runs of plain text in a pattern
-MAX_LABEL = 80  # characters of a label; a longer piece of the pattern is cut
+MAX_LABEL = 80  # characters of a label; longer pieces of the pattern are cut
 
 _BLANKS = " \t\n\r\v\f"
 _RUN = re.compile(r"[^\\.^$|?*+()\[{]+")
@@ -58,26 +58,39 @@ _REFUSED = {
 
 
 def parse(pattern: str, *, whole: bool = True, portable: bool = False) -> Node:
-    r"""The texts, without surrogates, that `re.fullmatch` accepts; `re.search` if not `whole`.
+    r"""Return the texts, without surrogates, that `re.fullmatch` accepts.
 
-    portable: only what Python and ECMAScript agree to: \d, \w, \s, the dot and their opposites are
-    the common part, and `$` is the end of the text even before a last line break.
-    Raises GrammarError, with the construct, its place and a hint, for what `re.compile` refuses,
-    for what is not regular or not supported, and for an anchor that can never hold.
+    Args:
+        pattern: pattern in the syntax of `re`.
+        whole: False for the texts that `re.search` accepts.
+        portable: True for the common subset of Python and ECMAScript: the intersection of both
+            meanings of \d, \w, \s, the dot and their opposites; `$` matches only at the end of the
+            text.
+
+    Raises:
+        GrammarError: the pattern is invalid for `re`, not regular, not supported, or has an anchor
+            that can never match.
     """
     node = asserted(pattern, whole, portable, _parse)
     return _parse(pattern, whole, portable) if node is None else node
 
 
 def _parse(pattern: str, whole: bool, portable: bool) -> Node:
-    ways = _Parser(pattern, portable).parse()
+    ways = _PatternParser(pattern, portable).parse()
     return whole_text(ways) if whole else anywhere(ways)
 
 
 def parse_occurrence(pattern: str) -> Node:
-    """The texts of an occurrence, wherever in a text it stands. Raises GrammarError as `parse`, and
-    for anchors and for a pattern that the empty text matches."""
-    ways = _Parser(pattern, False).parse()
+    """Return the texts of an occurrence at any position of a longer text.
+
+    Args:
+        pattern: pattern in the syntax of `re`.
+
+    Raises:
+        GrammarError: `parse` refuses the pattern, or the pattern has an anchor or matches the empty
+            text.
+    """
+    ways = _PatternParser(pattern, False).parse()
     for way in ways:
         if way.begin != NO_DEMAND or way.end != NO_DEMAND:
             raise GrammarError(
@@ -89,16 +102,17 @@ def parse_occurrence(pattern: str) -> Node:
                 f"{shown(pattern)} matches the empty text, so that it matches everywhere",
                 "ask for one character or more",
             )
+
     [way] = ways
     return way.node
 
 
 @dataclass(slots=True)
 class _Item:
-    """What a quantifier may follow."""
+    """A part of the pattern that a quantifier may follow."""
 
     ways: Ways
-    start: int  # its place in the pattern, quantifier included
+    start: int  # range in the pattern, including the quantifier
     end: int
     labelled: bool
     repeated: bool = False
@@ -106,21 +120,21 @@ class _Item:
 
 
 @dataclass(slots=True)
-class _Group:
-    """A group that is still open, or the pattern itself."""
+class _OpenGroup:
+    """An open group, or the whole pattern."""
 
     start: int
     flags: Flags
-    options: list[Ways] = field(default_factory=list)  # its finished alternatives
-    items: list[_Item] = field(default_factory=list)  # of the last alternative
+    options: list[Ways] = field(default_factory=list)  # completed alternatives
+    items: list[_Item] = field(default_factory=list)  # parts of the current alternative
 
 
-class _Parser:
+class _PatternParser:
     def __init__(self, pattern: str, portable: bool) -> None:
-        self.reader = Reader(pattern)
+        self.reader = PatternReader(pattern)
         self.portable = portable
-        self.group = _Group(0, frozenset())
-        self.outer: list[_Group] = []
+        self.group = _OpenGroup(0, frozenset())
+        self.outer: list[_OpenGroup] = []
         self.names: set[str] = set()
         self.global_flags: set[str] = set()
         self.pieces = 0
@@ -130,8 +144,8 @@ class _Parser:
 
     def parse(self) -> Ways:
         reader = self.reader
-        if found := _SURROGATE.search(reader.pattern):
-            check_scalar(reader, ord(found[0]), found.start())
+        if surrogate := _SURROGATE.search(reader.pattern):
+            check_scalar(reader, ord(surrogate[0]), surrogate.start())
         while token := reader.peek:
             if "x" in self.group.flags and (token in _BLANKS or token == "#"):
                 self._skip_blank()
@@ -141,6 +155,7 @@ class _Parser:
                 self._escape(token)
             else:
                 self._text()
+
         if self.outer:
             hint = r"close it with ), or write \( for the character"
             raise reader.error("( without its )", self.group.start, hint)
@@ -154,7 +169,7 @@ class _Parser:
             raise self.reader.error(f"pattern of more than {MAX_PIECES} pieces", start, hint)
 
     def _finish(self) -> Ways:
-        """All alternatives of the group."""
+        """Return all alternatives of the group."""
         self._end_option()
         return choose(self.group.options)
 
@@ -177,14 +192,15 @@ class _Parser:
         self._end_option()
 
     def _skip_blank(self) -> None:
-        """A blank, or a comment to the end of its line, where a backslash hides the line break."""
+        """Skip a blank, or a comment up to a line break that no backslash escapes."""
         reader = self.reader
         if reader.take() == "#":
             while reader.take() not in ("\n", ""):
                 pass
 
     def _text(self) -> None:
-        """Plain characters. The last is an item of its own: a quantifier may follow."""
+        """Read plain characters. The last character is a separate item, because a quantifier may
+        follow."""
         reader, start = self.reader, self.reader.at
         run = (_VERBOSE_RUN if "x" in self.group.flags else _RUN).match(reader.pattern, start)
         text = run[0] if run else reader.peek
@@ -209,6 +225,7 @@ class _Parser:
         if token == "\\A" or token in _END_ESCAPES:
             self._anchor()
             return
+
         if token in ("\\b", "\\B"):
             hint = "write out what may stand on both sides of it"
             raise reader.error(f"word boundary {token}", start, hint)
@@ -234,6 +251,7 @@ class _Parser:
         start, token = self.reader.at, self.reader.take()
         lines = "m" in self.group.flags
         begin = end = NO_DEMAND
+
         if token == "^":
             begin = LINE if lines else TEXT
         elif token == "\\A":
@@ -259,9 +277,11 @@ class _Parser:
         if item is None or item.anchor:
             hint = f"write \\{token} for the character itself"
             raise reader.error(f"nothing to repeat for {text}", start, hint)
+
         if item.repeated:
             hint = "put a group around the first: (?:...)" + text
             raise reader.error(f"multiple repeat {text}", start, hint)
+
         if reader.skip("+"):
             hint = f"write {text}, which gives no match up"
             raise reader.error(f"possessive quantifier {text}+", start, hint)
@@ -281,7 +301,7 @@ class _Parser:
             message = f"more than {MAX_DEPTH} groups inside each other"
             raise reader.error(message, start, "take needless groups out")
         self.outer.append(self.group)
-        self.group = _Group(start, flags)
+        self.group = _OpenGroup(start, flags)
 
     def _close(self) -> None:
         if not self.outer:
@@ -293,7 +313,8 @@ class _Parser:
         self._add(ways, start, labelled=True)
 
     def _extension(self, start: int) -> Flags | None:
-        """Read what follows `(?`. The flags of the group that opens; None where none does."""
+        """Read the text after `(?`. Returns the flags of the opened group, or None if no group
+        opens."""
         reader = self.reader
         kind = reader.peek
         if (kind.isalpha() and kind != "P") or kind == "-":
@@ -304,12 +325,13 @@ class _Parser:
         if kind == "#":
             reader.until(")", "comment (?#", start)
             return None
+
         if kind == "P" and reader.skip("<"):
             self._name(start)
             return self.group.flags
-        for mark, (what, hint) in _REFUSED.items():
+        for mark, (construct, hint) in _REFUSED.items():
             if reader.pattern.startswith(mark, start):
-                raise reader.error(f"{what} is not supported", start, hint)
+                raise reader.error(f"{construct} is not supported", start, hint)
         hint = "groups are (...), (?:...), (?P<name>...) and (?i:...)"
         raise reader.error(f"unknown group {reader.pattern[start : reader.at]}", start, hint)
 
@@ -324,16 +346,18 @@ class _Parser:
         self.names.add(name)
 
     def _inline_flags(self, start: int) -> Flags | None:
-        """Read `(?i)`, flags from here on: None, or `(?i-s:`: the flags of that group."""
+        """Read `(?i)` and return None (flags from here on), or read `(?i-s:` and return the group's
+        flags."""
         reader = self.reader
-        found = _INLINE_FLAGS.match(reader.pattern, reader.at)
-        assert found is not None
-        on, minus, off, end = found[1], found[2], found[3] or "", found[4]
-        text = reader.pattern[start : found.end()]
+        match = _INLINE_FLAGS.match(reader.pattern, reader.at)
+        assert match is not None
+        on, minus, off, end = match[1], match[2], match[3] or "", match[4]
+        text = reader.pattern[start : match.end()]
         if problem := self._flag_problem(on, minus, off, end):
             hint = "write (?i) at the start, or (?i-s:...)"
             raise reader.error(f"inline flags {text:.40}: {problem}", start, hint)
-        reader.at = found.end()
+        reader.at = match.end()
+
         if end == ")":
             self.global_flags |= set(on)
             self.group.flags = frozenset(self.global_flags - {"u"})
@@ -351,8 +375,8 @@ class _Parser:
             return "a and u cannot be turned off"
         if set(on) & set(off):
             return "a flag is both on and off"
-        known = set(on) | (self.global_flags if end == ")" else set())
-        if {"a", "u"} <= known:
+        active = set(on) | (self.global_flags if end == ")" else set())
+        if {"a", "u"} <= active:
             return "a and u exclude each other"
         if end == ")" and (self.outer or self.group.options or self.group.items):
             return "they are not at the start of the pattern"

@@ -1,6 +1,6 @@
-r"""The tokenizer of patterns, as in Python's `re`: escapes, quantifiers in braces, error places.
+"""Tokenizer of patterns in Python's `re` syntax: escapes, quantifiers in braces, error positions.
 
-A token is one character, or a backslash with the next one. Knows no groups, classes or trees.
+A token is a character, or a backslash and the next character. Knows no groups, classes or trees.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 from ...errors import GrammarError
 
 MAX_REPEAT = 100_000
-"""The largest number in a quantifier."""
+"""Largest number in a quantifier."""
 
 _CONTROLS = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "\\": 92}
 _WIDTHS = {"x": 2, "u": 4, "U": 8}
@@ -21,8 +21,12 @@ _OCTAL = re.compile("[0-7]{0,3}")
 _VIEW = 60
 
 
-class Reader:
-    """A pattern and the position `at` in it, which counts from 0; messages count from 1."""
+class PatternReader:
+    """A pattern and the current position `at`, counted from 0. Messages count from 1.
+
+    Args:
+        pattern: pattern in the syntax of `re`.
+    """
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -30,7 +34,7 @@ class Reader:
 
     @property
     def peek(self) -> str:
-        """The next token, "" at the end of the pattern. Changes nothing."""
+        """Next token; "" at the end of the pattern. No side effects."""
         token = self.pattern[self.at : self.at + 1]
         if token != "\\":
             return token
@@ -39,28 +43,47 @@ class Reader:
         return self.pattern[self.at : self.at + 2]
 
     def take(self) -> str:
-        """Consume the next token and return it."""
+        """Consume and return the next token."""
         token = self.peek
         self.at += len(token)
         return token
 
     def skip(self, token: str) -> bool:
-        """Consume `token` if it comes next."""
+        """Consume the next token if equal to `token`; return True if consumed.
+
+        Args:
+            token: expected token.
+        """
         if self.peek != token:
             return False
         self.at += len(token)
         return True
 
-    def until(self, end: str, what: str, column: int) -> str:
-        """Consume up to the token `end`; returns the text before it. GrammarError without it."""
+    def until(self, end: str, construct: str, column: int) -> str:
+        """Consume tokens up to and including `end`; return the text before `end`.
+
+        Args:
+            end: closing token.
+            construct: construct, for the message.
+            column: start of the construct, from 0.
+
+        Raises:
+            GrammarError: `end` is missing.
+        """
         start = self.at
         while token := self.take():
             if token == end:
                 return self.pattern[start : self.at - 1]
-        raise self.error(f"{what} without its {end}", column, f"close it with {end}")
+        raise self.error(f"{construct} without its {end}", column, f"close it with {end}")
 
-    def error(self, what: str, column: int, hint: str) -> GrammarError:
-        """An error whose message shows the pattern and marks `column`, which counts from 0."""
+    def error(self, problem: str, column: int, hint: str) -> GrammarError:
+        """Return an error whose message shows the pattern and marks a column.
+
+        Args:
+            problem: problem.
+            column: position in the pattern, from 0.
+            hint: remedy.
+        """
         line_start = self.pattern.rfind("\n", 0, column) + 1
         line = self.pattern[line_start:].partition("\n")[0]
         place = f"column {column - line_start + 1}"
@@ -68,16 +91,19 @@ class Reader:
             place = f"line {self.pattern.count(chr(10), 0, line_start) + 1}, {place}"
         mark = column - line_start
         cut = max(0, mark - _VIEW // 2)
-        before = ("…" if cut else "") + _shown(line[cut:mark])
-        rest = line[mark : cut + _VIEW]
-        shown = before + _shown(rest) + ("…" if len(line) > cut + _VIEW else "")
-        marked = f"  {shown}\n  {' ' * sum(map(_columns, before))}^"
-        return GrammarError(f"regex: {what}, at {place} (counted from 1)\n{marked}", hint)
+        prefix = ("…" if cut else "") + _shown(line[cut:mark])
+        tail = line[mark : cut + _VIEW]
+        shown = prefix + _shown(tail) + ("…" if len(line) > cut + _VIEW else "")
+        marked = f"  {shown}\n  {' ' * sum(map(_columns, prefix))}^"
+        return GrammarError(f"regex: {problem}, at {place} (counted from 1)\n{marked}", hint)
 
     def escape(self, inside: bool) -> int | str:
-        r"""Consume an escape: its code point, or the letter of \d \D \s \S \w \W.
+        r"""Consume an escape and return its code point, or the letter of \d \D \s \S \w \W.
 
-        `inside` a class, \b is the backspace and \1 an octal number. Anchors are bad escapes here.
+        Anchors are invalid escapes here.
+
+        Args:
+            inside: True inside a class: \b is the backspace, \1 an octal number.
         """
         start, letter = self.at, self.take()[1]
         if letter in "dDsSwW":
@@ -95,24 +121,27 @@ class Reader:
             if letter in "pP":
                 hint = "write the characters as a class, such as [a-z]"
             raise self.error(f"unknown escape \\{letter}", start, hint)
+
         return ord(letter)
 
     def braces(self) -> tuple[int, int | None] | None:
-        """Consume {m}, {m,}, {,n} or {m,n}; None, and nothing changes, for a plain brace."""
-        found = _BRACES.match(self.pattern, self.at)
-        if found is None or found[0] == "{}":
+        """Consume {m}, {m,}, {,n} or {m,n} and return the bounds; None without side effects for a
+        plain brace."""
+        match = _BRACES.match(self.pattern, self.at)
+        if match is None or match[0] == "{}":
             return None
         numbers = []
-        for digits in (found[1], found[3] if found[2] else found[1]):
+        for digits in (match[1], match[3] if match[2] else match[1]):
             if len(digits.lstrip("0")) > 10 or int(digits or 0) > MAX_REPEAT:
                 hint = f"at most {MAX_REPEAT}; for more, repeat without an end: {{{MAX_REPEAT},}}"
-                raise self.error(f"repeat {found[0]:.24} is too large", self.at, hint)
+                raise self.error(f"repeat {match[0]:.24} is too large", self.at, hint)
             numbers.append(int(digits) if digits else None)
+
         least, most = numbers[0] or 0, numbers[1]
         if most is not None and most < least:
-            problem = f"repeat {found[0]} has its bounds reversed"
+            problem = f"repeat {match[0]} has its bounds reversed"
             raise self.error(problem, self.at, f"write {{{most},{least}}}")
-        self.at = found.end()
+        self.at = match.end()
         return least, most
 
     def _hexadecimal(self, start: int, width: int) -> int:
@@ -133,6 +162,7 @@ class Reader:
                 raise self.error(problem, start, r"write it as \uhhhh")
             self.at += len(digits)
             return int(digits, 8)
+
         if inside:
             hint = r"octal digits are 0 to 7; write \xhh"
             raise self.error(f"bad escape \\{self.peek}", start, hint)
@@ -148,8 +178,8 @@ class Reader:
             raise self.error(f"\\N names no character: {name!r:.60}", start, hint) from None
 
     def _digits(self, kind: re.Pattern[str]) -> str:
-        found = kind.match(self.pattern, self.at)
-        return found[0] if found else ""
+        match = kind.match(self.pattern, self.at)
+        return match[0] if match else ""
 
 
 def _shown(text: str) -> str:
@@ -157,7 +187,7 @@ def _shown(text: str) -> str:
 
 
 def _columns(char: str) -> int:
-    """Its width in a terminal."""
+    """Return the width of `char` in a terminal."""
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -1,6 +1,7 @@
-"""JSON Schema as a syntax tree of the valid texts: `translate` is the entry.
+"""JSON Schema to a syntax tree of the valid texts; `translate` is the entry point, `validate`
+checks texts.
 
-`keywords` is the table of what is accepted, `index` resolves references, `reader` reads keywords
-into `flat` records, `cases` resolves allOf, anyOf, oneOf, not and if; `objects`, `arrays`,
-`strings`, `numbers` make the tree of each type.
+`keywords` lists the supported keywords, `index` resolves references, `reader` reads keywords into
+`flat` records. `cases` resolves allOf, anyOf, oneOf, not and if; `negation` negates keywords.
+`objects`, `arrays`, `strings` and `numbers` build the tree of each type.
 """

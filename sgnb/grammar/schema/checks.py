@@ -1,4 +1,7 @@
-"""Keywords of JSON Schema as checks of a value. Format and content keywords are annotations."""
+"""Keywords of JSON Schema as checks of a value. Format and content keywords are annotations.
+
+Knows no syntax trees and no automata, except for the search of patterns.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Evaluation:
-    """Members and items of one value that some keyword has evaluated."""
+    """Members and items of a value that at least one keyword evaluated."""
 
     names: set[str] = field(default_factory=set)
     items: set[int] = field(default_factory=set)
@@ -59,10 +62,10 @@ class Place:
 
 
 class Checker(Protocol):
-    """One check of a whole value. Each method returns the first problem, or None."""
+    """A check of a whole value. Each method returns the first problem, or None."""
 
     index: SchemaIndex
-    tracks: bool  # some schema needs `Evaluation`
+    tracks: bool  # True if a schema needs `Evaluation`
 
     def problem(self, schema: Any, value: Any, path: Path, seen: Evaluation) -> Problem | None: ...
 
@@ -81,7 +84,7 @@ def _first(problems: Iterable[Problem | None]) -> Problem | None:
 
 
 def _same(steps: Iterable[str | int], at: Place) -> Iterable[tuple[str | int, Any]]:
-    """The schema of the keyword for each member or item."""
+    """Pair each member or item with the schema of the keyword."""
     return ((step, at.argument) for step in steps)
 
 
@@ -107,8 +110,11 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _fingerprint(value: Any) -> int:
-    """Return the same number for equal values. Hashes of numbers can be made to collide; hashes of
-    texts, which Python salts, cannot."""
+    """Return a number, equal for equal values.
+
+    Hashes of numbers are vulnerable to crafted collisions; hashes of texts are not, because Python
+    salts them.
+    """
     if isinstance(value, dict):
         return hash(("{", sum(hash((k, _fingerprint(v))) for k, v in value.items())))
     if isinstance(value, list):
@@ -142,7 +148,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _minimum(run: Checker, at: Place) -> Problem | None:
-    strict = at.schema.get("exclusiveMinimum") is True  # of draft-04
+    strict = at.schema.get("exclusiveMinimum") is True  # draft-04
     holds = not _is_number(at.value) or (
         at.value > at.argument or (at.value == at.argument and not strict)
     )
@@ -194,7 +200,8 @@ def _pattern(run: Checker, at: Place) -> Problem | None:
 
 
 def _prefix(at: Place) -> list[Any]:
-    """The schemas of the first items: `prefixItems`, or up to draft 2019-09 a list of `items`."""
+    """Return the schemas of the first items: `prefixItems`, or a list in `items` up to draft
+    2019-09."""
     items = at.schema.get("items")
     return items if isinstance(items, list) else at.schema.get("prefixItems", [])
 
@@ -224,9 +231,9 @@ def _additional_items(run: Checker, at: Place) -> Problem | None:
 def _unique_items(run: Checker, at: Place) -> Problem | None:
     if at.argument is not True or not isinstance(at.value, list):
         return None
-    seen: dict[int, list[Any]] = {}
+    groups: dict[int, list[Any]] = {}
     for item in at.value:
-        same = seen.setdefault(_fingerprint(item), [])
+        same = groups.setdefault(_fingerprint(item), [])
         if any(_equal(item, other) for other in same):
             return Problem(at.path, at.value, "of items that differ")
         same.append(item)
@@ -383,4 +390,4 @@ CHECKS: dict[str, Check] = {
     "unevaluatedItems": _unevaluated_items,
     "unevaluatedProperties": _unevaluated_properties,
 }
-"""Keyword to check. The last two apply to members and items without another schema."""
+"""Keyword -> check. The last two apply to members and items without another schema."""

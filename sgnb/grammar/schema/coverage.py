@@ -1,6 +1,7 @@
-"""docs/JSON_SCHEMA.md, generated from the tables by which keywords are accepted.
+"""Generator of docs/JSON_SCHEMA.md from the tables of supported keywords.
 
-`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` writes it; without a path, prints it.
+`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` writes the page; without a path, prints
+the page.
 """
 
 from __future__ import annotations
@@ -56,18 +57,20 @@ text takes to its end, with the library a short end is found. What compiles does
 
 
 def document() -> str:
-    """The text of docs/JSON_SCHEMA.md."""
+    """Return the text of docs/JSON_SCHEMA.md."""
     enforced = [
-        (f"`{name}`", known.how, known.limits, known.road)
-        for name, known in KEYWORDS.items()
-        if known.state == ENFORCED
+        (f"`{name}`", entry.how, entry.limits, entry.road)
+        for name, entry in KEYWORDS.items()
+        if entry.state == ENFORCED
     ]
-    annotations = [f"`{name}`" for name, known in KEYWORDS.items() if known.state == ANNOTATION]
+    annotations = [f"`{name}`" for name, entry in KEYWORDS.items() if entry.state == ANNOTATION]
     refused = [(f"`{name}`", word.how) for name, word in KEYWORDS.items() if word.state == REFUSED]
-    formats = [(f"`{name}`", known.note) for name, known in FORMATS.items()]
+    formats = [(f"`{name}`", entry.note) for name, entry in FORMATS.items()]
+
     for name, ends in NUMBER_FORMATS.items():
         span = f"{ends[0]} to {ends[1]}" if ends else ANY_TEXT_NOTE
         formats.append((f"`{name}`", f"for numbers: {span}"))
+
     encodings = ", ".join(f"`{name}`" for name in ENCODINGS)
     return "\n".join(
         [

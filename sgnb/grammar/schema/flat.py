@@ -1,6 +1,8 @@
-"""`FlatSchema`, a schema without references and logic: how two are merged, how values compare.
+"""`FlatSchema`, a schema without references and logic: merging of two schemas, comparison of
+values.
 
-Knows no syntax trees. Sub-schemas stay as in JSON; two for one place become one `allOf`.
+Knows no syntax trees. Sub-schemas stay in JSON form; two sub-schemas of the same position become an
+`allOf`.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ from decimal import Decimal
 from typing import Any
 
 from ...errors import GrammarError
-from .numbers import Bound
+from .numbers import NumberBound
 from .patterns import occurs
 
 Schema = dict[str, Any] | bool
 Join = Callable[[Schema, Schema], Schema]
-"""Makes one schema for the conjunction of two."""
+"""Returns the conjunction of two schemas as a schema."""
 
 ALL_TYPES = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
 """JSON's types, with numbers split into integers and fractions."""
@@ -26,19 +28,19 @@ NUMBERS = frozenset({"integer", "fraction"})
 
 @dataclass(frozen=True, slots=True)
 class FlatSchema:
-    """What a schema asks of a value, keyword by keyword; the defaults ask nothing."""
+    """Constraints on a value, by keyword. The defaults constrain nothing."""
 
-    types: frozenset[str] = ALL_TYPES  # those allowed
-    spoken: frozenset[str] = frozenset()  # those that its keywords are about
+    types: frozenset[str] = ALL_TYPES  # allowed types
+    spoken: frozenset[str] = frozenset()  # types addressed by the keywords
     values: tuple[Any, ...] | None = None  # enum and const
-    excluded: tuple[Any, ...] = ()  # values that are forbidden
-    low: Bound | None = None
-    high: Bound | None = None
+    excluded: tuple[Any, ...] = ()  # forbidden values
+    low: NumberBound | None = None
+    high: NumberBound | None = None
     steps: tuple[int | Decimal, ...] = ()  # multipleOf
     min_length: int = 0
     max_length: int | None = None
     patterns: tuple[str, ...] = ()
-    other_patterns: tuple[str, ...] = ()  # negated ones
+    other_patterns: tuple[str, ...] = ()  # negated patterns
     formats: tuple[str, ...] = ()
     properties: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
@@ -55,38 +57,56 @@ class FlatSchema:
     contains: Schema | None = None
     min_contains: int = 1
     max_contains: int | None = None
-    negated: bool = False  # whether members or items come from a schema that does not hold
-    source: Any = None  # as written, for messages
+    negated: bool = False  # members or items come from a negated schema
+    source: Any = None  # original schema, for messages
 
     def narrowed(self) -> frozenset[str]:
-        """The types allowed; without `type`, those that the keywords are about."""
+        """Return the allowed types; without `type`, only the types addressed by the keywords."""
         return self.spoken if self.types == ALL_TYPES and self.spoken else self.types
 
     def opened(self) -> FlatSchema:
-        """As the specification reads it: what the schema does not speak of may be anything."""
+        """Return the schema per the specification: unmentioned types, properties and items may be
+        anything."""
         additional = True if self.additional is None else self.additional
         items = True if self.items is None else self.items
         return replace(self, spoken=frozenset(), additional=additional, items=items)
 
     def item(self, index: int) -> Schema:
-        """The schema of the item at `index`."""
+        """Return the schema of the item at `index`.
+
+        Args:
+            index: position in the array, from 0.
+        """
         if index < len(self.prefix):
             return self.prefix[index]
         return True if self.items is None else self.items
 
     def member(self, name: str) -> Schema:
-        """The schema of a property, without those of the patterns that match its name."""
+        """Return the schema of a property, without the schemas of matching patterns.
+
+        Args:
+            name: name of the property.
+        """
         if name in self.properties:
             return self.properties[name]
         return True if self.additional is None or self.fitting(name) else self.additional
 
     def fitting(self, name: str) -> list[Schema]:
-        """The schemas of the patterns that match `name`."""
+        """Return the schemas of the patterns that match `name`.
+
+        Args:
+            name: name of a property.
+        """
         return [schema for p, schema in self.pattern_properties.items() if occurs(p, name)]
 
 
 def canonical(value: Any) -> Any:
-    """A hashable key, the same for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
+    """Return a hashable key, identical for equal JSON values: 1 equals 1.0, but 1 does not equal
+    true.
+
+    Args:
+        value: JSON value.
+    """
     if isinstance(value, bool) or value is None:
         return str(value), None
     if isinstance(value, Mapping):
@@ -97,7 +117,11 @@ def canonical(value: Any) -> Any:
 
 
 def type_of(value: Any) -> str:
-    """The type of a JSON value, as in ALL_TYPES."""
+    """Return the type of a JSON value, a member of ALL_TYPES.
+
+    Args:
+        value: JSON value.
+    """
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -110,7 +134,16 @@ def type_of(value: Any) -> str:
 
 
 def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
-    """The conjunction of two. Raises GrammarError where that has no `FlatSchema`."""
+    """Return the conjunction of two schemas.
+
+    Args:
+        a: first schema.
+        b: second schema.
+        join: returns the conjunction of two sub-schemas.
+
+    Raises:
+        GrammarError: no `FlatSchema` describes the conjunction.
+    """
     changes: dict[str, Any] = {
         "types": a.types & b.types,
         "spoken": a.spoken | b.spoken,
@@ -138,15 +171,26 @@ def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
 
 
 def common_values(a: tuple[Any, ...] | None, b: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """The values in both; None stands for all values."""
+    """Return the values in both tuples; None stands for all values.
+
+    Args:
+        a: values, or None.
+        b: values, or None.
+    """
     if a is None or b is None:
         return b if a is None else a
-    known = set(map(canonical, b))
-    return tuple(value for value in a if canonical(value) in known)
+    keys = set(map(canonical, b))
+    return tuple(value for value in a if canonical(value) in keys)
 
 
-def tighter(a: Bound | None, b: Bound | None, direction: int) -> Bound | None:
-    """The tighter bound: of lower bounds with direction 1, of upper ones with -1."""
+def tighter(a: NumberBound | None, b: NumberBound | None, direction: int) -> NumberBound | None:
+    """Return the tighter bound.
+
+    Args:
+        a: bound, or None.
+        b: bound, or None.
+        direction: 1 for lower bounds, -1 for upper bounds.
+    """
     if a is None or b is None:
         return b if a is None else a
     if a.value == b.value:
@@ -168,10 +212,11 @@ def _merged_members(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
     patterns: dict[str, Schema] = dict(a.pattern_properties)
     for pattern, schema in b.pattern_properties.items():
         patterns[pattern] = join(patterns[pattern], schema) if pattern in patterns else schema
-    for one in (a, b):
-        if one.additional is not None and patterns.keys() != one.pattern_properties.keys():
+    for part in (a, b):
+        if part.additional is not None and patterns.keys() != part.pattern_properties.keys():
             problem = "additionalProperties and patternProperties in different parts of allOf"
             raise GrammarError(problem, "say both in the same part")
+
     names = {**a.properties, **b.properties}
     return {
         "properties": {name: join(a.member(name), b.member(name)) for name in names},
@@ -189,5 +234,9 @@ def _merged_items(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
 
 
 def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
-    """The values without repetitions, in order."""
+    """Return the values without repetitions, in order.
+
+    Args:
+        values: JSON values.
+    """
     return tuple({canonical(value): value for value in reversed(list(values))}.values())[::-1]

@@ -1,5 +1,7 @@
-"""The string formats of JSON Schema as patterns. What matches has the format; the reverse holds but
-where `note` says otherwise. Knows nothing but patterns."""
+"""String formats of JSON Schema as patterns. Knows only patterns.
+
+Every match has the format. Every text of the format matches, except for the limits in `note`.
+"""
 
 from __future__ import annotations
 
@@ -68,9 +70,9 @@ _POINTER = r"(?:/(?:[^/~]|~[01])*)*"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A pattern, and a note for the documentation."""
+    """Pattern of a format, and a note for the documentation."""
 
-    pattern: str | None  # in Python's `re` syntax, for the whole text; None for any text
+    pattern: str | None  # syntax of `re`, for the whole text; None for any text
     note: str = ""
 
 
@@ -122,7 +124,7 @@ FORMATS: dict[str, Format] = {
 }
 
 ENCODINGS = ("base64", "base64url")
-"""The values of contentEncoding, enforced as the formats of these names."""
+"""Values of contentEncoding, enforced like the formats of the same names."""
 
 NUMBER_FORMATS: dict[str, tuple[int, int] | None] = {
     "int32": (-(2**31), 2**31 - 1),
@@ -132,17 +134,26 @@ NUMBER_FORMATS: dict[str, tuple[int, int] | None] = {
     "float": None,
     "double": None,
 }
-"""Formats of numbers: the range of the integers; None where the text is not restricted."""
+"""Formats of numbers: range of the integers, or None without a restriction."""
 
 
 @cache
 def format_tree(name: str) -> Node | None:
-    """The tree of the texts of FORMATS[name]; None for any text."""
+    """Return the tree of the texts of a format; None for any text.
+
+    Args:
+        name: key of FORMATS.
+    """
     pattern = FORMATS[name].pattern
     return None if pattern is None else parse(pattern, portable=True)
 
 
 def has_format(name: str, text: str) -> bool:
-    """Whether `text` matches FORMATS[name]."""
+    """Return True if `text` matches a format.
+
+    Args:
+        name: key of FORMATS.
+        text: text to match.
+    """
     pattern = FORMATS[name].pattern
     return pattern is None or re.fullmatch(pattern, text, re.ASCII) is not None

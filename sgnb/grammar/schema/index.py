@@ -1,4 +1,4 @@
-"""A schema document: parsing, places of its schemas, `$ref` resolution. Knows no translation."""
+"""A schema document: parsing, positions of its schemas, `$ref` resolution. Knows no translation."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from ...errors import GrammarError, nearest
 from .flat import Schema
 from .keywords import KEYWORDS
 
-MAX_DEPTH = 100  # of nested schemas
+MAX_DEPTH = 100  # nested schemas
 MAX_CHARACTERS = 4_000_000
-MAX_DIGITS = 300  # of an integer
+MAX_DIGITS = 300  # digits of an integer
 _EXACT_DIGITS, _EXACT_PLACES = 25, 60
 
 
 def read_schema(text: str) -> Schema:
-    """The schema in `text`; numbers with a point or exponent become `Decimal`. GrammarError."""
+    """Parse a schema. Numbers with a point or an exponent become `Decimal`.
+
+    Args:
+        text: JSON text.
+
+    Raises:
+        GrammarError: the text is not a schema, or exceeds a limit.
+    """
     if len(text) > MAX_CHARACTERS:
-        most = f"at most {MAX_CHARACTERS} are read"
-        raise GrammarError(f"a schema of {len(text)} characters", most)
+        hint = f"at most {MAX_CHARACTERS} are read"
+        raise GrammarError(f"a schema of {len(text)} characters", hint)
     try:
         schema = json.loads(
             text, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
@@ -34,6 +41,7 @@ def read_schema(text: str) -> Schema:
         raise
     except ValueError as error:
         raise GrammarError(f"the schema is no JSON: {error}", "give it as JSON text") from None
+
     if not isinstance(schema, (dict, bool)):
         raise GrammarError(f"{text!r:.80} is no schema", "a schema is a JSON object, true or false")
     return schema
@@ -65,7 +73,11 @@ def _too_deep() -> GrammarError:
 
 
 class SchemaIndex:
-    """The schemas of one document by place and name. `resolve` and `join` add what they find."""
+    """Schemas of a document by position and name. `resolve` and `join` add schemas.
+
+    Args:
+        root: parsed document.
+    """
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -81,7 +93,7 @@ class SchemaIndex:
         self._add(root, "#", "", 0)
 
     def _add(self, schema: Any, pointer: str, base: str, depth: int) -> None:
-        """Add `schema` and all inside it. Does not recurse."""
+        """Add `schema` and all nested schemas, iteratively."""
         pending = [(schema, pointer, base, depth)]
         while pending:
             schema, pointer, base, depth = pending.pop()
@@ -93,11 +105,13 @@ class SchemaIndex:
                 _drop_siblings(schema)
             self.pointers[id(schema)] = pointer
             self._schemas.append(schema)
+
             if isinstance(identifier := schema.get(self._identifier), str):
                 base = urldefrag(urljoin(base, identifier)).url
                 self._named[base] = schema
                 if identifier.startswith("#"):
                     self._named[base + identifier] = schema
+
             if base:
                 self._bases[id(schema)] = base
             if isinstance(anchor := schema.get("$anchor"), str):
@@ -106,11 +120,17 @@ class SchemaIndex:
                 pending.append((child, f"{pointer}/{name}", base, depth + 1))
 
     def schemas(self) -> list[dict[str, Any]]:
-        """All of the document."""
+        """Return all schemas of the document."""
         return list(self._schemas)
 
     def pointer(self, schema: Any, keyword: str = "") -> str:
-        """The JSON pointer, as `#/properties/x`; of a joined schema, that of its first part."""
+        """Return the JSON pointer of a schema, such as `#/properties/x`; for a joined schema, of
+        its first part.
+
+        Args:
+            schema: schema of the document, or a joined schema.
+            keyword: keyword to append; "" for the schema itself.
+        """
         while isinstance(schema, dict) and id(schema) not in self.pointers:
             parts = schema.get("allOf") or [schema.get("not")]
             schema = parts[0]
@@ -118,11 +138,23 @@ class SchemaIndex:
         return f"{place}/{_escape(keyword)}" if keyword else place
 
     def error(self, schema: Any, keyword: str, problem: str, hint: str) -> GrammarError:
-        """A GrammarError that names the keyword and its place."""
+        """Return a GrammarError that names the keyword and its position.
+
+        Args:
+            schema: schema with the problem.
+            keyword: keyword with the problem.
+            problem: reason.
+            hint: remedy.
+        """
         return GrammarError(f"{keyword} at {self.pointer(schema, keyword)}: {problem}", hint)
 
     def join(self, a: Schema, b: Schema) -> Schema:
-        """The conjunction as one schema; the same object for the same parts."""
+        """Return the conjunction of two schemas as a schema; equal parts return the same object.
+
+        Args:
+            a: first schema.
+            b: second schema.
+        """
         if a is b or b is True or b == {}:
             return a
         if a is True or a == {}:
@@ -138,7 +170,14 @@ class SchemaIndex:
         return list(schema["allOf"])
 
     def resolve(self, schema: dict[str, Any]) -> tuple[str, Schema]:
-        """The name and the schema that the `$ref` of `schema` points at."""
+        """Return the reference of a schema and its target.
+
+        Args:
+            schema: schema with `$ref`.
+
+        Raises:
+            GrammarError: the target is not in the document.
+        """
         reference = schema["$ref"]
         if not isinstance(reference, str):
             problem = f"{reference!r:.60} is no reference"
@@ -162,24 +201,26 @@ class SchemaIndex:
         if reference in self._named:
             return self._named[reference]
         document, _, fragment = reference.partition("#")
-        found = self._named.get(document) if document else self.root
+        target = self._named.get(document) if document else self.root
         if fragment and not fragment.startswith("/"):
             return None
         for part in unquote(fragment).split("/")[1:]:
             part = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and part.isdecimal() and int(part) < len(found):
-                found = found[int(part)]
-            elif isinstance(found, dict) and part in found:
-                found = found[part]
+            if isinstance(target, list) and part.isdecimal() and int(part) < len(target):
+                target = target[int(part)]
+            elif isinstance(target, dict) and part in target:
+                target = target[part]
             else:
                 return None
-        if isinstance(found, dict):
-            self._add(found, f"#{fragment}", document, 0)
-        return found if isinstance(found, (dict, bool)) else None
+
+        if isinstance(target, dict):
+            self._add(target, f"#{fragment}", document, 0)
+        return target if isinstance(target, (dict, bool)) else None
 
 
 def _drop_siblings(schema: dict[str, Any]) -> None:
-    """Up to draft-07 `$ref` hides what stands beside it, but for what other references point at."""
+    """Remove the siblings of `$ref`, which are ignored up to draft-07, except targets of other
+    references."""
     for keyword in schema.keys() - {"$ref", "$defs", "definitions"}:
         del schema[keyword]
 

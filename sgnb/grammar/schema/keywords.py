@@ -1,5 +1,8 @@
-"""The keywords of JSON Schema, and how each is handled. Others are annotations, as the
-specification says; docs/JSON_SCHEMA.md is generated from the same table."""
+"""Table of the keywords of JSON Schema and their support.
+
+Unlisted keywords are annotations, as in the specification. docs/JSON_SCHEMA.md is generated from
+this table.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ ANNOTATION: State = "annotation"
 REFUSED: State = "refused"
 
 Children = OneOf["", "schema", "list", "mapping", "schema or list", "mapping of schemas or names"]
-"""What a keyword's value has to be, if it holds schemas. Only "list" must not be empty."""
+"""Required form of a value that contains schemas. Only "list" must not be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """How a keyword is handled."""
+    """Support of a keyword."""
 
     state: State
-    how: str = ""  # how it is enforced, or the hint where it is refused
-    limits: str = ""  # where it is narrower than JSON Schema
-    road: str = ""  # what runs it
-    types: tuple[str, ...] = ()  # those that it is about; a schema without `type` is read as these
+    how: str = ""  # enforcement, or the hint if refused
+    limits: str = ""  # restrictions compared with JSON Schema
+    road: str = ""  # matching engine
+    types: tuple[str, ...] = ()  # addressed types, implied if the schema has no `type`
     children: Children = ""
 
 
@@ -199,9 +202,13 @@ _SILENT = frozenset({*_ANNOTATIONS, "$defs", "definitions", "$id", "$anchor"})
 
 
 def asks_nothing(keyword: str) -> bool:
-    """Whether it says nothing of a value. A keyword that is not known is an annotation."""
+    """Return True if a keyword constrains no value. Unknown keywords are annotations.
+
+    Args:
+        keyword: name of the keyword.
+    """
     return keyword in _SILENT or keyword not in KEYWORDS
 
 
 MOST_CASES = 256
-"""The most cases that anyOf, oneOf, if and the like make where they are merged with keywords."""
+"""Maximum number of cases after merging anyOf, oneOf, if and similar keywords."""

@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from ...errors import GrammarError
 from ..syntax import EMPTY, NOTHING, Chars, Intersect, Literal, Node, Repeat, concat, optional
-from .numbers import BOUND_DIGITS, INTEGER_DIGITS, Bound, integers, numbers
+from .numbers import BOUND_DIGITS, INTEGER_DIGITS, NumberBound, integers, numbers
 from .text import DIGIT, characters, either
 
 MOST_LISTED = 1000
-"""At most this many multiples are written out one by one."""
+"""Maximum number of enumerated multiples."""
 
 MOST_REMAINDERS = 15
 
@@ -23,16 +23,29 @@ _HINT = f"give {_BOUNDS}, or drop multipleOf"
 
 
 def common_multiple(steps: Iterable[int | Decimal]) -> Fraction:
-    """The least number that is a multiple of all the steps."""
+    """Return the least common multiple of the steps.
+
+    Args:
+        steps: positive numbers.
+    """
     fractions = [Fraction(step) for step in steps]
     numerator = math.lcm(*(step.numerator for step in fractions))
     return Fraction(numerator, math.gcd(*(step.denominator for step in fractions)))
 
 
-def multiples(step: Fraction, low: Bound | None, high: Bound | None, whole: bool) -> Node:
-    """The multiples of `step` > 0 between the bounds; `whole` for integers only.
+def multiples(
+    step: Fraction, low: NumberBound | None, high: NumberBound | None, whole: bool
+) -> Node:
+    """Return the multiples of `step` between the bounds.
 
-    GrammarError where neither a list of MOST_LISTED numbers nor last digits and remainders do it.
+    Args:
+        step: positive number.
+        low: lower bound, or None.
+        high: upper bound, or None.
+        whole: True for integers only.
+
+    Raises:
+        GrammarError: neither a list of MOST_LISTED numbers nor last digits and remainders suffice.
     """
     if whole:
         step = Fraction(step.numerator)
@@ -48,8 +61,8 @@ def multiples(step: Fraction, low: Bound | None, high: Bound | None, whole: bool
     return either([whole_ones, _with_decimals(step, low, high)])
 
 
-def _ends(step: Fraction, low: Bound, high: Bound) -> tuple[int, int]:
-    """The first and the last factor of `step` between the bounds."""
+def _ends(step: Fraction, low: NumberBound, high: NumberBound) -> tuple[int, int]:
+    """Return the first and last factor of `step` between the bounds."""
     least, most = Fraction(low.value) / step, Fraction(high.value) / step
     first = math.ceil(least) + (0 if low.inclusive or least.denominator > 1 else 1)
     return first, math.floor(most) - (0 if high.inclusive or most.denominator > 1 else 1)
@@ -62,8 +75,15 @@ def _text(value: Fraction) -> str:
         return format(Decimal(value.numerator) / value.denominator, "f")
 
 
-def integer_bounds(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
-    """The least and the greatest integer between the bounds."""
+def integer_bounds(
+    low: NumberBound | None, high: NumberBound | None
+) -> tuple[int | None, int | None]:
+    """Return the least and the greatest integer between the bounds; None without a bound.
+
+    Args:
+        low: lower bound, or None.
+        high: upper bound, or None.
+    """
     least = greatest = None
     if low:
         least = math.ceil(low.value) + (0 if low.inclusive or low.value != int(low.value) else 1)
@@ -73,34 +93,36 @@ def integer_bounds(low: Bound | None, high: Bound | None) -> tuple[int | None, i
     return least, greatest
 
 
-def _whole_multiples(step: int, low: Bound | None, high: Bound | None) -> Node:
+def _whole_multiples(step: int, low: NumberBound | None, high: NumberBound | None) -> Node:
     within = integers(*integer_bounds(low, high))
     if step == 1:
         return within
-    ending = math.gcd(step, 10 ** step.bit_length())  # the last digits say whether this divides
-    rest = step // ending
+    # divisibility by this factor depends only on the last digits
+    ending = math.gcd(step, 10 ** step.bit_length())
+    cofactor = step // ending
     count = next(count for count in range(400) if 10**count % ending == 0)
-    if 10**count // ending > MOST_LISTED or rest > MOST_REMAINDERS:
+    if 10**count // ending > MOST_LISTED or cofactor > MOST_REMAINDERS:
         raise GrammarError(f"multipleOf {step} has too many last digits or remainders", _HINT)
     parts = [within]
     if ending > 1:
         parts.append(_ending(ending, count))
-    if rest > 1:
-        digits = _divisible(rest, _longest(low, high))
+    if cofactor > 1:
+        digits = _divisible(cofactor, _longest(low, high))
         parts.append(concat(optional(Literal("-")), digits))
+
     return Intersect(tuple(parts))
 
 
 def _ending(step: int, count: int) -> Node:
-    """The multiples of `step`, which divides 10 ** count, by their last digits."""
+    """Return the multiples of `step`, a divisor of 10 ** count, by their last digits."""
     endings = either(Literal(str(value).zfill(count)) for value in range(0, 10**count, step))
     long = concat(Chars(((0x31, 0x39),)), Repeat(DIGIT, 0, None), endings)
     short = either(Literal(str(value)) for value in range(step, 10**count, step))
     return either([Literal("0"), concat(optional(Literal("-")), either([short, long]))])
 
 
-def _with_decimals(step: Fraction, low: Bound | None, high: Bound | None) -> Node:
-    """The multiples of `step` written with the decimals that it needs, and no fewer."""
+def _with_decimals(step: Fraction, low: NumberBound | None, high: NumberBound | None) -> Node:
+    """Return the multiples of `step` with exactly the number of decimals that `step` needs."""
     places = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
     scaled = (step * 10**places).numerator
     if scaled > MOST_REMAINDERS:
@@ -109,17 +131,19 @@ def _with_decimals(step: Fraction, low: Bound | None, high: Bound | None) -> Nod
     return Intersect((numbers(low, high, places), concat(optional(Literal("-")), digits)))
 
 
-def _longest(low: Bound | None, high: Bound | None) -> int:
-    """Digits of the longest integer between the bounds, or more."""
+def _longest(low: NumberBound | None, high: NumberBound | None) -> int:
+    """Return an upper bound on the digits of an integer between the bounds."""
     bounds = [abs(end) for end in integer_bounds(low, high) if end is not None]
     return max([INTEGER_DIGITS, *(len(str(end)) + 1 for end in bounds)])
 
 
 @lru_cache(maxsize=64)
 def _divisible(step: int, most: int, places: int = 0) -> Node:
-    """Up to `most` digits, then a point and `places` more if there are any, that without the point
-    make a multiple of `step`: one node for each remainder of what was read and each count of digits
-    to come, shared by all that lead to it."""
+    """Return digit strings that form a multiple of `step` without the point: up to `most` digits,
+    then a point and `places` digits if any.
+
+    The tree shares a node per remainder of the digits so far and number of remaining digits.
+    """
     after: list[Node] = [EMPTY, *[NOTHING] * (step - 1)]
     for _ in range(places):
         after = [either(_digits(step, remainder, after)) for remainder in range(step)]
@@ -141,8 +165,9 @@ def _digits(step: int, remainder: int, after: list[Node]) -> list[Node]:
     ]
 
 
-def _fractions(step: Fraction, low: Bound | None, high: Bound | None) -> Node:
-    """`step` is 1/n. Trailing zeros are allowed up to the length that the step needs."""
+def _fractions(step: Fraction, low: NumberBound | None, high: NumberBound | None) -> Node:
+    """Return multiples of `step` = 1/n. Trailing zeros are allowed up to the number of places of
+    `step`."""
     places = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
     within = numbers(low, high, places)
     if 10**places == step.denominator:

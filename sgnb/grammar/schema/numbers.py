@@ -1,7 +1,7 @@
 """JSON numbers between bounds, as syntax trees that compare digit by digit. Knows no schema.
 
-Numbers have no exponent and no leading zeros, and zero has no sign. Unbounded ones have at most
-INTEGER_DIGITS digits before the point and FRACTION_DIGITS after it, so that every number ends.
+Numbers have no exponent and no leading zeros, and zero has no sign. Unbounded numbers have at most
+INTEGER_DIGITS digits before the point and FRACTION_DIGITS after the point, so every number ends.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .text import DIGIT, either
 INTEGER_DIGITS = 18
 FRACTION_DIGITS = 10
 BOUND_DIGITS = 100
-PRECISION = 15  # decimal digits that a double tells apart
+PRECISION = 15  # decimal digits of a double
 
 _NONZERO = Chars(((0x31, 0x39),))
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """One end of a range; without `inclusive` the value itself is outside."""
+class NumberBound:
+    """End of a range. If not `inclusive`, the range excludes the value."""
 
     value: int | Decimal
     inclusive: bool = True
@@ -42,31 +42,37 @@ def _some_digits(least: int, most: int) -> Node:
 
 
 def _between(low: str, high: str) -> Node:
-    """The digit strings from `low` to `high`, both of the same length."""
+    """Return the digit strings from `low` to `high`, of equal length."""
     if not low:
         return EMPTY
-    rest = len(low) - 1
+    remaining = len(low) - 1
     if set(low) == {"0"} and set(high) == {"9"}:
         return _some_digits(len(low), len(low))
     first, last = int(low[0]), int(high[0])
     if first == last:
         return concat(Literal(low[0]), _between(low[1:], high[1:]))
     options: list[Node] = []
+
     if low[1:].strip("0"):
-        options.append(concat(Literal(low[0]), _between(low[1:], "9" * rest)))
+        options.append(concat(Literal(low[0]), _between(low[1:], "9" * remaining)))
         first += 1
     above = []
     if high[1:].strip("9"):
-        above.append(concat(Literal(high[0]), _between("0" * rest, high[1:])))
+        above.append(concat(Literal(high[0]), _between("0" * remaining, high[1:])))
         last -= 1
     if first <= last:
-        options.append(concat(_digits(first, last), _some_digits(rest, rest)))
+        options.append(concat(_digits(first, last), _some_digits(remaining, remaining)))
     return either(options + above)
 
 
 @lru_cache(maxsize=1024)
 def naturals(low: int, high: int) -> Node:
-    """The integers low .. high, with 0 <= low, without leading zeros."""
+    """Return the integers low .. high without leading zeros.
+
+    Args:
+        low: lower bound, inclusive, at least 0.
+        high: upper bound, inclusive.
+    """
     if low > high:
         return NOTHING
     options: list[Node] = []
@@ -78,6 +84,7 @@ def naturals(low: int, high: int) -> Node:
     if low != 10 ** (shortest - 1):
         options.append(_between(str(low), "9" * shortest))
         shortest += 1
+
     above = []
     if high != 10**longest - 1:
         above.append(_between("1" + "0" * (longest - 1), str(high)))
@@ -89,7 +96,13 @@ def naturals(low: int, high: int) -> Node:
 
 @lru_cache(maxsize=1024)
 def integers(low: int | None, high: int | None) -> Node:
-    """The integers low .. high; None: up to INTEGER_DIGITS, or one digit beyond the other bound."""
+    """Return the integers low .. high. An open end has INTEGER_DIGITS digits, or a digit more than
+    the other bound if longer.
+
+    Args:
+        low: lower bound, inclusive, or None.
+        high: upper bound, inclusive, or None.
+    """
     least = -_widest(high or 0) if low is None else low
     return _signed(least, _widest(low or 0) if high is None else high)
 
@@ -110,10 +123,14 @@ def _negative(magnitudes: Node) -> Node:
 
 
 @lru_cache(maxsize=1024)
-def numbers(low: Bound | None, high: Bound | None, places: int | None = None) -> Node:
-    """The numbers between the bounds, with at most `places` digits after the point.
+def numbers(low: NumberBound | None, high: NumberBound | None, places: int | None = None) -> Node:
+    """Return the numbers between the bounds.
 
-    By default, as many as let doubles tell every text from an exclusive bound.
+    Args:
+        low: lower bound, or None.
+        high: upper bound, or None.
+        places: maximum number of decimals. None: the most decimals for which a double distinguishes
+            every text from an exclusive bound.
     """
     bounds = [bound for bound in (low, high) if bound]
     if places is None:
@@ -121,25 +138,25 @@ def numbers(low: Bound | None, high: Bound | None, places: int | None = None) ->
         inclusive = [len(_split(bound.value)[1]) for bound in bounds if bound.inclusive]
         places = max(0, min(FRACTION_DIGITS, PRECISION - whole), *inclusive)
     widest = max((_widest(int(bound.value)) + 1 for bound in bounds), default=10**INTEGER_DIGITS)
-    low, high = low or Bound(-widest, False), high or Bound(widest, False)
+    low, high = low or NumberBound(-widest, False), high or NumberBound(widest, False)
 
-    start = low if low.value > 0 else Bound(0, low.value < 0 or low.inclusive)
+    start = low if low.value > 0 else NumberBound(0, low.value < 0 or low.inclusive)
     positive = _magnitudes(start, high, places) if high.value >= 0 else NOTHING
     if low.value >= 0:
         return positive
-    nearest = Bound(-high.value, high.inclusive) if high.value < 0 else Bound(0, False)
-    negative = _negative(_magnitudes(nearest, Bound(-low.value, low.inclusive), places))
+    nearest = NumberBound(-high.value, high.inclusive) if high.value < 0 else NumberBound(0, False)
+    negative = _negative(_magnitudes(nearest, NumberBound(-low.value, low.inclusive), places))
     return either([positive, negative])
 
 
 def _split(value: int | Decimal) -> tuple[int, str]:
-    """The integer part of abs(value), and its decimals without trailing zeros."""
+    """Return the integer part of abs(value), and the decimals without trailing zeros."""
     whole, _, fraction = format(Decimal(value).copy_abs(), "f").partition(".")
     return int(whole), fraction.rstrip("0")
 
 
-def _magnitudes(low: Bound, high: Bound, places: int) -> Node:
-    """The numbers between 0 <= low and high."""
+def _magnitudes(low: NumberBound, high: NumberBound, places: int) -> Node:
+    """Return the numbers between 0 <= low and high."""
     if high.value < low.value:
         return NOTHING
     (first, low_digits), (last, high_digits) = _split(low.value), _split(high.value)
@@ -148,6 +165,7 @@ def _magnitudes(low: Bound, high: Bound, places: int) -> Node:
         fraction = _fraction(from_low, high_digits, high.inclusive, places, low.inclusive)
         return _joined(Literal(str(first)), fraction)
     options = []
+
     if from_low is not None:
         fraction = _fraction(from_low, None, True, places, low.inclusive)
         options.append(_joined(Literal(str(first)), fraction))
@@ -164,8 +182,9 @@ def _joined(front: Node, back: Node) -> Node:
 def _fraction(
     low: str | None, high: str | None, high_inclusive: bool, places: int, low_inclusive: bool = True
 ) -> Node:
-    """The point and decimals, or nothing, with a value between .low and .high (None: no bound)."""
-    tail = _Tail(low_inclusive, high_inclusive)
+    """Return the point and decimals, or the empty text, with a value between .low and .high (None:
+    no bound)."""
+    tail = _Decimals(low_inclusive, high_inclusive)
     node = _joined(Literal("."), tail.digits(low, high, places, False))
     if not tail.may_end(low, high):
         return node
@@ -173,8 +192,8 @@ def _fraction(
 
 
 @dataclass(frozen=True, slots=True)
-class _Tail:
-    """Decimals between two others. A bound becomes None once earlier digits have decided it."""
+class _Decimals:
+    """Decimals between two bounds; a bound is None once earlier digits satisfy it."""
 
     low_inclusive: bool
     high_inclusive: bool
@@ -186,7 +205,7 @@ class _Tail:
     def digits(
         self, low: str | None, high: str | None, room: int, may_be_empty: bool = True
     ) -> Node:
-        """At most `room` digits."""
+        """Return at most `room` digits."""
         low = None if low == "" and self.low_inclusive else low
         empty = may_be_empty and self.may_end(low, high)
         if low is None and high is None:
@@ -194,20 +213,22 @@ class _Tail:
         if low is None and high == "" and self.high_inclusive and room:
             return Repeat(Literal("0"), 0 if may_be_empty else 1, room)
         options: list[Node] = []
+
         if room:
             first = int(low[:1] or 0) if low is not None else 0
             last = int(high[:1] or 0) if high is not None else 9
             at_low = None if low is None else low[1:]
             at_high = None if high is None else high[1:]
             if first == last:
-                rest = self.digits(at_low, at_high, room - 1)
-                options.append(_joined(_digits(first, first), rest))
+                tail = self.digits(at_low, at_high, room - 1)
+                options.append(_joined(_digits(first, first), tail))
             elif first < last:
                 options += self._apart(first, last, at_low, at_high, room - 1)
-        rest = either(options)
+
+        tail = either(options)
         if not empty:
-            return rest
-        return EMPTY if rest == NOTHING else optional(rest)
+            return tail
+        return EMPTY if tail == NOTHING else optional(tail)
 
     def _apart(
         self, first: int, last: int, at_low: str | None, at_high: str | None, room: int

@@ -1,4 +1,4 @@
-"""A `FlatSchema` as the tree of its objects: named properties in order, then the others."""
+"""Syntax trees of the objects of a `FlatSchema`: named properties in order, then all others."""
 
 from __future__ import annotations
 
@@ -12,38 +12,54 @@ from ...errors import GrammarError
 from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
 from .cases import CaseReader
 from .flat import FlatSchema, Schema
-from .members import Part, counted, listed
+from .members import ListPart, counted, listed
 from .patterns import occurs
 from .strings import apart, decoded, pattern_tree
-from .text import ANY_TEXT, Layout, either
+from .text import ANY_TEXT, JsonLayout, either
 
-MOST_MATCHING = 32  # sets of patterns that a name may match at once
+MOST_MATCHING = 32  # sets of patterns that a name may match simultaneously
 LONGEST_LABEL = 400
-MOST_COUNTED = 8  # optional properties beside minProperties or maxProperties
+MOST_COUNTED = 8  # optional properties with minProperties or maxProperties
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the trees of objects and arrays are made with."""
+    """Dependencies of the trees of objects and arrays."""
 
-    layout: Layout
+    layout: JsonLayout
     reader: CaseReader
-    value: Callable[[Schema, str], Node]  # the tree of a schema at a label
+    value: Callable[[Schema, str], Node]  # returns the tree of a schema at a label
 
     def error(self, flat: FlatSchema, keyword: str, problem: str, hint: str) -> GrammarError:
-        """A GrammarError that names the keyword and its place."""
+        """Return a GrammarError that names the keyword and its position.
+
+        Args:
+            flat: case with the problem.
+            keyword: keyword with the problem.
+            problem: reason.
+            hint: remedy.
+        """
         return self.reader.index.error(flat.source, keyword, problem, hint)
 
 
 def object_tree(flat: FlatSchema, label: str, context: Context) -> Node:
-    """The objects that `flat` allows. Raises GrammarError."""
+    """Return the objects that `flat` allows.
+
+    Args:
+        flat: keywords of a case.
+        label: path of the object in the text, such as `$.wand`.
+        context: layout and case reader.
+
+    Raises:
+        GrammarError: a keyword cannot be enforced.
+    """
     flat = _with_listed_names(flat, context)
     members = _members(flat, context)
     required = frozenset(flat.required)
     parts = [
-        Part(_entry(Literal(name), schema, _path(label, name), context), int(name in required))
+        ListPart(_entry(Literal(name), schema, _path(label, name), context), int(name in required))
         for name, schema in members.items()
     ]
     parts = [part for part in parts if part.least or part.node != NOTHING]
@@ -53,7 +69,7 @@ def object_tree(flat: FlatSchema, label: str, context: Context) -> Node:
 
 
 def _with_listed_names(flat: FlatSchema, context: Context) -> FlatSchema:
-    """The same objects, where propertyNames lists names with these as the only properties."""
+    """Convert an enumerated propertyNames to a list of the only properties."""
     if flat.names is True:
         return flat
     cases = context.reader.cases(flat.names)
@@ -70,7 +86,7 @@ def _with_listed_names(flat: FlatSchema, context: Context) -> FlatSchema:
 
 
 def _whole_member(flat: FlatSchema, name: str, context: Context) -> Schema:
-    """The schema of a property, joined with those of the patterns that match its name."""
+    """Return the schema of a property, joined with the schemas of matching patterns."""
     schema = flat.member(name)
     for other in flat.fitting(name):
         schema = context.reader.index.join(schema, other)
@@ -78,7 +94,7 @@ def _whole_member(flat: FlatSchema, name: str, context: Context) -> Schema:
 
 
 def _members(flat: FlatSchema, context: Context) -> dict[str, Schema]:
-    """The named properties with their schemas, those of the patterns included."""
+    """Return the named properties with their schemas, including schemas of matching patterns."""
     members = {}
     for name in dict.fromkeys((*flat.properties, *flat.required)):
         allowed = flat.names is True or context.reader.valid(flat.names, name)
@@ -87,7 +103,7 @@ def _members(flat: FlatSchema, context: Context) -> dict[str, Schema]:
 
 
 def _path(label: str, name: str) -> str:
-    """The label of a property; at great depth, that of its object."""
+    """Return the label of a property; beyond LONGEST_LABEL, the label of its object."""
     if len(label) > LONGEST_LABEL:
         return label
     if _IDENTIFIER.fullmatch(name):
@@ -102,12 +118,13 @@ def _entry(name: Node, schema: Schema, label: str, context: Context) -> Node:
 
 
 def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: Context) -> Node:
-    """One entry whose name is none of `members`."""
+    """Return a single entry with a name outside of `members`."""
     additional = flat.additional
     if additional is None:
         named = any(schema is not False for schema in flat.properties.values())
         additional = not (flat.pattern_properties or named)
     entries = []
+
     for chosen in _matching(flat, context):
         schema: Schema = True if chosen else additional
         for pattern in chosen:
@@ -119,64 +136,69 @@ def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: C
 
 
 def _matching(flat: FlatSchema, context: Context) -> list[tuple[str, ...]]:
-    """The sets of patterns that a name may match at once; each with none apart."""
-    found: list[tuple[str, ...]] = [()]
+    """Return the sets of patterns that a name may match simultaneously, without provably disjoint
+    patterns."""
+    subsets: list[tuple[str, ...]] = [()]
     for pattern in flat.pattern_properties:
         tree = pattern_tree(pattern)
-        found += [
+        subsets += [
             (*chosen, pattern)
-            for chosen in found
+            for chosen in subsets
             if not any(apart(tree, pattern_tree(other)) for other in chosen)
         ]
-        if len(found) > MOST_MATCHING:
+        if len(subsets) > MOST_MATCHING:
             problem = f"{len(flat.pattern_properties)} patterns that a name may match together"
             hint = f"at most {MOST_MATCHING} ways are told apart: begin them with different text"
             raise context.error(flat, "patternProperties", problem, hint)
-    return found[::-1]
+
+    return subsets[::-1]
 
 
 def _names(
-    flat: FlatSchema, chosen: Sequence[str], taken: dict[str, Schema], context: Context
+    flat: FlatSchema, chosen: Sequence[str], members: dict[str, Schema], context: Context
 ) -> Node:
-    """The names that match of the patterns exactly the chosen ones, and that are not taken."""
+    """Return the names outside of `members` that match exactly the `chosen` patterns."""
     others = [pattern for pattern in flat.pattern_properties if pattern not in chosen]
     wanted = [pattern_tree(pattern) for pattern in chosen]
     unwanted = [pattern_tree(pattern, True) for pattern in others]
     if flat.names is not True:
         cases = context.reader.cases(flat.names)
         wanted.append(either(decoded(case) for case in cases if "string" in case.types))
-    if any(apart(a, b) for a, b in combinations(wanted, 2)):  # with propertyNames
+    # a chosen pattern contradicts propertyNames
+    if any(apart(a, b) for a, b in combinations(wanted, 2)):
         return NOTHING
     unwanted = [node for node in unwanted if not any(apart(node, other) for other in wanted)]
 
-    names = [name for name in taken if all(occurs(pattern, name) for pattern in chosen)]
+    names = [name for name in members if all(occurs(pattern, name) for pattern in chosen)]
     node = Intersect(tuple(wanted)) if len(wanted) > 1 else wanted[0] if wanted else ANY_TEXT
     unwanted += map(Literal, names)
     return Without(node, either(unwanted)) if unwanted else node
 
 
 def _counted_parts(
-    flat: FlatSchema, parts: list[Part], others: Node, context: Context
+    flat: FlatSchema, parts: list[ListPart], others: Node, context: Context
 ) -> tuple[Node, bool]:
-    """The inside of the braces under minProperties and maxProperties; whether it may be empty."""
+    """Return the inside of the braces under minProperties and maxProperties, and True if `{}` is
+    allowed."""
     least, most = flat.min_properties, flat.max_properties
     needed = sum(part.least for part in parts)
     free = len(parts) - needed
     least = 0 if least <= needed else least
     most = None if most is not None and others == NOTHING and most >= len(parts) else most
+
     if others != NOTHING:
         if least > needed + 1 or (least > 1 and free):
             problem = "more than one name that the schema does not list could be the same twice"
             hint = "list the names in properties, or with enum in propertyNames"
             raise context.error(flat, "minProperties", problem, hint)
         if not free:
-            many = Part(others, int(least > 0), None if most is None else most - needed)
+            many = ListPart(others, int(least > 0), None if most is None else most - needed)
             if many.most is not None and many.most < many.least:
                 return NOTHING, False
             parts = [*parts, many] if many.most is None or many.most > 0 else parts
             least, most = 0, None
         else:
-            parts = [*parts, Part(others, 0, None)]
+            parts = [*parts, ListPart(others, 0, None)]
 
     if most is None and least <= 1:
         inside, empty = listed(parts, context.layout)

@@ -1,4 +1,4 @@
-"""Search for a regex in a text by automaton: linear in the text, where `re` may backtrack."""
+"""Regex search in a text by automaton: linear in the text, while `re` may backtrack."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def compile_search(pattern: str) -> Automaton:
     """Compile the texts in which `re.search` finds `pattern`.
 
     Args:
-        pattern: Regex in the syntax of Python's `re`.
+        pattern: regex in the syntax of Python's `re`.
 
     Raises:
-        GrammarError: The pattern is invalid, not regular, or exceeds `LIMITS`.
+        GrammarError: the pattern is invalid, not regular, or exceeds `LIMITS`.
     """
-    from ..automaton.automaton import build  # numpy: most schemas need no search
+    from ..automaton.automaton import build  # imports numpy, and most schemas need no search
 
     try:
         return build(Rules(parse(pattern, whole=False)), LIMITS)
@@ -36,9 +36,13 @@ def compile_search(pattern: str) -> Automaton:
 
 
 def occurs(pattern: str, text: str) -> bool:
-    """Return the truth of `re.search(pattern, text)`. Half a surrogate pair matches nothing.
+    """Return True if `re.search` finds `pattern` in `text`. A lone surrogate matches nothing.
+
+    Args:
+        pattern: regex in the syntax of Python's `re`.
+        text: text to search.
 
     Raises:
-        GrammarError: See `compile_search`.
+        GrammarError: see `compile_search`.
     """
     return compile_search(pattern).accepts(text.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,5 @@
-"""The keywords of one schema, checked and read into `FlatSchema`, but for logic and references."""
+"""Reader of a schema's keywords, except logic and references: checks values and fills a
+`FlatSchema`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from .flat import ALL_TYPES, NUMBERS, FlatSchema, common_values, tighter
 from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import SchemaIndex
 from .keywords import KEYWORDS, REFUSED, Children
-from .numbers import BOUND_DIGITS, Bound
+from .numbers import BOUND_DIGITS, NumberBound
 
 TYPES = {
     name: frozenset({name}) for name in ("null", "boolean", "integer", "string", "array", "object")
@@ -23,7 +24,12 @@ Fields = dict[str, Any]
 
 
 class Wrong(Exception):
-    """A keyword's value is wrong; `hint` says what to write."""
+    """A keyword has an invalid value.
+
+    Args:
+        problem: reason.
+        hint: remedy.
+    """
 
     def __init__(self, problem: str, hint: str) -> None:
         super().__init__(problem)
@@ -31,27 +37,34 @@ class Wrong(Exception):
 
 
 def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
-    """What the keywords of `schema` but logic and references ask of a value.
+    """Read the keywords of a schema, except logic and references.
 
-    Raises GrammarError for any keyword that is refused or whose value is wrong.
+    Args:
+        schema: schema of the document.
+        index: schema document, for error messages.
+
+    Raises:
+        GrammarError: a keyword is refused or has an invalid value.
     """
     fields: Fields = {"source": schema}
     spoken: set[str] = set()
+
     for keyword, value in schema.items():
-        known = KEYWORDS.get(keyword)
-        if known is None:
+        entry = KEYWORDS.get(keyword)
+        if entry is None:
             continue
-        if known.state == REFUSED:
-            raise index.error(schema, keyword, "not supported", known.how)
-        spoken.update(known.types)
+        if entry.state == REFUSED:
+            raise index.error(schema, keyword, "not supported", entry.how)
+        spoken.update(entry.types)
         try:
-            _check_children(known.children, value)
+            _check_children(entry.children, value)
             if keyword in READERS:
                 READERS[keyword](fields, value)
         except Wrong as wrong:
             raise index.error(schema, keyword, str(wrong), wrong.hint) from None
+
     spoken |= _spoken_by_format(schema, fields)
-    if fields.get("types") == ALL_TYPES:  # all six by name: no keyword says which
+    if fields.get("types") == ALL_TYPES:  # all types by name: no type is implied by keywords
         spoken = set(ALL_TYPES)
     _exclusive(schema, fields)
     if isinstance(schema.get("items"), list):
@@ -64,18 +77,18 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
 
 
 def _exclusive(schema: dict[str, Any], fields: Fields) -> None:
-    """draft-04: `exclusiveMinimum` and `exclusiveMaximum` are true beside the bounds."""
+    """Apply draft-04's boolean `exclusiveMinimum` and `exclusiveMaximum` to the bounds."""
     for keyword, exclusive, name, direction in (
         ("minimum", "exclusiveMinimum", "low", 1),
         ("maximum", "exclusiveMaximum", "high", -1),
     ):
         if schema.get(exclusive) is True and keyword in schema:
-            bound = Bound(schema[keyword], False)
+            bound = NumberBound(schema[keyword], False)
             fields[name] = tighter(fields.get(name), bound, direction)
 
 
 def _spoken_by_format(schema: dict[str, Any], fields: Fields) -> frozenset[str]:
-    """The types that `format` and `contentEncoding` are about."""
+    """Return the types addressed by `format` and `contentEncoding`."""
     if schema.get("format") in NUMBER_FORMATS:
         return NUMBERS
     return TYPES["string"] if "formats" in fields else frozenset()
@@ -112,8 +125,8 @@ def _number(value: Any) -> int | Decimal:
 def _bound(name: str, direction: int, inclusive: bool) -> Callable[[Fields, Any], None]:
     def reader(fields: Fields, value: Any) -> None:
         if isinstance(value, bool) and not inclusive:
-            return  # draft-04; `_exclusive` reads it
-        fields[name] = tighter(fields.get(name), Bound(_number(value), inclusive), direction)
+            return  # draft-04, handled by `_exclusive`
+        fields[name] = tighter(fields.get(name), NumberBound(_number(value), inclusive), direction)
 
     return reader
 
@@ -138,7 +151,7 @@ def _pattern(fields: Fields, value: Any) -> None:
 
 
 def _python_pattern(pattern: Any) -> str:
-    """The regex as Python writes it. Raises Wrong for what is none."""
+    """Return the pattern in Python's syntax. Raises Wrong if invalid."""
     if not isinstance(pattern, str):
         raise Wrong(f"{pattern!r:.60} is no text", "give a regex")
     try:
@@ -240,11 +253,11 @@ READERS: dict[str, Callable[[Fields, Any], None]] = {
     "minContains": _count("min_contains"),
     "maxContains": _count("max_contains"),
 }
-"""The keywords that restrict the value itself, and how each is read."""
+"""Keywords that constrain the value itself -> reader of the keyword."""
 
 
 def _check_children(kind: Children, value: Any) -> None:
-    """Raises Wrong where a keyword's value does not hold schemas as it has to."""
+    """Raise Wrong if a keyword's value does not contain schemas in the required form."""
     if not kind:
         return
     parts = [value]
@@ -254,6 +267,7 @@ def _check_children(kind: Children, value: Any) -> None:
         parts = [part for part in value.values() if kind == "mapping" or not _is_names(part)]
     elif "list" in kind and isinstance(value, list):
         parts = value
+
     if kind == "list" and (parts is not value or not parts):
         raise Wrong(f"{value!r:.60} is no list of schemas", "give a list of schemas")
     for part in parts:

@@ -1,4 +1,4 @@
-"""JSON from untrusted sources: bounded, without NaN, repeated keys and extreme numbers."""
+"""JSON from untrusted sources: bounded in size, without NaN, repeated keys and extreme numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 from ...errors import shown
 
 MAX_CONTAINERS, MAX_COMMAS = 100_000, 200_000
-"""Of one JSON text: the C parser holds the GIL, and many objects start a garbage collection."""
+"""Limits per JSON text: the C parser holds the GIL, and many objects trigger a garbage collection.
+"""
 
 MAX_DIGITS = 1000
 MAX_EXPONENT = 400
@@ -19,17 +20,20 @@ _BLANKS = " \t\n\r"
 
 
 class InvalidAnswer(Exception):
-    """A text without valid JSON or a value of its schema. The message completes "is not"."""
+    """A text is not JSON, or not a value of its schema. The message completes "is not"."""
 
 
 def read_json(text: str) -> Any:
-    """Parse JSON strictly: no NaN, no repeated keys, no numbers beyond a double's range.
+    """Parse JSON strictly: no NaN, no repeated keys, no numbers beyond the range of a double.
+
+    Args:
+        text: JSON text.
 
     Returns:
         The value; numbers with a point or an exponent are `Decimal`.
 
     Raises:
-        InvalidAnswer: The text is no such JSON, or has more values than the limits.
+        InvalidAnswer: the text is not strict JSON, or exceeds the limits.
     """
     value, end = read_prefix(text)
     if text[end:].strip(_BLANKS):
@@ -38,10 +42,16 @@ def read_json(text: str) -> Any:
 
 
 def read_prefix(text: str) -> tuple[Any, int]:
-    """Parse the JSON value that `text` begins with, and return the end of the value too.
+    """Parse the JSON value at the start of `text`.
+
+    Args:
+        text: JSON value, followed by any text.
+
+    Returns:
+        The value, and the index of its end.
 
     Raises:
-        InvalidAnswer: See `read_json`.
+        InvalidAnswer: see `read_json`.
     """
     if text.count("[") + text.count("{") > MAX_CONTAINERS or text.count(",") > MAX_COMMAS:
         raise InvalidAnswer(f"JSON of at most {MAX_CONTAINERS:,} arrays and objects")

@@ -1,4 +1,4 @@
-"""What a `FlatSchema` asks of strings, as a tree of decoded texts. Knows no other types."""
+"""Syntax trees of the decoded strings of a `FlatSchema`. Knows no other types."""
 
 from __future__ import annotations
 
@@ -24,11 +24,18 @@ from .formats import format_tree
 from .text import ANY_CHARACTER, either
 
 Span = tuple[int, int | None]
-"""The lengths of the shortest and the longest text in characters; None is unbounded."""
+"""(minimum, maximum) length of the texts in characters; None is unbounded."""
 
 
 def decoded(flat: FlatSchema) -> Node:
-    """The texts that the string keywords of `flat` allow, unescaped. Raises GrammarError."""
+    """Return the unescaped texts that the string keywords allow.
+
+    Args:
+        flat: keywords of a case.
+
+    Raises:
+        GrammarError: a pattern is not supported.
+    """
     parts = [pattern_tree(pattern) for pattern in flat.patterns]
     parts += [tree for name in flat.formats if (tree := format_tree(name)) is not None]
     most = flat.max_length
@@ -45,13 +52,25 @@ def decoded(flat: FlatSchema) -> Node:
 
 @lru_cache(maxsize=256)
 def pattern_tree(pattern: str, forbidden: bool = False) -> Node:
-    """The texts where Python and ECMAScript both find `pattern`; if `forbidden`, Python alone."""
+    """Return the texts in which Python and ECMAScript both find `pattern`.
+
+    Args:
+        pattern: pattern in the syntax of `re`.
+        forbidden: True for the texts in which Python finds `pattern`, a superset, for exclusion.
+    """
     node = parse(pattern, whole=False, portable=True)
     return parse(pattern, whole=False) if forbidden else node
 
 
 def limited(node: Node, least: int, most: int | None) -> Node:
-    """The texts of `node` with `least` to `most` characters, by a tighter repeat where possible."""
+    """Return the texts of `node` with `least` to `most` characters, by a tighter repeat if
+    possible.
+
+    Args:
+        node: tree of texts.
+        least: minimum length in characters.
+        most: maximum length in characters; None is unbounded.
+    """
     shortest, longest = span(node)
     if shortest >= least and (most is None or (longest is not None and longest <= most)):
         return node
@@ -66,6 +85,7 @@ def limited(node: Node, least: int, most: int | None) -> Node:
         high = min((limit for limit in limits if limit is not None), default=None)
         parts[loose[0]] = Repeat(part.node, low, high)
         return NOTHING if high is not None and low > high else concat(*parts)
+
     return Intersect((node, Repeat(ANY_CHARACTER, least, most)))
 
 
@@ -78,7 +98,13 @@ def _parts(node: Node) -> tuple[Node, ...]:
 
 
 def apart(a: Node, b: Node) -> bool:
-    """Whether the two begin with different literals: no common text. False where not seen."""
+    """Return True if the trees start with different literals, so no text is common. False if
+    unknown.
+
+    Args:
+        a: first tree.
+        b: second tree.
+    """
     first, second = _start(a), _start(b)
     return not first.startswith(second) and not second.startswith(first)
 
@@ -89,7 +115,11 @@ def _start(node: Node) -> str:
 
 
 def span(node: Node) -> Span:
-    """The lengths of the texts of `node`; the longest is an upper bound."""
+    """Return the lengths of the texts of `node`; the maximum is an upper bound.
+
+    Args:
+        node: tree without references.
+    """
     match node:
         case Literal(text):
             return len(text), len(text)
@@ -117,9 +147,10 @@ def span(node: Node) -> Span:
             return span(kept)
         case Alternate():
             return 0, 0
+
     raise GrammarError(f"a string made of {type(node).__name__}", "strings hold no references")
 
 
 def _sum(lengths: list[int | None]) -> int | None:
-    known = [length for length in lengths if length is not None]
-    return sum(known) if len(known) == len(lengths) else None
+    bounded = [length for length in lengths if length is not None]
+    return sum(bounded) if len(bounded) == len(lengths) else None

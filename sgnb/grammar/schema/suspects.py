@@ -1,5 +1,5 @@
-"""What in a schema asks nothing of a value and looks as if it should: a keyword that is spelled
-almost like a known one, a format that nobody knows. The specification reads both as annotations."""
+"""Warnings about schema parts that constrain nothing but look like constraints: misspelled keywords
+and unknown formats. The specification treats both as annotations."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ from .index import SchemaIndex
 from .keywords import ENFORCED, KEYWORDS
 
 NEAR = 0.8
-"""Of `difflib`: `minLenght` is near `minLength`, `x-order` is near nothing."""
+"""Cutoff of `difflib`: `minLenght` is close to `minLength`, `x-order` is close to no keyword."""
 
-_ENFORCED = {name.lower(): name for name, known in KEYWORDS.items() if known.state == ENFORCED}
+_ENFORCED = {name.lower(): name for name, entry in KEYWORDS.items() if entry.state == ENFORCED}
 
 
 @lru_cache(64)
 def suspects(text: str) -> tuple[str, ...]:
-    """A line for each, with its place. text: a schema that can be translated."""
+    """Return a warning with the position of each suspicious keyword or format.
+
+    Args:
+        text: JSON text of a translatable schema.
+    """
     schema = json.loads(text)
     index = SchemaIndex(schema)
-    found: dict[str, None] = {}
+    warnings: dict[str, None] = {}
     for inner in index.schemas():
-        for what, hint in _suspects(inner):
-            keyword = what.partition(" ")[0]
-            found[f"{what} at {index.pointer(inner, keyword)} asks nothing: {hint}"] = None
-    return tuple(found)
+        for subject, hint in _suspects(inner):
+            keyword = subject.partition(" ")[0]
+            warnings[f"{subject} at {index.pointer(inner, keyword)} asks nothing: {hint}"] = None
+    return tuple(warnings)
 
 
 def _suspects(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
-"""JSON's own grammar as syntax trees: canonical strings, constants, rules for any value, blanks.
+r"""JSON's grammar as syntax trees: canonical strings, constants, rules for any value, whitespace.
 
-Knows no schema. Every character has one spelling: itself, or the short escape, or `\\u00xx` for the
-other controls. A `Decimal` is a number with a point or an exponent, as from `json.loads(...,
-parse_float=Decimal)`.
+Knows no schema. Every character has a single spelling: itself, the short escape, or `\\u00xx` for
+other control characters. A `Decimal` is a number with a point or an exponent, as from
+`json.loads(..., parse_float=Decimal)`.
 """
 
 from __future__ import annotations
@@ -39,17 +39,21 @@ ANY_TEXT = Repeat(ANY_CHARACTER, 0, None)
 DIGIT = Chars(((0x30, 0x39),))
 
 VALUE = Reference("json value")
-"""Any JSON value, as in `value_rules`."""
+"""Any JSON value, defined in `value_rules`."""
 
 ANYTHING = ("json value", "json object", "json array")
-"""The names of the rules in `value_rules`."""
+"""Names of the rules in `value_rules`."""
 
 _SHORT = {'"': '"', "\\": "\\", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 _RAW: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
 
 
 def characters(points: Iterable[int]) -> Chars:
-    """One of these code points."""
+    """Return a character class of the code points.
+
+    Args:
+        points: code points, in any order.
+    """
     ranges: list[tuple[int, int]] = []
     for point in sorted(set(points)):
         if ranges and ranges[-1][1] == point - 1:
@@ -61,7 +65,7 @@ def characters(points: Iterable[int]) -> Chars:
 
 @lru_cache(maxsize=4096)
 def _written(ranges: Ranges, exact: bool) -> Node:
-    """One character of `ranges`, as it stands inside a JSON string."""
+    """Return a character of `ranges` as spelled inside a JSON string."""
     raw = tuple(
         (max(low, first), min(high, last))
         for low, high in ranges
@@ -81,33 +85,48 @@ def _written(ranges: Ranges, exact: bool) -> Node:
 
 
 def _long_escapes(points: list[int]) -> list[Node]:
-    """Escapes, without the backslash, of control characters that have no short one."""
-    found: list[Node] = []
+    """Return escapes, without the backslash, of control characters that have no short escape."""
+    escapes: list[Node] = []
     for first in (0, 1):
         digits = [ord(f"{point:02x}"[1]) for point in points if point >> 4 == first]
         if digits:
-            found.append(concat(Literal(f"u00{first}"), characters(digits)))
-    return found
+            escapes.append(concat(Literal(f"u00{first}"), characters(digits)))
+    return escapes
 
 
 def either(options: Iterable[Node]) -> Node:
-    """Any of the options, without those that have no text."""
+    """Return the alternation of the options, without NOTHING.
+
+    Args:
+        options: alternative trees.
+    """
     return alternate(*(option for option in options if option != NOTHING))
 
 
 def escape(text: str) -> str:
-    """`text` as the inside of a JSON string. Raises GrammarError for half a surrogate pair."""
+    """Return `text` as the inside of a JSON string.
+
+    Args:
+        text: decoded text.
+
+    Raises:
+        GrammarError: the text contains a surrogate.
+    """
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise GrammarError(f"{text!a:.60} holds half a surrogate pair", "write the whole character")
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def escaped(node: Node, exact: bool = False) -> Node:
-    """The tree of the JSON spellings of the texts of `node`; labels inside are dropped.
+    r"""Return the JSON spellings of the texts of `node`, without labels.
 
     Unless `exact`, classes with visible characters lose the control characters that only `\\u00xx`
-    can write: a model that begins another `\\u` would be led to them, and counted strings become
-    half as large again. Spellings are prefix-free, so Intersect and Without keep their meaning.
+    can spell: such escapes would attract a model that starts another `\\u`, and counted strings
+    would grow by half. Spellings are prefix-free, so Intersect and Without keep their meaning.
+
+    Args:
+        node: tree of decoded texts.
+        exact: True to keep all control characters.
     """
     match node:
         case Literal(text):
@@ -126,14 +145,21 @@ def escaped(node: Node, exact: bool = False) -> Node:
             return Without(escaped(inner, exact), escaped(removed, True))
         case Source(inner, _):
             return escaped(inner, exact)
+
     raise GrammarError(f"a string made of {type(node).__name__}", "strings hold no references")
 
 
 @lru_cache(maxsize=1024)
 def string(node: Node = ANY_TEXT, after: Node = EMPTY, exact: bool = False) -> Node:
-    """A JSON string whose decoded text is one of `node`, then `after`; `exact` as in `escaped`.
+    """Return JSON strings with a decoded text of `node`, followed by `after`.
 
-    A difference of texts becomes one of strings: the library is fast where it sees that first.
+    A difference of texts becomes a difference of strings, because the grammar library is fast for a
+    top-level difference.
+
+    Args:
+        node: tree of decoded texts.
+        after: tree after the closing quote.
+        exact: as in `escaped`.
     """
     if isinstance(node, Without):
         return Without(string(node.node, after, exact), string(node.removed, after, True))
@@ -141,10 +167,13 @@ def string(node: Node = ANY_TEXT, after: Node = EMPTY, exact: bool = False) -> N
 
 
 @dataclass(frozen=True)
-class Layout:
-    """JSON's punctuation as `json.dumps` writes it, one blank after a comma or a colon; or with at
-    most `whitespace` blanks or line breaks wherever JSON allows them, never before or after the
-    whole."""
+class JsonLayout:
+    """JSON punctuation.
+
+    With `whitespace` None, the output follows `json.dumps`: a blank after commas and colons.
+    Otherwise at most `whitespace` blanks or line breaks are allowed at each position inside the
+    text, but not around the text.
+    """
 
     whitespace: int | None = None
 
@@ -167,11 +196,21 @@ class Layout:
         return concat(self.gap, Literal(mark), self.gap)
 
     def braces(self, members: Node, empty: bool) -> Node:
-        """`{members}`, or with `empty` also `{}`."""
+        """Return `{members}`.
+
+        Args:
+            members: inside of the braces.
+            empty: True to allow `{}` too.
+        """
         return self._enclosed("{", members, empty, "}")
 
     def brackets(self, items: Node, empty: bool) -> Node:
-        """`[items]`, or with `empty` also `[]`."""
+        """Return `[items]`.
+
+        Args:
+            items: inside of the brackets.
+            empty: True to allow `[]` too.
+        """
         return self._enclosed("[", items, empty, "]")
 
     def _enclosed(self, opening: str, inside: Node, empty: bool, closing: str) -> Node:
@@ -185,7 +224,13 @@ class Layout:
         return alternate(bare, full) if empty else full
 
     def repeated(self, item: Node, least: int, most: int | None) -> Node:
-        """`item,item,...`: at least `least`, but one or more, and at most `most`."""
+        """Return `item,item,...`.
+
+        Args:
+            item: tree of an item.
+            least: minimum number of items; 0 counts as 1.
+            most: maximum number of items; None is unbounded.
+        """
         if most is not None and most < max(least, 1):
             return NOTHING
         least = max(least, 1)
@@ -193,13 +238,22 @@ class Layout:
         return item if most == 1 else concat(item, more)
 
     def entry(self, name: Node, value: Node) -> Node:
-        """`"name":value`."""
+        """Return `"name":value`.
+
+        Args:
+            name: tree of the decoded name.
+            value: tree of the value.
+        """
         if NOTHING in (name, value):
             return NOTHING
         return concat(Lexeme(string(name, self.colon)), value)
 
     def constant(self, value: Any) -> Node:
-        """Exactly this JSON value."""
+        """Return exactly this JSON value.
+
+        Args:
+            value: JSON value.
+        """
         if isinstance(value, Mapping):
             entries = ((Literal(key), self.constant(item)) for key, item in value.items())
             return self.braces(self.joined(self.entry(*entry) for entry in entries), False)
@@ -210,15 +264,24 @@ class Layout:
         return Lexeme(Literal(str(value) if isinstance(value, Decimal) else json.dumps(value)))
 
     def joined(self, parts: Iterable[Node]) -> Node:
-        """The parts with commas between."""
+        """Return the parts, separated by commas.
+
+        Args:
+            parts: trees in order.
+        """
         pieces: list[Node] = []
         for part in parts:
             pieces += (self.comma, part) if pieces else (part,)
         return concat(*pieces)
 
 
-def value_rules(layout: Layout, number: Node) -> dict[str, Node]:
-    """The recursive rules of "json value", "json object" and "json array"."""
+def value_rules(layout: JsonLayout, number: Node) -> dict[str, Node]:
+    """Return the recursive rules "json value", "json object" and "json array".
+
+    Args:
+        layout: JSON punctuation.
+        number: tree of numbers.
+    """
     member = layout.entry(ANY_TEXT, VALUE)
     words = (Lexeme(Literal(word)) for word in ("true", "false", "null"))
     containers = map(Reference, ("json object", "json array"))

@@ -1,8 +1,8 @@
-"""A JSON schema as the syntax tree of valid JSON texts.
+"""Translation of a JSON schema to a syntax tree of valid JSON texts.
 
-Objects are written in the order of the schema, in one layout, and each value in one spelling: every
-text of the tree is valid, but not every valid text is in the tree; docs/JSON_SCHEMA.md says where
-it is narrower. What is not enforced is an error. References become rules, maybe recursive ones.
+Objects follow the property order of the schema, with a fixed layout and a single spelling per
+value. Every text of the tree is valid, but not every valid text is in the tree: docs/JSON_SCHEMA.md
+lists the limits. Unsupported keywords raise errors. References become rules, possibly recursive.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import FRACTION_DIGITS, PRECISION, integers, numbers
 from .objects import Context, object_tree
 from .strings import decoded
-from .text import ANYTHING, DIGIT, VALUE, Layout, either, string, value_rules
+from .text import ANYTHING, DIGIT, VALUE, JsonLayout, either, string, value_rules
 
 MOST_RULES = 300
-"""Up to here every place has its own rule for what it refers to; later ones share the first's."""
+"""Up to this number, every position has separate rules for its references; later positions share
+rules."""
 
 _MOST_NESTED = 150
 _COMBINING = frozenset({*LOGIC, "$ref"})
@@ -46,62 +47,71 @@ _DEEP_HINT = "use fewer levels, or put inner schemas into $defs"
 
 
 def translate(schema_text: str, whitespace: int | None = None, strict: bool = True) -> Rules:
-    """Valid JSON texts, laid out as `Layout` says; if `strict`, with nothing that the schema does
-    not list.
+    """Translate a schema to the syntax tree of valid JSON texts.
 
-    Labels are paths in the text, such as `$.wand.length` and `$.items[]`. Raises GrammarError for a
-    schema that is wrong, too large or unsatisfiable, and for keywords that are not enforced, with
-    their place and a hint.
+    Labels are paths in the text, such as `$.wand.length` and `$.items[]`.
+
+    Args:
+        schema_text: JSON text of the schema.
+        whitespace: see `JsonLayout`.
+        strict: True to exclude names, items and types that the schema does not list.
+
+    Raises:
+        GrammarError: the schema is invalid, too large or unsatisfiable, or has an unsupported
+            keyword. The error names the position and a remedy.
     """
     try:
-        return _Translation(read_schema(schema_text), Layout(whitespace), strict).rules()
+        return _Translation(read_schema(schema_text), JsonLayout(whitespace), strict).rules()
     except RecursionError:
         raise GrammarError("the schema is nested too deep", _DEEP_HINT) from None
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a tree is being made."""
+class _Position:
+    """Position of a tree under construction."""
 
     label: str
-    around: tuple[tuple[int, str], ...] = ()  # the enclosing rules: id of the schema, name
-    fresh: frozenset[int] = frozenset()  # schemas of those that have no character so far
+    around: tuple[tuple[int, str], ...] = ()  # enclosing rules: id of the schema, name
+    fresh: frozenset[int] = frozenset()  # enclosing schemas without a character so far
     depth: int = 0
 
 
 class _Translation:
-    """One schema on its way to `Rules`, by a queue: long chains of `$ref` do not recurse."""
+    """Translation of a schema to `Rules`. Uses a queue, so long chains of `$ref` do not recurse."""
 
-    def __init__(self, root: Schema, layout: Layout, strict: bool) -> None:
+    def __init__(self, root: Schema, layout: JsonLayout, strict: bool) -> None:
         self.layout, self.strict = layout, strict
         self.index = SchemaIndex(root)
         self.reader = CaseReader(self.index)
         self._root = root
         self._names: dict[tuple[int, str], str] = {}
-        self._made: dict[str, Node] = {}
-        self._pending: deque[tuple[str, Schema, _Place]] = deque()
+        self._bodies: dict[str, Node] = {}
+        self._pending: deque[tuple[str, Schema, _Position]] = deque()
         self._first: dict[int, str] = {}
-        self._kept: list[Schema] = []  # schemas are known by their id
+        self._alive: list[Schema] = []  # keeps schemas alive, because keys are ids
         self._used: set[str] = set()
 
     def rules(self) -> Rules:
-        """The start and all rules that it needs."""
-        start = self._rule(self._root, "#", _Place("$"))
+        """Return the start and all reachable rules."""
+        start = self._rule(self._root, "#", _Position("$"))
         while self._pending:
             name, schema, place = self._pending.popleft()
             body = self._body(schema, place)
-            self._made[name] = body if body == NOTHING else Source(body, place.label)
-        body = self._made[start]
+            self._bodies[name] = body if body == NOTHING else Source(body, place.label)
+        body = self._bodies[start]
         if body == NOTHING:
             hint = "look for keywords that exclude each other"
             raise GrammarError("no JSON value is valid under the schema", hint)
-        if not self._used.isdisjoint(ANYTHING):
-            self._made |= value_rules(self.layout, numbers(None, None))
-            self._used.update(ANYTHING)
-        return Rules(body, {name: node for name, node in self._made.items() if name in self._used})
 
-    def tree(self, schema: Schema, place: _Place) -> Node:
-        """The values of `schema`, or a reference to the rule that has them."""
+        if not self._used.isdisjoint(ANYTHING):
+            self._bodies |= value_rules(self.layout, numbers(None, None))
+            self._used.update(ANYTHING)
+        return Rules(
+            body, {name: node for name, node in self._bodies.items() if name in self._used}
+        )
+
+    def tree(self, schema: Schema, place: _Position) -> Node:
+        """Return the values of `schema`, or a reference to its rule."""
         if place.depth > _MOST_NESTED:
             raise GrammarError(f"{place.label:.80} is nested too deep", _DEEP_HINT)
         if (node := self._passed_on(schema, place)) is not None:
@@ -111,19 +121,20 @@ class _Translation:
             return self._cases(schema, place)
         return self._reference(self._rule(schema, self.index.pointer(schema), place))
 
-    def _body(self, schema: Schema, place: _Place) -> Node:
-        """The values of `schema`, for the rule that is made of it."""
+    def _body(self, schema: Schema, place: _Position) -> Node:
+        """Return the values of `schema`, as the body of a rule."""
         node = self._passed_on(schema, place)
         return self._cases(schema, place) if node is None else node
 
-    def _passed_on(self, schema: Schema, place: _Place) -> Node | None:
-        """The values of a schema that only delegates to others; None for any other schema."""
+    def _passed_on(self, schema: Schema, place: _Position) -> Node | None:
+        """Return the values of a schema that only delegates to other schemas; None otherwise."""
         if isinstance(schema, bool):
             return self._reference(VALUE.name) if schema else NOTHING
         spoken = {keyword for keyword in schema if not asks_nothing(keyword)}
         if spoken == {"$ref"}:
             name, target = self.index.resolve(schema)
             return self._reference(self._rule(target, name, place))
+
         if spoken not in ({"allOf"}, {"anyOf"}, {"oneOf"}):
             return None
         [keyword] = spoken
@@ -145,35 +156,38 @@ class _Translation:
         self._used.add(name)
         return Reference(name)
 
-    def _rule(self, schema: Schema, name: str, place: _Place) -> str:
-        """The name of the rule for `schema` at `place`: an enclosing one, or one to be made."""
+    def _rule(self, schema: Schema, name: str, place: _Position) -> str:
+        """Return the rule name for `schema` at `place`: an enclosing rule, or a rule scheduled for
+        translation."""
         key = id(schema)
         if key in place.fresh:
             problem = "refers to itself with nothing between"
             raise self.index.error(schema, "$ref", problem, "say what the value is")
+
         for target, rule in place.around:
             if target == key:
                 return rule
-        if known := self._names.get((key, place.label)):
-            return known
-        if len(self._made) > MOST_RULES and key in self._first:
+
+        if existing := self._names.get((key, place.label)):
+            return existing
+        if len(self._bodies) > MOST_RULES and key in self._first:
             return self._first[key]
         rule = f"{name} {place.label}"
-        if rule in self._made:
-            rule = f"{rule} {len(self._made)}"
+        if rule in self._bodies:
+            rule = f"{rule} {len(self._bodies)}"
         self._names[key, place.label] = rule
         self._first.setdefault(key, rule)
-        self._made[rule] = NOTHING
-        self._kept.append(schema)
+        self._bodies[rule] = NOTHING
+        self._alive.append(schema)
         around = (*place.around[-_MOST_NESTED:], (key, rule))
-        self._pending.append((rule, schema, _Place(place.label, around, place.fresh | {key})))
+        self._pending.append((rule, schema, _Position(place.label, around, place.fresh | {key})))
         return rule
 
-    def _cases(self, schema: Schema, place: _Place) -> Node:
+    def _cases(self, schema: Schema, place: _Position) -> Node:
         return either([self._case(case, place) for case in self.reader.cases(schema)])
 
-    def _case(self, flat: FlatSchema, place: _Place) -> Node:
-        """The values of one case."""
+    def _case(self, flat: FlatSchema, place: _Position) -> Node:
+        """Return the values of a case."""
         self.reader.spend()
         if flat.values is not None:
             return either(self.layout.constant(value) for value in self.reader.values(flat))
@@ -183,10 +197,12 @@ class _Translation:
         types = flat.narrowed()
         options = [_lexeme(string(self._decoded(flat)))] if "string" in types else []
         options.append(_lexeme(self._numbers(flat, types & NUMBERS)))
+
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
         context = Context(self.layout, self.reader, partial(self._inside, place))
+
         for kind, maker, keywords in _CONTAINERS:
             if kind in types:
                 self._check_excluded(flat, kind)
@@ -196,14 +212,14 @@ class _Translation:
                     options.append(maker(flat, place.label, context))
         return either(options)
 
-    def _inside(self, place: _Place, schema: Schema, label: str) -> Node:
-        """The values of `schema` at `label`, inside the object or array at `place`."""
-        return self.tree(schema, _Place(label, place.around, frozenset(), place.depth + 1))
+    def _inside(self, place: _Position, schema: Schema, label: str) -> Node:
+        """Return the values of `schema` at `label`, inside the object or array at `place`."""
+        return self.tree(schema, _Position(label, place.around, frozenset(), place.depth + 1))
 
     def _check_excluded(self, flat: FlatSchema, kind: str) -> None:
-        rest = replace(flat, excluded=())
+        allowed = replace(flat, excluded=())
         for value in flat.excluded:
-            if type_of(value) == kind and self.reader.holds(rest, value):
+            if type_of(value) == kind and self.reader.holds(allowed, value):
                 problem = f"an {kind} as a forbidden value is not enforced"
                 hint = "forbid texts, numbers, true, false or null"
                 raise self.index.error(flat.source, "not", problem, hint)
@@ -226,6 +242,7 @@ class _Translation:
                 node = multiples(common_multiple(flat.steps), low, high, whole)
             except GrammarError as error:
                 raise self.index.error(source, "multipleOf", error.message, error.hint) from None
+
         removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
         if "integer" not in types:
             removed += (_INTEGRAL, _ROUNDED)
@@ -250,7 +267,7 @@ _ROUNDED = either(
     )
     for places in range(1, FRACTION_DIGITS + 1)
 )
-"""Decimals of more digits than a double tells apart: it may read them as integers."""
+"""Decimals with more digits than a double distinguishes: a parser may round them to integers."""
 
 _ANY = FlatSchema()
 
@@ -260,7 +277,8 @@ _OBJECT = (
 )  # fmt: skip
 _ARRAY = ("prefix", "items", "min_items", "max_items", "unique", "contains")
 _CONTAINERS = (("object", object_tree, _OBJECT), ("array", array_tree, _ARRAY))
-"""The container types, what makes their trees, and the keywords that restrict the inside."""
+"""Container types with the functions that build their trees and the keywords that constrain the
+inside."""
 
 
 def _says_nothing(flat: FlatSchema, keyword: str) -> bool:
@@ -270,7 +288,7 @@ def _says_nothing(flat: FlatSchema, keyword: str) -> bool:
 
 
 def _spellings(value: int | Decimal) -> Node:
-    """All spellings of a number without exponent."""
+    """Return all spellings of a number without exponent."""
     text = format(Decimal(value), "f")
     whole, _, fraction = text.partition(".")
     zeros = Repeat(Literal("0"), 0, None)

@@ -1,4 +1,4 @@
-"""Validation of JSON text by a JSON Schema, for text and schemas from untrusted sources.
+"""Validation of JSON text by a JSON Schema, for texts and schemas from untrusted sources.
 
 References resolve inside the schema only, patterns run as automata, and a clock bounds the work.
 """
@@ -18,12 +18,19 @@ from .patterns import compile_search
 from .strict_json import InvalidAnswer, read_json
 
 SECONDS = 2.0
-"""Processor time for one text."""
+"""Limit in CPU seconds per text."""
 
 
 @lru_cache(maxsize=64)
 def validator(schema: str) -> Validator:
-    """Return the validator of a schema as JSON text. Raises GrammarError as `Validator`."""
+    """Return the cached validator of a schema.
+
+    Args:
+        schema: JSON text of the schema.
+
+    Raises:
+        GrammarError: see `Validator`.
+    """
     return Validator(schema)
 
 
@@ -31,20 +38,26 @@ class Validator:
     """A schema with resolved references and compiled patterns. Thread-safe."""
 
     def __init__(self, schema: str) -> None:
-        """Raises:
-        GrammarError: The schema is no JSON, refers to another document, or has a pattern that no
-            automaton holds.
+        """Read a schema.
+
+        Args:
+            schema: JSON text of the schema.
+
+        Raises:
+            GrammarError: the schema is not JSON, refers to another document, or has an unsupported
+                pattern.
         """
         try:
             root = read_json(schema)
         except InvalidAnswer as error:
             hint = "give a JSON object, true or false"
             raise GrammarError(f"json_schema is not {error}", hint) from None
+
         clock = ThreadClock(SECONDS)
         if not isinstance(root, dict | bool):
             raise GrammarError("json_schema is no schema", "give a JSON object, true or false")
         self.index = SchemaIndex(root)
-        self.tracks = False  # some schema needs `Evaluation`
+        self.tracks = False  # True if a schema needs `Evaluation`
         prepared = 0
         while len(schemas := self.index.schemas()) > prepared:  # `resolve` adds schemas
             for part in schemas[prepared:]:
@@ -69,9 +82,12 @@ class Validator:
     def check(self, text: str) -> None:
         """Check that `text` is a JSON value of the schema.
 
+        Args:
+            text: JSON text.
+
         Raises:
-            InvalidAnswer: It is not, or its check takes longer than `SECONDS`.
-            GrammarError: A keyword of the schema has an invalid value.
+            InvalidAnswer: the text is invalid, or the check takes longer than `SECONDS`.
+            GrammarError: a keyword of the schema has an invalid value.
         """
         value = read_json(text)
         try:
@@ -83,16 +99,16 @@ class Validator:
 
 
 _INVALID = (TypeError, KeyError, IndexError, AttributeError, ArithmeticError)
-"""Errors of a check whose keyword has an invalid value. `GrammarError` is none of them."""
+"""Exceptions of a check if the keyword has an invalid value. `GrammarError` is not among them."""
 
 
 class _Walk:
-    """One check; see `Checker`."""
+    """State of a single check; see `Checker`."""
 
     def __init__(self, owner: Validator) -> None:
         self.index, self.tracks = owner.index, owner.tracks
         self._clock = ThreadClock(SECONDS)
-        self._active: set[tuple[int, int]] = set()  # (schema, value) under way
+        self._active: set[tuple[int, int]] = set()  # (schema, value) pairs in progress
 
     def problem(self, schema: Any, value: Any, path: Path, seen: Evaluation) -> Problem | None:
         if isinstance(schema, bool):
@@ -103,26 +119,28 @@ class _Walk:
         if entry in self._active:
             raise self.index.error(schema, "$ref", "refers to itself without end", "remove it")
         self._active.add(entry)
+
         try:
             for keyword, check in CHECKS.items():
                 if keyword in schema:
-                    found = check(self, Place(schema, schema[keyword], value, path, seen))
-                    if found is not None:
-                        return found
+                    problem = check(self, Place(schema, schema[keyword], value, path, seen))
+                    if problem is not None:
+                        return problem
         except _INVALID:
             hint = "see the specification of JSON Schema"
             message = f"{brief(schema[keyword])} is invalid"
             raise self.index.error(schema, keyword, message, hint) from None
         finally:
             self._active.discard(entry)
+
         return None
 
     def also(self, schema: Any, at: Place) -> Problem | None:
         seen = Evaluation()
-        found = self.problem(schema, at.value, at.path, seen)
-        if found is None:
+        problem = self.problem(schema, at.value, at.path, seen)
+        if problem is None:
             at.seen.add(seen)
-        return found
+        return problem
 
     def inner(self, at: Place, parts: Iterable[tuple[str | int, Any]]) -> Problem | None:
         for step, schema in parts:
@@ -130,7 +148,7 @@ class _Walk:
                 at.seen.items.add(step)
             else:
                 at.seen.names.add(step)
-            found = self.problem(schema, at.value[step], (*at.path, step), Evaluation())
-            if found is not None:
-                return found
+            problem = self.problem(schema, at.value[step], (*at.path, step), Evaluation())
+            if problem is not None:
+                return problem
         return None
