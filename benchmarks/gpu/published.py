@@ -2,9 +2,9 @@
 weights in bfloat16 on one GPU, against transformers. The script holds the sizes and needs no
 network.
 
-The judge of each greedy token is transformers' forward in float32, without a cache, over the same
-tokens. The gap of a token is the distance of the token's logit from the largest logit of the row, in
-standard deviations of the row. Rounding to bfloat16 decides between tokens near a tie, and in random
+The judge of each greedy token is transformers' forward in float32, without a cache, over the
+same tokens. The gap of a token is the distance of the token's logit from the largest logit of the
+row, in standard deviations of the row. Rounding to bfloat16 decides between tokens near a tie, and in random
 mixtures which experts see a token: the table has the same figures for the tokens of transformers'
 `generate` in bfloat16, with a cache. Deep models keep their widths and have fewer layers; a column
 shows the number.
@@ -103,8 +103,8 @@ def run_models(names: list[str], device: str, layers: int | None = None) -> Repo
     report = Report(
         f"Published sizes in bfloat16 on {chosen}",
         COLUMNS,
-        bar=f"at most {MIXTURE_SHARE:.0%} more tokens of the engine over {bound} standard deviations "
-        "below the largest logit than of transformers' generate",
+        bar=f"at most {MIXTURE_SHARE:.0%} more tokens of the engine over {bound} standard "
+        "deviations below the largest logit than of transformers' generate",
         met=True,
         note=f"Random weights; transformers {transformers.__version__}.",
     )

@@ -1,11 +1,12 @@
-"""Benchmarks in the notebook: a program over rows beside itself without a technique, and beside
-other libraries, many times in turns, with what the times say and how sure that is.
+"""Benchmarks in the notebook: a program over rows, compared with ablations, other libraries and
+servers in paired rounds. Knows no notebook.
 
-A `Workload` (workload.py) is what is measured; `opponents.bench` makes a side of each opponent
-(variants.py, peers.py, endpoint.py) and measures (runner.py) what is the same work (work.py);
-`findings` and `plot` say and draw what was found (stats.py). Knows no notebook.
+A `Workload` (workload.py) defines the work. `opponents.bench` builds a side per opponent
+(variants.py, peers.py, endpoint.py), verifies equal work (work.py) and measures (runner.py).
+`findings` and `plot` present the statistics (stats.py).
 
-The room is not called as its public name, `sgnb.bench`, is: importing it would hide that.
+The package is not named after the public function `sgnb.bench`, because importing the package would
+hide the function.
 """
 
 from .opponents import OPPONENTS, bench, check_opponents

@@ -1,4 +1,4 @@
-"""Under which conditions something was measured: printed on every picture."""
+"""Measurement conditions of reports: model, machine, versions, date. Measures nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def machine() -> str:
-    """The machine in one line: processor, cores, torch, GPU."""
+    """Return processor, cores, torch version and GPU as one line."""
     import torch
 
     info = Path("/proc/cpuinfo")
@@ -33,7 +33,14 @@ def machine() -> str:
 
 
 def conditions(engine: Engine) -> dict[str, str]:
-    """Model, machine, versions, date, as lines for people."""
+    """Return the conditions of a measurement.
+
+    Args:
+        engine: Engine under test.
+
+    Returns:
+        Display text by label: model, machine, versions, date.
+    """
     import torch
 
     from .. import __version__

@@ -1,5 +1,6 @@
-"""A model behind a URL as a peer: SGLang's own `/generate`, or an OpenAI-compatible
-`/v1/completions`. Plain HTTP by the standard library, without a key; each call on a thread.
+"""Peers behind a URL: SGLang's `/generate`, or an OpenAI-compatible `/v1/completions`.
+
+Plain HTTP with the standard library, without an API key, one thread per call. Knows no local model.
 """
 
 from __future__ import annotations
@@ -29,12 +30,17 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64
 SECONDS = 600.0
-"""How long one answer may take."""
+"""Timeout of an answer in seconds."""
 _TOLD = ("stop", "ignore_eos", "stop_token_ids", "top_p", "top_k", "seed")
 
 
 class Endpoint(Peer):
-    """`url`: with or without a path. Which protocol it speaks is asked of it, once."""
+    """Model server as a peer. One request detects the protocol of the server.
+
+    Args:
+        executor: Executor of the local engine.
+        url: Address of the server, with or without a path.
+    """
 
     package = "the endpoint"
 
@@ -45,8 +51,8 @@ class Endpoint(Peer):
 
     @property
     def title(self) -> str:
-        known = "model" in vars(self)
-        return f"the endpoint with {shown(self.model)}" if known else self.package
+        is_connected = "model" in vars(self)
+        return f"the endpoint with {shown(self.model)}" if is_connected else self.package
 
     def missing(self) -> str:
         try:
@@ -63,18 +69,30 @@ class Endpoint(Peer):
 
     @property
     def can(self) -> frozenset[str]:  # type: ignore[override]
-        own = LENGTH | SAMPLED | STOPS
-        return own | JSON | {"regex", "ebnf"} if self._is_sglang else own - {"top_k"}
+        parameters = LENGTH | SAMPLED | STOPS
+        return parameters | JSON | {"regex", "ebnf"} if self._is_sglang else parameters - {"top_k"}
 
     @cached_property
     def model(self) -> str:
-        """The model that it serves. EngineError where nobody answers."""
+        """Return the name of the served model.
+
+        Raises:
+            EngineError: The server does not answer.
+        """
         if self._is_sglang:
             return str(self._part(self._ask("/get_model_info", None), "model_path"))
         return str(self._part(self._ask("/v1/models", None), "data", 0, "id"))
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
-        """At once: the server batches."""
+        """Send the call immediately, because the server does the batching.
+
+        Args:
+            call: Prompt and sampling parameters.
+            sink: Receives the result.
+
+        Returns:
+            A function to cancel the call.
+        """
         cancelled = threading.Event()
         self._pool.submit(self._serve_group, [(call, sink, cancelled)])
         return cancelled.set
@@ -84,17 +102,17 @@ class Endpoint(Peer):
 
     def _one(self, call: Call) -> tuple[str, int]:
         params = call.params
-        told = {name: v for name in _TOLD if (v := getattr(params, name)) not in (None, (), -1)}
+        payload = {name: v for name in _TOLD if (v := getattr(params, name)) not in (None, (), -1)}
         if self._is_sglang:
-            told |= {"max_new_tokens": params.max_new_tokens, "temperature": params.temperature}
+            payload |= {"max_new_tokens": params.max_new_tokens, "temperature": params.temperature}
             if params.grammar is not None:
-                told[params.grammar.kind] = params.grammar.text
-            told.pop("seed", None)
-            answer = self._ask("/generate", {"text": call.prompt, "sampling_params": told})
+                payload[params.grammar.kind] = params.grammar.text
+            payload.pop("seed", None)
+            answer = self._ask("/generate", {"text": call.prompt, "sampling_params": payload})
             keys: tuple[Any, ...] = ("text",), ("meta_info", "completion_tokens")
         else:
-            told |= {"max_tokens": params.max_new_tokens, "temperature": params.temperature}
-            body = {"model": self.model, "prompt": call.prompt, **told}
+            payload |= {"max_tokens": params.max_new_tokens, "temperature": params.temperature}
+            body = {"model": self.model, "prompt": call.prompt, **payload}
             answer = self._ask("/v1/completions", body)
             keys = ("choices", 0, "text"), ("usage", "completion_tokens")
         text, count = (self._part(answer, *path) for path in keys)
@@ -124,8 +142,8 @@ class Endpoint(Peer):
                 check_head(url, error.code, error.headers)
             except Refusal as refusal:
                 raise EngineError(refusal.message, refusal.hint) from None
-            said = error.read(300).decode(errors="replace")
-            raise EngineError(f"{url} answered {error.code}: {said}") from None
+            message = error.read(300).decode(errors="replace")
+            raise EngineError(f"{url} answered {error.code}: {message}") from None
         except Refusal as refusal:
             raise EngineError(f"{url}: {refusal.message}", refusal.hint) from None
         except (OSError, ValueError, HTTPException, RecursionError) as error:
@@ -161,8 +179,12 @@ def is_url(name: str) -> bool:
 
 
 def check_url(url: str) -> None:
-    """OptionError for an address that names no host, or more than a place: a password or a key, of
-    which nothing may stand in a report."""
+    """Check the address of a server.
+
+    Raises:
+        OptionError: `url` has no host, or contains a password, a key or other secrets. Reports must
+            not contain secrets.
+    """
     try:
         parts = urlsplit(url)
         place = bool(parts.hostname) and (parts.port is None or parts.port > 0)

@@ -1,5 +1,5 @@
-"""What measured times say: of each variant the median, the paired ratio with its interval, and a
-sentence that says how sure it is. Pure."""
+"""Findings from measured times: medians, paired ratios with confidence intervals, and verdicts as
+sentences. Pure; runs no program."""
 
 from __future__ import annotations
 
@@ -16,60 +16,68 @@ Verdict = Literal["slower", "faster", "no difference", "too few rounds", "not co
 
 SAME = Interval(1.0, 1.0, 1.0)
 TELLING = 0.25
-"""The largest difference that an interval with 1 in it may leave open and still say something."""
+"""Largest possible difference that still counts as informative, if the interval contains 1."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One variant beside the program as it is."""
+    """One variant compared with the unmodified program."""
 
     variant: str
     what: str
     seconds: tuple[float, ...] = ()  # by round
-    ratios: tuple[float, ...] = ()  # of its time to the program's as it is, by round
-    ratio: float = 1.0  # their median
+    ratios: tuple[float, ...] = ()  # time ratio to the unmodified program, by round
+    ratio: float = 1.0  # median of `ratios`
     interval: Interval = SAME
     verdict: Verdict = "not compared"
-    note: str = ""  # why it was not compared
-    counts: str = ""  # what the technique saves: "9,040 tokens computed instead of 1,210"
+    note: str = ""  # reason against a comparison
+    counts: str = ""  # savings of the technique: "9,040 tokens computed instead of 1,210"
 
     def sentence(self) -> str:
         if self.note:
             return f"{self.variant}: not compared, {self.note}"
         low, high, level = self.interval
-        sure, what = f"{level:.1%} interval {low:.2f} to {high:.2f}", _capital(self.what)
+        sure, subject = f"{level:.1%} interval {low:.2f} to {high:.2f}", _capital(self.what)
         if self.verdict == "slower":
-            found = f"{what} it takes {self.ratio:.2f} times as long ({sure})"
+            sentence = f"{subject} it takes {self.ratio:.2f} times as long ({sure})"
         elif self.verdict == "faster":
-            found = f"{what} it takes only {self.ratio:.2f} times as long ({sure})"
+            sentence = f"{subject} it takes only {self.ratio:.2f} times as long ({sure})"
         elif self.verdict == "too few rounds":
-            found = f"{what} it took {self.ratio:.2f} times as long ({low:.2f} to {high:.2f}), in"
-            found += " too few rounds to be sure"
-        elif (most := max(high - 1, 1 - low)) <= TELLING:
-            found = f"{what} no difference was found ({sure}): if there is one, it is at most"
-            found += f" {most:.1%}"
+            sentence = (
+                f"{subject} it took {self.ratio:.2f} times as long ({low:.2f} to {high:.2f}), in"
+            )
+            sentence += " too few rounds to be sure"
+        elif (largest := max(high - 1, 1 - low)) <= TELLING:
+            sentence = f"{subject} no difference was found ({sure}): if there is one, it is at most"
+            sentence += f" {largest:.1%}"
         else:
-            found = f"{what} no difference was found, but the runs differ so much among themselves"
-            found += f" ({sure}) that only more rounds or a quieter machine would tell"
-        return f"{self.variant}: {found}" + (f"; {self.counts}" if self.counts else "")
+            sentence = (
+                f"{subject} no difference was found, but the runs differ so much among themselves"
+            )
+            sentence += f" ({sure}) that only more rounds or a quieter machine would tell"
+        return f"{self.variant}: {sentence}" + (f"; {self.counts}" if self.counts else "")
 
 
 def findings(measured: Measured) -> list[Finding]:
-    """Of each variant, in order, the program as it is first."""
+    """Return a finding per variant, in order. The unmodified program is first.
+
+    Args:
+        measured: Samples of complete rounds.
+    """
     base = measured.seconds(AS_IS)
-    found = [Finding(AS_IS, AS_IS, tuple(base))]
-    for variant, what in list(measured.what.items())[1:]:
+    results = [Finding(AS_IS, AS_IS, tuple(base))]
+    for variant, title in list(measured.what.items())[1:]:
         note = measured.refused.get(variant, "" if base else "it was stopped before a round")
         if note:
-            found.append(Finding(variant, what, note=note))
+            results.append(Finding(variant, title, note=note))
             continue
         seconds = measured.seconds(variant)
         ratios = paired_ratios(seconds, base)
         interval = median_interval(ratios)
-        found.append(
+        results.append(
             Finding(
                 variant,
-                what,
+                title,
                 tuple(seconds),
                 tuple(ratios),
                 statistics.median(ratios),
@@ -78,7 +86,7 @@ def findings(measured: Measured) -> list[Finding]:
                 counts=_counts(measured, variant),
             )
         )
-    return found
+    return results
 
 
 def _verdict(interval: Interval) -> Verdict:
@@ -98,11 +106,16 @@ def _counts(measured: Measured, variant: str) -> str:
 
 
 def summary(measured: Measured, found: list[Finding]) -> list[str]:
-    """For people: what was measured, what was found, how sure that is, and what is claimed."""
+    """Summarize a benchmark as display lines: method, findings, certainty and claims.
+
+    Args:
+        measured: Samples and conditions.
+        found: Result of `findings`.
+    """
     others = found[1:]
-    lines = [*_head(measured), *(one.sentence() for one in others)]
-    compared = [one for one in others if not one.note]
-    if any(one.interval.level < LEVEL for one in compared):
+    lines = [*_head(measured), *(finding.sentence() for finding in others)]
+    compared = [finding for finding in others if not finding.note]
+    if any(finding.interval.level < LEVEL for finding in compared):
         lines.append(f"{rounds_needed()} rounds or more give intervals of {LEVEL:.0%}.")
     elif compared:
         lines.append(
@@ -113,61 +126,61 @@ def summary(measured: Measured, found: list[Finding]) -> list[str]:
 
 
 def _head(measured: Measured) -> list[str]:
-    what = f"{measured.workload.name}, {measured.rows} rows, {measured.tokens:,} tokens made"
+    size = f"{measured.workload.name}, {measured.rows} rows, {measured.tokens:,} tokens made"
     times = measured.seconds(AS_IS)
     if not times:
-        return [f"{what}: nothing was measured"]
+        return [f"{size}: nothing was measured"]
     spread = f"{duration(min(times))} to {duration(max(times))}"
     how = f"{measured.done} rounds" if measured.done != 1 else "one round"
     if measured.done < measured.rounds and len(measured.what) > len(measured.refused) + 1:
         how += f" of {measured.rounds}, then it was stopped"
     clock = ", in processor time" if measured.clock == "cpu" else ""
-    beside = "".join(f"; {one}" for one in sorted(measured.beside))
+    beside = "".join(f"; {activity}" for activity in sorted(measured.beside))
     return [
-        f"{what}: {duration(statistics.median(times))} as it is (median; {spread}; {how} in turns,"
+        f"{size}: {duration(statistics.median(times))} as it is (median; {spread}; {how} in turns,"
         f" each run with an empty cache{clock}){beside}"
     ]
 
 
-def _claims(measured: Measured, found: list[Finding]) -> list[str]:
-    seen: dict[Verdict, str] = {
+def _claims(measured: Measured, results: list[Finding]) -> list[str]:
+    outcomes: dict[Verdict, str] = {
         "slower": "seen here",
         "faster": "the opposite was seen here",
         "no difference": "not seen here",
     }
     return [
-        f"Claim: {claim}: {seen.get(one.verdict, one.verdict)}"
-        for one in found
-        if (claim := measured.workload.claims.get(one.variant))
+        f"Claim: {claim}: {outcomes.get(finding.verdict, finding.verdict)}"
+        for finding in results
+        if (claim := measured.workload.claims.get(finding.variant))
     ]
 
 
 def table(found: list[Finding]) -> list[dict[str, Any]]:
-    """A row for each variant."""
+    """Return a table row per variant of `found`."""
     rows = []
-    for one in found:
-        row: dict[str, Any] = {"variant": one.variant}
-        if one.seconds:
+    for finding in found:
+        row: dict[str, Any] = {"variant": finding.variant}
+        if finding.seconds:
             row |= {
-                "seconds": round(statistics.median(one.seconds), 4),
-                "fastest": round(min(one.seconds), 4),
-                "slowest": round(max(one.seconds), 4),
-                "times": round(one.ratio, 3),
-                "low": round(one.interval.low, 3),
-                "high": round(one.interval.high, 3),
-                "verdict": one.verdict if one.ratios else "",
+                "seconds": round(statistics.median(finding.seconds), 4),
+                "fastest": round(min(finding.seconds), 4),
+                "slowest": round(max(finding.seconds), 4),
+                "times": round(finding.ratio, 3),
+                "low": round(finding.interval.low, 3),
+                "high": round(finding.interval.high, 3),
+                "verdict": finding.verdict if finding.ratios else "",
             }
         else:
             row |= dict.fromkeys(("seconds", "fastest", "slowest", "times", "low", "high"), "")
-            row["verdict"] = one.verdict
-        rows.append(row | {"note": one.note or one.counts})
+            row["verdict"] = finding.verdict
+        rows.append(row | {"note": finding.note or finding.counts})
     return rows
 
 
 def duration(seconds: float) -> str:
-    """Three digits or more, as paired times need."""
+    """Format `seconds` with three or more digits, because paired times differ little."""
     return f"{seconds:.2f} s" if seconds >= 0.9995 else f"{1000 * seconds:.3g} ms"
 
 
-def _capital(what: str) -> str:
-    return what[:1].upper() + what[1:]
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,5 +1,5 @@
-"""What a workload is compared with, by name: techniques to do without, libraries, addresses, other
-programs."""
+"""Opponents of a workload by name: ablations, libraries, server addresses, other programs. Takes no
+measurements."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ if TYPE_CHECKING:
 
 ITSELF = "itself"
 OPPONENTS = (*ABLATIONS, ITSELF, *LIBRARIES)
-"""Names that `against` may hold, beside addresses and programs."""
+"""Valid names in `against`, in addition to addresses and programs."""
 
 
 def check_opponents(against: Sequence[Any], clock: Clock) -> None:
-    """OptionError for what nothing can be compared with, and for two of one name."""
+    """Check the opponents of a benchmark.
+
+    Args:
+        against: Names, addresses or programs.
+        clock: Clock of the benchmark.
+
+    Raises:
+        OptionError: An opponent is unknown, or two opponents have the same name.
+    """
     if isinstance(against, str):
         raise OptionError(f"against={against!r} is one name", f"give a list: [{against!r}]")
     if not against:
@@ -69,8 +77,16 @@ def bench(
     measured: Measured,
     tell: Tell = lambda line: None,
 ) -> None:
-    """Measure the workload on the engine, as it is and against each of `against`, into
-    `measured`."""
+    """Measure the workload on the engine, unmodified and against each opponent.
+
+    Args:
+        executor: Executor of the engine.
+        workload: Program and rows.
+        against: Opponents: names, addresses or programs.
+        rounds: Number of measured rounds.
+        measured: Receives the samples, also before an interrupt.
+        tell: Shows a line of progress.
+    """
     with ExitStack() as stack:
         sides: dict[str, Side] = {AS_IS: Ours(executor, workload, measured.clock)}
         weights = Weights(executor)
@@ -88,8 +104,8 @@ def _side(
         other = replace(workload, program=opponent)
         return Ours(executor, other, clock, f"as the program {_name(opponent)}")
     if opponent in ABLATIONS:
-        what = f"without {ABLATIONS[opponent].technique}"
-        return Ours(executor, workload, clock, what, opponent)
+        title = f"without {ABLATIONS[opponent].technique}"
+        return Ours(executor, workload, clock, title, opponent)
     if opponent == ITSELF:
         return Ours(executor, workload, clock, "with nothing changed")
     if opponent in LIBRARIES:

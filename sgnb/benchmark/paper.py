@@ -1,8 +1,8 @@
-"""The workloads of the SGLang paper (Zheng et al., 2024, section 6 and appendix A) over synthetic
-data of their shapes: what is shared, how long prompts and answers are, and what needs what.
+"""Workloads of the SGLang paper (Zheng et al., 2024, section 6 and appendix A) over synthetic data
+of equal shape.
 
-The texts are made of words that mean nothing, and every answer has its full length: a workload is
-the same work for any model, the bundled one or a large shape with random weights.
+Sharing, lengths and dependencies follow the paper. The words are meaningless and every answer has
+full length. Hence the work is equal for any model, including random weights.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SYLLABLES = ("ba", "ne", "ti", "ro", "su", "ka", "le", "mi", "do", "ve", "an", 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the workloads are beside those of the paper."""
+    """Scale factors of the workloads relative to the paper."""
 
     rows: float
-    prompt: float  # of the words of prompts
-    output: float  # of the tokens of answers
+    prompt: float  # factor for the words of prompts
+    output: float  # factor for the tokens of answers
 
     def count(self, rows: int) -> int:
         return max(2, round(rows * self.rows))
@@ -35,29 +35,29 @@ class Scale:
 
 
 SMALL = Scale(0.1, 0.15, 0.15)
-"""A second or two a run with the bundled model on two cores."""
+"""One to two seconds per run with the bundled model on two cores."""
 
 FULL = Scale(1, 1, 1)
-"""For a large model on a GPU."""
+"""Scale of the paper, for a large model on a GPU."""
 
 
 class _Writer:
-    """Text without a meaning, other words for each seed."""
+    """Random text without meaning, determined by the seed."""
 
     def __init__(self, scale: Scale, seed: int) -> None:
         self.scale, self.rng = scale, random.Random(seed)
 
     def words(self, count: int) -> str:
-        """So many at full scale, in sentences of ten."""
-        found = [
+        """Return `count` words at full scale, in sentences of ten words."""
+        words = [
             "".join(self.rng.choices(_SYLLABLES, k=self.rng.randint(2, 3)))
             for _ in range(max(3, round(count * self.scale.prompt)))
         ]
-        lines = (" ".join(found[at : at + 10]).capitalize() for at in range(0, len(found), 10))
+        lines = (" ".join(words[at : at + 10]).capitalize() for at in range(0, len(words), 10))
         return ". ".join(lines) + ".\n"
 
     def examples(self, count: int, words: int) -> str:
-        """Few-shot examples, each of so many words."""
+        """Return `count` few-shot examples of `words` words each, at full scale."""
         number = max(2, round(count * self.scale.prompt))
         each = words * count * self.scale.prompt / number
         return "".join(
@@ -134,8 +134,8 @@ _CHARACTER = (
     r'        "wood": "(oak|ash|yew|holly)",\n        "core": "(feather|hair|scale)",\n'
     r'        "length": (9|10|11|12)\.[05]\n    \},\n    "alive": "(alive|deceased)"\n\}'
 )
-"""The paper's, with lists in place of free words: with and without jumps a model reads other tokens
-of the same text, and free words then part."""
+"""The paper's regex, with lists instead of free words. Jump-forward changes the tokenization of
+equal text, and then free words would diverge between variants."""
 
 
 @function
@@ -161,7 +161,7 @@ def retrieve_and_answer(
 
 
 def _mmlu(scale: Scale) -> Workload:
-    """57 subjects in the paper; 5 examples each."""
+    """The paper uses 57 subjects and 5 examples per subject."""
     write = _Writer(scale, 1)
     subjects = [write.examples(5, 120) for _ in range(scale.count(57))]
     rows = [(examples, write.words(60)) for examples in subjects for _ in range(8)]
@@ -170,14 +170,16 @@ def _mmlu(scale: Scale) -> Workload:
 
 
 def _ordered(scale: Scale) -> Workload:
-    """MMLU on a cache that holds a quarter of the subjects."""
-    made = _mmlu(scale)
-    kept = round(len({row[0] for row in made.rows}) / 4 * 5 * 120 * scale.prompt * _TOKENS_A_WORD)
-    size = max(2048, kept)
+    """MMLU on a cache with room for a quarter of the subjects."""
+    workload = _mmlu(scale)
+    pool_tokens = round(
+        len({row[0] for row in workload.rows}) / 4 * 5 * 120 * scale.prompt * _TOKENS_A_WORD
+    )
+    size = max(2048, pool_tokens)
     return Workload(
         "MMLU, shuffled, on a small cache",
         answer_choice,
-        made.rows,
+        workload.rows,
         {"fcfs": "of many prompts those are taken first whose beginning is in the cache"},
         engine={"max_total_tokens": size, "max_running_requests": 4},
     )
@@ -276,7 +278,7 @@ def _retrieval(scale: Scale) -> Workload:
 
 _EXAMPLES = "few-shot prompts share their examples"
 _TOKENS_A_WORD = 2.0
-"""About, of these words."""
+"""Approximate value for the synthetic words."""
 
 _MAKERS: dict[str, Callable[[Scale], Workload]] = {
     "mmlu": _mmlu,
@@ -297,7 +299,15 @@ NAMES = tuple(_MAKERS)
 
 
 def workloads(names: Sequence[str] = NAMES, scale: Scale = SMALL) -> list[Workload]:
-    """Those of the paper by name. Raises OptionError."""
+    """Return workloads of the paper.
+
+    Args:
+        names: Workload names; see `NAMES`.
+        scale: Scale relative to the paper.
+
+    Raises:
+        OptionError: A name is unknown.
+    """
     for name in names:
         if name not in _MAKERS:
             message = f"the paper has no workload {name!r}"

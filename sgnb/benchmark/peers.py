@@ -1,8 +1,7 @@
-"""Other libraries as executors, so that the same program runs on them: plain transformers,
-guidance, outlines. On the engine's own weights, device and precision, each the fastest way that its
-API offers for calls that come together.
+"""Other libraries as executors of the same program: plain transformers, guidance, outlines.
 
-A peer says of each call whether it can do that; what it cannot is refused before anything runs.
+Peers use the engine's weights, device and precision, and the fastest API of the library for
+concurrent calls. Unsupported calls are refused before anything runs. Knows no statistics.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from ..backends.local import LocalExecutor
 
 GATHER_SECONDS = 0.002
-"""How long a peer waits for another call that it can take together with those it has."""
+"""Seconds to wait for further calls before a batch starts."""
 
 LENGTH = frozenset({"max_new_tokens", "seed"})
 STOPS = frozenset({"stop", "stop_token_ids", "ignore_eos"})
@@ -45,14 +44,16 @@ _DEFAULTS = {field.name: field.default for field in fields(SamplingParams)}
 
 
 class Peer(ABC):
-    """An executor of calls on a thread of its own, in groups of one kind that came together.
+    """Executor on a background thread that batches waiting calls with equal sampling parameters.
 
-    can: the sampling parameters that it knows, `temperature` only if it samples.
+    Attributes:
+        package: Name of the library's package.
+        can: Supported sampling parameters; `temperature` only if the peer can sample.
     """
 
     package: str
     can: frozenset[str]
-    most = 32  # calls taken together
+    most = 32  # maximum batch size
 
     def __init__(self, executor: LocalExecutor) -> None:
         self.chat, self.marks, self.log = executor.chat, executor.marks, EventLog()
@@ -63,20 +64,24 @@ class Peer(ABC):
 
     @property
     def title(self) -> str:
-        """With its version, as far as it is known."""
+        """Return the package name with the installed version, if known."""
         try:
             return f"{self.package} {version(self.package)}"
         except PackageNotFoundError:
             return self.package
 
     def missing(self) -> str:
-        """Why there is none; "" if there is."""
+        """Return the reason for the peer's absence, or "" if available."""
         if find_spec(self.package) is not None:
             return ""
         return f"it is not installed: pip install {self.package}"
 
     def refuses(self, work: Work) -> str:
-        """Why it cannot do that work; "" if it can."""
+        """Return the reason why the peer cannot do the work, or "".
+
+        Args:
+            work: Calls of the unmodified program.
+        """
         for call in work.calls:
             why = self._refuses(call)
             if why:
@@ -100,7 +105,14 @@ class Peer(ABC):
 
     @abstractmethod
     def answer(self, calls: Sequence[Call]) -> Iterable[tuple[str, int]]:
-        """Text and tokens of each of some calls that are alike but for their prompts."""
+        """Generate for a batch.
+
+        Args:
+            calls: Calls with equal sampling parameters and different prompts.
+
+        Returns:
+            Per call the text and the number of tokens.
+        """
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         if self._thread is None:
@@ -123,9 +135,9 @@ class Peer(ABC):
             try:
                 got = self._calls.get(timeout=GATHER_SECONDS) if waiting else self._calls.get()
             except queue.Empty:
-                alike = [one for one in waiting if one[0].params == waiting[0][0].params]
+                alike = [item for item in waiting if item[0].params == waiting[0][0].params]
                 group = alike[: self.most]
-                waiting = [one for one in waiting if one not in group]
+                waiting = [item for item in waiting if item not in group]
                 self._serve_group(group)
                 continue
             if got is None:
@@ -135,10 +147,10 @@ class Peer(ABC):
     def _serve_group(
         self, group: Sequence[tuple[Call, Callable[[Any], None], threading.Event]]
     ) -> None:
-        live = [one for one in group if not one[2].is_set()]
-        for one in group:
-            if one[2].is_set():
-                one[1](Result(error=Aborted("the call was stopped")))
+        live = [item for item in group if not item[2].is_set()]
+        for item in group:
+            if item[2].is_set():
+                item[1](Result(error=Aborted("the call was stopped")))
         try:
             answers = list(self.answer([call for call, *_ in live])) if live else []
         except Exception as error:
@@ -162,12 +174,12 @@ class Peer(ABC):
         return {"model": self.engine.model_name}
 
     def count(self, text: str) -> int:
-        """Its tokens, where the peer does not say."""
+        """Count the tokens of `text`, for libraries without a token count."""
         return len(self.engine.encode([text])[0])
 
 
 class Weights:
-    """The engine's model as transformers loads it, once for all peers, when one needs it."""
+    """The engine's model as a transformers model, loaded on first use and shared by all peers."""
 
     def __init__(self, executor: LocalExecutor) -> None:
         self._engine = executor.engine
@@ -182,12 +194,12 @@ class Weights:
 
         engine = self._engine
         if engine.model is not None:
-            what = f"{engine.model_name} is a model that was given as an object"
-            raise EngineError(f"{what}, and the engine uses it", "give the engine a folder")
+            message = f"{engine.model_name} is a model that was given as an object"
+            raise EngineError(f"{message}, and the engine uses it", "give the engine a folder")
         source = path(engine.model_name) if engine.model_name in names() else engine.model_name
         dtype = getattr(torch, engine.dtype)
         bars = logging.is_progress_bar_enabled()
-        logging.disable_progress_bar()  # there is a line of progress already
+        logging.disable_progress_bar()  # the benchmark shows progress
         try:
             model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
         finally:
@@ -202,7 +214,7 @@ class Weights:
 
 
 class Transformers(Peer):
-    """`model.generate`, static batches padded on the left."""
+    """Peer for `model.generate`: static batches with left padding."""
 
     package = "transformers"
     can = LENGTH | STOPS | SAMPLED
@@ -224,11 +236,11 @@ class Transformers(Peer):
         )
         with torch.inference_mode(), torch.random.fork_rng():
             torch.manual_seed(params.seed or 0)
-            made = model.generate(
+            output = model.generate(
                 ids, attention_mask=mask, generation_config=self._config(params, pad),
                 tokenizer=self._weights.tokenizer,
             )  # fmt: skip
-        for row in made[:, longest:].tolist():
+        for row in output[:, longest:].tolist():
             yield self._text(row, params)
 
     def _config(self, params: SamplingParams, pad: int) -> Any:
@@ -252,20 +264,21 @@ class Transformers(Peer):
         )
 
     def _text(self, row: Sequence[int], params: SamplingParams) -> tuple[str, int]:
-        """What a generation of sgnb would give for these tokens: cut at the end and at a stop."""
+        """Decode `row` like a generation of sgnb: cut at the end token and at stop strings."""
         tokenizer = self.engine.tokenizer
         assert tokenizer is not None
         ends = {*params.stop_token_ids, *(() if params.ignore_eos else self.engine.eos_token_ids)}
         at = next((i for i, token in enumerate(row) if token in ends), len(row))
         special = set(tokenizer.hf.all_special_ids)
-        kept = [token for token in row[:at] if token not in special]
-        text = b"".join(tokenizer.pieces(kept)).decode(errors="replace")
-        found = [text.find(stop) for stop in params.stop if stop in text]
-        return text[: min(found, default=len(text))], min(at + 1, len(row))
+        tokens = [token for token in row[:at] if token not in special]
+        text = b"".join(tokenizer.pieces(tokens)).decode(errors="replace")
+        positions = [text.find(stop) for stop in params.stop if stop in text]
+        return text[: min(positions, default=len(text))], min(at + 1, len(row))
 
 
 class Guidance(Peer):
-    """`lm + prompt + gen(...)`, one at a time: it has no batches. Its widgets are off."""
+    """Peer for guidance, `lm + prompt + gen(...)`: sequential, because guidance has no batching.
+    Widgets are off."""
 
     package = "guidance"
     can = LENGTH | JSON | {"stop", "regex"}
@@ -296,7 +309,7 @@ class Guidance(Peer):
 
 
 class Outlines(Peer):
-    """A generator for each constraint, batches padded on the left."""
+    """Peer for outlines: a generator per constraint, batches with left padding."""
 
     package = "outlines"
     can = LENGTH | JSON | {"regex"}
@@ -363,8 +376,8 @@ class PeerSide:
 
 @contextmanager
 def crop_by_length() -> Iterator[None]:
-    """`Cache.crop` with the length to keep, as guidance 0.3 calls it, or to remove, as transformers
-    has it since."""
+    """Accept both meanings of the argument of `Cache.crop`: the length to keep (guidance 0.3), and
+    the length to remove (newer transformers)."""
     from transformers.cache_utils import Cache
 
     crop = Cache.crop

@@ -1,5 +1,5 @@
-"""A benchmark as a picture, by matplotlib: of each variant the paired ratios, their median and its
-interval, and below the conditions. A light card, so that it reads on light and on dark pages."""
+"""Matplotlib plot of a benchmark: paired ratios, median and interval per variant, and the
+conditions. The light background is readable on light and dark pages. Computes no statistics."""
 
 from __future__ import annotations
 
@@ -20,18 +20,31 @@ COLOURS: dict[Verdict, str] = {
     "too few rounds": "#8c959f",
 }
 WIDTH, ROW, DPI = 8.6, 0.5, 150
-"""Inches, inches, and dots of an inch: 860 pixels of a page, half as fine again."""
+"""Width and row height in inches, and dots per inch: 860 page pixels at 1.5 times the resolution.
+"""
 LEFT, PLOT, RIGHT = 0.2, 2.35, 2.0
-"""Inches: where text begins, where the axes do, and what is left of them on the right."""
+"""Inches: left margin of text, left end of the axes, and right margin."""
 SAID, SMALL = 135, 165
-"""Characters of a line, and of one of small print."""
+"""Characters per line of text and of small print."""
 
 
 def figure(
     title: str, found: Sequence[Finding], conditions: Mapping[str, str], lines: Sequence[str]
 ) -> Any:
-    """A matplotlib figure, which shows itself in a notebook. lines: what was found, in words.
-    OptionError without matplotlib."""
+    """Draw a benchmark.
+
+    Args:
+        title: Heading of the figure.
+        found: Finding per variant.
+        conditions: Display text by label.
+        lines: Findings as sentences.
+
+    Returns:
+        A matplotlib figure with a display method for notebooks.
+
+    Raises:
+        OptionError: Matplotlib is missing.
+    """
     try:
         kind = import_module("matplotlib.figure").Figure
     except ImportError:
@@ -41,9 +54,9 @@ def figure(
         def _repr_png_(self) -> bytes:
             return png(self)
 
-    compared = [one for one in found if one.ratios]
-    notes = [one.sentence() for one in found if one.note]
-    small = [f"{name}: {said}" for name, said in conditions.items()]
+    compared = [finding for finding in found if finding.ratios]
+    notes = [finding.sentence() for finding in found if finding.note]
+    small = [f"{name}: {value}" for name, value in conditions.items()]
     says, prints = _wrapped(lines, SAID), _wrapped([*notes, *small], SMALL)
     rows = max(1, len(compared)) * ROW
     above, below = 0.55 + 0.19 * len(says), 0.75 + 0.16 * len(prints)
@@ -67,7 +80,7 @@ def figure(
 
 
 def png(picture: Any) -> bytes:
-    """The picture as a file."""
+    """Encode the figure as PNG."""
     file = io.BytesIO()
     picture.savefig(file, format="png", dpi=DPI, facecolor=PAPER)
     return file.getvalue()
@@ -76,24 +89,24 @@ def png(picture: Any) -> bytes:
 def _draw(axes: Any, compared: Sequence[Finding]) -> None:
     axes.axvline(1, color=INK, linewidth=1)
     beside = axes.get_yaxis_transform()
-    for i, one in enumerate(compared):
-        y, colour = -i, COLOURS[one.verdict]
+    for i, finding in enumerate(compared):
+        y, colour = -i, COLOURS[finding.verdict]
         axes.axhline(y, color=LINE, linewidth=0.8, zorder=0)
-        spread = [y + 0.24 * ((7 * k) % 5 - 2) / 2 for k in range(len(one.ratios))]
-        axes.plot(one.interval[:2], [y, y], color=colour, linewidth=3, solid_capstyle="butt")
-        axes.scatter(one.ratios, spread, s=12, color=colour, alpha=0.5, linewidths=0, zorder=2)
-        axes.scatter([one.ratio], [y], s=46, color=colour, edgecolors=PAPER, zorder=3)
-        low, high, level = one.interval
-        said = {"transform": beside, "va": "center", "parse_math": False}
-        axes.text(1.03, y + 0.14, f"{one.ratio:.2f} times", size=9, color=colour, **said)
+        spread = [y + 0.24 * ((7 * k) % 5 - 2) / 2 for k in range(len(finding.ratios))]
+        axes.plot(finding.interval[:2], [y, y], color=colour, linewidth=3, solid_capstyle="butt")
+        axes.scatter(finding.ratios, spread, s=12, color=colour, alpha=0.5, linewidths=0, zorder=2)
+        axes.scatter([finding.ratio], [y], s=46, color=colour, edgecolors=PAPER, zorder=3)
+        low, high, level = finding.interval
+        style = {"transform": beside, "va": "center", "parse_math": False}
+        axes.text(1.03, y + 0.14, f"{finding.ratio:.2f} times", size=9, color=colour, **style)
         sure = f"{level:.1%}: {low:.2f} to {high:.2f}"
-        axes.text(1.03, y - 0.2, sure, size=7, color=FAINT, **said)
+        axes.text(1.03, y - 0.2, sure, size=7, color=FAINT, **style)
         end = (LEFT - PLOT) / (WIDTH - PLOT - RIGHT)
-        axes.text(end, y + 0.14, _short(one.variant, 30), size=9, color=INK, **said)
-        axes.text(end, y - 0.2, _short(one.what, 42), size=7, color=FAINT, **said)
+        axes.text(end, y + 0.14, _short(finding.variant, 30), size=9, color=INK, **style)
+        axes.text(end, y - 0.2, _short(finding.what, 42), size=7, color=FAINT, **style)
     axes.set_yticks([])
     axes.set_ylim(0.6 - max(1, len(compared)), 0.6)
-    _scale(axes, [ratio for one in compared for ratio in one.ratios])
+    _scale(axes, [ratio for finding in compared for ratio in finding.ratios])
     axes.set_xlabel("times as long as the program as it is takes", size=8, color=FAINT)
     axes.tick_params(length=0, labelsize=8, labelcolor=INK)
     for side in axes.spines.values():
@@ -101,7 +114,8 @@ def _draw(axes: Any, compared: Sequence[Finding]) -> None:
 
 
 def _scale(axes: Any, ratios: Sequence[float]) -> None:
-    """Ratios on a logarithmic axis, where half and twice are as far from 1, with plain numbers."""
+    """Scale the axis logarithmically with plain numbers, because the ratios 1/2 and 2 are equally
+    far from 1."""
     low, high = min([*ratios, 0.9]) * 0.96, max([*ratios, 1.1]) * 1.04
     steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100)
     shown = [step for step in steps if low <= step <= high]
@@ -117,5 +131,5 @@ def _wrapped(lines: Sequence[str], width: int) -> list[str]:
     return [part for line in lines for part in textwrap.wrap(line, width)]
 
 
-def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+def _short(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: width - 1] + "…"

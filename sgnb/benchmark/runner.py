@@ -1,8 +1,9 @@
-"""Measures a workload: the program as it is and its opponents in turns, round by round.
+"""Paired measurement of a workload: the unmodified program and all opponents in turns, round by
+round.
 
-Each opponent is a `Side`: it runs the whole work once and says what it did. Before anything is
-measured each ran once: what is compiled is compiled then, and what cannot differ, cannot do the
-work, or does another, is said and not measured.
+Each opponent is a `Side` with a method to run the whole workload. A warm-up run per side triggers
+compilation and refuses sides without an effect, sides with errors and sides with different work.
+Knows no statistics.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from ..backends.local import LocalExecutor
 
 ROUNDS = 16
-"""Measured runs of each side: enough to find 10 % where paired ratios differ by some 5 %."""
+"""Measured runs per side: enough to detect a difference of 10 % if paired ratios vary by about 5 %.
+"""
 
 COUNTS = (
     "prompt_tokens", "cached_tokens", "computed_tokens", "jumped_tokens", "steps", "cascade_steps",
@@ -33,35 +35,40 @@ COUNTS = (
 _numbers = itertools.count(1)
 
 Clock = Literal["wall", "cpu"]
-"""The clock on the wall, or the processor time of this process: on a machine that others use too,
-that has less noise."""
+"""Wall time, or processor time of this process. Processor time has less noise on a shared machine.
+"""
 
 Tell = Callable[[str], None]
-"""Shows a line of progress; it is called between runs, never during one."""
+"""Callback for a line of progress, called between runs and never during a run."""
 
 
 @dataclass
 class Ran:
-    """One run of all the work."""
+    """Result of one run of the workload."""
 
     seconds: float
     work: Work = field(default_factory=Work)
-    took: float = 0.0  # seconds on the wall, whatever the clock is
-    counts: dict[str, int] = field(default_factory=dict)  # of the engine, in this run
-    beside: str = ""  # what else went on
+    took: float = 0.0  # wall time in seconds, for any clock
+    # differences of engine counters in this run
+    counts: dict[str, int] = field(default_factory=dict)
+    beside: str = ""  # description of concurrent activity
 
 
 class Side(Protocol):
-    """One way to do the work."""
+    """A method to run the workload."""
 
-    repeatable: bool  # a seed gives the draws that the program as it is makes
+    repeatable: bool  # a seed reproduces the samples of the unmodified program
 
     @property
     def what(self) -> str:
-        """For people: "without the prefix cache", "by transformers 5.23"."""
+        """Return a description such as "without the prefix cache" or "by transformers 5.23"."""
 
     def refuses(self, base: Ran) -> str:
-        """Why it is not run, by what the program as it is did; "" if it can be."""
+        """Return the reason against running the side, or "".
+
+        Args:
+            base: Warm-up run of the unmodified program.
+        """
 
     def run(self) -> Ran: ...
 
@@ -73,7 +80,7 @@ class Sample:
     """One measured run."""
 
     round: int
-    place: int  # in its round
+    place: int  # position within the round
     variant: str
     seconds: float
     counts: Mapping[str, int]
@@ -81,43 +88,49 @@ class Sample:
 
 @dataclass
 class Measured:
-    """What was measured: complete rounds alone count."""
+    """Samples of a benchmark. Only complete rounds count."""
 
     workload: Workload
-    rounds: int  # that were to be
-    what: dict[str, str] = field(default_factory=dict)  # of each side, the program as it is first
+    rounds: int  # planned number
+    # description per side; the unmodified program is first
+    what: dict[str, str] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)  # why a side is not compared
+    refused: dict[str, str] = field(default_factory=dict)  # reason per refused side
     beside: set[str] = field(default_factory=set)
-    tokens: int = 0  # made in one run
+    tokens: int = 0  # tokens generated per run
     rows: int = 0
-    seeds: tuple[int, ...] = ()  # of sampled calls
+    seeds: tuple[int, ...] = ()  # seeds of sampled calls
     clock: Clock = "wall"
 
     @property
     def done(self) -> int:
-        """Complete rounds."""
+        """Return the number of complete rounds."""
         sides = len(self.what) - len(self.refused)
         return len(self.samples) // sides if sides else 0
 
     def refuse(self, variant: str, why: str) -> None:
-        """It is not compared, and what was measured of it does not count."""
+        """Exclude a variant and discard the samples.
+
+        Args:
+            variant: Name of the side.
+            why: Reason for the report.
+        """
         self.refused[variant] = why
         self.samples = [sample for sample in self.samples if sample.variant != variant]
 
     def seconds(self, variant: str) -> list[float]:
-        """By round."""
-        found = [s for s in self.samples if s.variant == variant and s.round < self.done]
-        return [sample.seconds for sample in found]
+        """Return the seconds of a `variant` by round."""
+        samples = [s for s in self.samples if s.variant == variant and s.round < self.done]
+        return [sample.seconds for sample in samples]
 
     def count(self, variant: str, name: str) -> int | None:
-        """Of the last measured run."""
-        found = [s.counts.get(name) for s in self.samples if s.variant == variant]
-        return found[-1] if found else None
+        """Return the counter `name` of the last measured run of `variant`, or None."""
+        counts = [s.counts.get(name) for s in self.samples if s.variant == variant]
+        return counts[-1] if counts else None
 
 
 class Ours:
-    """A program on the engine: as it is, or as one of `ABLATIONS`."""
+    """The program on the engine: unmodified, or as an ablation from `ABLATIONS`."""
 
     repeatable = True
 
@@ -136,8 +149,8 @@ class Ours:
     def refuses(self, base: Ran) -> str:
         if self._variant not in ABLATIONS:
             return ""
-        seen = Seen(self._engine, base.counts, base.work, base.counts["overtaken"] > 0)
-        unused = ABLATIONS[self._variant].unused(seen)
+        usage = Seen(self._engine, base.counts, base.work, base.counts["overtaken"] > 0)
+        unused = ABLATIONS[self._variant].unused(usage)
         return f"it cannot differ: {unused}" if unused else ""
 
     def run(self) -> Ran:
@@ -146,17 +159,17 @@ class Ours:
         executor = self._executor.apart(apart(self._variant, namespace))
         noted = Noted(executor, as_text=self._variant == "text")
         with switched(engine, self._variant):
-            before, last = engine.stats(), log.last
+            stats, last = engine.stats(), log.last
             try:
                 ran = timed(self._workload, noted, self._clock)
                 after = engine.stats()
             finally:
                 engine.flush_cache(namespace)
-        counts = {name: after[name] - before[name] for name in COUNTS}
+        counts = {name: after[name] - stats[name] for name in COUNTS}
         counts["overtaken"] = was_overtaken(engine, last)
-        if before["running"] or before["waiting"]:
+        if stats["running"] or stats["waiting"]:
             ran.beside = "other requests ran beside it"
-        elif before["compiling"]:
+        elif stats["compiling"]:
             ran.beside = "kernels were being compiled meanwhile"
         ran.counts = counts
         return ran
@@ -166,7 +179,13 @@ class Ours:
 
 
 def timed(workload: Workload, noted: Noted, clock: Clock) -> Ran:
-    """Run all rows, and wait for the last. The text of each row is put into the work."""
+    """Run all rows, wait for the last and record the text of each row.
+
+    Args:
+        workload: Program and rows.
+        noted: Recording executor.
+        clock: Wall or processor time.
+    """
     began, used = time.perf_counter(), time.process_time()
     states = workload.program.run_batch(workload.rows, backend=noted, **workload.defaults)
     took, used = time.perf_counter() - began, time.process_time() - used
@@ -183,23 +202,31 @@ def measure(
     measured: Measured,
     tell: Tell = lambda line: None,
 ) -> None:
-    """Run each side once unmeasured and then `rounds` times in turns, into `measured`. The first of
-    `sides` is the program as it is. An interrupt leaves the complete rounds."""
+    """Run each side once as a warm-up and then `rounds` times in turns. An interrupt keeps the
+    complete rounds.
+
+    Args:
+        workload: Program and rows.
+        sides: Sides by name; the unmodified program is first.
+        rounds: Number of measured rounds.
+        measured: Receives samples and refusals.
+        tell: Shows a line of progress.
+    """
     base, expected = _warm_up(workload, sides, measured, tell)
     for turn in range(rounds):
         ran = [name for name in sides if name not in measured.refused]
         if len(ran) == 1:
             return
         for place, name in enumerate(in_turn(ran, turn)):
-            left = sum(expected[each] for each in ran) * (rounds - turn - place / len(ran))
-            tell(f"round {turn + 1} of {rounds}: {name}; about {left:.0f} s left")
-            one, why = _try(workload, sides[name], base)
-            if one is None:
+            remaining = sum(expected[each] for each in ran) * (rounds - turn - place / len(ran))
+            tell(f"round {turn + 1} of {rounds}: {name}; about {remaining:.0f} s left")
+            result, why = _try(workload, sides[name], base)
+            if result is None:
                 measured.refuse(name, f"in round {turn + 1} {why}")
                 continue
-            expected[name] = one.took
-            measured.beside |= {one.beside} - {""}
-            measured.samples.append(Sample(turn, place, name, one.seconds, one.counts))
+            expected[name] = result.took
+            measured.beside |= {result.beside} - {""}
+            measured.samples.append(Sample(turn, place, name, result.seconds, result.counts))
 
 
 _CURE = (
@@ -212,8 +239,8 @@ _CURE = (
 def _warm_up(
     workload: Workload, sides: Mapping[str, Side], measured: Measured, tell: Tell
 ) -> tuple[Ran, dict[str, float]]:
-    """One unmeasured run of each; what is not the same work is refused, unless the program as it
-    is does other work too when it runs again. Its first run, and the seconds of all."""
+    """Run each side once, and refuse sides with different work. Raise if a repeated run of the
+    unmodified program also differs. Return the baseline run and the seconds per side."""
     (first, as_is), *others = sides.items()
     tell(f"warming up: {first}")
     base = as_is.run()
@@ -241,8 +268,8 @@ def _warm_up(
 
 
 def _try(workload: Workload, side: Side, base: Ran) -> tuple[Ran | None, str]:
-    """One run; None, and why, where it fails or is not the work of `base`. Of the program as it is
-    both are raised."""
+    """Run a side once. Return None and the reason for a failure or different work; raise both for
+    the unmodified program."""
     try:
         ran = side.run()
     except Exception as error:
@@ -256,11 +283,19 @@ def _try(workload: Workload, side: Side, base: Ran) -> tuple[Ran | None, str]:
 
 
 def check_repeatable(work: Work, name: str) -> None:
-    """OptionError for samples without a seed."""
+    """Check that a run can be repeated.
+
+    Args:
+        work: Calls of the run.
+        name: Name of the workload for messages.
+
+    Raises:
+        OptionError: The run made no calls, or sampled without a seed.
+    """
     if not work.calls:
         raise OptionError(f"{name} ran nothing", "give it rows")
     for call in work.generations:
         if call.params.temperature and call.params.seed is None:
-            what = f"{call.name or 'gen'} of {name} is sampled, and without a seed"
+            message = f"{call.name or 'gen'} of {name} is sampled, and without a seed"
             hint = "runs would do different work: give seed=..., or temperature=0"
-            raise OptionError(f"{what} (temperature={call.params.temperature:g})", hint)
+            raise OptionError(f"{message} (temperature={call.params.temperature:g})", hint)

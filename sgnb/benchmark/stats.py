@@ -1,5 +1,5 @@
-"""What paired times say: ratios, an interval that holds its level with few rounds; and whose turn
-it is. Knows no program."""
+"""Statistics of paired times: ratios, a confidence interval valid for few rounds, and the order of
+sides. Knows no program."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LEVEL = 0.99
-"""Of an interval, where there are rounds enough. Not 0.95: a benchmark has several variants, and
-with six intervals at 0.95 one in four benchmarks would find a difference that is none."""
+"""Confidence level, given enough rounds. Not 0.95: with six intervals at 0.95, about one in four
+benchmarks would report a false difference."""
 
 
 class Interval(NamedTuple):
-    """`low` <= median <= `high` in a share `level` of all benchmarks like this one."""
+    """Confidence interval: `low` <= median <= `high` with coverage probability `level`."""
 
     low: float
     high: float
@@ -22,25 +22,36 @@ class Interval(NamedTuple):
 
 
 def paired_ratios(times: Sequence[float], base: Sequence[float]) -> list[float]:
-    """Round by round, so that what slows both, such as a machine that drifts, cancels out."""
-    return [time / before for time, before in zip(times, base, strict=True)]
+    """Return the ratio of times per round. Pairing cancels slow drift of the machine.
+
+    Args:
+        times: Seconds of a variant by round.
+        base: Seconds of the unmodified program by round.
+    """
+    return [time / base_time for time, base_time in zip(times, base, strict=True)]
 
 
 def median_ratio(times: Sequence[float], base: Sequence[float]) -> float:
-    """The median of the ratios pair by pair."""
+    """Return the median of the paired ratios of `times` to `base`."""
     return statistics.median(paired_ratios(times, base))
 
 
 def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
-    """The exact interval of the median from order statistics, which is the sign test turned round
-    (Thompson 1936; Conover, Practical Nonparametric Statistics, 3.2): a value lies below the median
-    as a coin falls, so that the k-th smallest and the k-th largest of n have it between them with
-    probability 1 - 2 P(Binomial(n, 1/2) < k), whatever the noise is like, if no value knows of
-    another.
+    """Return the exact confidence interval of the median from order statistics, the inverse of the
+    sign test.
 
-    The narrowest such interval of at least `level`; where n values cannot give that, the widest,
-    with the level that it has. A bootstrap of few values is narrower, and holds its level less
-    often than it says.
+    The k-th smallest and the k-th largest of n independent values enclose the median with
+    probability 1 - 2 P(Binomial(n, 1/2) < k), for any noise distribution (Thompson 1936; Conover,
+    Practical Nonparametric Statistics, 3.2). A bootstrap of few values is narrower, but covers the
+    median less often than the nominal level.
+
+    Args:
+        values: Measured values.
+        level: Minimum coverage.
+
+    Returns:
+        The narrowest interval with at least `level`. Too few values give the widest interval with a
+        lower level.
     """
     ordered, n = sorted(values), len(values)
     k = max((k for k in range(1, n // 2 + 1) if _level(n, k) >= level), default=1)
@@ -48,14 +59,20 @@ def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
 
 
 def rounds_needed(level: float = LEVEL) -> int:
-    """The fewest rounds whose interval has that level."""
+    """Return the smallest number of rounds for an interval of at least `level`."""
     return next(n for n in range(1, 10_000) if _level(n, 1) >= level)
 
 
 def in_turn(names: Sequence[str], turn: int) -> list[str]:
-    """The order of a round, by Williams (1949): each name leads in turn, every second round goes
-    backwards, and in as many rounds as there are names, or twice as many where that is odd, each
-    follows each other as often."""
+    """Return the order of sides in a round, after Williams (1949).
+
+    Each side leads in turn, and every second round is reversed. Each side follows every other side
+    equally often after `len(names)` rounds, or twice as many rounds for odd numbers.
+
+    Args:
+        names: Sides.
+        turn: Number of the round, from 0.
+    """
     size, at = len(names), turn // 2
     zigzag = (-(place // 2) if place % 2 == 0 else (place + 1) // 2 for place in range(size))
     order = [names[(place + at) % size] for place in zigzag]

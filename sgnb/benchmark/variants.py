@@ -1,7 +1,7 @@
-"""A program without a technique of the engine's: how it is run so, and why it may not differ.
+"""Ablations: the program without one technique of the engine. Runs no measurement.
 
-All run on one engine: techniques that belong to requests are left out by how these share
-(`backends.local.Apart`), those of the whole engine are switched between runs.
+All variants run on one engine. Techniques per request are disabled by options of the request
+(`backends.local.Apart`), engine-wide techniques by switches between runs.
 """
 
 from __future__ import annotations
@@ -21,44 +21,46 @@ if TYPE_CHECKING:
 
 
 class Seen(NamedTuple):
-    """What a run of the program as it is showed: whether it used a technique at all."""
+    """Observed use of techniques in a run of the unmodified program."""
 
     engine: Engine
     counts: dict[str, int]  # differences of `Engine.stats`
     work: Work
-    overtaken: bool  # some request began before one that came earlier
+    overtaken: bool  # some request began before an earlier request
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """A technique that a variant does without."""
+    """A technique to disable."""
 
-    technique: str  # "the prefix cache": with it, without it
-    unused: Callable[[Seen], str]  # why leaving it out changes nothing; "" if it may
-    count: str = ""  # of the engine's counts, what the technique saves beside time,
-    measure: str = ""  # and what that is
-    switched: dict[str, Any] = field(default_factory=dict)  # options of the whole engine
+    technique: str  # name after "with" or "without": "the prefix cache"
+    unused: Callable[[Seen], str]  # reason for the absence of an effect, or ""
+    count: str = ""  # engine counter reduced by the technique
+    measure: str = ""  # display name of the counter
+    switched: dict[str, Any] = field(default_factory=dict)  # engine options during the run
 
 
 def _never(count: str, why: str) -> Callable[[Seen], str]:
-    return lambda seen: "" if seen.counts[count] else why
+    return lambda usage: "" if usage.counts[count] else why
 
 
-def _no_order(seen: Seen) -> str:
-    if seen.engine.options.schedule_policy == "fcfs":
+def _no_order(usage: Seen) -> str:
+    if usage.engine.options.schedule_policy == "fcfs":
         return "the engine was loaded with schedule_policy='fcfs'"
-    return "" if seen.overtaken else "every request began in the order in which they came"
+    return "" if usage.overtaken else "every request began in the order in which they came"
 
 
-def _no_overlap(seen: Seen) -> str:
-    if seen.engine.options.overlap:
+def _no_overlap(usage: Seen) -> str:
+    if usage.engine.options.overlap:
         return ""
     return "the engine overlaps no steps, on a CPU unless it is loaded with overlap=True"
 
 
-def _only_text(seen: Seen) -> str:
-    made = any(s.kind == "output" and s.tokens for call in seen.work.calls for s in call.segments)
-    return "" if made else "no prompt of it holds tokens that the model made"
+def _only_text(usage: Seen) -> str:
+    has_output = any(
+        s.kind == "output" and s.tokens for call in usage.work.calls for s in call.segments
+    )
+    return "" if has_output else "no prompt of it holds tokens that the model made"
 
 
 ABLATIONS = {
@@ -96,8 +98,13 @@ ABLATIONS = {
 
 
 def apart(variant: str, namespace: str) -> Apart:
-    """How the requests of a variant, or of the program as it is, share a part of the cache of
-    their own. A call without a seed gets one by its place: the same in every run."""
+    """Return options for requests in a private part of the cache. Calls without a seed get a seed
+    from the call's position, equal in every run.
+
+    Args:
+        variant: Ablation, or "" for the unmodified program.
+        namespace: Cache namespace of the run.
+    """
     from ..backends.local import Apart
     from ..engine.cache.sequence import Sharing
 
@@ -107,21 +114,30 @@ def apart(variant: str, namespace: str) -> Apart:
 
 @contextmanager
 def switched(engine: Engine, variant: str) -> Iterator[None]:
-    """Without what the variant does without of the whole engine."""
+    """Switch the engine options of an ablation inside a context.
+
+    Args:
+        engine: Engine to switch.
+        variant: Ablation; others change nothing.
+    """
     options = ABLATIONS[variant].switched if variant in ABLATIONS else {}
-    before = {name: getattr(engine.options, name) for name in options}
+    previous = {name: getattr(engine.options, name) for name in options}
     if options:
         engine.switch(**options)
     try:
         yield
     finally:
         if options:
-            engine.switch(**before)
+            engine.switch(**previous)
 
 
 def was_overtaken(engine: Engine, after: int) -> bool:
-    """Whether, after that record of the log, a request began before one that came earlier. True
-    where the log has forgotten some of it."""
+    """Return True if a request began before an earlier request, or if the log has dropped records.
+
+    Args:
+        engine: Engine with the log.
+        after: Sequence number of the last record before the run.
+    """
     records, lost = engine.log.read(after)
     came = [r.event.request for r in records if isinstance(r.event, RequestQueued)]
     began = [r.event.request for r in records if isinstance(r.event, RequestAdmitted)]

@@ -1,5 +1,5 @@
-"""What a run did, so that two runs can be told to be the same work: an executor between a program
-and its executor that notes each call, and what is compared."""
+"""Recorded work of a run, to verify equal work of two runs: a recording executor and a comparison.
+Measures no time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..segment import Segment
 from ..viz.state.comparison import in_order
 
 AROUND = 24
-"""Characters of two texts that are shown from where they differ."""
+"""Characters of each text shown at a difference."""
 
 Same = Literal["text", "tokens"]
-"""What must be the same in two runs: what they made, or only of how many tokens it is."""
+"""Criterion for equal work: equal text, or only equal numbers of tokens."""
 
 
 class Made(NamedTuple):
-    """What a call gave."""
+    """Result of a call."""
 
     name: str
     texts: tuple[str, ...]
@@ -30,11 +30,11 @@ class Made(NamedTuple):
 
 @dataclass
 class Work:
-    """Everything that a run asked for and got, whatever the order in which it happened."""
+    """All calls and results of a run, independent of the order of execution."""
 
     calls: list[Call | ScoreCall] = field(default_factory=list)
-    made: dict[str, list[Made]] = field(default_factory=dict)  # by branch
-    rows: list[str] = field(default_factory=list)  # the text of each row's state in the end
+    made: dict[str, list[Made]] = field(default_factory=dict)  # results by branch
+    rows: list[str] = field(default_factory=list)  # final text of each row
 
     @property
     def generations(self) -> list[Call]:
@@ -42,12 +42,17 @@ class Work:
 
     @property
     def tokens(self) -> int:
-        """Those that were made."""
-        return sum(made.tokens for branch in self.made.values() for made in branch)
+        """Return the number of generated tokens."""
+        return sum(generation.tokens for branch in self.made.values() for generation in branch)
 
     def difference(self, other: Work, same: Same = "text", repeatable: bool = True) -> str:
-        """Where this work is another than `other`, the program as it is; "" if it is the same.
-        repeatable: a seed gives the same draws in both."""
+        """Return the first difference from `other`, or "" for equal work.
+
+        Args:
+            other: Work of the unmodified program.
+            same: Criterion for equal work.
+            repeatable: True if a seed gives the same samples in both runs.
+        """
         if len(self.calls) != len(other.calls):
             return f"{len(self.calls):,} calls instead of {len(other.calls):,}"
         for branch in sorted({*self.made, *other.made}, key=in_order):
@@ -63,9 +68,9 @@ class Work:
                 return f"branch {branch}: {len(ours)} generations instead of {len(theirs)}"
         greedy = all(call.params.temperature == 0 for call in other.generations)
         if same == "text" and (repeatable or greedy):
-            for row, (text, before) in enumerate(zip(self.rows, other.rows, strict=True)):
-                if text != before:
-                    return f"row {row}, {_texts(text, before)}"
+            for row, (text, expected) in enumerate(zip(self.rows, other.rows, strict=True)):
+                if text != expected:
+                    return f"row {row}, {_texts(text, expected)}"
         return ""
 
 
@@ -77,8 +82,12 @@ def _texts(here: str, there: str) -> str:
 
 
 class Noted:
-    """An executor whose calls are noted in `work`. as_text: what the model made goes on as text,
-    not as its tokens, as to a server."""
+    """Executor that records each call in `work`.
+
+    Args:
+        executor: Executor to call.
+        as_text: Drop output tokens, so that prompts contain generated text like calls to a server.
+    """
 
     def __init__(self, executor: Executor, as_text: bool = False) -> None:
         self.chat, self.log, self.marks = executor.chat, executor.log, executor.marks

@@ -1,4 +1,4 @@
-"""What is measured: a program over rows, and what it is to show."""
+"""Definition of a benchmark: a program over rows, and claims to verify. Runs nothing."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from ..errors import OptionError
 from .work import Same
 
 ONE_ROW = ((),)
-"""Of a program without arguments."""
+"""Rows of a program without arguments."""
 
 NO_DEFAULTS = ("backend", "save", "as_frame", "generator_style")
-"""Options of `run_batch` with which a run is no longer all rows on what is measured."""
+"""Options of `run_batch` without a meaning in a benchmark."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A program over rows of arguments, as `run_batch` takes them; one run of it is all rows.
+    """Program over rows of arguments, as in `run_batch`. One run covers all rows.
 
-    claims: what is said of it, by the variant that it is compared with, as in
-    {"nocache": "few-shot prompts share their examples"}. A claim is that the variant takes longer;
-    the report says of each whether that was seen.
+    Attributes:
+        claims: Expected effect by opponent, such as {"nocache": "few-shot prompts share their
+            examples"}. A claim states that the opponent is slower; the report says if the
+            measurement agrees.
     """
 
     name: str
-    program: Any  # has `run_batch(rows, backend=...)`
-    rows: Any = ONE_ROW  # an iterator is read here: every run needs them
+    program: Any  # object with `run_batch(rows, backend=...)`
+    rows: Any = ONE_ROW  # iterators are read once, because every run needs all rows
     claims: Mapping[str, str] = field(default_factory=dict)
-    against: Sequence[Any] = ()  # variants and peers besides those of `claims`; see `bench`
-    # For an engine of the workload's own, as to `sgnb.load`: a small cache, few requests at once.
+    against: Sequence[Any] = ()  # opponents in addition to `claims`; see `bench`
+    # Options of `sgnb.load` for a private engine: a small cache, few concurrent requests.
     engine: Mapping[str, Any] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # sampling, as to `run_batch`
-    # "tokens": as many tokens are enough, of whatever text, as with random weights.
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # sampling parameters for `run_batch`
+    # "tokens" requires only equal numbers of tokens, for example with random weights.
     same: Same = "text"
 
     def __post_init__(self) -> None:
@@ -47,5 +48,5 @@ class Workload:
 
     @property
     def opponents(self) -> list[Any]:
-        """All that it is compared with, once each."""
+        """Return all opponents without duplicates."""
         return list(dict.fromkeys([*self.claims, *self.against]))

@@ -1,13 +1,13 @@
-"""Events of engine and language as small frozen values, and the log of an engine.
+"""Events of engine and language as frozen values, and the log of an engine.
 
 The engine and the language emit; views, recorders and tests read. Emitting does no I/O and never
-waits for a reader. The log is bounded, and a slow reader gets the number of lost records. The log
-of another engine can join the log if programs ask both engines. Imports only `codec`, `errors` and
+blocks on a reader. The log is bounded, and a slow reader gets the number of lost records. The log
+of another engine can join if programs call both engines. Imports only `codec`, `errors` and
 `latch`.
 
-Events hold token ids. `TokensNamed` has the bytes of each id once, before the first use, for views
-without the tokenizer. A branch is a stream of a program: "0", and "0.0", "0.1" for forks of "0".
-The programs of a batch are the branches "0", "1", ... of one run.
+Events contain token ids. `TokensNamed` carries the bytes of each id before the first use, for views
+without a tokenizer. A branch is a stream of a program: "0", and "0.0", "0.1" for forks of "0". The
+programs of a batch are the branches "0", "1", ... of one run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Column storage for what events hold of tokens and rows."""
+"""Compact storage of token ids and rows in events. Knows no event kind."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _Row = TypeVar("_Row")
 
 
 class Tokens(Sequence[int]):
-    """Token ids as int32, equal to the tuple of them. Python numbers are made on access."""
+    """Token ids as int32, equal to a tuple of the same ids. Access converts to Python integers."""
 
     __slots__ = ("_data",)
 
     def __init__(self, data: bytes) -> None:
-        """data: of an array of int32."""
+        """Wrap `data`, the buffer of an int32 array."""
         self._data = data
 
     @property
@@ -48,7 +48,7 @@ class Tokens(Sequence[int]):
 
 
 FEW_ROWS = 8
-"""An array of at most this many takes more memory than the tuple of its numbers."""
+"""Arrays of at most this length take more memory than a tuple of numbers."""
 
 
 def _compact(column: Any) -> Any:
@@ -62,23 +62,29 @@ def _as_tuple(column: Any) -> tuple[Any, ...]:
 
 
 class Columns(Sequence[_Row]):
-    """Named tuples of one class, stored by column; equal to the tuple of the named tuples.
+    """Rows of a named tuple class, stored by column; equal to the tuple of rows.
 
-    A log holds millions of rows. The cyclic garbage collector would scan each again and again, and
-    stop the engine for that; it untracks tuples of numbers.
+    A log holds millions of rows. The cyclic garbage collector would scan all rows repeatedly and
+    stall the engine, but untracks tuples of numbers.
     """
 
     __slots__ = ("_columns", "_kind")
 
     def __init__(self, kind: Any, *columns: Iterable[Any]) -> None:
-        """kind: the class of the named tuples. columns: one for each field, of equal lengths;
-        arrays that are not short are kept as they are, and must not change."""
+        """Store columns of equal lengths.
+
+        Args:
+            kind: Named tuple class of the rows.
+            columns: A sequence per field. Arrays longer than `FEW_ROWS` are kept
+                without copying and must not change.
+        """
         self._kind = kind
         self._columns: tuple[Any, ...] = tuple([_compact(c) for c in columns])
 
     @property
     def nbytes(self) -> int:
-        """About what they take. A loop: a generator takes three times as long, in each step."""
+        """Return the approximate size in bytes. A loop, because a generator takes three times as
+        long per step."""
         size = 0
         for column in self._columns:
             size += 100 + (32 * len(column) if type(column) is tuple else column.nbytes)

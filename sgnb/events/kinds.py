@@ -1,8 +1,5 @@
-"""What happens, as small frozen values: an event each.
-
-`run`, `branch` and `name` say which generation of which program an event belongs to. Bytes are kept
-in strings, each byte as the character of the same number (latin-1).
-"""
+"""Event kinds of engine and language. `run`, `branch` and `name` identify the generation of a
+program. Byte strings are stored as latin-1 text, one character per byte. Knows no log."""
 
 from __future__ import annotations
 
@@ -15,34 +12,34 @@ from typing import Annotated, NamedTuple
 from ..codec import Range
 
 Signed = Annotated[int, Range(-1)]
-"""At least -1: an absent number or a decrement. Integers of other fields are at least 0."""
+"""Integer of at least -1 (decrement or absent). Other integer fields are at least 0."""
 
 Logprob = Annotated[float, Range(-inf)]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStarted:
-    """An engine is ready. Its log begins with this."""
+    """First event of an engine's log: the engine is ready."""
 
     model: str  # folder or hub id
     device: str
     dtype: str
-    attention: str  # the backend: "torch", "triton" or "flashinfer"
+    attention: str  # attention backend: "torch", "triton" or "flashinfer"
     pool_tokens: int  # capacity of the KV pool, in tokens
-    context_length: int  # most positions of one request
-    token_bytes: int = 0  # of a token's keys and values; 0 where it is not known
-    states: int = 0  # capacity of the pool of recurrent layers' states; 0 without such layers
-    state_bytes: int = 0  # of one of them: all recurrent layers, after one token
+    context_length: int  # maximum number of positions of a request
+    token_bytes: int = 0  # KV bytes per token; 0 if unknown
+    states: int = 0  # capacity of the recurrent state pool; 0 without recurrent layers
+    state_bytes: int = 0  # bytes per state: all recurrent layers, after one token
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStopped:
-    reason: str  # "closed", or the error that ended it
+    reason: str  # "closed", or the error message
 
 
 @dataclass(frozen=True, slots=True)
 class TokensNamed:
-    """The bytes of tokens, each once and before its first use."""
+    """Bytes of token ids. Each id is named once, before the first use."""
 
     ids: tuple[int, ...]
     pieces: tuple[str, ...]  # the bytes of ids[i] as latin-1
@@ -54,28 +51,27 @@ class RequestQueued:
 
     request: int
     run: str  # "" outside programs
-    branch: str  # the branch it generates for
-    name: str  # the variable it sets
-    purpose: str  # "generate", or "score" for a choice that is only scored
-    prompt: Sequence[int]  # token ids; none of a backend that does not tell them
-    file: str = ""  # where the program asked for it
+    branch: str  # branch of the generation
+    name: str  # variable set by the generation
+    purpose: str  # "generate", or "score" for a choice without sampling
+    prompt: Sequence[int]  # token ids; empty if the backend reports no tokens
+    file: str = ""  # file of the call in the program
     line: int = 0
-    namespace: str = ""  # in the cache it finds only what others of the same one left
+    namespace: str = ""  # cache namespace: requests share KV only within a namespace
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAdmitted:
-    """A request entered the running batch; prefill computes the tokens that are not cached."""
+    """A request entered the running batch; prefill computes the uncached tokens."""
 
     request: int
-    cached: int  # prefix tokens found in the radix tree, and not computed again
-    again: int = 0  # further tokens found there, computed again for want of a state at their end
+    cached: int  # prefix tokens read from the radix tree
+    again: int = 0  # cached, but recomputed: no checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRetracted:
-    """A request was preempted for lack of KV memory or because of changed weights. The request
-    waits again and keeps its output."""
+    """A request was preempted for lack of KV memory or after a weight change; output is kept."""
 
     request: int
 
@@ -89,7 +85,7 @@ class RequestFinished:
     prompt_tokens: int
     cached_tokens: int  # at the first admission
     output_tokens: int
-    message: str = ""  # of the error
+    message: str = ""  # error message
 
 
 class Extended(NamedTuple):
@@ -105,55 +101,54 @@ class Sampled(NamedTuple):
 
     request: int
     token: int
-    logprob: Logprob  # the model's own, before temperature and filters
+    logprob: Logprob  # log probability before temperature and filters
 
 
 class Masked(NamedTuple):
-    """The grammar mask of one token of `sampled`."""
+    """The grammar mask of one token of `StepRan.sampled`."""
 
     request: int
-    allowed: int  # number of allowed tokens
-    kept: Logprob  # natural logarithm of the model's probability of all allowed tokens
-    before: Signed  # state of the grammar; -1 for a grammar without numbered states
+    allowed: int  # number of tokens allowed by the mask
+    kept: Logprob  # log of the probability mass of all allowed tokens
+    before: Signed  # grammar state; -1 for a grammar without numbered states
     after: Signed  # state after the token
 
 
 @dataclass(frozen=True, slots=True)
 class StepRan:
-    """One forward pass. free + cached + in_flight is the size of the KV pool, in tokens."""
+    """One forward pass. free + cached + in_flight equals the size of the KV pool, in tokens."""
 
     step: int
     seconds: float  # wall time
-    extended: Sequence[Extended]  # prefill and decode: a row for each request in the batch
-    sampled: Sequence[Sampled]  # a row for each token
+    extended: Sequence[Extended]  # prefill and decode: a row per request in the batch
+    sampled: Sequence[Sampled]  # a row per token
     waiting: int  # requests in the queue
     running: int  # requests in the batch
-    free: int  # KV slots of no one
-    cached: int  # KV slots that the radix tree holds
-    in_flight: int  # KV slots of running requests that are not in the tree yet
-    masked: Sequence[Masked] = ()  # a row for each token bound by a grammar
-    free_states: int = 0  # of recurrent layers, those of no one
-    kept_states: int = 0  # those that the radix tree holds: its checkpoints
+    free: int  # unallocated KV slots
+    cached: int  # KV slots owned by the radix tree
+    in_flight: int  # KV slots of running requests outside the radix tree
+    masked: Sequence[Masked] = ()  # a row per token sampled under a grammar
+    free_states: int = 0  # unallocated states of recurrent layers
+    kept_states: int = 0  # states owned by the radix tree: checkpoints
 
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """The likeliest tokens in place of the one that a request sampled last, for requests that ask
-    for some (`top_logprobs_num`)."""
+    """Most likely alternatives to the last sampled token, for requests with `top_logprobs_num`."""
 
     request: int
     tokens: tuple[int, ...]
-    logprobs: tuple[Logprob, ...]  # the model's own, as in `Sampled`
-    allowed: tuple[bool, ...]  # by the grammar
+    logprobs: tuple[Logprob, ...]  # before temperature and filters, as in `Sampled`
+    allowed: tuple[bool, ...]  # allowed by the grammar
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionSwitched:
-    """Another attention backend computes from now on."""
+    """The engine switched to another attention backend."""
 
     before: str
     after: str
-    seconds: float  # of compiling it in the background; 0 when it was used before
+    seconds: float  # background compilation; 0 if compiled earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,78 +156,77 @@ class WeightsChanged:
     """The weights of the model changed in place, and the cache was emptied."""
 
     weight: str  # name of the first changed weight
-    tokens: int  # removed from the cache
+    tokens: int  # tokens removed from the cache
     requests: int  # running requests that recompute their keys and values
-    pins: int  # undone
+    pins: int  # removed pins
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarReady:
-    """The request's grammar is compiled."""
+    """The grammar of a request is compiled."""
 
     request: int
     grammar: str  # "regex", "json_schema" or "ebnf"
-    states: int  # of its automaton; 0 where llguidance runs it
-    seconds: float  # of compiling, or of reading it from the cache
+    states: int  # states of the automaton; 0 for llguidance
+    seconds: float  # compilation, or the read from the grammar cache
     from_cache: bool
-    automaton: int = 0  # its number; 0 where llguidance runs it
+    automaton: int = 0  # number of the automaton; 0 for llguidance
 
 
 @dataclass(frozen=True, slots=True)
 class AutomatonDrawn:
-    """What a grammar's automaton looks like, compressed, in characters: told to views, before the
-    first `GrammarReady` with its number. Of a large one the part nearest to the start."""
+    """Layout of a grammar automaton; large automata are cut to the part at the start."""
 
     automaton: int
     grammar: str  # as in `GrammarReady`
     source: str  # the beginning of the pattern or schema
     complete: bool
-    states: tuple[int, ...]  # numbers as in `Masked`; the first is where texts begin
-    columns: tuple[int, ...]  # where the drawing has each state
+    states: tuple[int, ...]  # state numbers as in `Masked`; the start state is first
+    columns: tuple[int, ...]  # column of each state in the drawing
     rows: tuple[int, ...]
-    final: tuple[int, ...]  # states in which the text may end
-    starts: tuple[int, ...]  # of each edge the index into `states`,
-    targets: tuple[int, ...]  # that of the state it leads to,
-    ways: tuple[int, ...]  # the index into `texts` and `paths`,
-    parts: tuple[int, ...]  # the index into `part_names`,
-    tracks: tuple[Signed, ...]  # the line below the states, or -1
-    texts: tuple[str, ...]  # for people: characters in brackets, forced ones in quotes; or ""
-    paths: tuple[tuple[tuple[str, ...], ...], ...]  # bytes that lead to the target
-    part_names: tuple[str, ...]  # parts of the pattern or schema
-    allowed: tuple[int, ...] = ()  # tokens that may follow in each state, where that was counted
+    final: tuple[int, ...]  # states with a permitted end of text
+    starts: tuple[int, ...]  # per edge: index of the source in `states`
+    targets: tuple[int, ...]  # per edge: index of the target in `states`
+    ways: tuple[int, ...]  # per edge: index into `texts` and `paths`
+    parts: tuple[int, ...]  # per edge: index into `part_names`
+    tracks: tuple[Signed, ...]  # per edge: bus line below the states, or -1
+    texts: tuple[str, ...]  # display labels: characters in [], forced text in quotes; or ""
+    paths: tuple[tuple[tuple[str, ...], ...], ...]  # byte sequences from source to target
+    part_names: tuple[str, ...]  # names of parts of the pattern or schema
+    allowed: tuple[int, ...] = ()  # per state: number of allowed tokens; empty if not counted
 
 
 @dataclass(frozen=True, slots=True)
 class Jumped:
-    """Jump-forward: text was appended without sampling; its tokens are prefilled in one pass."""
+    """Jump-forward: text was appended without sampling; one pass prefills the tokens."""
 
     request: int
-    reason: str  # "forced", or "limit": the shortest end within max_new_tokens
-    dropped: int  # last tokens of the output that retokenizing replaced
-    tokens: tuple[int, ...]  # ids, those of the replaced ones included
-    data: str  # the bytes appended, as latin-1
-    before: Signed  # state of the grammar; -1 for a grammar without numbered states
+    reason: str  # "forced", or "limit": the shortest ending within max_new_tokens
+    dropped: int  # output tokens replaced by retokenization
+    tokens: tuple[int, ...]  # new token ids, including replacements of dropped tokens
+    data: str  # appended bytes, as latin-1
+    before: Signed  # grammar state; -1 for a grammar without numbered states
     after: Signed  # state after the text
-    labels: tuple[str, ...]  # parts of the pattern or schema that the text comes from
+    labels: tuple[str, ...]  # source parts of the pattern or schema
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    """A leaf of the radix tree. Node 0 is the root and never added."""
+    """A leaf was added to the radix tree. Node 0 is the root and is never added."""
 
     node: int
     parent: int
-    tokens: Sequence[int]  # ids on the edge from the parent
+    tokens: Sequence[int]  # token ids on the edge from the parent
     namespace: str = ""  # "" below the root's children
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSplit:
-    """A new node became the parent of `node`, with its first tokens, its locks and its age."""
+    """A node was split. The new parent `upper` takes the first tokens, and copies locks and age."""
 
     node: int
     upper: int  # the new node
-    length: int  # how many tokens it took
+    length: int  # number of tokens moved to `upper`
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +235,13 @@ class NodeEvicted:
 
     node: int
     reason: str
-    """ "memory", "flush", "hand": someone evicted its subtree, "spoilt": a request that read it had
-    NaN logits, or "weights": the model's weights changed."""
+    """Cause: "memory", "flush", "hand" (by a user), "spoilt" (NaN logits) or "weights" (changes).
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLocked:
-    """The lock count of the node and its ancestors changed, except the root's."""
+    """The lock count of the node and all ancestors changed, except the root's."""
 
     node: int
     delta: Signed  # 1 or -1
@@ -255,7 +249,7 @@ class NodeLocked:
 
 @dataclass(frozen=True, slots=True)
 class NodePinned:
-    """Someone keeps the node from eviction, or does no more; a pin is one of its locks."""
+    """A pin was added to or removed from the node. A pin counts as a lock and prevents eviction."""
 
     node: int
     owner: str
@@ -264,23 +258,21 @@ class NodePinned:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKept:
-    """The states of recurrent layers after the node's last token are in the radix tree: a request
-    can go on from there."""
+    """The radix tree keeps a checkpoint: recurrent states after the node's last token."""
 
     node: int
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointDropped:
-    """They are no more, for lack of memory; the node stays. One that leaves the tree takes its own
-    along, without this."""
+    """The checkpoint was evicted; the node stays. `NodeEvicted` includes the checkpoint."""
 
     node: int
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTouched:
-    """The node and its ancestors were used."""
+    """The node and all ancestors were used."""
 
     node: int
     tick: int  # logical time, for LRU eviction
@@ -288,43 +280,43 @@ class NodeTouched:
 
 @dataclass(frozen=True, slots=True)
 class RecordsLost:
-    """A reader was too slow: the log itself never holds it."""
+    """A slow reader missed records. Only readers produce this event."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A program, or a batch of them, began."""
+    """A program or a batch of programs began."""
 
     run: str
     title: str
-    source: str  # the program's text, "" where it is not known
-    total: int  # number of programs; 0 while it is not known
-    file: str = ""  # of `source`
-    first_line: int = 1  # of `source` in its file
+    source: str  # source code of the program, "" if unknown
+    total: int  # number of programs; 0 while unknown
+    file: str = ""  # file of `source`
+    first_line: int = 1  # line of `source` in the file
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramCalled:
-    """The code of a run's program begins."""
+    """The code of a program began."""
 
     run: str
-    branch: str  # its own
-    arguments: str  # in a short line, as people read them
+    branch: str  # branch of the program
+    arguments: str  # display form, shortened to a line
 
 
 @dataclass(frozen=True, slots=True)
 class BranchStarted:
     run: str
     branch: str
-    parent: str  # "" for a program's own branch
-    text: str  # what it begins with: its parent's text so far
+    parent: str  # "" for the root branch of a program
+    text: str  # initial text: the parent's text at the fork
 
 
 @dataclass(frozen=True, slots=True)
 class TextAppended:
-    """Constant text, role marks included; generated text follows from the engine's own events."""
+    """Constant text was appended, including role markers, but no generated text."""
 
     run: str
     branch: str
@@ -333,7 +325,7 @@ class TextAppended:
 
 @dataclass(frozen=True, slots=True)
 class TextStreamed:
-    """New text of a generation, of a backend that tells text and no tokens."""
+    """Generated text of a backend without token events."""
 
     run: str
     branch: str
@@ -342,23 +334,23 @@ class TextStreamed:
 
 @dataclass(frozen=True, slots=True)
 class ModelAsked:
-    """A call of a program goes to another model than its run's own."""
+    """A program called another model than the run's default model."""
 
     run: str
     branch: str
-    name: str  # the variable it sets
-    number: int  # of the model in this run, from 1; 0 is the run's own
-    model: str  # its name
-    engine: int  # what `Record.engine` is for its requests
+    name: str  # variable set by the call
+    number: int  # number of the model in this run, from 1; 0 is the run's default
+    model: str  # model name
+    engine: int  # `Record.engine` of the call's requests
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswered:
-    """The call of the last `ModelAsked` of this branch is over."""
+    """The call of the branch's last `ModelAsked` ended."""
 
     run: str
     branch: str
-    prompt_tokens: int  # as the model's backend counts; 0 where it does not
+    prompt_tokens: int  # as counted by the backend; 0 if unknown
     cached_tokens: int
     output_tokens: int
 
@@ -369,8 +361,8 @@ class GenerationDone:
 
     run: str
     branch: str
-    name: str  # the variable it set
-    text: str  # what it appended, as the program sees it: stop strings cut off
+    name: str  # variable set by the generation
+    text: str  # text of the variable, without stop strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,47 +371,47 @@ class ChoiceMade:
 
     run: str
     branch: str
-    name: str  # the variable it set
+    name: str  # variable set by the select
     choices: tuple[str, ...]
-    scores: tuple[Logprob, ...]  # one for each choice; the largest wins
-    chosen: str  # what was appended
+    scores: tuple[Logprob, ...]  # per choice; the largest score wins
+    chosen: str  # appended choice
 
 
 @dataclass(frozen=True, slots=True)
 class BranchFinished:
     run: str
     branch: str
-    error: str  # "" when all went well
+    error: str  # error message, "" for success
 
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
     run: str
     status: str  # "done", "error" or "interrupted"
-    message: str = ""  # of the error
+    message: str = ""  # error message
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRan:
-    """A program that is compared with itself ran in one variant, measured."""
+    """A comparison measured one run of a variant."""
 
     comparison: str
-    variant: str  # "as it is", or what it did without: "nocache", "nojump" or "nofork"
-    run: str  # "" for a variant that was not run
-    note: str  # where the text differs from the program's as it is, or why it was not run
-    left: int = 0  # measured runs to come; 0 when that is not known yet, too
+    variant: str  # "as it is", or the ablation: "nocache", "nojump" or "nofork"
+    run: str  # "" for a skipped variant
+    note: str  # first text difference from the unmodified program, or the reason for skipping
+    left: int = 0  # remaining measured runs; 0 also while unknown
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonDone:
-    """A comparison is over."""
+    """A comparison ended."""
 
     comparison: str
-    lines: tuple[str, ...]  # what was found, for people
+    lines: tuple[str, ...]  # findings as display text
 
 
 def model_letter(number: int) -> str:
-    """What stands for a run's models wherever people see them: A for its own, then B, C ..."""
+    """Return the display letter of a run's model: A for `number` 0, the default, then B, C ..."""
     return ascii_uppercase[number % len(ascii_uppercase)]
 
 

@@ -1,4 +1,4 @@
-"""The bounded log that everyone emits to and reads from."""
+"""Bounded, append-only event log, shared by all writers and readers of an engine. Does no I/O."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from .kinds import EVENT_KINDS
 
 
 class Record(NamedTuple):
-    """`seq` counts from 1 without gaps; `t` is seconds since the log began."""
+    """An event with sequence number and time. `seq` counts from 1 without gaps; `t` is in seconds
+    since the start of the log."""
 
     seq: int
     t: float
     event: Any
-    engine: int = 0  # whose record it is: 0, the log's own, or that of a log that joined it
+    engine: int = 0  # 0 for the log's own engine, else the number of a joined log
 
 
 class Read(NamedTuple):
-    """What a reader got: the records after its place, and how many it lost because it was slow."""
+    """Result of a read: the records after the reader's position, and the number of lost records."""
 
     records: list[Record]
     lost: int
@@ -34,7 +35,7 @@ class Read(NamedTuple):
 
 LOG_MEMORY = 32 << 20
 RECORD_BYTES = 200
-"""What a record takes beside what grows with its event."""
+"""Fixed bytes per record, without the event's variable-size fields."""
 
 _NUMBERS = ("int", "Signed", "float", "bool")
 
@@ -42,7 +43,7 @@ _GROWING = {
     kind: tuple(f.name for f in fields(kind) if f.type not in _NUMBERS)
     for kind in EVENT_KINDS.values()
 }
-"""The fields of an event that can be of any size."""
+"""Variable-size fields per event kind."""
 
 _SCALAR = {
     kind: attrgetter(*names)
@@ -51,17 +52,20 @@ _SCALAR = {
     == len(fields(kind))
     > 1
 }
-"""The getter of all values of an event that has only numbers and strings, two or more."""
+"""Getter of all values, for event kinds with at least two fields, all numbers or strings."""
 
 
 class EventLog:
-    """Bounded, append-only, safe to use from any thread. Readers keep their own place (a `seq`).
+    """Bounded, append-only log, safe to use from any thread. Each reader keeps a position (a
+    `seq`).
 
-    memory: bytes that the records may take, about. A reader that follows the log needs the records
-    of its interval; what is left before them is for whoever begins to read later.
+    Records are stored as tuples (time, bytes, event). Kinds in `_SCALAR` are stored as (time,
+    bytes, kind name, *values), because the garbage collector untracks tuples of numbers and
+    strings.
 
-    A record is kept as a tuple (time, bytes, event), or, of `_SCALAR` kinds, as (time, bytes, the
-    kind's name, *values): the garbage collector untracks tuples of numbers and strings.
+    Args:
+        memory: Approximate limit in bytes. Live readers need only the records of a polling
+            interval; older records serve later readers.
     """
 
     def __init__(self, memory: int = LOG_MEMORY) -> None:
@@ -71,33 +75,36 @@ class EventLog:
         self._begin = time.perf_counter()
         self.last = 0
         self.joined: list[tuple[weakref.ref[EventLog], int]] = []
-        """The logs of other engines, each with the last record that it had when it joined."""
+        """Logs of other engines, each with the last record at the time of the join."""
 
     def emit(self, event: Any) -> None:
-        """Append `event`. Drops the oldest records when full. Does no I/O."""
+        """Append `event` and drop the oldest records when full. Does no I/O."""
         kind = type(event)
         size = RECORD_BYTES
         for name in _GROWING[kind]:
             value = getattr(event, name)
-            held = type(value)
-            if held is str:
+            value_type = type(value)
+            if value_type is str:
                 size += getsizeof(value)
-            elif held is Columns or held is Tokens:
+            elif value_type is Columns or value_type is Tokens:
                 size += value.nbytes
             else:
                 size += 60 * len(value)
         values = _SCALAR.get(kind)
-        kept = (kind.__name__, *values(event)) if values else (event,)
+        stored = (kind.__name__, *values(event)) if values else (event,)
         with self._lock:
             self.last += 1
-            self._records.append((time.perf_counter(), size, *kept))
+            self._records.append((time.perf_counter(), size, *stored))
             self._spare -= size
             while self._spare < 0:
                 self._spare += self._records.popleft()[1]
 
     def join(self, other: EventLog) -> int:
-        """Whoever follows this log follows `other` too from now on, see `Reader`. The number of its
-        engine, from 1; the same one each time."""
+        """Join the log of another engine: readers of this log also receive the records of `other`.
+
+        Returns:
+            The engine number of `other`, from 1; the same number on repeated calls.
+        """
         with self._lock:
             for number, (log, _) in enumerate(self.joined, 1):
                 if log() is other:
@@ -106,23 +113,31 @@ class EventLog:
             return len(self.joined)
 
     def now(self) -> float:
-        """Seconds since the log began."""
+        """Return the seconds since the start of the log."""
         return time.perf_counter() - self._begin
 
     def ahead_of(self, other: EventLog) -> float:
-        """Seconds to add to the other's times for those of this log."""
+        """Return the offset in seconds from times of `other` to times of this log."""
         return other._begin - self._begin
 
     def read(self, after: int = 0) -> Read:
-        """The records with seq > `after`, oldest first. Changes nothing."""
+        """Return the records with seq > `after`, oldest first. Changes no state.
+
+        Args:
+            after: Sequence number of the last record already read.
+        """
         with self._lock:
             new = self.last - after
             have = min(new, len(self._records))
             last = self.last
-            found = list(itertools.islice(reversed(self._records), have))
+            newest = list(itertools.islice(reversed(self._records), have))
         begin = self._begin
         records = [
-            Record(seq, t - begin, EVENT_KINDS[kept[0]](*kept[1:]) if len(kept) > 1 else kept[0])
-            for seq, (t, _, *kept) in enumerate(reversed(found), last - have + 1)
+            Record(
+                seq,
+                t - begin,
+                EVENT_KINDS[stored[0]](*stored[1:]) if len(stored) > 1 else stored[0],
+            )
+            for seq, (t, _, *stored) in enumerate(reversed(newest), last - have + 1)
         ]
         return Read(records, new - have)

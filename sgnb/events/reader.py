@@ -1,4 +1,5 @@
-"""A log together with those that joined it, in the order in which things happened."""
+"""Reader that merges a log with joined logs, in order of time. Interprets no events except the end
+of an engine."""
 
 from __future__ import annotations
 
@@ -30,21 +31,24 @@ OF_PROGRAMS = frozenset(
         *(GenerationDone, ChoiceMade, BranchFinished, RunFinished, VariantRan, ComparisonDone),
     )
 )
-"""What programs say. Of those that run on another engine only that one's own log tells."""
+"""Events of programs. Joined logs contribute engine events only, because the main log has the
+program events."""
 
 
 class Reader:
-    """Keeps its place in a log and in those that joined it. Records of these have the number of
-    their engine; all times are the log's own."""
+    """Position in a log and in all joined logs.
+
+    Records of joined logs carry the number of their engine. All times are relative to the main log.
+    """
 
     def __init__(self, log: EventLog, after: int = 0) -> None:
         self._log = log
         self._parts = [_Part(log, 0, after)]
         self.before: list[Record] = []
-        """What the logs that the last `read` took in had said until they joined."""
+        """Records from before the join, of logs first seen by the last `read`."""
 
     def read(self) -> Read:
-        """The records since the last time, and how many were lost."""
+        """Return the records since the last call, and the number of lost records."""
         until = self._log.now()
         self._meet()
         parts = [part.read(until) for part in self._parts]
@@ -54,13 +58,19 @@ class Reader:
         return Read(list(merge(*(part.records for part in parts), key=attrgetter("t"))), lost)
 
     def again(self, after: int) -> Read:
-        """What was read already, from the record after `after` of the log's own on."""
+        """Return records that were already read.
+
+        Args:
+            after: Sequence number in the main log; later records are returned.
+        """
         records, lost = Reader(self._log, after).read()
         places = {part.engine: part.after for part in self._parts}
-        return Read([one for one in records if one.seq <= places.get(one.engine, 0)], lost)
+        return Read(
+            [record for record in records if record.seq <= places.get(record.engine, 0)], lost
+        )
 
     def _meet(self) -> None:
-        """Take in the logs that have joined."""
+        """Add a part for each newly joined log."""
         self.before = []
         for number in range(len(self._parts), len(self._log.joined) + 1):
             reference, last = self._log.joined[number - 1]
@@ -74,16 +84,17 @@ class Reader:
 
 @dataclass(slots=True)
 class _Part:
-    """A place in one log; None for one that nobody has any more, or whose engine has stopped."""
+    """Position in one log. `log` is None after garbage collection of the log or the stop of the
+    engine."""
 
     log: EventLog | None
     engine: int
     after: int
-    ahead: float = 0.0  # seconds to add to its times
+    ahead: float = 0.0  # offset to the main log's clock, in seconds
 
     def read(self, until: float = float("inf"), last: int | None = None) -> Read:
-        """The records up to a time, or up to a seq. Any that come later wait: those of another log
-        may come before them."""
+        """Return records up to a time or a seq. Later records wait, because another log may have
+        earlier records."""
         if self.log is None:
             return Read([], 0)
         records, lost = self.log.read(self.after)
@@ -93,8 +104,8 @@ class _Part:
         self.after += lost + len(records)
         if not self.engine:
             return Read(records, lost)
-        if any(isinstance(one.event, EngineStopped) for one in records):
+        if any(isinstance(record.event, EngineStopped) for record in records):
             self.log = None
-        of_engine = (one for one in records if type(one.event) not in OF_PROGRAMS)
+        of_engine = (record for record in records if type(record.event) not in OF_PROGRAMS)
         moved = [Record(seq, t + self.ahead, event, self.engine) for seq, t, event, _ in of_engine]
         return Read(moved, lost)

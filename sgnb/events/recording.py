@@ -1,6 +1,7 @@
-"""A log as a file, one JSON object a line; the live page reads the same lines.
+"""Recorded logs: JSON Lines files with one event per line. The live page reads the same format.
 
-The rows of a step are written by column: `"sampled": {"request": [...], "token": [...], ...}`.
+The rows of a step are stored by column: `"sampled": {"request": [...], "token": [...], ...}`. Knows
+no engine.
 """
 
 from __future__ import annotations
@@ -37,8 +38,15 @@ from .reader import Reader
 
 
 class Recorder:
-    """Writes a log, with those that joined it, to a JSON Lines file, on a thread of its own. Close
-    it, or use `with`."""
+    """Background thread that writes a log and all joined logs to a JSON Lines file.
+
+    Use as a context manager, or call `close`.
+
+    Args:
+        log: Log to record.
+        path: File to create or overwrite.
+        after: Sequence number of the last record to skip.
+    """
 
     def __init__(self, log: EventLog, path: str | Path, after: int = 0) -> None:
         self.path = Path(path)
@@ -56,10 +64,10 @@ class Recorder:
     def _drain(self) -> None:
         records, lost = self._reader.read()
         self.lost += lost
-        self._file.writelines(encode(one) + "\n" for one in (*self._reader.before, *records))
+        self._file.writelines(encode(record) + "\n" for record in (*self._reader.before, *records))
 
     def close(self) -> None:
-        """Write what is left and close the file. Harmless when repeated."""
+        """Write the remaining records and close the file. Idempotent."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -75,7 +83,7 @@ class Recorder:
 
 
 def encode(record: Record) -> str:
-    """One record as one line of JSON."""
+    """Encode a record as one line of JSON."""
     event = record.event
     kind = type(event)
     line = {"seq": record.seq, "t": round(record.t, 6), "kind": kind.__name__}
@@ -94,7 +102,7 @@ _encoder = json.JSONEncoder(default=list, separators=(",", ":"))
 
 
 ROWS = {"extended": Extended, "sampled": Sampled, "masked": Masked}
-"""The fields of `StepRan` that hold rows."""
+"""Fields of `StepRan` with rows, and the row types."""
 
 _COLUMNS: dict[type, dict[str, Any]] = {
     row: {
@@ -113,7 +121,7 @@ def _columns(kind: Any, rows: Any) -> dict[str, tuple[Any, ...]]:
 
 @dataclass
 class _Head:
-    """The keys of a line before those of the event."""
+    """Keys of a line that precede the event's fields."""
 
     seq: int
     t: float
@@ -122,10 +130,10 @@ class _Head:
 
 
 def decode(line: str | bytes) -> Record:
-    """Return the record of a line of `encode`.
+    """Decode a line written by `encode`.
 
     Raises:
-        RecordError: the line is damaged, or its kind is unknown.
+        RecordError: The line is damaged, or the kind is unknown.
     """
     with reading("the line", _HINT):
         record = _record(parse(line))
@@ -135,17 +143,25 @@ def decode(line: str | bytes) -> Record:
 
 
 def load(path: str | Path) -> Iterator[Record]:
-    """Read a file of `Recorder`; skip unknown kinds.
+    """Read a file written by `Recorder`; skip unknown kinds.
 
     Raises:
-        RecordError: a line is damaged.
+        RecordError: A line is damaged.
     """
     with Path(path).open("rb") as file:
         yield from replay(file, str(path))
 
 
 def replay(lines: Iterable[str | bytes], source: str = "the recording") -> Iterator[Record]:
-    """Decode lines; skip unknown kinds. Errors name `source` and the number of the line."""
+    """Decode lines; skip unknown kinds.
+
+    Args:
+        lines: Lines of a recording.
+        source: Name of the recording in error messages.
+
+    Raises:
+        RecordError: A line is damaged; the message has the line number.
+    """
     for number, line in enumerate(lines, 1):
         with reading(f"line {number} of {source}", _HINT):
             record = _record(parse(line))
@@ -157,7 +173,8 @@ _HINT = "Use a file that events.Recorder or trace.save has written."
 
 
 def _record(line: Any) -> Record | None:
-    """Return None for an unknown kind. Raise ValueError for a damaged line."""
+    """Decode the keys of a line. Return None for an unknown kind; raise ValueError for a damaged
+    line."""
     head = build(_Head, line)
     kind = EVENT_KINDS.get(head.kind)
     if kind is None:
@@ -172,7 +189,7 @@ def _record(line: Any) -> Record | None:
 
 
 def _rows(kind: Any, table: Any) -> Columns[Any]:
-    """table: the columns by name."""
+    """Build rows from a mapping of column names to values."""
     columns = [build(column, table[name]) for name, column in _COLUMNS[kind].items()]
     if len(set(map(len, columns))) > 1:
         raise ValueError(f"the columns of {kind.__name__} have different lengths")

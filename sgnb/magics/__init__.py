@@ -1,6 +1,7 @@
-"""What a notebook sees: `%%sglang`, `%sglang`, and the session shared with their Python twins.
+"""Notebook interface: `%%sglang`, `%sglang`, and the session shared with the equivalent Python
+functions.
 
-Importing this imports no IPython: `load_ipython_extension` runs inside it.
+Importing the package does not import IPython; `load_ipython_extension` runs inside IPython.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ __all__ = ["load_ipython_extension"]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext sgnb`: give IPython's `shell` the magics. Harmless when repeated: the session and
-    its engines stay."""
+    """Register the magics with IPython (`%load_ext sgnb`). Idempotent: session and engines stay.
+
+    Args:
+        shell: IPython's interactive shell.
+    """
     from .complete import completer
     from .magic import SglangMagics
     from .session import SESSION

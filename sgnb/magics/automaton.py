@@ -1,4 +1,4 @@
-"""Grammars as what the views draw: joins `grammar`, which lays them out, and `events`."""
+"""Conversion of compiled grammars (`grammar`) to drawing events (`events`). Draws nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from ..grammar.layout import layout
 from ..grammar.outline import VocabularyEncoder, allowed_tokens, joint_texts, lines
 
 LARGEST = 20_000
-"""States of an automaton, byte by byte, that is drawn: a second for the slowest of them."""
+"""Maximum number of byte-level states of a drawing: about a second for the slowest automaton."""
 EDGES, BYTES = 6_000, 200_000
-"""Edges that are drawn, about, and bytes on different ones, at most: 500 kB."""
+"""Approximate limit of edges, and limit of bytes on distinct edges, of a drawing: 500 kB."""
 SOURCE, PART, TEXT = 2_000, 80, 200
-"""Characters kept of a pattern or schema, of the name of a part, and of what people read of an
-edge."""
+"""Maximum characters of a pattern or schema, of a part's name, and of an edge label."""
 COUNTED = 500
-"""States whose allowed tokens are counted."""
+"""Maximum number of states with counted tokens."""
 
 T = TypeVar("T", bound=Hashable)
 
@@ -27,16 +26,23 @@ T = TypeVar("T", bound=Hashable)
 def drawing(
     grammar: CompiledGrammar, tokenizer: VocabularyEncoder | None = None
 ) -> AutomatonDrawn | None:
-    """None where there is no automaton, or one that is too large. tokenizer: counts the allowed
-    tokens."""
+    """Return the layout of a grammar's automaton.
+
+    Args:
+        grammar: Compiled grammar.
+        tokenizer: Tokenizer to count the allowed tokens per state, or None.
+
+    Returns:
+        The layout; None without an automaton or for an oversized automaton.
+    """
     automaton = grammar.automaton
     if automaton is None or automaton.states > LARGEST:
         return None
     edges = lines(grammar, EDGES)
     states = _numbered([START, *(end for line in edges for end in (line.start, line.target))])
     texts = joint_texts(edges)
-    own = [(text[:TEXT], line.paths) for text, line in zip(texts, edges, strict=True)]
-    ways = _numbered(own)
+    labels = [(text[:TEXT], line.paths) for text, line in zip(texts, edges, strict=True)]
+    ways = _numbered(labels)
     if sum(len(part) for _, paths in ways for path in paths for part in path) > BYTES:
         return None
     parts = _numbered(line.part[:PART] for line in edges)
@@ -56,7 +62,7 @@ def drawing(
         final=tuple(state for state in states if automaton.final[state]),
         starts=tuple(starts),
         targets=tuple(targets),
-        ways=tuple(ways[way] for way in own),
+        ways=tuple(ways[way] for way in labels),
         parts=tuple(parts[line.part[:PART]] for line in edges),
         tracks=tuple(tracks),
         texts=tuple(text for text, _ in ways),
@@ -67,5 +73,5 @@ def drawing(
 
 
 def _numbered(values: Iterable[T]) -> dict[T, int]:
-    """Each value once, in order -> its index."""
+    """Number the distinct values in order of appearance."""
     return {value: i for i, value in enumerate(dict.fromkeys(values))}

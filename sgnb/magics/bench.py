@@ -1,6 +1,6 @@
-"""`%sglang bench`, `sgnb.bench`: a benchmark with its progress, and what it found as a notebook
-shows it. The measuring is in `sgnb.benchmark`; `compare.py` is for one run beside itself in the
-views.
+"""`%sglang bench` and `sgnb.bench`: progress and report of a benchmark in a notebook.
+
+`sgnb.benchmark` does the measurement. `compare.py` is for few runs with views.
 """
 
 from __future__ import annotations
@@ -26,14 +26,19 @@ from .table import Printed, Table, html_lines
 
 PIXELS = 860
 TELL_SECONDS = 0.1
-"""Between two lines of progress."""
+"""Minimum interval between progress lines, in seconds."""
 
 
 class BenchReport(Printed):
-    """What a benchmark found. `lines`: for people, what was measured, what was found and how sure
-    that is. `rows`: of each variant the median and how many times as long it took (see `table()`).
-    `frame`: a row for each measured run. `conditions`: model, machine, versions, seeds, date.
-    `findings`: ratios and intervals as data."""
+    """Report of a benchmark.
+
+    Attributes:
+        lines: Display text: method, findings and certainty.
+        rows: Per variant the median time and the ratio to the unmodified program; see `table()`.
+        frame: Data frame with a row per measured run.
+        conditions: Model, machine, versions, seeds and date.
+        findings: Ratios and intervals as data.
+    """
 
     def __init__(self, measured: Measured, conditions: dict[str, str]) -> None:
         self.measured, self.conditions = measured, conditions
@@ -42,7 +47,7 @@ class BenchReport(Printed):
 
     @property
     def frame(self) -> Any:
-        """A pandas data frame: a row for each measured run, with its seconds and counts."""
+        """Return a pandas data frame with a row per measured run: seconds and counters."""
         try:
             pandas = import_module("pandas")
         except ImportError:
@@ -51,7 +56,7 @@ class BenchReport(Printed):
 
     @property
     def samples(self) -> list[dict[str, Any]]:
-        """The rows of `frame`."""
+        """Return the rows of `frame` as dictionaries."""
         return [
             {"round": s.round, "place": s.place, "variant": s.variant, "seconds": s.seconds}
             | dict(s.counts)
@@ -59,27 +64,26 @@ class BenchReport(Printed):
         ]
 
     def plot(self) -> Any:
-        """A matplotlib figure: each variant's paired ratios, their median and its interval, and the
-        conditions."""
+        """Return a matplotlib figure with paired ratios, medians, intervals and conditions."""
         head, *lines = self.lines
-        said = [line for line in lines if line.startswith(("How sure", "Claim"))]
-        title, found, how = head.partition(" (median; ")
-        how = found[2:] + how.replace(")", "")
-        return figure(title, self.findings, self.conditions, [how, *said])
+        statements = [line for line in lines if line.startswith(("How sure", "Claim"))]
+        title, separator, how = head.partition(" (median; ")
+        how = separator[2:] + how.replace(")", "")
+        return figure(title, self.findings, self.conditions, [how, *statements])
 
     def table(self) -> Table:
-        """A row for each variant."""
+        """Return a table with a row per variant."""
         return Table(self.rows)
 
     def __repr__(self) -> str:
-        said = [f"{name}: {value}" for name, value in self.conditions.items()]
-        return "\n".join([*self.lines, "", repr(self.table()), "", *said])
+        conditions = [f"{name}: {value}" for name, value in self.conditions.items()]
+        return "\n".join([*self.lines, "", repr(self.table()), "", *conditions])
 
     def _html(self) -> str:
         return html_lines("p", self.lines) + self.table()._html()
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
-        """In a notebook the picture, where matplotlib draws it; else a table."""
+        """Return the plot for a notebook, or a table without matplotlib."""
         if not _draws():
             return super()._repr_mimebundle_()
         picture = base64.b64encode(png(self.plot())).decode()
@@ -87,7 +91,7 @@ class BenchReport(Printed):
         return text, {"image/png": {"width": PIXELS}}
 
     def _repr_html_(self) -> Any:
-        """None beside the picture, in whose place pages would show it."""
+        """Return None if the plot is available, because pages would prefer HTML to the plot."""
         return None if _draws() else super()._repr_html_()
 
 
@@ -102,8 +106,20 @@ def benchmark(
     rounds: int,
     clock: Clock = "wall",
 ) -> BenchReport:
-    """Measure, and show progress meanwhile. An interrupt, or another error, after a complete round
-    has the report so far as its `report`."""
+    """Run a benchmark with progress display.
+
+    An interrupt or error after a complete round carries the partial report as attribute `report`.
+
+    Args:
+        loaded: Engine of the session.
+        workload: Program and rows.
+        against: Opponents of the program.
+        rounds: Number of measured rounds.
+        clock: Wall or processor time.
+
+    Raises:
+        OptionError: An argument is invalid.
+    """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise OptionError(f"repeats={rounds!r} is not allowed", "give 1 or more")
     if clock not in get_args(Clock):
@@ -115,19 +131,21 @@ def benchmark(
     line, measured = ChangingLine(), Measured(workload, rounds, clock=clock)
     last = -TELL_SECONDS
 
-    def tell(what: str) -> None:
+    def tell(stage: str) -> None:
         nonlocal last
         now = time.perf_counter()
         if now - last >= TELL_SECONDS:
-            line.show(f"{workload.name}: {what}")
+            line.show(f"{workload.name}: {stage}")
             last = now
 
     try:
         with _engine(loaded, workload) as executor:
             under = conditions(executor.engine)
             if workload.engine:
-                own = ", ".join(f"{name}={value}" for name, value in workload.engine.items())
-                under["model"] += f", loaded with {own}"
+                engine_options = ", ".join(
+                    f"{name}={value}" for name, value in workload.engine.items()
+                )
+                under["model"] += f", loaded with {engine_options}"
             bench(executor, workload, against, rounds, measured, tell)
     except BaseException as error:
         line.end()
@@ -141,23 +159,29 @@ def benchmark(
 
 
 def claims(reports: Iterable[BenchReport]) -> Table:
-    """What was found of each claim."""
+    """Return the verdict on each claim of the reports.
+
+    Args:
+        reports: Reports of workloads with claims.
+    """
     return Table(
         {
             "workload": report.measured.workload.name,
-            "without": one.what.removeprefix("without "),
-            "times": f"{one.ratio:.2f}" if one.ratios else "",
-            "interval": f"{one.interval.low:.2f} to {one.interval.high:.2f}" if one.ratios else "",
-            "found": one.note or one.verdict,
-            "claim": report.measured.workload.claims.get(one.variant, ""),
+            "without": finding.what.removeprefix("without "),
+            "times": f"{finding.ratio:.2f}" if finding.ratios else "",
+            "interval": f"{finding.interval.low:.2f} to {finding.interval.high:.2f}"
+            if finding.ratios
+            else "",
+            "found": finding.note or finding.verdict,
+            "claim": report.measured.workload.claims.get(finding.variant, ""),
         }
         for report in reports
-        for one in report.findings[1:]
+        for finding in report.findings[1:]
     )
 
 
 def _seeds(measured: Measured) -> dict[str, str]:
-    """Of the samples; greedy text has none."""
+    """Return the seeds of sampled calls as a condition. Greedy text has no seeds."""
     seeds = measured.seeds
     shown = ", ".join(map(str, seeds[:8])) + (f" and {len(seeds) - 8} more" if seeds[8:] else "")
     return {"seeds": shown or "none: temperature 0"}
@@ -165,8 +189,8 @@ def _seeds(measured: Measured) -> dict[str, str]:
 
 @contextmanager
 def _engine(loaded: Loaded, workload: Workload) -> Iterator[Any]:
-    """The executor of the session's engine, or of one of the workload's own: the same model with
-    its options."""
+    """Yield the executor of the session's engine, or of a private engine with the workload's
+    options."""
     if not workload.engine:
         yield loaded.executor
         return

@@ -1,7 +1,8 @@
-"""The body of a `%%sglang` cell as a Python function, `def NAME(s, PARAM ...)`. Knows no shell.
+"""Compilation of a `%%sglang` cell body to a Python function, `def NAME(s, PARAM ...)`. Knows no
+shell.
 
-Its globals are the notebook's own namespace, so that names resolve when the body runs; the
-primitives of the language are variables of an enclosing function: no import, nothing polluted.
+The function's globals are the notebook's namespace, for name lookup at run time. The primitives of
+the language are closure variables. Hence the namespace needs no imports and stays clean.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ CELL_LINES_BEFORE_BODY = 1
 
 
 class BodySyntaxError(ProgramError):
-    """The body is no Python. Its SyntaxError, which IPython would show in its way, is the cause."""
+    """The body is not valid Python. The cause is the SyntaxError, hidden from IPython's own display
+    of syntax errors."""
 
 
 def compile_body(
@@ -31,14 +33,26 @@ def compile_body(
     namespace: dict[str, Any],
     primitives: Mapping[str, Any],
 ) -> Callable[..., Any]:
-    """The body as a function of `s` and the parameters, with the cell's line numbers."""
+    """Compile the body to a function of `s` and the parameters. Line numbers match the cell.
+
+    Args:
+        body: Source code of the cell below the magic line.
+        name: Name of the function.
+        params: Parameters after `s`.
+        filename: File name of the cell in tracebacks.
+        namespace: Globals of the function.
+        primitives: Language names by identifier.
+
+    Raises:
+        BodySyntaxError: The body is not valid Python.
+    """
     try:
         code = _compiled(body, name, params, filename, primitives)
     except SyntaxError as error:
         raise BodySyntaxError(error.msg) from error
-    made: dict[str, Any] = {}
-    exec(code, namespace, made)
-    function: Callable[..., Any] = made["enclosing"](**primitives)
+    scope: dict[str, Any] = {}
+    exec(code, namespace, scope)
+    function: Callable[..., Any] = scope["enclosing"](**primitives)
     if inspect.isgeneratorfunction(function):
         raise ProgramError("a program cannot `yield`", "use return; the value is state.ret_value")
     return function

@@ -1,4 +1,5 @@
-"""The commands of `%sglang`: one method per command, over the session and the notebook's names."""
+"""Commands of `%sglang`: a method per command, over the session and the notebook's variables.
+Parses nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from .session import Session
 
 
 class Commands:
-    """Runs parsed commands. `namespace`: the notebook's variables."""
+    """Executes parsed commands.
+
+    Args:
+        session: Engines, runs and cache.
+        namespace: Variables of the notebook.
+    """
 
     def __init__(self, namespace: dict[str, Any], session: Session) -> None:
         self.namespace, self.session = namespace, session
@@ -50,7 +56,7 @@ class Commands:
         return None
 
     def fsm(self, call: LineCall) -> Any:
-        """Show a grammar. The argument may name a variable with a pattern or a schema."""
+        """Show a grammar. The argument may be a variable with a pattern or a schema."""
         value = self.namespace.get(call.argument, call.argument)
         is_grammar = isinstance(value, (str, dict, type)) or get_origin(value) is not None
         return self.session.fsm(value if is_grammar else call.argument, **call.options)
@@ -106,7 +112,7 @@ class Commands:
         return self._report(partial(self.session.bench_paper, *_split(argument), **options), out)
 
     def _opponent(self, name: str) -> Any:
-        """Return the program of a variable, unless the name is a known library."""
+        """Return the program of a variable, unless the name is a library."""
         value = self.namespace.get(name)
         return value if name not in OPPONENTS and hasattr(value, "run_batch") else name
 

@@ -1,9 +1,10 @@
-"""A program beside itself without a technique: `%%sglang --vs`, `sgnb.compare`.
+"""Comparison of a program with ablations: `%%sglang --vs`, `sgnb.compare`.
 
-All runs are on one engine, in turns, each in a part of the cache of its own that begins with what
-the notebook's cache holds of the program's prompts: none helps another, and that cache stays as it
-is. What is compiled is compiled by runs that are not measured. A few runs, to be looked at in the
-views; `bench.py` is for many, with statistics.
+All runs use one engine, in turns. Each run has a private cache namespace, filled with the prompt
+prefixes from the notebook's cache. The notebook's cache stays unchanged, and no run helps another.
+
+Warm-up runs trigger compilation. Few runs serve inspection in views; `bench.py` is for many runs
+with statistics.
 """
 
 from __future__ import annotations
@@ -25,21 +26,32 @@ from .runs import first_run
 from .table import Printed, Table, html_lines
 
 ROUNDS = 3
-"""Measured runs of each variant."""
+"""Measured runs per variant."""
 
 _numbers = itertools.count(1)
 
 Work = Callable[[Executor], Any]
-"""Starts the program on an executor; gives its state, or states."""
+"""Callback to start the program on an executor. Returns a state or a list of states."""
 
 
 class CompareReport(Printed):
-    """What a comparison found. `rows`: of each variant seconds and counts (see `table()`).
-    `lines`: how it was measured, then what was found, for people. `states`: by variant what the
-    program gave, in its first measured run. `trace`: its views, without an engine."""
+    """Report of a comparison.
+
+    Attributes:
+        rows: Seconds and counters per variant; see `table()`.
+        lines: Display text: method, then findings.
+        states: Per variant the result of the first measured run.
+        trace: Views of the comparison, without an engine.
+    """
 
     def __init__(self, comparison: Comparison, states: dict[str, Any], feed: Feed) -> None:
-        """feed: holds the records of all runs."""
+        """Collect the results of a comparison.
+
+        Args:
+            comparison: Reduced state of the comparison.
+            states: Result of the program per variant.
+            feed: Records of all runs.
+        """
         self.rows, self.lines = comparison.rows(), list(comparison.lines)
         self.states, self.feed = states, feed
         self.trace = Trace(feed.lines)
@@ -47,11 +59,11 @@ class CompareReport(Printed):
 
     @property
     def state(self) -> Any:
-        """What the program gave as it is."""
+        """Return the result of the unmodified program."""
         return self.states[AS_IS]
 
     def table(self) -> Table:
-        """A row for each variant."""
+        """Return a table with a row per variant."""
         return Table(self.rows)
 
     def __repr__(self) -> str:
@@ -65,8 +77,14 @@ class CompareReport(Printed):
 
 
 class Measurement:
-    """One comparison on an engine. `begun(run)` is told of each run when it begins. timeout: of
-    each run, in seconds."""
+    """A comparison on one engine.
+
+    Args:
+        loaded: Engine of the comparison.
+        work: Starts the program on an executor.
+        timeout: Time limit per run in seconds, or None.
+        begun: Called with each run at the start.
+    """
 
     def __init__(
         self,
@@ -80,15 +98,20 @@ class Measurement:
         self.name = f"comparison {next(_numbers)}"
         self._loaded, self._work, self._log = loaded, work, loaded.executor.log
         self._timeout, self._begun = timeout, begun
-        self._first = ""  # measured run, of the program as it is
-        self._left = 0  # measured runs to come
-        self._held: list[Sequence[int]] = []  # what every run finds in the cache
-        self._cascade_steps = 0  # of the first measured run
-        self._beside: set[str] = set()  # what else went on
+        self._first = ""  # first measured run of the unmodified program
+        self._left = 0  # remaining measured runs
+        self._held: list[Sequence[int]] = []  # initial cache content of each run
+        self._cascade_steps = 0  # cascade steps of the first measured run
+        self._beside: set[str] = set()  # descriptions of concurrent activity
 
     def run(self, variants: Sequence[str], rounds: int = ROUNDS) -> None:
-        """Run the program as it is and in each of the variants. What is found is told to the
-        engine's log, and can be read from `state`."""
+        """Run the program unmodified and in each variant. Findings go to the engine's log and to
+        `state`.
+
+        Args:
+            variants: Names of ablations.
+            rounds: Measured runs per variant.
+        """
         emitter, start = self._loaded.emitter, self._log.last
         emitter.follow(self.state, start)
         lines: tuple[str, ...] = ("stopped before the end",)
@@ -107,7 +130,7 @@ class Measurement:
             emitter.unfollow(self.state)
 
     def _measure_others(self, variants: Sequence[str], rounds: int) -> None:
-        """What is left after the first measured run."""
+        """Measure everything after the first measured run."""
         refused = dict(self._cannot_differ(variants))
         ran = [variant for variant in variants if variant not in refused]
         for variant in ran:
@@ -123,16 +146,16 @@ class Measurement:
                 self._measure(variant)
 
     def _measure(self, variant: str) -> None:
-        before = self._loaded.engine.stats()
+        stats_before = self._loaded.engine.stats()
         run = self._once(variant)
         after = self._loaded.engine.stats()
         if not self.states:
-            self._cascade_steps = after["cascade_steps"] - before["cascade_steps"]
-        if before["running"] or before["waiting"]:
+            self._cascade_steps = after["cascade_steps"] - stats_before["cascade_steps"]
+        if stats_before["running"] or stats_before["waiting"]:
             self._beside.add("other requests ran beside it")
-        if before["compiling"]:
+        if stats_before["compiling"]:
             self._beside.add("kernels were being compiled meanwhile")
-        if after["cached"] < before["cached"]:
+        if after["cached"] < stats_before["cached"]:
             self._beside.add("for want of memory the notebook's cache lost some of what it held")
         self.states.setdefault(variant, self._value)
         self._first = self._first or run.id
@@ -145,7 +168,7 @@ class Measurement:
         self._loaded.emitter.flush()
 
     def _once(self, variant: str) -> Run:
-        """Run the program, in a part of the cache that is gone afterwards."""
+        """Run the program in a temporary cache namespace."""
         engine = self._loaded.engine
         namespace = f"{self.name}, {variant}"
         executor = self._loaded.executor.apart(apart(variant, namespace))
@@ -173,29 +196,28 @@ class Measurement:
         return runs[0]
 
     def _in_cache(self, run: Run, after: int) -> list[Sequence[int]]:
-        """What the notebook's cache holds of the prompts of a run, without what is part of
-        another. after: the log's last record before the run."""
+        """Return the cached prefixes of a run's prompts, without prefixes of other results. `after`
+        is the last record before the run."""
         engine = self._loaded.engine
         prompts = {
             tuple(record.event.prompt)
             for record in self._log.read(after).records
             if isinstance(record.event, RequestQueued) and record.event.run == run.id
         }
-        found = sorted({prompt[: engine.cached_length(prompt)] for prompt in prompts})
-        following = itertools.zip_longest(found, found[1:], fillvalue=())
-        return [one for one, after in following if one and after[: len(one)] != one]
+        prefixes = sorted({prompt[: engine.cached_length(prompt)] for prompt in prompts})
+        following = itertools.zip_longest(prefixes, prefixes[1:], fillvalue=())
+        return [prefix for prefix, after in following if prefix and after[: len(prefix)] != prefix]
 
     def _cache(self) -> str:
-        """How each run begins."""
+        """Describe the initial cache content."""
         if not self._held:
             return "each began with an empty cache"
         pairs = zip([(), *self._held], self._held, strict=False)
-        tokens = sum(len(one) - common_length(one, before) for before, one in pairs)
+        tokens = sum(len(prefix) - common_length(prefix, previous) for previous, prefix in pairs)
         return f"each began with what the notebook's cache held of the prompts, {tokens:,} tokens"
 
     def _cannot_differ(self, variants: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """The variants without something that the program as it is did not use, each with a line
-        that says so."""
+        """Yield variants without a technique used by the program, each with an explanation."""
         run = self.state.comparison.variants[AS_IS].runs[0]
         unused: dict[str, tuple[int, str]] = {
             "nocache": (run.figures.cached_tokens, "nothing of its prompts was found in the cache"),
@@ -216,7 +238,16 @@ def compare(
     timeout: float | None = None,
     display: Display | None = None,
 ) -> CompareReport:
-    """Measure, and keep what views need. display: shows it meanwhile, on the main thread."""
+    """Run a comparison and keep the records for views.
+
+    Args:
+        loaded: Engine of the comparison.
+        work: Starts the program on an executor.
+        variants: Names of ablations.
+        rounds: Measured runs per variant.
+        timeout: Time limit per run in seconds, or None.
+        display: Live view during the comparison, on the main thread, or None.
+    """
     if rounds < 1:
         raise OptionError(f"rounds={rounds} is not allowed", "give 1 or more")
     emitter = loaded.emitter

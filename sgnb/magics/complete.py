@@ -1,4 +1,5 @@
-"""Completion on the magic lines: options, their values, commands, names of engines and runs."""
+"""Completion on magic lines: options, values, commands, names of engines and runs. Executes
+nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +13,24 @@ from .options import BENCH_OPTIONS, CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
 
 
-def cell_words(before: list[str], session: Session) -> list[str]:
-    """What may follow the words `before` on a `%%sglang` line."""
-    return _values(before, session) or _flags(CELL_OPTIONS)
+def cell_words(preceding: list[str], session: Session) -> list[str]:
+    """Return candidates for the next word of a `%%sglang` line.
+
+    Args:
+        preceding: Words before the cursor.
+        session: Source of engine and run names.
+    """
+    return _values(preceding, session) or _flags(CELL_OPTIONS)
 
 
-def line_words(before: list[str], session: Session) -> list[str]:
-    """What may follow the words `before` on a `%sglang` line."""
-    match before:
+def line_words(preceding: list[str], session: Session) -> list[str]:
+    """Return candidates for the next word of a `%sglang` line.
+
+    Args:
+        preceding: Words before the cursor.
+        session: Source of engine and run names.
+    """
+    match preceding:
         case []:
             return list(COMMANDS)
         case ["engine", "use" | "unload" | "info"]:
@@ -29,8 +40,8 @@ def line_words(before: list[str], session: Session) -> list[str]:
         case ["bench", *rest]:
             return _values(rest, session) or _flags(BENCH_OPTIONS)
         case ["load", *rest]:
-            found = [] if rest else [*models.names()]
-            return _values(rest, session) or found + _flags(LOAD_OPTIONS)
+            candidates = [] if rest else [*models.names()]
+            return _values(rest, session) or candidates + _flags(LOAD_OPTIONS)
         case [name, *_] if name in COMMANDS and COMMANDS[name].raw:
             return _flags(COMMANDS[name].options)
         case [name] if name in COMMANDS:
@@ -39,13 +50,18 @@ def line_words(before: list[str], session: Session) -> list[str]:
 
 
 def completer(session: Session) -> Any:
-    """For IPython's hook: gets its event, gives the candidates for the word under the cursor."""
+    """Return a completion hook for IPython. The hook maps an event to the candidates for the word
+    under the cursor."""
 
     def complete(_: Any, event: Any) -> list[str]:
         text = event.text_until_cursor
         words = text.split() if text[-1:].isspace() else text.split()[:-1]
-        magic, *before = words or [event.command]
-        return cell_words(before, session) if magic == "%%sglang" else line_words(before, session)
+        magic, *preceding = words or [event.command]
+        return (
+            cell_words(preceding, session)
+            if magic == "%%sglang"
+            else line_words(preceding, session)
+        )
 
     return complete
 
@@ -54,8 +70,8 @@ def _flags(options: tuple[Option, ...]) -> list[str]:
     return [option.flags[-1] for option in options]
 
 
-def _values(before: list[str], session: Session) -> list[str]:
-    last = before[-1] if before else ""
+def _values(preceding: list[str], session: Session) -> list[str]:
+    last = preceding[-1] if preceding else ""
     if last in ("-m", "--model"):
         return session.engines.names()
     if last == "--show":

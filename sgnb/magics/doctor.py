@@ -1,4 +1,4 @@
-"""What works on this machine and front end, and a hint where something does not. Loads nothing."""
+"""Diagnosis of machine and front end, with hints for missing parts. Loads no model."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .table import Table
 
 
 def check() -> Table:
-    """One row for each part: what was found, and what to do where something is missing."""
+    """Return a table with a row per component: status, and a hint for missing components."""
     checks = (_python, _torch, _gpu, _transformers, _front_end, _widgets, _graphviz, _model)
     return Table({"part": each.__name__.strip("_").replace("_", " "), **each()} for each in checks)
 
 
-def _row(ok: bool, found: str, hint: str = "") -> dict[str, Any]:
-    return {"ok": "yes" if ok else "no", "found": found, "cure": "" if ok else hint}
+def _row(ok: bool, status: str, hint: str = "") -> dict[str, Any]:
+    return {"ok": "yes" if ok else "no", "found": status, "cure": "" if ok else hint}
 
 
 def _version(package: str) -> str:
@@ -28,8 +28,8 @@ def _version(package: str) -> str:
 
 
 def _python() -> dict[str, Any]:
-    found = f"{platform.python_version()} on {platform.system()}"
-    return _row(sys.version_info >= (3, 11), found, "install Python 3.11 or later")
+    status = f"{platform.python_version()} on {platform.system()}"
+    return _row(sys.version_info >= (3, 11), status, "install Python 3.11 or later")
 
 
 def _torch() -> dict[str, Any]:
@@ -69,8 +69,8 @@ def _widgets() -> dict[str, Any]:
     if os.environ.get("SGNB_STATIC") == "1":
         return _row(True, "off, because SGNB_STATIC=1: static pictures")
     version = _version("anywidget")
-    found = f"anywidget {version}" if version else "not installed"
-    return _row(bool(version), found, "pip install anywidget")
+    status = f"anywidget {version}" if version else "not installed"
+    return _row(bool(version), status, "pip install anywidget")
 
 
 def _graphviz() -> dict[str, Any]:
@@ -82,6 +82,6 @@ def _model() -> dict[str, Any]:
     from .. import models
 
     names = models.names()
-    found = f"bundled: {', '.join(names)}" if names else "no bundled model"
+    status = f"bundled: {', '.join(names)}" if names else "no bundled model"
     hint = "reinstall sgnb, or load a folder: %sglang load ./model"
-    return _row("tiny" in names, found, hint)
+    return _row("tiny" in names, status, hint)

@@ -1,4 +1,5 @@
-"""`--dry`, `program.dry(...)` and `sgnb.dry`: what a program would ask of its engine."""
+"""Dry runs (`--dry`, `program.dry(...)`, `sgnb.dry`): predict a program's calls without generating.
+Shows no views."""
 
 from __future__ import annotations
 
@@ -27,8 +28,13 @@ STATES = (
 
 
 class DryReport(Printed):
-    """`calls` in the order in which they would be made; `notes`: what else a person should know;
-    `explanation`: what the program's graph tells, where it has one."""
+    """Report of a dry run.
+
+    Attributes:
+        calls: Calls in order of execution.
+        notes: Further remarks for the user.
+        explanation: Analysis of the program's graph, or None without a graph.
+    """
 
     def __init__(
         self,
@@ -41,18 +47,18 @@ class DryReport(Printed):
 
     @property
     def warnings(self) -> list[str]:
-        """What to beware of, with the call's name, each once."""
+        """Return distinct warnings, each with the name of the call."""
         pairs = ((call.name, warning) for call in self.calls for warning in call.warnings)
         return list(dict.fromkeys(f"{name}: {warning}" for name, warning in pairs))
 
     def table(self) -> Table:
-        """A row for each call."""
+        """Return a table with a row per call."""
         of_others = any(call.model for call in self.calls)
         rows = (_row(call, of_others) for call in self.calls)
         return Table(rows, empty="the program asks the model for nothing")
 
     def line(self) -> str:
-        """The sums, over all requests that go through the model: as a run's figures count."""
+        """Return the sums over all requests to the model, counted like the figures of a run."""
         prompt = sum(call.prompt_tokens for call in self.calls if not call.forced)
         computed = sum(call.computed_tokens for call in self.calls)
         new = sum(call.new_tokens * call.samples for call in self.calls)
@@ -63,7 +69,7 @@ class DryReport(Printed):
         )
 
     def outlook(self) -> list[str]:
-        """What the graph tells: the longest chain of calls, and slots of the cache."""
+        """Return predictions of the graph: the longest chain of calls, and cache slots."""
         if self.explanation is None or not self.calls:
             return []
         total = self.explanation.totals
@@ -86,8 +92,17 @@ class DryReport(Printed):
 def dry_run(
     program: Runnable, engine: Engine, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DryReport:
-    """Run a program's code with stand-ins for the model's answers. A SgnbError is raised as in a
-    run; other errors, of code that cannot use a stand-in, end the run there, with a note."""
+    """Run a program with placeholders instead of model output.
+
+    An SgnbError is raised like in a run. Other errors end the dry run with a note, because program
+    code may not support placeholders.
+
+    Args:
+        program: Program to run.
+        engine: Engine for tokenization and cache lookups.
+        args: Positional arguments of the program.
+        kwargs: Keyword arguments of the program.
+    """
     from ..backends import DryExecutor, executor_of
 
     explanation = _explained(program, args, {**kwargs, "backend": executor_of(engine)})
@@ -107,7 +122,8 @@ def dry_run(
 def _explained(
     program: Runnable, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Explanation | None:
-    """None for a program without a graph, and for one that fails: the dry run will say so."""
+    """Explain the program's graph. Return None without a graph or after an error; the dry run
+    reports the error."""
     with suppress(Exception):
         if isinstance(program, CompiledProgram):
             return program.explain(*args, **kwargs)
@@ -117,7 +133,7 @@ def _explained(
 
 
 def _row(call: DryCall, of_others: bool) -> dict[str, Any]:
-    """of_others: with the model, where it is not the run's own."""
+    """Return the table row of a call, with the model name if `of_others` is set."""
     several = f" x {call.samples}" if call.samples > 1 else ""
     choices = f"{call.scored_tokens} scored" if call.scored_tokens else ""
     return {
@@ -135,7 +151,7 @@ def _row(call: DryCall, of_others: bool) -> dict[str, Any]:
 
 
 def _stopped(error: Exception, program: Runnable) -> str:
-    """Where and why the program's own code could not go on."""
+    """Describe the place and the reason of the program's failure."""
     file, trace, line = program.func.__code__.co_filename, error.__traceback__, 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == file:

@@ -1,8 +1,7 @@
-"""The loaded engines by name, one of them current: `%sglang load`, `%sglang engine`,
+"""Registry of loaded engines by name, with a current engine: `%sglang load`, `%sglang engine`,
 `sgnb.engines`.
 
-Knows which runs use an engine only through the function it is given. Imports torch when the first
-engine is made.
+Knows running programs only through a callback. Imports torch on the first load.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ BUNDLED = "tiny"
 
 
 class Loaded:
-    """An engine with its executor and emitter. options: to load it again with; None for an engine
-    that was made elsewhere."""
+    """Engine with executor and emitter. `options` are the options for a reload, or None for an
+    adopted engine."""
 
     def __init__(
         self, name: str, engine: Engine, model: str, options: dict[str, Any] | None
@@ -43,7 +42,8 @@ class Loaded:
         self.attention = engine.attention
         self.executor = executor_of(engine)
         self.emitter = Emitter(engine.log, partial(_drawing, weakref.ref(engine)))
-        self.act = partial(_act, weakref.ref(engine))  # a view stays as long as its notebook
+        # weak reference, because views outlive engines
+        self.act = partial(_act, weakref.ref(engine))
 
     def close(self) -> None:
         self.engine.close()
@@ -59,37 +59,53 @@ class Loaded:
 
 
 def _drawing(engine: Callable[[], Engine | None], number: int) -> AutomatonDrawn | None:
-    """For views, which may be kept longer than the engine."""
-    held = engine()
-    grammar = held.compiled_grammar(number) if held else None
+    """Return the drawing of an automaton for views. Views may outlive the engine."""
+    loaded = engine()
+    grammar = loaded.compiled_grammar(number) if loaded else None
     return drawing(grammar) if grammar else None
 
 
 class Remote:
-    """What runs programs without an engine of this process, such as a model behind an API."""
+    """Backend without a local engine, such as a model behind an API."""
 
-    act = None  # there is no cache here to pin or evict
+    act = None  # no local cache to pin or evict
 
     def __init__(self, executor: Executor) -> None:
         self.executor, self.emitter = executor, Emitter(executor.log)
 
 
 class Engines:
-    """The loaded engines by name, of which one is current, unless an executor of another kind
-    is."""
+    """Loaded engines by name. The current backend is a loaded engine, or an executor of another
+    kind."""
 
     def __init__(self, busy: Callable[[Executor], list[str]], say: Callable[[str], None]) -> None:
-        """`busy(executor)` gives the ids of its runs; such an engine is not closed or replaced."""
+        """Create an empty registry.
+
+        Args:
+            busy: Returns the ids of an executor's runs; busy engines are not closed or replaced.
+            say: Prints a line for the user.
+        """
         self._busy, self._say = busy, say
         self._loaded: dict[str, Loaded] = {}
         self._current = ""
-        self._remote: Remote | None = None  # in the place of the current engine
+        self._remote: Remote | None = None  # current backend instead of an engine
 
     def load(self, model: str = BUNDLED, name: str = "", **options: Any) -> Engine:
-        """Load `model` (a folder, a hub id, "tiny") as `name`, make it current and return it.
+        """Load a model and make the engine current.
 
-        An engine that has the name already is closed first, and is loaded again by whoever needs it
-        if this fails; the same model with the same options stays as it is.
+        The same model with equal options is not loaded again. An existing engine with the same name
+        is closed first. After a failed load, the next use reloads the old engine.
+
+        Args:
+            model: Folder, hub id, or "tiny" for the bundled model.
+            name: Name of the engine; by default the last part of the path.
+            options: Engine options.
+
+        Returns:
+            The engine.
+
+        Raises:
+            OptionError: `model` is no path or hub id, or an option is invalid.
         """
         if not isinstance(model, (str, Path)):
             hint = (
@@ -109,18 +125,24 @@ class Engines:
         with load_line(name, self._say) as line:
             engine = _open(model, options, line)
             try:
-                made = Loaded(name, engine, model, options)
+                loaded = Loaded(name, engine, model, options)
             except BaseException:
                 engine.close()
                 raise
-            self._loaded[name] = made
-            self._choose(made)
-            line.loaded(made.summary())
-        return made.engine
+            self._loaded[name] = loaded
+            self._choose(loaded)
+            line.loaded(loaded.summary())
+        return loaded.engine
 
     def adopt(self, engine: Engine) -> None:
-        """Make an engine that was made elsewhere the current one, under its model's name. One on
-        the same transformers model, as from a cell that is run again, is closed first."""
+        """Make an existing engine current, under the name of the model.
+
+        An earlier engine on the same transformers model is closed first, for example after
+        re-running a cell.
+
+        Args:
+            engine: Engine created outside the registry.
+        """
         for loaded in list(self._loaded.values()):
             if loaded.engine is engine:
                 return self._choose(loaded)
@@ -134,21 +156,36 @@ class Engines:
         self._choose(self._loaded[name])
 
     def adopt_remote(self, executor: Executor) -> None:
-        """Make what is no engine the current backend, until an engine is chosen."""
+        """Make an executor without a local engine the current backend, until the user selects an
+        engine.
+
+        Args:
+            executor: Executor to use.
+        """
         if self._remote is None or self._remote.executor is not executor:
             self._remote = Remote(executor)
         lang.set_default_executor(executor)
 
     def backend(self, name: str = "") -> Loaded | Remote:
-        """What runs programs: the engine of that name, or what is current."""
+        """Return the engine called `name`, or the current backend."""
         return self._remote if self._remote is not None and not name else self.get(name)
 
     def get(self, name: str = "") -> Loaded:
-        """The engine of that name, or the current one, ready to run: the bundled model is loaded
-        when it is needed, an engine that ended is loaded again."""
+        """Return the engine called `name`, or the current engine, ready to run.
+
+        Loads the bundled model on first use and reloads a stopped engine.
+
+        Args:
+            name: Name of a loaded engine, or "".
+
+        Raises:
+            OptionError: No engine has the name.
+        """
         if self._remote is not None and not name:
-            what = f"the current backend, {self._remote.executor!r}, is no engine of this process"
-            raise OptionError(what, "choose one: %sglang load tiny, or sgnb.load('tiny')")
+            message = (
+                f"the current backend, {self._remote.executor!r}, is no engine of this process"
+            )
+            raise OptionError(message, "choose one: %sglang load tiny, or sgnb.load('tiny')")
         wanted = name or self._current or BUNDLED
         if wanted == BUNDLED and BUNDLED not in self._loaded:
             self.load(BUNDLED)
@@ -168,16 +205,16 @@ class Engines:
         return self._loaded[wanted]
 
     def use(self, name: str) -> None:
-        """Make a loaded engine the current one: programs run on it when they name no other."""
+        """Make the loaded engine `name` the default for programs."""
         self._choose(self._find(name))
 
     def unload(self, name: str = "") -> None:
-        """Close the engine `name`, or the current one, and give its memory back."""
+        """Close the engine `name`, or the current engine, and free the memory."""
         loaded = self._find(name or self._current)
         self._close(loaded, f"unloading {loaded.name}")
 
     def ls(self) -> Table:
-        """The loaded engines."""
+        """Return a table of the loaded engines."""
         rows = (
             {
                 "engine": name,
@@ -193,19 +230,19 @@ class Engines:
         return Table(rows, empty)
 
     def info(self, name: str = "") -> Facts:
-        """Everything that the engine `name`, or the current one, says about itself."""
+        """Return model, limits and counters of the engine `name`, or the current engine."""
         loaded = self._find(name or self._current)
         engine = loaded.engine
-        kept = ("device", "dtype", "context_length", "token_bytes")
-        own = {name: getattr(engine, name) for name in kept}
-        return Facts(engine=loaded.name, model=loaded.model, **own, **engine.stats())
+        names = ("device", "dtype", "context_length", "token_bytes")
+        facts = {name: getattr(engine, name) for name in names}
+        return Facts(engine=loaded.name, model=loaded.model, **facts, **engine.stats())
 
     def names(self) -> list[str]:
-        """Of the loaded engines."""
+        """Return the names of the loaded engines."""
         return list(self._loaded)
 
     def name_of(self, executor: Executor) -> str:
-        """The name of the engine behind an executor, else the executor's class."""
+        """Return the name of an executor's engine, or the name of the executor's class."""
         names = (
             name for name, loaded in self._loaded.items() if loaded.executor.log is executor.log
         )
@@ -227,25 +264,26 @@ class Engines:
         self._current, self._remote = loaded.name, None
         lang.set_default_executor(loaded.executor)
 
-    def _stop(self, loaded: Loaded, what: str) -> None:
+    def _stop(self, loaded: Loaded, purpose: str) -> None:
         if runs := self._busy(loaded.executor):
             hint = f"wait for it, or stop it first: %sglang stop {runs[0]}"
-            raise EngineError(f"{what}: {loaded.name} is in use by {', '.join(runs)}", hint)
+            raise EngineError(f"{purpose}: {loaded.name} is in use by {', '.join(runs)}", hint)
         loaded.close()
 
-    def _replace(self, loaded: Loaded, what: str) -> None:
-        """Close an engine whose place another takes, and say what is lost with it."""
+    def _replace(self, loaded: Loaded, purpose: str) -> None:
+        """Close an engine before a replacement, and print the consequences."""
         cached = 0 if loaded.engine.closed else loaded.engine.stats()["cached"]
-        self._stop(loaded, what)
+        self._stop(loaded, purpose)
         if cached:
-            self._say(f"{what} closes the engine before it, and its {cached:,} cached tokens")
+            self._say(f"{purpose} closes the engine before it, and its {cached:,} cached tokens")
 
-    def _close(self, loaded: Loaded, what: str) -> None:
-        self._stop(loaded, what)
+    def _close(self, loaded: Loaded, purpose: str) -> None:
+        self._stop(loaded, purpose)
         self._forget(loaded)
 
     def _forget(self, loaded: Loaded) -> None:
-        """As the language's default too: no program meets a closed engine."""
+        """Remove the engine, also as the language's default backend, because programs must not use
+        a closed engine."""
         del self._loaded[loaded.name]
         if self._current == loaded.name:
             self._current = next(reversed(self._loaded), "")
@@ -254,7 +292,7 @@ class Engines:
 
 
 def _act(engine: Callable[[], Engine | None], action: str, node: int) -> str:
-    """What a view's button asks for: one of `viz.ACTIONS` on a node of the cache."""
+    """Execute a view's button: apply one of `viz.ACTIONS` to a cache node."""
     alive = engine()
     if alive is None:
         raise EngineError("this view's engine is gone", "open a view of the one that is loaded")
@@ -266,12 +304,12 @@ def _act(engine: Callable[[], Engine | None], action: str, node: int) -> str:
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Raise what making an engine with these options would, as far as known without the model."""
+    """Raise the errors of invalid engine options, as far as detectable without the model."""
     from ..engine.assembly import check_options
     from ..engine.options import EngineOptions
 
-    own = {name: value for name, value in options.items() if name != "tokenizer"}
-    check_options(EngineOptions.make(own))
+    fields = {name: value for name, value in options.items() if name != "tokenizer"}
+    check_options(EngineOptions.make(fields))
 
 
 def _open(model: str, options: dict[str, Any], line: LoadLine) -> Engine:

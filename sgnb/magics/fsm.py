@@ -1,4 +1,5 @@
-"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or JSON schema, drawn and as a table."""
+"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or JSON schema, as a drawing and tables.
+Runs no model."""
 
 from __future__ import annotations
 
@@ -18,12 +19,17 @@ from .table import Facts, Printed, Table, html_lines, one_line
 EDGES_SHOWN = 24
 EDGES_DRAWN = 500
 STATES_SHOWN = 12
-"""States shown with their allowed tokens."""
+"""Number of states listed with allowed tokens."""
 
 
 class FsmReport(Printed):
-    """`grammar`: the compiled grammar; `report`: its figures, an example and warnings, as data.
-    With a `tokenizer` the allowed tokens are counted."""
+    """Report on a constraint.
+
+    Attributes:
+        grammar: Compiled grammar.
+        report: Figures, an example and warnings, as data.
+        tokenizer: Tokenizer to count allowed tokens, or None.
+    """
 
     def __init__(
         self, grammar: CompiledGrammar, tokenizer: VocabularyEncoder | None = None
@@ -36,23 +42,25 @@ class FsmReport(Printed):
         self._tokens = Table(map(_token_row, allowed))
 
     def facts(self) -> Facts:
-        """The report's, and the size of what is drawn, where characters stand for their bytes."""
+        """Return the figures of the report and the size of the drawing, in characters instead of
+        bytes."""
         states = {state for line in self._lines for state in (line.start, line.target)}
         size = f"{len(states):,} states, {len(self._lines):,} edges"
         return Facts(self.report.facts() | ({"in characters": size} if states else {}))
 
     def table(self) -> Table:
-        """The first compressed edges; in a state in brackets the text may end."""
+        """Return a table of the first compressed edges. Brackets mark states with a permitted end
+        of text."""
         return Table(map(_row, self._lines[:EDGES_SHOWN]))
 
     @cached_property
     def drawing(self) -> AutomatonDrawn | None:
-        """What the views draw; None without an automaton, and of one with 20,000 states."""
+        """Return the layout for views, or None without an automaton or beyond 20,000 states."""
         return drawing(self.grammar, self._tokenizer)
 
     def _ipython_display_(self) -> None:
-        """In a notebook the drawing and, below it, the tables. Where there is none IPython takes
-        NotImplementedError for the wish to be shown as usual."""
+        """Display the drawing with tables below. IPython falls back to the default display after
+        NotImplementedError."""
         from IPython.display import display
 
         if not in_kernel() or self.drawing is None:
@@ -61,8 +69,11 @@ class FsmReport(Printed):
         display({"text/html": self._repr_html_(), "text/plain": ""}, raw=True)
 
     def to_dot(self) -> Any:
-        """A `graphviz.Digraph` of the compressed automaton: the 500 edges nearest to the start.
-        Drawing it needs the `dot` program; its source does not."""
+        """Return a `graphviz.Digraph` of the compressed automaton: the 500 edges nearest to the
+        start.
+
+        Rendering needs the `dot` program; reading the source does not.
+        """
         import graphviz
 
         graph = graphviz.Digraph("grammar", graph_attr={"rankdir": "LR"})
@@ -100,14 +111,27 @@ class FsmReport(Printed):
 
 
 def spec_of(pattern_or_schema: Any) -> GrammarSpec:
-    """A string that begins with { is a schema, any other a regex; what is no string is a schema."""
+    """Return the grammar specification of a constraint.
+
+    Args:
+        pattern_or_schema: Regex, or a JSON schema. Strings starting with "{" and all non-strings
+            are schemas.
+    """
     if isinstance(pattern_or_schema, str) and not pattern_or_schema.lstrip().startswith("{"):
         return GrammarSpec("regex", pattern_or_schema)
     return GrammarSpec("json_schema", schema_text(pattern_or_schema))
 
 
 def fsm(pattern_or_schema: Any, tokenizer: VocabularyEncoder | None = None) -> FsmReport:
-    """The report on a regex, or on a schema as JSON text, a dict or a type. Raises GrammarError."""
+    """Compile a constraint and return the report.
+
+    Args:
+        pattern_or_schema: Regex, or JSON schema as JSON text, a dict or a type.
+        tokenizer: Tokenizer to count allowed tokens, or None.
+
+    Raises:
+        GrammarError: The constraint is invalid.
+    """
     return FsmReport(compile_spec(spec_of(pattern_or_schema)), tokenizer)
 
 
@@ -122,7 +146,7 @@ def _token_row(row: AllowedTokens) -> dict[str, Any]:
 
 
 def _quoted(piece: bytes) -> str:
-    """As text or, if a token begins or ends inside a character, as bytes."""
+    """Quote a token as text, or as bytes if the token contains partial characters."""
     try:
         return repr(piece.decode())
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""The line after `%%sglang` and `%sglang`: split into words and checked against a table of options.
+"""Parser of magic lines: words, checked against a table of options. Knows no engine.
 
-The tables are the one source of what parses, of the help text and of completion. Knows no engine.
+The tables are the only source for parsing, help texts and completion.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _CLOSER = {"(": ")", "[": "]", "{": "}"}
 @dataclass(frozen=True, slots=True)
 class Option:
     flags: tuple[str, ...]
-    dest: str  # the key of its value
+    dest: str  # key of the value in the result
     help: str
     metavar: str = ""
     convert: Callable[[str, str], Any] | None = None  # (flag, word) -> value; None for a switch
-    many: bool = False  # repeated: the values make a list
+    many: bool = False  # repeatable: values form a list
 
 
 def option(
@@ -37,14 +37,29 @@ def option(
     dest: str = "",
     many: bool = False,
 ) -> Option:
-    """An `Option` whose flags stand in one string; by default the last of them names its `dest`."""
+    """Create an `Option`.
+
+    Args:
+        flags: Flags separated by blanks.
+        help: Line of the help text.
+        metavar: Name of the value in the help text.
+        convert: Converts (flag, word) to the value; None for a switch.
+        dest: Key of the value; by default the last flag.
+        many: True for a repeatable option.
+    """
     names = tuple(flags.split())
     return Option(names, dest or names[-1][2:].replace("-", "_"), help, metavar, convert, many)
 
 
 def split(line: str) -> list[str]:
-    """The line's words. Blanks inside quotes and brackets do not separate: `--over [q for q in qs]`
-    is two words."""
+    """Split a line at blanks outside of quotes and brackets: `--over [q for q in qs]` is two words.
+
+    Args:
+        line: Line after the magic.
+
+    Raises:
+        OptionError: A quote or bracket is not closed.
+    """
     words, word = [], ""
     open_: list[str] = []
     escaped = False
@@ -68,53 +83,74 @@ def split(line: str) -> list[str]:
 
 
 def unquote(word: str) -> str:
-    """The word without the quotes around it, if it has any."""
+    """Return the word without surrounding quotes."""
     return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
 def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
-    """The words of no option, and the options' values by `dest`. Raises OptionError."""
-    known = {flag: option for option in options for flag in option.flags}
-    rest: list[str] = []
+    """Parse words into arguments and options.
+
+    Args:
+        words: Words of the line.
+        options: Valid options.
+
+    Returns:
+        Words without options, and option values by `dest`.
+
+    Raises:
+        OptionError: An option is unknown, or a value is invalid.
+    """
+    by_flag = {flag: option for option in options for flag in option.flags}
+    arguments: list[str] = []
     values: dict[str, Any] = {}
     words = iter(words)
     for word in words:
         if not word.startswith("-"):
-            rest.append(word)
+            arguments.append(word)
             continue
-        flag, given, value = word.partition("=")
-        option = known.get(flag)
+        flag, separator, value = word.partition("=")
+        option = by_flag.get(flag)
         if option is None:
-            raise OptionError(f"unknown option {flag!r}", nearest(flag, known))
+            raise OptionError(f"unknown option {flag!r}", nearest(flag, by_flag))
         if option.convert is None:
-            if given:
+            if separator:
                 raise OptionError(f"{flag} takes no value, got {value!r}", f"write {flag} alone")
             values[option.dest] = True
             continue
-        if not given:
+        if not separator:
             value = next(words, "")
         if not value:
             raise OptionError(f"{flag} needs a value", f"{flag} {option.metavar}: {option.help}")
-        made = option.convert(flag, value)
-        values[option.dest] = [*values.get(option.dest, []), made] if option.many else made
-    return rest, values
+        converted = option.convert(flag, value)
+        values[option.dest] = (
+            [*values.get(option.dest, []), converted] if option.many else converted
+        )
+    return arguments, values
 
 
 def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
-    """As `parse`, of a line that is one argument as it stands, with switches before or after it."""
-    known = {flag: option.dest for option in switches for flag in option.flags}
+    """Parse a line with a verbatim argument and switches before or after the argument.
+
+    Args:
+        line: Line after the command.
+        switches: Valid switches.
+
+    Returns:
+        The argument as a list of words, and switch values by `dest`.
+    """
+    by_flag = {flag: option.dest for option in switches for flag in option.flags}
     values: dict[str, Any] = {}
     line = line.strip()
     while words := line.split():
-        if words[0] in known:
-            values[known[words[0]]], line = True, line[len(words[0]) :].lstrip()
-        elif words[-1] in known:
-            values[known[words[-1]]], line = True, line[: -len(words[-1])].rstrip()
+        if words[0] in by_flag:
+            values[by_flag[words[0]]], line = True, line[len(words[0]) :].lstrip()
+        elif words[-1] in by_flag:
+            values[by_flag[words[-1]]], line = True, line[: -len(words[-1])].rstrip()
         else:
             break
     for word in (words[0], words[-1]) if words else ():
         if word.startswith("--") and word[2:].isalpha():
-            hint = f"{nearest(word, known)} If it is the argument, quote it"
+            hint = f"{nearest(word, by_flag)} If it is the argument, quote it"
             raise OptionError(f"unknown option {word!r}", hint)
     return [line] if line else [], values
 
@@ -164,27 +200,27 @@ def identifier(flag: str, word: str) -> str:
 
 
 def pair(flag: str, word: str) -> tuple[str, str]:
-    """`k=v` as (k, v); v stays as written, because its meaning depends on the parameter k."""
-    name, found, value = word.partition("=")
-    if not found:
+    """Split `k=v` into (k, v). The type of v depends on the parameter k, so v stays text."""
+    name, separator, value = word.partition("=")
+    if not separator:
         message = f"{flag} {word} has no value for {word!r}"
         raise OptionError(message, f"for example {flag} {word}=3")
     return identifier(flag, name), value
 
 
 def views(flag: str, word: str) -> tuple[str, ...]:
-    """`none`, `all`, or names of views with commas."""
-    names, known = word.split(","), (*VIEWS, "none", "all")
+    """Parse `none`, `all`, or names of views separated by commas."""
+    names, valid = word.split(","), (*VIEWS, "none", "all")
     for name in names:
-        if name not in known:
-            raise OptionError(f"{flag} {name!r}: there is no such view", nearest(name, known))
+        if name not in valid:
+            raise OptionError(f"{flag} {name!r}: there is no such view", nearest(name, valid))
     if "all" in names:
         return VIEWS
     return tuple(dict.fromkeys(name for name in names if name != "none"))
 
 
 def ablations(flag: str, word: str) -> tuple[str, ...]:
-    """Names of techniques to do without, with commas."""
+    """Parse names of ablations separated by commas."""
     names = tuple(dict.fromkeys(word.split(",")))
     for name in names:
         if name not in ABLATIONS:
@@ -200,20 +236,20 @@ TYPES: dict[str, Any] = {
     "list": list,
     "dict": dict,
 }
-"""The types that a parameter may name, and what counts as one."""
+"""Valid parameter types, with the accepted Python types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter of a program: `ident[:type][=literal]`."""
+    """Parameter of a program: `ident[:type][=literal]`."""
 
     name: str
     type: str = ""
-    default: str = ""  # the literal as written
+    default: str = ""  # literal as source text
 
     @classmethod
     def parse(cls, word: str) -> Param:
-        head, given, default = word.partition("=")
+        head, separator, default = word.partition("=")
         name, _, type_ = head.partition(":")
         identifier("parameter", name)
         if name == "s":
@@ -221,7 +257,7 @@ class Param:
             raise OptionError("a parameter cannot be named 's'", hint)
         if type_ and type_ not in TYPES:
             raise OptionError(f"parameter {word!r}: unknown type {type_!r}", nearest(type_, TYPES))
-        if given:
+        if separator:
             _literal(f"parameter {word!r}", default)
         return cls(name, type_, default)
 
@@ -230,7 +266,7 @@ class Param:
         return annotated + (f" = {self.default}" if self.default else "")
 
     def value(self, word: str) -> Any:
-        """What `--run` gave for this parameter: text for a str, else a literal, if it is one."""
+        """Convert a `--run` value: text for a str parameter, otherwise a literal if possible."""
         if self.type == "str":
             return unquote(word)
         try:
@@ -243,9 +279,9 @@ class Param:
         return value
 
 
-def _literal(what: str, word: str) -> Any:
+def _literal(label: str, word: str) -> Any:
     try:
         return literal(word)
     except (ValueError, SyntaxError):
-        message = f"{what}: {word!r} is not a Python literal"
+        message = f"{label}: {word!r} is not a Python literal"
         raise OptionError(message, 'for example n=3 or q="text"') from None

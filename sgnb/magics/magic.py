@@ -1,4 +1,5 @@
-"""The magics `%%sglang` and `%sglang`: parse a line, delegate, and shorten errors."""
+"""Magics `%%sglang` and `%sglang`: parse a line, delegate, and shorten errors. Contains no command
+logic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the two magics accept: the tables of options and commands, parsed lines, and the help."""
+"""Option and command tables of both magics, parsed lines, and help texts. Knows no engine."""
 
 from __future__ import annotations
 
@@ -124,15 +124,15 @@ SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed", "top_logprobs_num"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One word after `%sglang`."""
+    """A command of `%sglang`."""
 
     help: str
-    actions: tuple[str, ...] = ()  # what may come next, first the default
-    takes: str = ""  # an argument's name; in brackets when it may be left out
+    actions: tuple[str, ...] = ()  # valid next words; the default is first
+    takes: str = ""  # name of the argument; brackets mark an optional argument
     options: tuple[Option, ...] = ()
     raw: bool = False
-    """The argument is the rest of the line, blanks, quotes and dashes included; switches stand
-    before or after it."""
+    """The argument is the verbatim rest of the line, with blanks, quotes and dashes. Switches stand
+    before or after the argument."""
 
 
 COMMANDS = {
@@ -177,15 +177,15 @@ COMMANDS = {
 }
 
 NEED_NAME = ("use", "pin", "evict")
-"""Actions that mean nothing without an argument."""
+"""Actions with a required argument."""
 
 
 class LineCall(NamedTuple):
-    """A `%sglang` line, checked."""
+    """A validated `%sglang` line."""
 
-    name: str  # of the command
-    action: str  # "" for a command without actions
-    argument: str  # "" for none
+    name: str  # name of the command
+    action: str  # action, "" for a command without actions
+    argument: str  # argument, "" if absent
     options: dict[str, Any]
 
     @classmethod
@@ -195,30 +195,30 @@ class LineCall(NamedTuple):
             raise OptionError(f"%sglang has no command {name!r}", nearest(name, COMMANDS))
         command = COMMANDS[name]
         words, table = "".join(after), command.options
-        rest, options = parse_raw(words, table) if command.raw else parse(split(words), table)
+        arguments, options = parse_raw(words, table) if command.raw else parse(split(words), table)
 
         action = command.actions[0] if command.actions else ""
-        if command.actions and rest:
-            action = rest.pop(0)
+        if command.actions and arguments:
+            action = arguments.pop(0)
             if action not in command.actions:
                 message = f"%sglang {name} has no {action!r}"
                 raise OptionError(message, nearest(action, command.actions))
 
-        argument = unquote(rest.pop(0)) if command.takes and rest else ""
-        if rest:
-            message = f"%sglang {name}: {rest[0]!r} is too much"
+        argument = unquote(arguments.pop(0)) if command.takes and arguments else ""
+        if arguments:
+            message = f"%sglang {name}: {arguments[0]!r} is too much"
             raise OptionError(message, f"{name} {command.takes}".strip())
         needed = command.takes and not command.takes.startswith("[")
         if not argument and (needed or action in NEED_NAME):
             usage = f"%sglang {name} {action}".rstrip()
-            what = "an argument" if command.raw else "a name"
-            raise OptionError(f"{usage} needs {what}", f"{usage} {command.takes.strip('[]')}")
+            missing = "an argument" if command.raw else "a name"
+            raise OptionError(f"{usage} needs {missing}", f"{usage} {command.takes.strip('[]')}")
         return cls(name, action, argument, options)
 
 
 @dataclass(frozen=True, slots=True)
 class CellLine:
-    """The line of a `%%sglang` cell, checked."""
+    """The validated line of a `%%sglang` cell."""
 
     name: str = ""
     params: tuple[Param, ...] = ()
@@ -228,9 +228,9 @@ class CellLine:
     save: str = ""
     frame: bool = False
     run: tuple[tuple[str, str], ...] = ()
-    source: str = ""  # the variable whose state it goes on from
-    sampling: tuple[tuple[str, Any], ...] = ()  # only what was given
-    vs: tuple[str, ...] = ()  # variants that it is compared with
+    source: str = ""  # variable with the state to continue from
+    sampling: tuple[tuple[str, Any], ...] = ()  # explicit sampling parameters only
+    vs: tuple[str, ...] = ()  # variants of a comparison
     rounds: int | None = None
     show: tuple[str, ...] = VIEWS
     static: bool = False
@@ -242,24 +242,27 @@ class CellLine:
 
     @classmethod
     def parse(cls, line: str) -> CellLine:
-        rest, values = parse(split(line), CELL_OPTIONS)
+        arguments, values = parse(split(line), CELL_OPTIONS)
         _check_dry(values)
         sampling = tuple((key, values.pop(key)) for key in SAMPLING if key in values)
         if "top_logprobs_num" in dict(sampling):
             sampling += (("return_logprob", True),)
         values["run"] = tuple(values.get("run", ()))
-        name = identifier("program name", rest[0]) if rest else ""
-        cell = cls(name, tuple(Param.parse(word) for word in rest[1:]), sampling=sampling, **values)
+        name = identifier("program name", arguments[0]) if arguments else ""
+        cell = cls(
+            name, tuple(Param.parse(word) for word in arguments[1:]), sampling=sampling, **values
+        )
         cell._check()
         return cell
 
     @property
     def defines_only(self) -> bool:
-        """A program with parameters waits to be called, unless the line gives them."""
+        """Return True if the cell only defines a program: the program has parameters and the line
+        has no arguments."""
         return bool(self.params) and not self.over and not self.run
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments that `--run` gives, by the types of the parameters."""
+        """Return the keyword arguments from `--run`, converted to the parameter types."""
         params = {param.name: param for param in self.params}
         for key, _ in self.run:
             if key not in params:
@@ -301,7 +304,8 @@ class CellLine:
 
 
 def _check_dry(values: dict[str, Any]) -> None:
-    """A dry run shows a table and nothing else, and is over at once."""
+    """Reject options without an effect on a dry run. A dry run shows only a table and ends
+    immediately."""
     flags = {option.dest: option.flags[-1] for option in CELL_OPTIONS}
     for dest in ("out", "vs", "show", "static", "bg", "timeout", "quiet"):
         if values.get("dry") and dest in values:
@@ -314,8 +318,8 @@ def _usage(options: tuple[Option, ...]) -> list[str]:
         (", ".join(option.flags) + (f" {option.metavar}" if option.metavar else ""), option.help)
         for option in options
     ]
-    width = max(len(left) for left, _ in rows) + 2
-    return [f"  {left:<{width}}{right}" for left, right in rows]
+    width = max(len(usage) for usage, _ in rows) + 2
+    return [f"  {usage:<{width}}{right}" for usage, right in rows]
 
 
 CELL_HELP = """\

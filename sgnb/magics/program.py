@@ -1,4 +1,4 @@
-"""A program of a cell: its Python twin, and the execution of the cell with views."""
+"""Programs defined by cells, and the execution of a cell with views. Parses no options."""
 
 from __future__ import annotations
 
@@ -40,21 +40,26 @@ def _exported(*modules: Any) -> dict[str, Any]:
 
 PRIMITIVES = _exported(primitives, choices)
 PRIMITIVES.pop("needs_unconditional")
-"""Names of the language in a cell. A program cannot take one of them as its name."""
+"""Names of the language in a cell, not valid as program names."""
 
 PATTERNS = _exported(patterns, agents, tools)
-"""More names of the language in a cell. Variables of the notebook take precedence."""
+"""Further names of the language in a cell. Notebook variables take precedence."""
 
 
 class CellProgram:
-    """A `SglFunction` with the engine, sampling options and views of its cell's line."""
+    """`SglFunction` with engine, sampling options and views from the cell's line."""
 
     def __init__(self, program: SglFunction, line: CellLine, session: Session) -> None:
         self._program, self._line, self._session = program, line, session
         self.__name__: str = program.func.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run with views; with a state as first argument, run as a part of that program."""
+        """Run with views, or as a subprogram if the first argument is a state.
+
+        Args:
+            args: Positional arguments of the program.
+            kwargs: Keyword arguments of the program.
+        """
         if args and isinstance(args[0], ProgramState):
             return self._program(*args, **kwargs)
         return self.show(lambda: self.run(*args, **kwargs), [])
@@ -100,7 +105,7 @@ class CellProgram:
                     run.join()
                 return result
         except BaseException as error:
-            for run in runs:  # interrupted while the views open, before the program begins
+            for run in runs:  # interrupt during the opening of views, before the program starts
                 run.finish(error)
             raise
         finally:
@@ -158,7 +163,7 @@ class CellRun:
             raise OptionError(message, "give the program another name")
 
         cell = f"%%sglang {text}\n{body}"
-        # The count of the shell may be that of the next cell already.
+        # The shell's execution count may already belong to the next cell.
         result = self.shell.displayhook.exec_result
         number = result.execution_count if result else self.shell.execution_count
         file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
@@ -219,7 +224,7 @@ class CellRun:
     def _bind_partial(self, error: BaseException, runs: list[Run]) -> None:
         """Bind the states of an unfinished run, and add notes about them to the error."""
         line = self.line
-        # A batch also knows rows that it read from a file.
+        # A batch error also has the rows read from a file.
         states = getattr(error, "states", None) or (runs[0].states if runs else [])
         if states:
             self.namespace[line.out] = states if line.over else states[0]
@@ -254,7 +259,7 @@ class CellRun:
         run.mark_read()
 
     def _run_in_background(self, program: CellProgram) -> Background:
-        """Run on a thread of its own. A terminal shows no views."""
+        """Run on a background thread. Terminals show no views."""
         line, work = self.line, self._work(program)
         views = Views(program.backend(), line, self.session.traces) if in_kernel() else None
         kind = Background if line.over else BackgroundState
@@ -299,8 +304,12 @@ class Views:
 def evaluate_rows(expression: str, namespace: dict[str, Any]) -> Any:
     """Evaluate `--over` as a batch. A scalar becomes a row with one argument.
 
+    Args:
+        expression: Python expression.
+        namespace: Variables of the notebook.
+
     Raises:
-        OptionError: The expression fails, or its value is no batch.
+        OptionError: The expression fails, or the value is not a batch.
     """
     try:
         value = eval(expression, namespace)

@@ -1,5 +1,5 @@
-"""A line that is drawn over itself, and what a load shows by it: what it does now, and in the end
-what was loaded. Only the main thread displays."""
+"""Progress lines that overwrite earlier output, and the display of a model load. Only the main
+thread displays."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..viz.live.display import in_kernel
 
 
 class ChangingLine:
-    """In a notebook one output, in a terminal a line that is drawn over; where neither can be, and
-    off the main thread, nothing."""
+    """Progress line: one output in a notebook, an overwritten line in a terminal. Without a
+    display, and off the main thread, nothing is shown."""
 
     def __init__(self) -> None:
         self._output: Any = None
-        self._drawn = 0  # columns
+        self._drawn = 0  # width in columns
 
     def show(self, line: str) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -30,8 +30,8 @@ class ChangingLine:
             self._draw(line)
 
     def end(self, bundle: dict[str, str] | None = None) -> bool:
-        """Clear the line, or leave `bundle` in a notebook's output in its place: whether it
-        could."""
+        """Clear the line, or replace a notebook's output by `bundle`. Return True if the bundle was
+        shown."""
         self._draw("")
         if self._output is None:
             return False
@@ -47,7 +47,7 @@ class ChangingLine:
         self._output = display(bundle, raw=True, display_id=True)
 
     def _draw(self, line: str) -> None:
-        """Over what was drawn before."""
+        """Overwrite the line."""
         if line or self._drawn:
             sys.stderr.write("\r" + line.ljust(self._drawn) + ("" if line else "\r"))
             sys.stderr.flush()
@@ -55,8 +55,7 @@ class ChangingLine:
 
 
 class LoadLine:
-    """What a load does, and in the end what was loaded, which `say` says where there is no
-    output."""
+    """Progress of a model load. `say` prints the final line if no notebook output exists."""
 
     def __init__(self, name: str, say: Callable[[str], None]) -> None:
         self._name, self._say = name, say
@@ -67,24 +66,30 @@ class LoadLine:
     def seconds(self) -> float:
         return time.perf_counter() - self._begin
 
-    def stage(self, what: str) -> None:
-        """The load begins to do `what`."""
-        self._line.show(f"loading {self._name}: {what} ({self.seconds:.1f} s)")
+    def stage(self, stage: str) -> None:
+        """Show the current stage of the load."""
+        self._line.show(f"loading {self._name}: {stage} ({self.seconds:.1f} s)")
 
-    def loaded(self, what: str) -> None:
-        """The load is over: `what` it gave."""
-        line = f"loaded {self._name} in {self.seconds:.1f} s: {what}"
+    def loaded(self, summary: str) -> None:
+        """Show the end of the load with `summary`."""
+        line = f"loaded {self._name} in {self.seconds:.1f} s: {summary}"
         if not self._line.end({"text/plain": line}):
             self._say(line)
 
     def failed(self) -> None:
-        """The load is over, and its error says why."""
+        """Clear the line after a failure; the error has the explanation."""
         self._line.end()
 
 
 @contextmanager
 def load_line(name: str, say: Callable[[str], None]) -> Iterator[LoadLine]:
-    """For a load inside, which says its end itself unless it raises."""
+    """Show the progress of a model load inside a context. The caller reports success; errors clear
+    the line.
+
+    Args:
+        name: Name of the engine.
+        say: Prints a line for the user.
+    """
     line = LoadLine(name, say)
     try:
         yield line

@@ -1,8 +1,6 @@
-"""How an error looks below a cell: what is wrong, the cell's own lines with a caret, the hint.
-Knows no session.
+"""Short error display below a cell: message, cell lines with a caret, hint. Knows no session.
 
-The short block is shown once, by the cell that failed; after that `%tb` finds the error as Python
-left it.
+The failing cell shows the short form once. Afterwards `%tb` shows the full traceback.
 """
 
 from __future__ import annotations
@@ -14,11 +12,16 @@ from ..lang.location import located
 from ..lang.source import frames_of, source_line
 
 CellLabel = Callable[[str], str | None]
-"""File name -> "Cell In[3]", or None for a file that is not a cell."""
+"""File name -> "Cell In[3]", or None for files other than cells."""
 
 
 def shorten(error: BaseException, label: CellLabel) -> None:
-    """Make IPython show `error` as the short block, once. Call it where the magic catches it."""
+    """Make IPython show the short form of an error once. Call inside the magic's exception handler.
+
+    Args:
+        error: Error to shorten.
+        label: Returns the label of a cell's file.
+    """
     lines = short_lines(error, label)
 
     def once() -> list[str]:
@@ -30,7 +33,12 @@ def shorten(error: BaseException, label: CellLabel) -> None:
 
 
 def short_lines(error: BaseException, label: CellLabel) -> list[str]:
-    """The short block, line by line."""
+    """Return the short form of an error, line by line.
+
+    Args:
+        error: Error to show.
+        label: Returns the label of a cell's file.
+    """
     places = [line for place in _places(error, label) for line in place]
     message = _without_place(_message(error), places)
     lines = [type(error).__name__ + (f": {message}" if message else ""), *places]
@@ -53,13 +61,13 @@ def _message(error: BaseException) -> str:
 
 
 def _without_place(message: str, places: list[str]) -> str:
-    """The message without the place it begins with, if the block shows that place anyway."""
-    place, found, rest = message.partition(": ")
-    return rest if found and place in places else message
+    """Remove a leading place from the message if the short form shows the place."""
+    place, separator, remainder = message.partition(": ")
+    return remainder if separator and place in places else message
 
 
 def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
-    """Cell lines that led to the error, outermost first; of what its source shows its line."""
+    """Return the cell lines of the traceback, outermost first."""
     syntax = error.__cause__
     if isinstance(syntax, SyntaxError):
         file = syntax.filename or ""
@@ -78,12 +86,13 @@ def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
 
 
 def _character(line: str, byte: int | None) -> int:
-    """The column in characters of one in bytes of UTF-8, as frames count; -1 if not known."""
+    """Convert a column from UTF-8 bytes, as in frames, to characters; -1 if unknown."""
     return -1 if byte is None else len(line.encode()[:byte].decode(errors="replace"))
 
 
 def _place(where: str, line: str, start: int, end: int) -> list[str]:
-    """Where, the line without its indentation, and a caret under start .. end if they are known."""
+    """Format a place: label, source line without indentation, and a caret under start .. end if
+    known."""
     text = line.rstrip()
     bare = text.lstrip()
     indent = len(text) - len(bare)

@@ -1,6 +1,6 @@
-"""The runs of this process, whoever started them, and the handles of those in the background.
+"""List of all runs of this process, and handles of background runs.
 
-Learns of runs from the language's `watch`; knows engines only as the executors that runs name.
+Observes runs through the language's `watch`. Knows engines only as executors of runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..latch import Latch
 from .table import Table
 
 KEPT = 50
-"""Runs that the list remembers; running ones are never forgotten."""
+"""Number of runs to remember; running programs are never forgotten."""
 
 WAIT_SECONDS = 0.1
 STOP_SECONDS = 2.0
@@ -29,7 +29,7 @@ _here = threading.local()
 
 
 class Past(NamedTuple):
-    """What the list says of a run that is over, so that it keeps no states alive."""
+    """List entry of a finished run. Holds no states, so that memory can be freed."""
 
     id: str
     title: str
@@ -46,17 +46,21 @@ def _settled(run: Run | Past) -> Run | Past:
 
 
 class Runs:
-    """The runs of this process. Dry runs are not listed."""
+    """Runs of this process, without dry runs."""
 
     def __init__(self, engine_of: Callable[[Executor], str]) -> None:
-        """`engine_of(executor)` names an executor's engine for the list."""
+        """Start to observe runs.
+
+        Args:
+            engine_of: Returns the engine name of an executor.
+        """
         self._engine_of = engine_of
         self._runs: deque[tuple[Run | Past, str, float]] = deque()
         self._lock = threading.Lock()
         watch(self._started)
 
     def __call__(self) -> Table:
-        """The latest runs, oldest first."""
+        """Return a table of the latest runs, oldest first."""
         now = time.monotonic()
         with self._lock:
             runs = list(self._runs)
@@ -75,22 +79,35 @@ class Runs:
         return Table(rows, empty="no program has run yet")
 
     def running(self, executor: Executor | None = None) -> list[str]:
-        """The ids of the runs in progress, all or those that ask one executor."""
+        """Return the ids of unfinished runs.
+
+        Args:
+            executor: Only runs with calls to this executor; None for all runs.
+        """
         return [
             run.id
             for run in self._running()
             if executor is None
-            or any(one.log is executor.log for one in (run.executor, *run.others.backends))
+            or any(backend.log is executor.log for backend in (run.executor, *run.others.backends))
         ]
 
     def stop(self, which: str = "all") -> list[str]:
-        """Stop the run `which`, by its id, or all: calls end at the next token, what they produced
-        is kept. Waits for that, at most `STOP_SECONDS`. Returns the ids of those that were running.
+        """Stop a run, or all runs, at the next token. Partial output is kept. Waits at most
+        `STOP_SECONDS`.
+
+        Args:
+            which: Id of a run, or "all".
+
+        Returns:
+            Ids of the stopped runs.
+
+        Raises:
+            OptionError: No run has the id.
         """
         with self._lock:
-            known = [run.id for run, *_ in self._runs]
-        if which != "all" and which not in known:
-            raise OptionError(f"no run is called {which!r}", nearest(which, [*known, "all"]))
+            ids = [run.id for run, *_ in self._runs]
+        if which != "all" and which not in ids:
+            raise OptionError(f"no run is called {which!r}", nearest(which, [*ids, "all"]))
         stopped = [run for run in self._running() if which in ("all", run.id)]
         for run in stopped:
             run.cancel()
@@ -108,7 +125,7 @@ class Runs:
         if getattr(run.executor, "dry", False):
             return
         with self._lock:
-            self._runs = deque((_settled(one), engine, at) for one, engine, at in self._runs)
+            self._runs = deque((_settled(listed), engine, at) for listed, engine, at in self._runs)
             self._runs.append((run, self._engine_of(run.executor), time.monotonic()))
             while len(self._runs) > KEPT and self._runs[0][0].status != "running":
                 self._runs.popleft()
@@ -120,7 +137,12 @@ class Runs:
 
 @contextmanager
 def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Iterator[None]:
-    """Tell `begun` of the first run that this thread starts inside, and stop it after `timeout`."""
+    """Observe the first run started by this thread inside the context.
+
+    Args:
+        begun: Called with the run at the start.
+        timeout: Seconds until the run is stopped, or None.
+    """
     timer: threading.Timer | None = None
     expired = threading.Event()
 
@@ -151,10 +173,13 @@ def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Ite
 
 
 class Background:
-    """What `--bg` gives for a batch: a run that goes on while other cells run.
+    """Handle of a background batch (`--bg`).
 
-    `work` starts the run, on a thread of its own; when the run is over, `ended` is called there.
-    Making a handle returns when the run has begun, and raises what keeps it from beginning.
+    The constructor returns after the start of the run, and raises errors from the start.
+
+    Args:
+        work: Starts the run, on a background thread.
+        ended: Called on the background thread after the run.
     """
 
     def __init__(
@@ -174,39 +199,46 @@ class Background:
 
     @property
     def run(self) -> Run:
-        """The run."""
+        """Return the run."""
         return self._runs[0]
 
     @property
     def status(self) -> str:
-        """ "running", "done", "error" or "interrupted"."""
+        """Return the status: "running", "done", "error" or "interrupted"."""
         return self.run.status
 
     @property
     def states(self) -> list[ProgramState]:
-        """The programs' states; reading one waits for what is read."""
+        """Return the states of the programs. Reading a variable waits for the value."""
         while not self.run.states and not self._ended.wait(0.001):
             continue
         return self.run.states
 
     @property
     def value(self) -> Any:
-        """What the cell would have bound without `--bg`. Waits for the end."""
+        """Wait for the end and return the value of the cell without `--bg`."""
         self.wait()
         return self._value
 
     def stop(self) -> None:
-        """Stop at the next token; what was produced is kept."""
+        """Stop at the next token and keep partial output."""
         self.run.cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most `timeout` seconds; whether it ended. Raises the run's error."""
+        """Wait for the end of the run.
+
+        Args:
+            timeout: Maximum wait in seconds, or None.
+
+        Returns:
+            True if the run has ended. Raises the error of the run.
+        """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while not self._ended.is_set():
-            left = min(WAIT_SECONDS, deadline - time.monotonic())
-            if left <= 0:
+            remaining = min(WAIT_SECONDS, deadline - time.monotonic())
+            if remaining <= 0:
                 return False
-            self._ended.wait(left)
+            self._ended.wait(remaining)
         if self._error is not None:
             raise self._error
         return True
@@ -241,7 +273,8 @@ class Background:
 
 
 class BackgroundState(Background, ProgramState):
-    """What `--bg` gives for one program: its run, and its state, which is read as any other."""
+    """Handle of a background run of one program (`--bg`), with the interface of the program's
+    state."""
 
     def __init__(
         self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]

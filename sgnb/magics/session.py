@@ -1,5 +1,6 @@
-"""What the magics and their Python twins share: engines, runs, the cache, and what runs in the
-background. `SESSION` is the one session of this process. Knows no shell.
+"""Session behind the magics and the Python functions: engines, runs, cache and background programs.
+
+`SESSION` is the only session of a process. Knows no shell.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """`say` prints one line for a person."""
+    """Session of a process. `say` prints a line for the user."""
 
     def __init__(self, say: Callable[[str], None] = print) -> None:
         self.say = say
@@ -53,52 +54,78 @@ class Session:
         self._background: dict[str, Background] = {}
 
     def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> Engine:
-        """Load a model and make its engine current.
+        """Load a model and make the engine current.
 
-        model: a folder, a hub id, or "tiny", the bundled one. name: the engine's, by default the
-        last part of the path; an engine that has it already is closed first, but the same model
-        with the same options stays as it is. options: see `EngineOptions`.
+        An existing engine with the same name is closed first. The same model with equal options is
+        not loaded again.
 
-        Raises ModelError, OptionError.
+        Args:
+            model: Folder, hub id, or "tiny" for the bundled model.
+            name: Name of the engine; by default the last part of the path.
+            options: Engine options; see `EngineOptions`.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+            OptionError: An option is invalid.
         """
         return self.engines.load(model, name, **options)
 
     def unload(self, name: str = "") -> None:
-        """Close the engine `name`, by default the current one, and give its memory back."""
+        """Close the engine `name`, by default the current engine, and free the memory."""
         self.engines.unload(name)
 
     def flush_cache(self, backend: Any = None) -> int:
-        """Forget cached prefixes that no run uses, those of the engine or executor `backend`, by
-        default of the current one. Returns the tokens freed."""
+        """Evict all unused cached prefixes and return the number of freed tokens.
+
+        Args:
+            backend: Engine or executor; by default the current backend.
+        """
         return self.cache.flush() if backend is None else executor_of(backend).flush_cache()
 
     def get_server_info(self, backend: Any = None) -> dict[str, Any]:
-        """What the engine or executor `backend`, by default the current one, says about itself: its
-        model, its limits, its counts."""
+        """Return model, limits and counters of a backend.
+
+        Args:
+            backend: Engine or executor; by default the current backend.
+        """
         executor = self.engines.backend().executor if backend is None else executor_of(backend)
         return executor.server_info()
 
     def stop(self, run: str = "all") -> list[str]:
-        """Stop the run of the id `run`, or all, at the next token. Returns the ids of those that
-        were running."""
+        """Stop a run at the next token and return the ids of the stopped runs.
+
+        Args:
+            run: Id of a run, or "all".
+        """
         return self.runs.stop(run)
 
     def trace(self, run: str = "last") -> Trace:
-        """What a run did, of the last one or of that id: its views without an engine, its text, a
-        file (`save`: .html, .jsonl, or .json for Perfetto). `traces.on()` records all runs."""
+        """Return the trace of a run: views without an engine, text, or a file with `save`.
+
+        `traces.on()` records all runs.
+
+        Args:
+            run: Id of a run, or "last".
+        """
         return self.traces(run)
 
     def open_trace(self, path: str | Path) -> Trace:
-        """Read the trace that was saved at `path` as .jsonl. It needs no engine."""
+        """Read a saved trace; needs no engine.
+
+        Args:
+            path: File with the suffix .jsonl.
+        """
         return Trace.open(path)
 
     def fsm(self, pattern_or_schema: Any, tokens: bool = False) -> FsmReport:
-        """The automaton of a constraint, before anything runs.
+        """Compile a constraint and show the automaton, before any run.
 
-        pattern_or_schema: a regex, or a JSON schema as JSON text, a dict or a type. tokens: with
-        the tokens that may follow where there is a choice, by the current engine.
+        Args:
+            pattern_or_schema: Regex, or JSON schema as JSON text, a dict or a type.
+            tokens: Count the allowed tokens per state, with the current engine's tokenizer.
 
-        Raises GrammarError.
+        Raises:
+            GrammarError: The constraint is invalid.
         """
         tokenizer = self.engines.get().engine.tokenizer if tokens else None
         if tokens and tokenizer is None:
@@ -107,7 +134,13 @@ class Session:
         return fsm(pattern_or_schema, tokenizer)
 
     def dry(self, program: Any, /, *args: Any, **kwargs: Any) -> DryReport:
-        """What running a program so would ask of the current engine. Generates nothing."""
+        """Predict the calls of a program on the current engine, without generating.
+
+        Args:
+            program: Program to analyze.
+            args: Positional arguments of the program.
+            kwargs: Keyword arguments of the program.
+        """
         if isinstance(program, Runnable):
             return dry_run(program, self.engines.get().engine, args, kwargs)
         if not hasattr(program, "dry"):
@@ -126,13 +159,20 @@ class Session:
         rounds: int = ROUNDS,
         **kwargs: Any,
     ) -> CompareReport:
-        """A program beside itself without a technique, on the current engine: `%%sglang --vs`.
+        """Compare a program with ablations on the current engine: `%%sglang --vs`.
 
-        vs: "nocache" (no prefix cache), "nojump" (no jump-forward), "nofork" (no fork-aware
-        attention). over: a batch, as `run_batch` takes it. rounds: measured runs of each. The runs
-        begin with what the cache holds of the program's prompts, in turns, after one that is not
-        measured, and leave the cache as it is. Code of the program that does things, such as a
-        tool, does them in every run. A program that it starts by `run` is not part of it.
+        The runs take turns after a warm-up run. Each run starts with the prompt prefixes from the
+        cache, and the cache stays unchanged. Side effects of the program, such as tool calls,
+        happen in every run. Programs started with `run` inside the program are not measured.
+
+        Args:
+            program: Program to compare.
+            args: Positional arguments of the program.
+            vs: Ablations: "nocache" (no prefix cache), "nojump" (no jump-forward), "nofork" (no
+                fork-aware attention).
+            over: Rows of a batch, as in `run_batch`, or None.
+            rounds: Measured runs per variant.
+            kwargs: Keyword arguments of the program.
         """
         for name in vs:
             if name not in ABLATIONS:
@@ -158,21 +198,28 @@ class Session:
         clock: Clock = "wall",
         **defaults: Any,
     ) -> BenchReport:
-        """Measure a program over rows on the current engine, many times in turns: `%sglang bench`.
+        """Measure a program over rows on the current engine, in paired rounds: `%sglang bench`.
 
-        rows: a batch, as `run_batch` takes it; one run is all of them. against: by default the
-        program without each technique, "nocache" (no prefix cache), "fcfs" (first come, first
-        served), "nojump" (no jump-forward), "nofork" (no fork-aware attention), "nooverlap" (steps
-        one after another), "text" (what the model made is sent as text); "itself"; libraries that
-        are installed, "transformers", "guidance", "outlines"; the address of an SGLang or
-        OpenAI-compatible server; another program. repeats: measured rounds. same: "text", or
-        "tokens" where as many tokens are enough. clock: "cpu" for the processor time of this
-        process, on a machine that others use too. defaults: sampling, as to `run_batch`.
+        Each run starts with an empty, private cache namespace. Opponents with different work are
+        excluded. Programs started with `run` inside the program use the notebook's cache and are
+        not measured. See docs/BENCHMARKS.md.
 
-        Instead of a program and rows, a `sgnb.Workload`. Each run begins with an empty part of the
-        cache of its own. What is other work is not compared, and samples without a seed are an
-        OptionError. A program that it starts by `run` is not part of it: that runs as the
-        notebook's own do. See docs/BENCHMARKS.md.
+        Args:
+            program: Program to measure, or a `sgnb.Workload` (then `rows` is not used).
+            rows: Rows of a batch, as in `run_batch`; each run covers all rows.
+            against: Opponents; by default all ablations. Ablations are "nocache" (no prefix cache),
+                "fcfs" (first come, first served), "nojump" (no jump-forward), "nofork" (no
+                fork-aware attention). Further ablations are "nooverlap" (sequential steps) and
+                "text" (generated text is sent as text). Other opponents are "itself", installed
+                libraries ("transformers", "guidance", "outlines"), the address of an SGLang or
+                OpenAI-compatible server, or another program.
+            repeats: Number of measured rounds.
+            same: "text" requires equal text; "tokens" requires only equal numbers of tokens.
+            clock: "wall", or "cpu" for the processor time of this process on a shared machine.
+            defaults: Sampling parameters, as in `run_batch`.
+
+        Raises:
+            OptionError: An argument is invalid, or sampled calls have no seed.
         """
         workload = program
         if not isinstance(program, Workload):
@@ -187,17 +234,24 @@ class Session:
         return benchmark(self.engines.get(), workload, opponents, repeats, clock)
 
     def bench_paper(self, *names: str, repeats: int | None = None, clock: Clock = "wall") -> Table:
-        """Measure workloads of the SGLang paper, made small, each beside itself without what it is
-        to show: `%sglang bench --paper`. A row for each claim.
+        """Measure small versions of the SGLang paper's workloads against ablations: `%sglang bench
+        --paper`.
 
-        names: by default all; `sgnb.benchmark.paper.NAMES` lists them. repeats: measured rounds, by
-        default as few as give an interval. An interrupt has the rows so far as its `report`.
+        An interrupt carries the finished rows as attribute `report`.
+
+        Args:
+            names: Workload names, by default all; see `sgnb.benchmark.paper.NAMES`.
+            repeats: Number of measured rounds; by default the minimum for a confidence interval.
+            clock: "wall", or "cpu" for processor time.
+
+        Returns:
+            A table with a row per claim.
         """
         loaded, rounds = self.engines.get(), rounds_needed() if repeats is None else repeats
         reports: list[BenchReport] = []
         try:
-            for one in workloads(names or NAMES):
-                reports.append(benchmark(loaded, one, one.opponents, rounds, clock))
+            for workload in workloads(names or NAMES):
+                reports.append(benchmark(loaded, workload, workload.opponents, rounds, clock))
         except BaseException as error:
             if (so_far := getattr(error, "report", None)) is not None:
                 reports.append(so_far)
@@ -207,22 +261,24 @@ class Session:
         return claims(reports)
 
     def why_no_hit(self, prompt: Any, other: Any = None) -> WhyReport:
-        """Why a program's calls found no more in the cache, read off its engine's log: `prompt` is
-        its state. With an `other` prompt, where the two part; each a text, token ids or a state,
-        as the current engine reads them.
+        """Explain cache misses of a program from the engine's log, or compare two prompts.
 
-        The log is bounded: of a program long ago it may have no request any more.
+        The log is bounded and may have dropped the requests of old programs.
+
+        Args:
+            prompt: State of a program. With `other`, a text, token ids or a state.
+            other: Second prompt for a comparison, or None.
         """
         if other is None:
             if not isinstance(prompt, lang.ProgramState):
                 hint = "give a program's state, or two prompts to compare"
                 raise OptionError(f"{shown(prompt)} is no state of a program", hint)
             branch, run = prompt._branch.id, prompt.program.run
-            found = lookups(run.executor.log.read().records, run.id, branch)
+            entries = lookups(run.executor.log.read().records, run.id, branch)
             for other in run.others.backends:
                 of_other = lookups(other.log.read().records, run.id, branch)
-                found += [replace(one, model=run.others.title(other)) for one in of_other]
-            return WhyReport(found)
+                entries += [replace(lookup, model=run.others.title(other)) for lookup in of_other]
+            return WhyReport(entries)
         here, there = self._tokens(prompt), self._tokens(other)
         return WhyReport(difference=difference(here, there, self._vocabulary({*here, *there})))
 
@@ -242,7 +298,11 @@ class Session:
         return vocabulary
 
     def set_default_backend(self, backend: Any) -> None:
-        """What runs programs without a backend: an `Engine` (it becomes current) or an executor."""
+        """Set the default backend for programs.
+
+        Args:
+            backend: `Engine` (becomes the current engine) or executor.
+        """
         engine = sys.modules.get("sgnb.engine.engine")
         if engine is not None and isinstance(backend, engine.Engine):
             self.engines.adopt(backend)
@@ -252,11 +312,11 @@ class Session:
             self.engines.adopt_remote(executor_of(backend))
 
     def in_background(self, name: str, background: Background) -> None:
-        """Remember what runs in the background under a program's name."""
+        """Register a background run under the name of the program."""
         self._background[name] = background
 
     def replace(self, name: str) -> None:
-        """Stop what still runs in the background under `name`, because it is about to run again."""
+        """Stop a background run of the program `name` before a new run."""
         old = self._background.pop(name, None)
         if old is not None and old.status == "running":
             old.stop()
@@ -264,8 +324,8 @@ class Session:
 
 
 class EngineView:
-    """Views of all that the current engine does: calling it opens them, in a notebook live until
-    the next call, in a terminal or as a picture once."""
+    """Live views of the current engine. A call opens the views: live in a notebook until the next
+    call, once in a terminal or as a picture."""
 
     def __init__(self, engines: Engines, views: Sequence[str]) -> None:
         self._engines, self._views = engines, views
@@ -282,26 +342,35 @@ class EngineView:
 
 
 class Cache:
-    """The radix tree of the current engine."""
+    """Radix tree of the current engine."""
 
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self.show = EngineView(engines, ("tree", "time"))
 
     def stats(self) -> Facts:
-        """Hit rate, counts and memory, in tokens."""
+        """Return hit rate, counters and memory, in tokens."""
         return Facts(self._engines.get().engine.stats())
 
     def flush(self) -> int:
-        """Forget every cached prefix that no run uses and nobody has pinned. Returns the tokens
-        freed."""
+        """Evict all unpinned prefixes without a running request. Returns the number of freed
+        tokens."""
         return self._engines.get().engine.flush_cache()
 
     def pin(self, what: int | str | lang.ProgramState) -> int:
-        """Keep from eviction, until `unpin`, what is cached of a run's prompts, by the run's id or
-        its state, or a node of the tree by its number. Returns how many tokens are pinned now.
+        """Pin cached tokens against eviction, until `unpin`.
 
-        The log is bounded: of a run long ago it may have no prompt any more; OptionError then.
+        The log is bounded and may have dropped the prompts of old runs.
+
+        Args:
+            what: Run id or program state, to pin the cached prompts of the run; or the number of a
+                tree node.
+
+        Returns:
+            Total number of pinned tokens.
+
+        Raises:
+            OptionError: The log has no prompt of the run.
         """
         engine = self._engines.get().engine
         if isinstance(what, int):
@@ -319,20 +388,29 @@ class Cache:
         return pinned
 
     def unpin(self, what: int | str | lang.ProgramState | None = None) -> int:
-        """Undo the pins of `what`, a run or a node as `pin` takes it, or all. Returns how many
-        those were."""
+        """Remove pins.
+
+        Args:
+            what: Run id, program state or node number, as in `pin`; None for all pins.
+
+        Returns:
+            Number of removed pins.
+        """
         engine = self._engines.get().engine
         if what is None or isinstance(what, int):
             return engine.unpin(what)
         return engine.unpin(owner=what if isinstance(what, str) else what.run_id)
 
     def pins(self) -> Table:
-        """What is pinned: node, by whom, and its tokens from the root on."""
+        """Return a table of pins: node, owner and the tokens from the root."""
         return Table(self._engines.get().engine.pins(), "nothing is pinned")
 
     def evict(self, node: int) -> Evicted:
-        """Free what no run uses and nobody has pinned of a node of the tree, by its number, and of
-        all below it."""
+        """Evict a node's subtree, except tokens of running requests and pinned tokens.
+
+        Args:
+            node: Number of a tree node.
+        """
         return self._engines.get().engine.evict(node)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""Rows and figures that print as a table: in a notebook as escaped HTML, elsewhere as text.
+"""Tables of rows and figures: escaped HTML in a notebook, text elsewhere.
 
-What stands in a table may come from a model or a file: it is shown as text on one line, and cut.
+Cells may contain text from a model or file, so each cell is shown as text on one line, shortened.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ ROWS_SHOWN = 100
 CELL_CHARACTERS = 120
 LINE_CHARACTERS = 300
 WHOLE_CHARACTERS = 12
-"""Of a cell that is not broken into lines."""
+"""Cells up to this number of characters are not wrapped."""
 
 
 class Printed(ABC):
-    """Shown as its `repr` or, in a notebook, as HTML in which MathJax finds no formulas."""
+    """Object displayed as `repr`, or in a notebook as HTML without MathJax formulas."""
 
     @abstractmethod
     def _html(self) -> str:
-        """Escaped."""
+        """Return escaped HTML."""
 
     def _repr_html_(self) -> str:
         return f'<div class="tex2jax_ignore mathjax_ignore">{self._html()}</div>'
@@ -35,8 +35,8 @@ class Printed(ABC):
 
 
 class Table(list[dict[str, Any]], Printed):
-    """Rows with the same keys in the same order, of which the first `ROWS_SHOWN` are shown.
-    `empty` is what an empty table says."""
+    """Table rows with equal keys in equal order. At most `ROWS_SHOWN` rows are shown; `empty` is
+    the text of an empty table."""
 
     def __init__(self, rows: Iterable[dict[str, Any]] = (), empty: str = "nothing yet") -> None:
         super().__init__(rows)
@@ -67,7 +67,7 @@ class Table(list[dict[str, Any]], Printed):
 
 
 class Facts(dict[str, Any], Printed):
-    """Figures by name, shown as a table of two columns."""
+    """Figures by name, shown as a table with two columns."""
 
     def _table(self) -> Table:
         return Table({"figure": name, "value": _short(value)} for name, value in self.items())
@@ -80,7 +80,7 @@ class Facts(dict[str, Any], Printed):
 
 
 def html_lines(tag: str, lines: Iterable[str]) -> str:
-    """Each line as a `tag`, escaped and cut."""
+    """Wrap each line in the element `tag`, escaped and shortened."""
     shown = (html.escape(one_line(line)) for line in lines)
     return "".join(f"<{tag}>{line}</{tag}>" for line in shown)
 
@@ -94,7 +94,7 @@ def _cell(value: Any) -> str:
 
 
 def _columns(text: str) -> int:
-    """How many columns of a screen `text` takes."""
+    """Return the width of `text` in terminal columns."""
     shown = [character for character in text if not unicodedata.combining(character)]
     return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in shown)
 
@@ -111,7 +111,7 @@ def _cells(tag: str, texts: Iterable[str]) -> str:
 
 
 def _wrap(text: str) -> str:
-    """A number or a word stays whole in a narrow notebook."""
+    """Return CSS to keep numbers and short words unbroken in a narrow notebook."""
     if len(text) <= WHOLE_CHARACTERS:
         return "white-space:pre"
     return "white-space:pre-wrap;overflow-wrap:anywhere"

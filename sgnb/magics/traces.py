@@ -1,4 +1,4 @@
-"""The traces of this process: of the runs that a cell showed, and what is recorded on demand."""
+"""Traces of this process: displayed runs, and recordings on demand. Draws nothing."""
 
 from __future__ import annotations
 
@@ -8,20 +8,27 @@ from ..errors import OptionError, nearest
 from ..viz import Emitter, Feed, Trace
 
 KEPT_CHARACTERS = 256 << 20
-"""Of all traces; the oldest are forgotten, by the pages that come late to them too."""
+"""Maximum total size of all traces. The oldest traces are dropped, also for pages opened later."""
 
 
 class Traces:
-    """What a `run` did, by its id, as a trace; `on` and `off` record all runs."""
+    """Traces by run id. `on` and `off` record all runs."""
 
     def __init__(self, emitter: Callable[[], Emitter]) -> None:
-        """`emitter()` is the current engine's."""
+        """Start without traces. `emitter()` returns the current engine's emitter."""
         self._emitter = emitter
         self._runs: dict[str, Feed] = {}
         self._recording: tuple[Emitter, Feed] | None = None
 
     def __call__(self, run: str = "last") -> Trace:
-        """What a run did: of the last one, or of the run with that id (see `sgnb.runs()`)."""
+        """Return the trace of a run.
+
+        Args:
+            run: Id of a run (see `sgnb.runs()`), or "last".
+
+        Raises:
+            OptionError: No trace of the run exists.
+        """
         if not self._runs:
             hint = "run a %%sglang cell with views first, or record: %sglang trace on"
             raise OptionError("nothing was traced yet", hint)
@@ -31,14 +38,14 @@ class Traces:
         return Trace(self._runs[name].lines, name)
 
     def on(self) -> None:
-        """Record all that the current engine does from now on."""
+        """Start to record the current engine. Raises OptionError during a recording."""
         if self._recording is not None:
             raise OptionError("a trace is being recorded already", "end it: %sglang trace off")
         emitter = self._emitter()
         self._recording = emitter, emitter.feed()
 
     def off(self) -> Trace:
-        """End the recording."""
+        """Stop the recording and return the trace. Raises OptionError without a recording."""
         if self._recording is None:
             raise OptionError("no trace is being recorded", "begin one: %sglang trace on")
         emitter, feed = self._recording
@@ -48,7 +55,12 @@ class Traces:
         return Trace(feed.lines)
 
     def keep(self, run: str, feed: Feed) -> None:
-        """Remember what was told of a run that has ended."""
+        """Keep the records of a finished run. Drops the oldest traces beyond `KEPT_CHARACTERS`.
+
+        Args:
+            run: Id of the run.
+            feed: Records of the run.
+        """
         self._runs[run] = feed
         size = sum(feed.size for feed in self._runs.values())
         for oldest in list(self._runs)[:-1]:

@@ -1,4 +1,4 @@
-"""`sgnb.why_no_hit`: what prompts found in the cache, and why no more, as a table."""
+"""`sgnb.why_no_hit`: cache lookups of prompts and the reasons for misses, as a table. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .table import Printed, Table, html_lines, one_line
 
 
 class WhyReport(Printed):
-    """`lookups`: of each request, oldest first. `difference`: where two prompts part."""
+    """Report on cache lookups. `lookups` has an entry per request, oldest first; `difference` is
+    the first difference of two prompts."""
 
     def __init__(
         self, lookups: Iterable[Lookup] = (), difference: Difference | None = None
@@ -17,21 +18,21 @@ class WhyReport(Printed):
         self.lookups, self.difference = list(lookups), difference
 
     def table(self) -> Table:
-        """A row for each reason; with the model, where others than the run's own were asked."""
-        of_others = any(found.model for found in self.lookups)
+        """Return a table with a row per reason, plus model names for runs with several models."""
+        of_others = any(lookup.model for lookup in self.lookups)
         rows = (
             {
-                "call": f"{found.name} [{found.branch}]" if found.run else "",
-                **({"model": found.model} if of_others else {}),
-                "request": found.request,
-                "prompt": found.prompt_tokens,
-                "cached": found.cached_tokens,
+                "call": f"{lookup.name} [{lookup.branch}]" if lookup.run else "",
+                **({"model": lookup.model} if of_others else {}),
+                "request": lookup.request,
+                "prompt": lookup.prompt_tokens,
+                "cached": lookup.cached_tokens,
                 "computed": reason.tokens,
                 "why": reason.kind,
                 "what": reason.text,
             }
-            for found in self.lookups
-            for reason in found.reasons
+            for lookup in self.lookups
+            for reason in lookup.reasons
         )
         return Table(rows, empty="no request of it is in the log")
 

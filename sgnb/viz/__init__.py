@@ -1,7 +1,7 @@
-"""Views of what happens: events -> states (pure) -> widgets, static twins and plain text.
+"""Views of a running engine: events -> states (pure) -> widgets, static SVG and text.
 
-Knows the events and nothing else: no engine, no language, no model. Widgets, IPython and rich are
-imported when something is shown, not before.
+Knows events only: no engine, no language, no model. Widgets, IPython and rich are imported on first
+display.
 """
 
 from __future__ import annotations

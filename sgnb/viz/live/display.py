@@ -1,6 +1,6 @@
-"""What a cell shows of a run or the engine: a live view and a static twin, or text in a terminal.
+"""Display of a cell: live view and static twin in a notebook, text in a terminal.
 
-Only the main thread displays. A view that fails becomes a line of text; the run goes on.
+Only the main thread displays. A failing view becomes a line of text and does not stop the run.
 """
 
 from __future__ import annotations
@@ -22,19 +22,24 @@ from .emitter import Emitter
 
 VIEWS = ("compare", "text", "tree", "source", "branches", "time", "grammar")
 ACTIONS = ("pin", "unpin", "evict")
-"""What a view's buttons ask for a node of the cache's tree."""
+"""Actions of a view's buttons on a tree node."""
 
 Act = Callable[[str, int], str]
-"""Does one of `ACTIONS` to a node of that id, and says in a line what came of it."""
+"""Callback for one of `ACTIONS` on a node id. Returns a message line."""
 
 TWIN_SECONDS = 3.0
 
 
 class Display:
-    """The views named in `views`, of what happens from now on: of one run, or of all of an engine.
+    """Live views of a run, or of all runs of an engine, from now on.
 
-    `open`, `tick` and `close` belong to the main thread. static: the twin only, as with
-    `SGNB_STATIC=1` in the environment.
+    Call `open`, `tick` and `close` on the main thread.
+
+    Args:
+        emitter: Source of states and records.
+        views: Names of views.
+        static: Show only the static twin, like `SGNB_STATIC=1` in the environment.
+        act: Executes node actions; None for views without buttons.
     """
 
     def __init__(
@@ -45,7 +50,7 @@ class Display:
         static: bool = False,
         act: Act | None = None,
     ) -> None:
-        """act: what the buttons for a node of the tree do; without it there are none."""
+        """Prepare the views; `open` shows the views."""
         for name in views:
             if name not in VIEWS:
                 raise OptionError(f"no view is called {name!r}", nearest(name, VIEWS))
@@ -55,7 +60,8 @@ class Display:
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
         self._act = act
         self.live = bool(views) and in_kernel() and not self.static
-        self.feed = emitter.feed() if views else None  # for a trace, where nothing is live too
+        # a trace needs the records even without a live view
+        self.feed = emitter.feed() if views else None
         self._states: list[Shown] = []
         self._view: Any = None
         self._twin: Any = None
@@ -63,8 +69,12 @@ class Display:
         self._said: set[int] = set()
 
     def open(self, run: str = "", compared: Comparison | None = None) -> None:
-        """Show the live view of run `run`, or of all, then the twin under a display id, in the
-        running cell. compared: shown in place of one run; fed by the caller."""
+        """Show the live view and the twin in the running cell. The twin has a display id.
+
+        Args:
+            run: Id of the run, or "" for all runs.
+            compared: Comparison to show instead of a run; updated by the caller.
+        """
         if not self._names:
             return
         if run:
@@ -82,7 +92,7 @@ class Display:
             self._try(self._open_twin)
 
     def tick(self) -> None:
-        """Redraw what is due, and say when a view has stopped. Call it often."""
+        """Redraw outdated views, and report stopped views. Call frequently."""
         self._report()
         self._add_trees()
         if self._view is not None and not self.live:
@@ -91,7 +101,7 @@ class Display:
             self._try(self._refresh_twin)
 
     def close(self) -> None:
-        """Send what is left, freeze the view, refresh the twin. Harmless when repeated."""
+        """Send the remaining records, freeze the view and refresh the twin. Idempotent."""
         self._emitter.flush()
         self._report()
         self._add_trees()
@@ -109,17 +119,17 @@ class Display:
         self.static = False
 
     def text(self) -> str:
-        """The same as plain text."""
+        """Return the views as plain text."""
         with self._emitter.lock:
             return plain_text(self._states)
 
     def _add_trees(self) -> None:
-        """Show the trees of the other engines that the run has asked, too."""
+        """Add the trees of other engines called by the run."""
         if self.run is None or "tree" not in self._names:
             return
         with self._emitter.lock:
             trees = self.run.trees()
-        self._states += [tree for tree in trees if all(tree is not one for one in self._states)]
+        self._states += [tree for tree in trees if all(tree is not state for state in self._states)]
 
     def _open_live(self, run: str) -> None:
         if self.live and self.feed is not None:
@@ -170,11 +180,11 @@ class Display:
 
 
 def is_static() -> bool:
-    """Whether the environment asks for pictures only."""
+    """Return True if the environment requests static pictures only."""
     return os.environ.get("SGNB_STATIC", "") not in ("", "0")
 
 
 def in_kernel() -> bool:
-    """Whether outputs go to a notebook front end rather than to a terminal. Imports nothing."""
+    """Return True if a notebook front end shows outputs, without importing IPython."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None

@@ -1,7 +1,7 @@
-"""One thread for each log, which feeds states and views: the engine and the main thread do not.
+"""Background thread per log to update states and views. Engine and main thread do no view work.
 
-It drains the log some 29 times a second into the states it follows and gives every attached view
-what is new. It displays and prints nothing: output of a background thread lands in the wrong cell.
+The thread drains the log about 29 times per second. The thread never displays or prints, because
+output of a background thread lands in the wrong cell.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .feed import Feed
 
 INTERVAL = 0.034
 IDLE_INTERVAL = 0.5
-"""Seconds between drains with a view attached, and without one: the log must not overflow."""
+"""Seconds between drains with and without an attached view. Idle drains prevent a log overflow."""
 
 KEPT_DRAWINGS = 32
-"""Of grammars, for the next view of the same."""
+"""Number of automaton drawings kept for later views."""
 
 Wakes = queue.SimpleQueue[bool]
-"""What the thread waits for: True to drain at once, False to do so a last time."""
+"""Wake-up queue of the thread: True drains immediately, False drains a last time."""
 
 
 class State(Protocol):
-    """A reducer: `apply` takes one record in; `lost` counts those that were missed."""
+    """Reducer of records: `apply` consumes a record, and `lost` counts missed records."""
 
     lost: int
 
@@ -39,24 +39,29 @@ class State(Protocol):
 
 
 class View(Protocol):
-    """`push` gets what is new at every drain, before the states do. It runs on the emitter's
-    thread, under its lock; an error there ends only the view."""
+    """Receiver of new records. `push` is called on the emitter's thread, under the lock and before
+    the states are updated. An error in `push` detaches only this view."""
 
     def push(self, records: list[Record], lost: int) -> None: ...
 
 
 class Emitter:
-    """Follows a log, and those that join it, from the first record. `lock` guards the states: hold
-    it to read one from another thread.
+    """Reader of a log and all joined logs, from the first record on.
 
-    Nothing that holds the lock may call `flush`, `follow` or `close`: they wait for the thread.
+    `lock` guards the states: acquire the lock to read a state from another thread. Never call
+    `flush`, `follow` or `close` while holding the lock, because these methods wait for the thread.
     """
 
     def __init__(
         self, log: EventLog, drawing: Callable[[int], AutomatonDrawn | None] = lambda number: None
     ) -> None:
-        """drawing: of the automaton of that number, for the views. Takes up to a second for a large
-        one."""
+        """Start the thread.
+
+        Args:
+            log: Log to follow.
+            drawing: Returns the drawing of an automaton by number, or None. May take up to a
+                second.
+        """
         self.log = log
         self._drawing = lru_cache(KEPT_DRAWINGS)(drawing)
         self.trees = Trees()
@@ -75,11 +80,16 @@ class Emitter:
 
     @property
     def tree(self) -> TreeState:
-        """That of the log's own engine."""
+        """Return the tree of the log's own engine."""
         return self.trees[0]
 
     def follow(self, state: State, after: int = 0) -> None:
-        """Feed `state` from the record after `after` on."""
+        """Update `state` with all records after `after`.
+
+        Args:
+            state: Reducer to update.
+            after: Sequence number of the last record to skip.
+        """
         self.flush()
         with self.lock:
             records, state.lost = self._reader.again(after)
@@ -92,13 +102,13 @@ class Emitter:
             self._states = [other for other in self._states if other is not state]
 
     def attach(self, view: View) -> None:
-        """Give `view` the records from now on, at every drain."""
+        """Push new records to `view` at every drain."""
         with self.lock:
             self._views.append(view)
         self._wake.put(True)
 
     def feed(self) -> Feed:
-        """What a page needs from now on; attached."""
+        """Return an attached feed with all records for a page from now on."""
         self.flush()
         with self.lock:
             feed = Feed(self.trees, self.log.now())
@@ -106,16 +116,16 @@ class Emitter:
         return feed
 
     def detach(self, view: View) -> None:
-        """Harmless when the view is not attached."""
+        """Detach `view`, if attached."""
         with self.lock:
             self._views = [other for other in self._views if other is not view]
 
     def failure(self, thing: State | View) -> Exception | None:
-        """Why a state or a view was stopped."""
+        """Return the error of a stopped state or view, or None."""
         return self._failures.get(thing)
 
     def flush(self) -> None:
-        """Return when every record emitted before the call has reached the states and views."""
+        """Wait until all earlier records have reached the states and views."""
         if self._closed:
             self._drain()
             return
@@ -123,11 +133,12 @@ class Emitter:
         with self.lock:
             self._waiting.append(done)
         self._wake.put(True)
-        # The thread drains, not the caller: an interrupt here cannot leave a state half fed.
+        # The thread drains instead of the caller, because an interrupt of the caller could leave a
+        # state partially updated.
         done.wait()
 
     def close(self) -> None:
-        """Drain a last time and end the thread. Harmless when repeated."""
+        """Drain a last time and stop the thread. Idempotent."""
         self._closed = True
         self._wake.put(False)
         self._thread.join()
@@ -150,19 +161,19 @@ class Emitter:
                 done.set()
 
     def _push(self, view: View, records: list[Record], lost: int) -> None:
-        """With the drawing of each automaton of the log's own engine before the record that it is
-        ready."""
-        told: list[Record] = []
+        """Push records, with the drawing of each automaton before the matching `GrammarReady`. Own
+        engine only."""
+        pushed: list[Record] = []
         for record in records:
             ready = isinstance(record.event, GrammarReady) and not record.engine
             if ready and record.event.automaton:
                 drawing = self._drawing(record.event.automaton)
-                told += [record._replace(event=drawing)] if drawing else []
-            told.append(record)
-        view.push(told, lost)
+                pushed += [record._replace(event=drawing)] if drawing else []
+            pushed.append(record)
+        view.push(pushed, lost)
 
     def _guard(self, thing: State | View, action: Callable[[], None]) -> None:
-        """Drop a view or state that fails and keep its error for `failure`; the others go on."""
+        """Run `action`; on an error detach the view or state and keep the error for `failure`."""
         try:
             action()
         except Exception as error:
@@ -178,7 +189,8 @@ def _feed_state(state: State, records: list[Record], lost: int) -> None:
 
 
 def _feed(emitter: Callable[[], Emitter | None], wake: Wakes) -> None:
-    """The thread. Holds the emitter only while draining, so that a forgotten one is collected."""
+    """Thread function. References the emitter only while draining, so that unused emitters can be
+    collected."""
     interval, going_on = 0.0, True
     while going_on:
         with suppress(queue.Empty):

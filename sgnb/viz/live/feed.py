@@ -1,8 +1,8 @@
-"""The records that a page needs to show what happens from some moment on.
+"""Records for a page, from a given moment on.
 
-A page knows nothing but what it is told: the tree as it is begins the feed, as records like those
-that made it, and a token is named, or an older node told, before the first record that needs it.
-What another engine does is told from the first call on that goes to it.
+A page starts without any knowledge. The feed starts with records to rebuild the current tree. Token
+names and older nodes precede the first record with a reference. Records of another engine start at
+the first call to the engine.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from ...events import (
 from ..state.tree import ROOT, Node, Trees, TreeState
 
 KEPT_CHARACTERS = 64 << 20
-"""What is kept for pages that come late, and for saving."""
+"""Maximum characters kept for late pages and for saving."""
 
 TOLD_NODES = 4000
-"""Nodes that a feed begins with at most, those that are locked aside, the most recently used ones;
-others are told when a record needs them."""
+"""Maximum nodes at the start of a feed: locked nodes, then the most recently used. Other nodes
+follow on first reference."""
 
 OF_A_NODE = (
     *(NodeSplit, NodeEvicted, NodeLocked, NodePinned, NodeTouched),
@@ -48,12 +48,22 @@ OF_A_NODE = (
 
 
 class Feed:
-    """A view (see `Emitter`). `lines` are what was told so far, each a record as JSON, without the
-    `dropped` oldest; `size` is their characters. `on_push` is called after each drain."""
+    """View of an `Emitter`, as lines of JSON.
+
+    Attributes:
+        lines: Encoded records, without the `dropped` oldest.
+        dropped: Number of dropped lines.
+        size: Characters of `lines`.
+        on_push: Called after each drain.
+    """
 
     def __init__(self, trees: Trees, t: float) -> None:
-        """t: seconds of the log's clock. trees: as they are before the first record that is
-        pushed."""
+        """Start a feed with the current tree.
+
+        Args:
+            trees: Trees before the first pushed record.
+            t: Start in seconds of the log's clock.
+        """
         self.lines: list[str] = []
         self.dropped = self.size = 0
         self.on_push: Callable[[], None] = lambda: None
@@ -62,7 +72,12 @@ class Feed:
         self._begin(0, t)
 
     def push(self, records: list[Record], lost: int) -> None:
-        """Tell these records, which the trees have not seen yet."""
+        """Encode new records. Call before the trees are updated.
+
+        Args:
+            records: New records.
+            lost: Number of lost records.
+        """
         if lost:
             self._tell(records[0].t if records else 0.0, RecordsLost(lost))
         for record in records:
@@ -76,15 +91,15 @@ class Feed:
             self.drop(len(self.lines) // 4 + 1)
 
     def drop(self, count: int) -> None:
-        """Forget the oldest lines."""
+        """Drop the `count` oldest lines."""
         self.size -= sum(map(len, self.lines[:count]))
         self.dropped += count
         del self.lines[:count]
 
     def _begin(self, engine: int, t: float) -> None:
-        """Tell an engine's tree as it is."""
-        self._told[engine] = told = _Told(engine, self._trees[engine])
-        told.begin(t, self._tell)
+        """Send the current tree of an engine."""
+        self._told[engine] = page = _Told(engine, self._trees[engine])
+        page.begin(t, self._tell)
 
     def _tell(self, t: float, event: Any, engine: int = 0) -> None:
         seq = self.dropped + len(self.lines) + 1
@@ -97,7 +112,7 @@ Tell = Callable[[float, Any, int], None]
 
 @dataclass(slots=True)
 class _Told:
-    """What a page knows of one engine."""
+    """Knowledge of a page about one engine."""
 
     engine: int
     tree: TreeState
@@ -110,15 +125,15 @@ class _Told:
         if tree.engine is not None:
             tell(t, tree.engine, self.engine)
         nodes = sorted(tree.nodes.values(), key=lambda node: (node.locks > 0, node.tick))
-        told = max(TOLD_NODES, sum(node.locks > 0 for node in nodes))
-        for node in sorted(nodes[-told:], key=lambda node: node.order):
+        count = max(TOLD_NODES, sum(node.locks > 0 for node in nodes))
+        for node in sorted(nodes[-count:], key=lambda node: node.order):
             self._tell_node(t, node, tell)
         for node in sorted((tree.nodes[id] for id in self.nodes), key=lambda node: node.tick):
-            held = node.locks - sum(child.locks for child in tree.children(node))
+            locks = node.locks - sum(child.locks for child in tree.children(node))
             if node.id != ROOT:
                 tell(t, NodeTouched(node.id, node.tick), self.engine)
-                if held:
-                    tell(t, NodeLocked(node.id, held), self.engine)
+                if locks:
+                    tell(t, NodeLocked(node.id, locks), self.engine)
                 for owner in tree.pins.get(node.id, ()):
                     tell(t, NodePinned(node.id, owner, 1), self.engine)
 
@@ -155,8 +170,8 @@ class _Told:
                 tell(t, CheckpointKept(node.id), self.engine)
 
     def _tell_old(self, t: float, node: Node, tell: Tell) -> None:
-        """A node that was left out. It was not used since, so that nothing holds it; those above
-        it, which are touched with it, are as young at least."""
+        """Send a node omitted at the start. The node was unused since, hence unlocked; all
+        ancestors are at least as recent."""
         self._tell_node(t, node, tell)
         while node.id != ROOT:
             tell(t, NodeTouched(node.id, node.tick), self.engine)

@@ -1,4 +1,5 @@
-"""States in a terminal, with rich: coloured text while it streams, and a tree cut to the screen."""
+"""States in a terminal, with rich: streaming coloured text, and a tree cut to the screen. Reads no
+log."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ REDRAW_SECONDS = 0.1
 
 
 def render_text(state: RunState) -> RenderableType:
-    """The coloured text of a run, or the rows of a batch; then its legend and its figures."""
+    """Render the coloured text of a run or the rows of a batch, with legend and figures."""
     out = Text(run_heading(state) + "\n", style="bold", end="")
     text = Text("\n".join(batch_lines(state, BATCH_ROWS))) if state.is_batch else _text(state)
     lines = state.gain(), state.line(), *model_lines(state), *losses(state)
@@ -63,7 +64,7 @@ def _text(state: RunState) -> Text:
         if len(state.branches) > 1:
             body.append(f"[{branch.name}] ", "cyan")
         for kind, text in visible_segments(with_marks(segments)):
-            shown = f"[{text}]" if kind == "model" else text  # seen without colours too
+            shown = f"[{text}]" if kind == "model" else text  # visible without colours
             body.append(shown, STYLES[kind.partition(" ")[0]])
         body.append(f"\nerror: {visible(error)}\n" if error else "\n", "red")
     if state.hidden:
@@ -78,8 +79,14 @@ def _legend(state: RunState) -> Text:
 
 
 def print_tree(tree: TreeState, height: int = 30, run: RunState | None = None) -> RenderableType:
-    """The radix tree in at most about `height` lines, the most recently used nodes first. run: says
-    whose it is."""
+    """Render the radix tree in at most about `height` lines; the most recently used nodes come
+    first.
+
+    Args:
+        tree: State of the tree.
+        height: Maximum number of lines.
+        run: Run with the name of the tree's model, or None.
+    """
     out = Text("\n".join([tree_heading(tree, run), *losses(tree)]), style="bold")
     body = Text(no_wrap=True, overflow="ellipsis")
     for stem, node, hidden in rows(tree, height):
@@ -94,7 +101,7 @@ def print_tree(tree: TreeState, height: int = 30, run: RunState | None = None) -
 
 
 class Tail:
-    """As much of the end of `whole` as the screen has room for: new text appears there."""
+    """The end of `whole`, cut to the height of the screen, because new text appears at the end."""
 
     def __init__(self, whole: RenderableType) -> None:
         self._whole = whole
@@ -106,9 +113,9 @@ class Tail:
 
 
 class TerminalView:
-    """Redraws `states`, as they are then, when told to; prints them a last time at the end.
+    """View of `states` in a terminal, redrawn on request.
 
-    Where the output is no terminal, only the last one is printed. Made and closed on the main
+    If the output is not a terminal, only the final state is printed. Create and close on the main
     thread.
     """
 
@@ -121,7 +128,7 @@ class TerminalView:
             self._live.start()
 
     def refresh(self) -> None:
-        """Redraw when it is due."""
+        """Redraw if due."""
         if self._live.is_started and time.monotonic() >= self._due:
             self._due = time.monotonic() + REDRAW_SECONDS
             self._live.update(Tail(self._render()), refresh=True)

@@ -1,4 +1,4 @@
-"""What happened, kept: shown again without an engine, saved, opened elsewhere, exported."""
+"""Recorded runs: display without an engine, save, open, export. Records nothing."""
 
 from __future__ import annotations
 
@@ -30,27 +30,42 @@ SUFFIXES = {".jsonl": "jsonl", ".html": "html", ".json": "perfetto"}
 
 
 class Trace:
-    """The records of a run, or of all that an engine did for some time. As a cell's value it opens
-    the views, which a slider takes to any moment."""
+    """Records of a run, or of an engine over some time. Displays as views with a time slider."""
 
     def __init__(self, lines: Iterable[str], run: str = "") -> None:
-        """lines: records as JSON, as a `Feed` makes them. run: "" for all."""
+        """Create a trace.
+
+        Args:
+            lines: Records as JSON, from a `Feed`.
+            run: Id of the run, or "" for all runs.
+        """
         self.lines, self.run = list(lines), run
 
     @classmethod
     def open(cls, path: str | Path) -> Trace:
-        """Read a file that `save` or `events.Recorder` wrote, without unknown kinds of records.
+        """Read a file written by `save` or `events.Recorder`. Skips records of unknown kinds.
+
+        Args:
+            path: File in JSON Lines format.
 
         Raises:
-            RecordError: a line of the file is damaged.
+            RecordError: A line of the file is damaged.
         """
         records = list(load(path))
         runs = [record.event.run for record in records if isinstance(record.event, RunStarted)]
         return cls(map(encode, records), runs[0] if len(runs) == 1 else "")
 
     def save(self, path: str | Path, format: str = "") -> Path:
-        """Write it. format: one of `FORMATS`; by default that of the path's suffix: .jsonl, .html,
-        or .json for Perfetto."""
+        """Save the trace.
+
+        Args:
+            path: File to write.
+            format: One of `FORMATS`; by default from the suffix: .jsonl, .html, or .json for
+                Perfetto.
+
+        Returns:
+            The path.
+        """
         path = Path(path)
         format = format or SUFFIXES.get(path.suffix, path.suffix)
         if format not in FORMATS:
@@ -69,7 +84,7 @@ class Trace:
 
     @cached_property
     def states(self) -> LogState:
-        """The states after the last record."""
+        """Return the states after the last record."""
         return LogState(replay(self.lines))
 
     def _shown(self) -> list[Shown]:
@@ -81,15 +96,15 @@ class Trace:
         return [*shown, *(trees or [self.states.tree])]
 
     def text(self) -> str:
-        """The views as text."""
+        """Return the views as text."""
         return plain_text(self._shown())
 
     def __repr__(self) -> str:
         return f"Trace({len(self.lines):,} records, {len(self.states.runs)} runs)"
 
     def widget(self) -> Any:
-        """The views as a widget (`anywidget.AnyWidget`), for a notebook that asks for one, as
-        marimo does: `mo.ui.anywidget(trace.widget())`."""
+        """Return the views as a widget (`anywidget.AnyWidget`), for notebooks like marimo:
+        `mo.ui.anywidget(trace.widget())`."""
         return self.widget_of(uuid.uuid4().hex[:12])
 
     def widget_of(self, uid: str) -> Any:
@@ -112,8 +127,8 @@ def show_automaton(drawn: AutomatonDrawn, text: str) -> None:
     """Display an automaton in the running cell: a live view, and a picture for the saved notebook.
 
     Args:
-        drawn: The automaton with its layout.
-        text: The output of front ends without pictures.
+        drawn: The automaton with layout.
+        text: Fallback text for front ends without pictures.
     """
     from IPython.display import display
 

@@ -1,13 +1,14 @@
-"""The live view: a page that gets the records of a run, and draws what they lead to (`page/`).
+"""Live view: a page that receives records and draws the resulting states (`page/`). Runs no reducer
+in Python.
 
-Protocol. A record is a line of JSON, as in a recorded log; the lines are numbered from 0. A custom
-message `{from}` has the lines from that number on in its buffer, and is sent at least every
-`HEARTBEAT` seconds, so that a page can tell a dead kernel. The trait `records` is `{from, lines,
-live}`, all that are kept, built only when it is sent. A page that misses some sends `{"kind":
-"resync"}`. That waits while a cell runs, so the trait also goes out by itself, at times that
-double, beginning with the first moments, when a page may still be loading the module and hear no
-message. Where `controls` is true, `{"kind": "act", "id", "action", "node"}` asks for one of
-`ACTIONS` on a node of the tree, and is answered by `{"answer": id, "text", "failed"}`.
+Protocol. A record is a line of JSON, as in a recorded log; lines are numbered from 0. A custom
+message `{from}` has a buffer with the lines from that number, at least every `HEARTBEAT` seconds to
+detect a dead kernel. The trait `records` is `{from, lines, live}` with all kept lines, built only
+on sending. A page with missing lines sends `{"kind": "resync"}`. A running cell delays the answer,
+hence the kernel also sends the trait at doubling intervals. The intervals begin early, because a
+page may still be loading the module and miss messages. If `controls` is true, `{"kind": "act",
+"id", "action", "node"}` requests one of `ACTIONS` on a tree node. The answer is `{"answer": id,
+"text", "failed"}`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ FILES = (
         "widget",
     ),
 )
-"""The page's module is these files one after the other; each uses only those before it."""
+"""Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1
 HEARTBEAT = 2.0
 
@@ -63,10 +64,15 @@ def style() -> str:
 
 
 def standalone(lines: list[str], run: str) -> str:
-    """A page of its own that shows these records, without network."""
-    told = json.dumps("\n".join(lines)).replace("<", "\\u003c")
+    """Return a standalone HTML page with these records, without network access.
+
+    Args:
+        lines: Records as JSON.
+        run: Id of the run, or "" for all runs.
+    """
+    text = json.dumps("\n".join(lines)).replace("<", "\\u003c")
     options = json.dumps({"run": run, "views": VIEWS}).replace("<", "\\u003c")
-    call = f"show(document.getElementById('view'), {told}, {options});"
+    call = f"show(document.getElementById('view'), {text}, {options});"
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>sgnb trace</title>'
         '<meta name="viewport" content="width=device-width">'
@@ -76,8 +82,8 @@ def standalone(lines: list[str], run: str) -> str:
 
 
 class Dashboard(anywidget.AnyWidget):
-    """Shows run `run`, or with "" all of an engine. `uid` names the display, and so the static twin
-    that the page hides while this is live."""
+    """Widget for run `run`, or for all runs of an engine with "". `uid` is the id of the display.
+    The page hides the static twin with the same `uid` while live."""
 
     _esm, _css = module(), style()
     uid = traitlets.Unicode().tag(sync=True)
@@ -96,7 +102,17 @@ class Dashboard(anywidget.AnyWidget):
         live: bool = True,
         act: Act | None = None,
     ) -> None:
-        """lock: held by whoever pushes to the feed. act: does what a button asks for."""
+        """Create a widget.
+
+        Args:
+            feed: Records to show.
+            lock: Lock held during pushes to the feed.
+            run: Id of the run, or "" for all runs.
+            uid: Id of the display.
+            views: Names of views.
+            live: False for a finished recording.
+            act: Executes node actions; None for a view without buttons.
+        """
         self._feed, self._lock = feed, lock
         self._live, self._sent, self._act = live, 0, act
         self._beat = self._due = time.monotonic()
@@ -109,8 +125,8 @@ class Dashboard(anywidget.AnyWidget):
         return f"{type(self).__name__}(run={self.run!r})"
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What displays it, and metadata. Without the text that widgets have beside it, which a
-        saved notebook would show next to the twin."""
+        """Return display data and metadata, without the widget's text: a saved notebook would show
+        the text next to the twin."""
         data, metadata = self._repr_mimebundle_() or ({}, {})
         return {kind: value for kind, value in data.items() if kind != "text/plain"}, metadata
 
@@ -130,7 +146,7 @@ class Dashboard(anywidget.AnyWidget):
             self.send_state("records")
 
     def end(self) -> None:
-        """Tell the page that this is all. Call it after detaching."""
+        """Send the end of the records. Call after detaching."""
         self._live = False
         self.send_state("records")
 
@@ -143,7 +159,7 @@ class Dashboard(anywidget.AnyWidget):
 
     @staticmethod
     def _try(act: Act, action: Any, node: Any) -> tuple[str, bool]:
-        """What is said of it, and whether it failed."""
+        """Execute an action; return the message and True for a failure."""
         if action not in ACTIONS or type(node) is not int:
             return f"a view cannot ask for {action!r} of {node!r}", True
         try:

@@ -1,22 +1,22 @@
-// An automaton as `AutomatonDrawn` tells it: the way of a text through it, and its drawing. Columns and rows of states come from Python (sgnb/grammar/layout.py).
+// An automaton from `AutomatonDrawn`: the path of a text through the states, and the drawing. Columns and rows of states come from Python (sgnb/grammar/layout.py).
 
 const PILL = 18;
 const ROW = 58;
 const TRACK = 14;
 const HEADER = 28;
-const LOOP = 22; // pixels: height of a state, of a row, of a bus, of what stands above a band, of loops
+const LOOP = 22; // pixels: heights of a state, a row, a bus, a band's header, and loops
 const LABEL = 19;
-const FORCED_LABEL = 23; // characters of an edge's text at most
-const SHOWN_WHOLE = 60; // states up to which all are shown
+const FORCED_LABEL = 23; // maximum characters of an edge label
+const SHOWN_WHOLE = 60; // maximum states for a complete drawing
 const GAP = 44;
 const CROWD = 12;
-const CROWDED_GAP = 120; // pixels between columns; direct edges after a column from which on they have no texts, and the room of edges without
-const AROUND = 2; // rows above and below the current state of a larger one,
-const TALL = 400; // and pixels below one another that its columns may take
+const CROWDED_GAP = 120; // pixels between columns; minimum number of direct edges after a column to omit labels; gap for edges without labels
+const AROUND = 2; // rows above and below the current state of a larger automaton
+const TALL = 400; // maximum height of the columns in pixels
 
 const graphs = new WeakMap();
 
-// What walks and drawings read of an automaton, made once.
+// Derived data of an automaton for walks and drawings, cached.
 function graphOf(drawn) {
   if (!graphs.has(drawn)) graphs.set(drawn, newGraph(drawn));
   return graphs.get(drawn);
@@ -65,7 +65,7 @@ function newGraph(drawn) {
   };
 }
 
-// Which share of an edge, from its beginning, is chosen; what follows is forced.
+// The fraction of an edge before the forced ending.
 const chosenShare = (paths) =>
   Math.max(
     ...paths.map((path) => {
@@ -75,7 +75,7 @@ const chosenShare = (paths) =>
     }),
   );
 
-// For each byte of a path the ranges that it may be in: [low, high, low, high, ...].
+// The permitted ranges for each byte of a path: [low, high, low, high, ...].
 function bytesOfPath(path) {
   const codes = (text) => [...text].map((unit) => unit.charCodeAt(0));
   return path.flatMap((part, i) => (i % 2 ? codes(part).map((code) => [code, code]) : part ? [codes(part)] : []));
@@ -83,7 +83,7 @@ function bytesOfPath(path) {
 
 const isIn = (ranges, byte) => ranges.some((low, i) => i % 2 === 0 && low <= byte && byte <= ranges[i + 1]);
 
-// One byte on. `place`: {state, open}, where `open` are the edges that may have begun there: [edge, its bytes, how many of them are read]. Null where nothing leads on.
+// Advance by one byte. `place` is {state, open}; `open` lists possible edges as [edge, bytes, number of bytes read]. Returns null if no edge matches.
 function advance(drawn, graph, { state, open }, byte, crossed) {
   const begun =
     open ??
@@ -99,7 +99,7 @@ function advance(drawn, graph, { state, open }, byte, crossed) {
   return { state: drawn.targets[done[0]], open: null };
 }
 
-// The way of a request's output: for each token the edges it came to the end of, and its place after that; null for a token that the grammar does not bind.
+// The path of a request's output: per token the completed edges and the place after the token; null for a token without a grammar.
 function walkOf(state, drawn, request) {
   const graph = graphOf(drawn);
   let place = { state: 0, open: null };
@@ -108,7 +108,7 @@ function walkOf(state, drawn, request) {
       known = jump ?? token.mask;
     if (known && known.before < 0) return null;
     const begins = known && !(jump && (jump.dropped || request.output[i - 1]?.jump === jump));
-    // Where bytes and states do not agree, as after a lost record, the state is what is true.
+    // If bytes and states disagree, for example after lost records, trust the recorded state.
     if (begins && !place.open && drawn.states[place.state] !== known.before && graph.index.has(known.before))
       place = { state: graph.index.get(known.before), open: null };
     const from = place.state,
@@ -120,7 +120,7 @@ function walkOf(state, drawn, request) {
   });
 }
 
-// A place on an edge: the edge if only one may have begun, and how many of its bytes were read.
+// The position on an edge, if only one edge is possible, with the number of bytes read.
 function onEdge({ open }) {
   const edges = new Set(open?.map(([edge]) => edge));
   return edges.size === 1 ? { edge: open[0][0], read: open[0][2], length: open[0][1].length } : null;
@@ -131,7 +131,7 @@ function labelOf({ text, chosen }) {
   return inLine(text, text.length > most ? most - 1 : most);
 }
 
-// Pixels: the columns that fit beside one another, in bands below one another. `columns` and `rows`: the first and the last that are shown.
+// Layout in pixels: adjacent columns in bands from top to bottom. `columns` and `rows` are the first and last shown.
 function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom] }) {
   const graph = graphOf(drawn);
   const shown = (i) =>
@@ -141,7 +141,7 @@ function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom]
   const gaps = new Map(),
     many = new Map(),
     before = new Map();
-  // Between two columns a text is in the lower row of its arrow's ends, where one has room.
+  // The label between two columns lies in the lower row of the arrow's ends. A row has space for one label.
   const lowerRow = ({ start, target }) => `${drawn.columns[start]} ${Math.max(drawn.rows[start], drawn.rows[target])}`;
   for (const arrow of arrows) {
     const { start, target, track } = arrow;
@@ -209,7 +209,7 @@ function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom]
   return { arrows, bands, pill, at, shown, isCrowded, width, height: y };
 }
 
-// The lines of an arrow, each [x, y] after [x, y], from its start to its target; of one that leaves what is shown, to the border.
+// The lines of an arrow from start to target, as lists of [x, y]. Arrows to hidden states end at the border.
 function linesOf(drawn, placed, arrow) {
   const { start, target, track } = arrow;
   const { bands, pill, width } = placed;
@@ -241,7 +241,7 @@ function linesOf(drawn, placed, arrow) {
           [right + 22, a.y],
         ],
       ];
-    // The long piece is in the lower of two rows, so that texts of edges from or to one state are apart.
+    // The long segment lies in the lower of two rows, to separate labels of edges with a common state.
     const elbow =
       !b || placed.isCrowded(arrow)
         ? []
@@ -283,7 +283,7 @@ function linesOf(drawn, placed, arrow) {
   const forward = drawn.columns[target] > drawn.columns[start];
   const begin = a?.band ?? (forward ? bands[0] : bands.at(-1)),
     end = b?.band ?? (forward ? bands.at(-1) : bands[0]);
-  // Upright lines of states below one another are beside one another.
+  // Offset the vertical lines of stacked states, to keep the lines apart.
   const aside = (i, { band }) => 3 * ((drawn.rows[i] - band.first) % 4);
   const turn = forward ? 4 : -4,
     down = a && right + 9 + aside(start, a),
@@ -322,7 +322,7 @@ const spanOf = (lines) =>
     .flatMap((line) => line.slice(1).map((point, i) => span([line[i], point])))
     .reduce((sum, length) => sum + length, 0);
 
-// What follows after a share of the lines.
+// The part of the lines after a fraction of the length.
 function restOf(lines, share) {
   let skip = share * spanOf(lines);
   const left = [];
@@ -343,7 +343,7 @@ function restOf(lines, share) {
   return left;
 }
 
-// Up to token `last` of a walk: how often arrows were taken, where tokens end on them, what each state allowed, and where one is.
+// Summary of a walk up to token `last`: counts of arrows, token ends on arrows, allowed tokens per state, and the current place.
 function wayUpTo(drawn, request, walk, last) {
   const graph = graphOf(drawn);
   const way = {
@@ -378,7 +378,7 @@ function wayUpTo(drawn, request, walk, last) {
   return way;
 }
 
-// The columns and rows that are shown: all of a small automaton, else those around a state.
+// The shown columns and rows: all of a small automaton, or the surroundings of a state.
 function windowOf(drawn, graph, around, width) {
   if (drawn.states.length <= SHOWN_WHOLE) return { columns: [0, graph.width - 1], rows: [0, graph.height - 1] };
   const row = Math.max(AROUND, Math.min(graph.height - 1 - AROUND, drawn.rows[around])),
@@ -489,7 +489,7 @@ function drawHead(context, line, colour) {
   context.fill();
 }
 
-// An edge's text above it; on a bus once for each text and target, at its beginning.
+// Draw an edge's label above the edge; on a bus, once per label and target, at the start.
 function drawLabel(context, colours, placed, { arrow, lines }, taken, said) {
   const text = labelOf(arrow),
     key = `${arrow.target} ${text}`,
@@ -520,14 +520,14 @@ function drawLabel(context, colours, placed, { arrow, lines }, taken, said) {
   context.fillText(text, left, y);
 }
 
-// The piece of a line that goes furthest to one side.
+// The longest segment of a line in horizontal direction.
 function longestPiece(line) {
   const pieces = line.slice(1).map((point, i) => [line[i], point]),
     across = ([a, b]) => Math.abs(b[0] - a[0]);
   return pieces.reduce((best, piece) => (across(piece) > across(best) ? piece : best));
 }
 
-// Above each band, which part of the pattern or schema its edges come from.
+// Draw headings above each band: parts of the pattern or schema.
 function drawParts(context, colours, placed) {
   context.font = "10.5px system-ui, sans-serif";
   for (const band of placed.bands) {
@@ -553,7 +553,7 @@ function drawParts(context, colours, placed) {
   context.font = FONT;
 }
 
-// All states of a large automaton, small, with the way and what is shown of it.
+// Map of all states of a large automaton, with the path and the visible part.
 function drawMinimap(surface, colours, drawn, shown, way, width) {
   const graph = graphOf(drawn),
     height = Math.max(16, Math.min(56, 6 * graph.height)) + 8;

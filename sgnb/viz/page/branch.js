@@ -1,4 +1,4 @@
-// The text of a branch, in pieces: {kind, text, request, from, to, skip, by} with the tokens it comes from, if any, how much of their text it leaves out before, and the letter of another model than the run's own that made it.
+// Text of a branch in pieces: {kind, text, request, from, to, skip, by}. `from` to `to` are the token positions, if any; `skip` is the omitted text before; `by` is the letter of another model than the run's default.
 // Twin of sgnb/viz/state/branch.py.
 
 const textOf = (pieces) => pieces.map((piece) => piece.text).join("");
@@ -43,11 +43,11 @@ function commonPrefix(a, b) {
   const shorter = Math.min(a.length, b.length);
   let at = a.slice(0, shorter) === b.slice(0, shorter) ? shorter : 0;
   while (at < shorter && a[at] === b[at]) at += 1;
-  // Not between the halves of a pair.
+  // Do not cut between the halves of a surrogate pair.
   return at < Math.max(a.length, b.length) && /[\ud800-\udbff]/.test(a[at - 1] ?? "") && a[at] !== b[at] ? at - 1 : at;
 }
 
-// Tokens that follow one another make one piece.
+// Consecutive tokens form one piece.
 function append(pieces, piece) {
   const last = pieces.at(-1);
   const goesOn =
@@ -69,7 +69,7 @@ function cut(branch, length) {
   if (length < lengthOf(branch.pieces)) branch.pieces = take(branch.pieces, length);
 }
 
-// Show a request's prompt; what was coloured already keeps its colour, and what another model made its mark. Of a request that only scores no more is shown than the branch has. ofOther: to another model, whose chat template may write the same roles in other words: those are not shown.
+// Show a request's prompt. Text coloured earlier keeps the colour, and text of other models keeps the mark. Prompts for scoring show no text beyond the branch. ofOther: the request goes to another model. A different chat template may render roles differently, and such prompts stay hidden.
 function showPrompt(branch, pieces, generates, ofOther) {
   const old = textOf(branch.pieces);
   let text = textOf(pieces);
@@ -94,7 +94,7 @@ function showPrompt(branch, pieces, generates, ofOther) {
   branch.generatedFrom = generates ? text.length : null;
 }
 
-// What other models than the run's own made, each with where it begins.
+// The segments of other models, each with the start position.
 function madeByOthers(pieces) {
   let begin = 0;
   return pieces
@@ -105,7 +105,7 @@ function madeByOthers(pieces) {
     .filter(({ piece }) => piece.by);
 }
 
-// Text that stands here and was sent by a fork.
+// Colour constant text from the prompt of a fork's request.
 function showSent(branch, pieces) {
   if (!branch.pieces.some((piece) => piece.kind === "text")) return;
   const common = commonPrefix(textOf(branch.pieces), textOf(pieces));

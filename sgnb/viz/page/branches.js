@@ -1,4 +1,4 @@
-// Branches over time: a lane each, with waiting, prefill, decoding and jumps; what a fork did not compute again stands beside it.
+// Branches over time: a lane per branch with waiting, prefill, decode and jumps, and the prefix reused by a fork.
 
 const LANE = 20;
 const SHOWN_LANES = 40;
@@ -24,7 +24,7 @@ function lanesOf(state, run) {
   return [...lanes.values()].sort((a, b) => (order(a.name) < order(b.name) ? -1 : 1));
 }
 
-// Of requests that were admitted: what a grammar forces whole, or still waits, has looked for nothing.
+// Count only admitted requests: waiting requests and fully forced text have had no cache lookup.
 const foundOf = (requests) => {
   const sum = (of) => requests.reduce((all, request) => all + (request.admitted === null ? 0 : of(request)), 0);
   return `${grouped(sum((request) => request.cached))} of ${grouped(sum((request) => request.prompt.length))}`;
@@ -34,12 +34,12 @@ const againOf = (requests) => {
   return again ? `, ${grouped(again)} computed again` : "";
 };
 
-// What was sampled or forced last at a time.
+// The last sampled or forced token at a given time.
 function tokenBefore(request, t) {
   return tokenBeside(request, request.prompt.length + request.output.findLastIndex((token) => token.t <= t));
 }
 
-// The output's token at a position, or the nearest.
+// The output token at a position, or the nearest.
 function tokenBeside(request, position) {
   const first = request.prompt.length;
   return { request: request.id, position: Math.max(first, Math.min(first + request.output.length - 1, position)) };
@@ -58,7 +58,7 @@ function newLaneLegend() {
   return legend;
 }
 
-// A request's waiting, prefill, decode and jumps; one that is not over reaches to `now`. `begin`: the time of x 0, for whoever is told of the region.
+// Draw waiting, prefill, decode and jumps of a request; an open request extends to `now`. `begin` is the time of x = 0, for hover regions.
 function drawRequest(context, colours, surface, request, now, place, y, tall, begin) {
   const end = request.finished ?? now,
     admitted = request.admitted ?? end,
@@ -80,7 +80,7 @@ function drawRequest(context, colours, surface, request, now, place, y, tall, be
   });
 }
 
-// The letter of another model, where its request begins.
+// Draw the letter of another model at the start of the request.
 function drawMark(context, colours, mark, x, y, tall) {
   if (!mark) return;
   fillTinted(context, colours.fg, 1, x, y, 11, tall);
@@ -108,7 +108,7 @@ function newBranchesPanel(host, page) {
       page.repaint();
     }),
   );
-  // Takes a lane into the comparison in place of the second, or out of it.
+  // Select a lane as the second of the pair view, or deselect the lane.
   function compare(name) {
     if (compared.includes(name)) compared[compared.indexOf(name)] = "";
     else compared[compared[0] ? 1 : 0] = name;

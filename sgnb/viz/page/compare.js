@@ -1,17 +1,17 @@
-// A program beside itself without a technique: figures of each variant, what was found, and the lanes of all on one axis of time from 0.
+// Comparison of a program with ablations: figures per variant, findings, and all lanes on a common time axis from 0.
 
 const COMPARED_LANE = 15; // pixels of a lane
-const COMPARED_LANES = 12; // of a variant
+const COMPARED_LANES = 12; // maximum lanes per variant
 
 const NOT_YET = { variants: [], lines: [], left: 0 };
 
-// The run of a variant that is shown: the one of median time, of two the faster.
+// The shown run of a variant: the run with the median time; the faster run of two.
 function shownRun(state, variant) {
   const runs = variant.runs.map((id) => state.runs.get(id)).sort((a, b) => a.seconds - b.seconds);
   return runs[(runs.length - 1) >> 1] ?? null;
 }
 
-// A row for each variant, as `Comparison.rows` makes them.
+// A row per variant, equal to `Comparison.rows` in Python.
 function comparedRows(state) {
   const { variants } = state.comparison ?? NOT_YET,
     base = variants.length ? shownRun(state, variants[0]) : null;
@@ -40,7 +40,7 @@ function comparedRows(state) {
   });
 }
 
-// Between the marks of an axis so long: a round number of seconds, so that there are at most six, and a millisecond or more.
+// The distance of axis ticks: a round number of seconds, at least 1 ms, for at most six ticks.
 function tickOf(seconds) {
   const least = Math.max(seconds / 6, 1e-3),
     power = 10 ** Math.floor(Math.log10(least));

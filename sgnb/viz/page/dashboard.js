@@ -1,10 +1,10 @@
-// The frame of a run's views: what it is and what was gained, the text, one more view beside it, and the time that all of them show.
+// Frame of a run's views: heading, savings, text, a second view, and the common time slider.
 
-const SILENT_AFTER = 6000; // milliseconds without a word from the kernel
-const FASTEST = 33; // milliseconds between two paintings
-const SHARE = 3; // a painting takes at most one in so many milliseconds,
-const SLOWEST = 150; // but comes after so many
-const TRIVIAL = 64; // tokens of a program without forks, below which only its text opens
+const SILENT_AFTER = 6000; // milliseconds without a message from the kernel
+const FASTEST = 33; // minimum milliseconds between repaints
+const SHARE = 3; // repaints take at most 1/SHARE of the time,
+const SLOWEST = 150; // but never wait longer than this number of milliseconds
+const TRIVIAL = 64; // tokens of a program without forks; below this limit only the text opens
 
 const HINT = "Point at a token, a node or a lane to see what is known of it; a click keeps it, Escape lets go.";
 
@@ -22,7 +22,7 @@ const PANELS = {
 
 const OF_ONE_ENGINE = new Set(["tree", "time"]);
 
-// `ask`, where there is an engine: does something to a node of its cache, and promises what came of it.
+// `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
 function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "what the engine does" });
   const head = el("div", "sgnb-head");
@@ -64,7 +64,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   card.append(head, progress, models, note, body, foot);
   host.append(card);
 
-  // `range`: the times that all views show, or null; `within`: the nodes that were made or used then. `engine`: the one whose cache is shown.
+  // `range`: selected times in all views, or null. `within`: nodes created or used in the range. `engine`: engine of the shown cache.
   const page = {
     hover,
     pin,
@@ -79,7 +79,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   };
   const textPanel = newTextPanel(el("div", "sgnb-panel"), page),
     rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
-  let picked = null; // the run of a comparison that the other views show
+  let picked = null; // selected run of a comparison for the other views
   let panel = null,
     chosen = null,
     pinned = null,
@@ -109,7 +109,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       paint(true);
     });
   }
-  // What of the text was sent or written within the range.
+  // Mark text sent or generated within the range.
   function markRange(state) {
     main.classList.toggle("sgnb-ranged", page.range !== null);
     if (!page.range) return;
@@ -169,7 +169,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       );
     }
   }
-  // The tokens of the text that a node of the tree holds.
+  // The tokens of the text in a tree node.
   function lightNode(state, id) {
     const spans = new Map();
     for (const token of main.querySelectorAll(".sgnb-token[data-position]")) {
@@ -179,7 +179,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       if (position >= from && position < to) token.classList.add("sgnb-lit");
     }
   }
-  // The buttons stay the same elements while records come, or no click would reach them.
+  // Reuse button elements while records arrive, because a replaced button would lose clicks.
   function paintActions(state) {
     const can = actionsOf(state, pinned?.node);
     list(
@@ -194,9 +194,9 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     actions.hidden = !can.length;
     actions.style.visibility = hovered && hovered.node !== pinned?.node ? "hidden" : "";
   }
-  // What can be done to the node that is kept: [name, what it does, how].
+  // Actions on the selected node: [name, title, function].
   let answer = null;
-  const pinnedSince = new Map(); // by node, after the last record: whether it was pinned or let go of
+  const pinnedSince = new Map(); // by node: pinned state after the last record
   function actionsOf(state, id) {
     if (id === undefined || !state.nodes.has(id)) return [];
     const held = pinnedSince.get(id) ?? state.pins.has(id);
@@ -210,7 +210,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
               : asked("pin", "keep it, and all above it, from eviction"),
             asked("evict", "free what nobody uses of it, and of all below it"),
           ];
-    return [...cache, ...(panel?.actions?.(id) ?? [])]; // fold comes and goes with children: no other moves for it
+    return [...cache, ...(panel?.actions?.(id) ?? [])]; // folding comes last, because the action depends on children
   }
   async function askKernel(action, node) {
     answer = { node, text: `asked to ${action} it; a cell that runs may come first` };
@@ -236,7 +236,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     paint(true);
   }
 
-  // Of a comparison that is over the program as it is, unless another variant was picked.
+  // A finished comparison shows the unmodified program, unless the user picked another variant.
   function runOf(state) {
     const named = state.runs.get(picked ?? wanted);
     if (named || wanted) return named ?? null;
@@ -282,7 +282,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   let decided = false,
     compared = false;
-  // A trivial program shows its text, with the rest a click away; views that were asked for by name are open.
+  // A trivial program shows the text only, and further views open with a click. Views requested by name are open.
   function decide(run, names) {
     decided = true;
     const named = views.length <= Object.keys(PANELS).length;
@@ -310,7 +310,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     event.stopPropagation();
   });
 
-  // Which caches can be looked at: that of the engine itself, and of those that the run has asked too.
+  // The engines with visible caches: the run's default engine and other engines called by the run.
   function paintEngines(state, run) {
     const asked = [...(run?.models.values() ?? [])].filter(({ engine }) => engine && state.others.get(engine)?.engine);
     if (!asked.some(({ engine }) => engine === page.engine)) page.engine = 0;
@@ -447,7 +447,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   const resized = new ResizeObserver(() => paint(true));
   resized.observe(card);
-  // Canvases have their colours from the page's theme, and do not follow it by themselves; the card's outline does, and its `transition` tells of it, however late a theme's style sheet comes.
+  // Canvases do not follow theme changes. The card's outline does, and the `transition` fires even if a theme's style sheet loads late.
   card.addEventListener("transitionend", () => paint(true));
   stage.hidden = true;
   select();

@@ -1,4 +1,4 @@
-// Elements, and text that is safe to show. Model text reaches the page by textContent or a canvas only.
+// Element helpers and safe text. Model text enters the page only through textContent or a canvas.
 
 function el(tag, className = "", text = "", attributes = {}) {
   const node = document.createElement(tag);
@@ -18,7 +18,7 @@ function button(label, title, act) {
   return node;
 }
 
-// The arrow keys move along `items()`, elements below `host`; `choose` is told the one they come to, or null after Escape.
+// Move with the arrow keys along `items()`, elements below `host`. `choose` gets the new item, or null after Escape.
 function walkByKeys(host, items, current, choose) {
   host.addEventListener("keydown", (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -33,13 +33,13 @@ function walkByKeys(host, items, current, choose) {
   });
 }
 
-// Gives `host` the elements that `make` makes for `items`, and updates those it has.
+// Create elements with `make` for new `items` in `host`, and update existing elements.
 function list(host, items, make, update) {
   while (host.childElementCount > items.length) host.lastChild.remove();
   items.forEach((item, i) => update(host.children[i] ?? host.appendChild(make(item)), item, i));
 }
 
-// As in sgnb/viz/state/tokens.py: U+FFFD for what would act or hide rather than show.
+// Equal to sgnb/viz/state/tokens.py: replace unsafe characters by U+FFFD.
 const ACTS_OR_HIDES =
   // eslint-disable-next-line no-control-regex, no-misleading-character-class -- matched one by one
   /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufffe\uffff\p{Cs}\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]/gu;
@@ -52,7 +52,7 @@ function visible(text) {
   );
 }
 
-// For one line of a drawing: the white space is seen as well.
+// Text for one line of a drawing, with visible white space.
 function inLine(text, limit) {
   const cut = text.length > limit ? `${text.slice(0, limit)}…` : text;
   return visible(cut)
@@ -61,7 +61,7 @@ function inLine(text, limit) {
     .replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length));
 }
 
-// `toLocaleString` makes a formatter at every call.
+// `toLocaleString` would create a formatter on every call.
 const NUMBERS = new Intl.NumberFormat("en");
 const grouped = (count) => NUMBERS.format(count);
 

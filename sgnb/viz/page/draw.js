@@ -1,6 +1,6 @@
-// Canvases: sharp on any screen, coloured by the page's own variables, with what is under the pointer, and said in words to who does not see them.
+// Canvas helper: sharp on any screen, with colours from CSS variables, hover regions, and a text alternative for screen readers.
 
-const MARGIN = 14; // pixels beside a drawing, as in the style
+const MARGIN = 14; // pixels next to a drawing, as in the style sheet
 const FONT = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 
 function newSurface(host, label) {
@@ -9,7 +9,7 @@ function newSurface(host, label) {
   let boxes = [];
   host.append(canvas);
 
-  // Clears it and gives the drawing context, in CSS pixels.
+  // Clear the canvas and return the drawing context, in CSS pixels.
   function begin(width, height) {
     const scale = window.devicePixelRatio || 1;
     const [w, h] = [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
@@ -32,7 +32,7 @@ function newSurface(host, label) {
       box: boxes.findLast((box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height),
     };
   }
-  // A region that the pointer finds: {x, y, width, height, ...}.
+  // Register a hover region: {x, y, width, height, ...}.
   const region = (box) => boxes.push(box);
   function say(words) {
     const said = `${label}: ${words}`;

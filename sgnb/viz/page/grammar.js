@@ -1,12 +1,12 @@
-// The walk of constrained generations: every token with what the grammar left of the vocabulary, forced text as one edge, and the automaton that is walked.
+// Walk of constrained generations: tokens with the allowed share of the vocabulary, forced text as one edge, and the automaton.
 
 const SHOWN_STEPS = 400;
 
-// The generations of a run, or of all, that a grammar binds.
+// The generations under a grammar, of a run or of all runs.
 const boundBy = (state, run) =>
   [...state.requests.values()].filter((request) => request.bound && (!run || request.run === run.run));
 
-// Whether there is nothing but an automaton, as `%sglang fsm` shows it.
+// True if the records contain only an automaton, as for `%sglang fsm`.
 const isBare = (state) => state.automata.size > 0 && !state.requests.size;
 
 function newGrammarPanel(host, page) {
@@ -81,7 +81,7 @@ function newGrammarPanel(host, page) {
         own = bytesOf(state.vocabulary, [token.token]),
         begun = pending.length;
       [text, pending] = decodeMore(pending, own);
-      // A token that begins or ends inside a character has no text of its own.
+      // A token with a partial character has no text.
       const piece = {
         request: request.id,
         position,
@@ -140,7 +140,7 @@ function newGrammarPanel(host, page) {
   return { paint, highlight };
 }
 
-// The automaton, with the way up to the selected token or the last one.
+// The automaton, with the path up to the selected or last token.
 function newFigure(page) {
   const own = el("div", "sgnb-figure"),
     stage = el("div", "sgnb-automaton", "", { tabindex: "-1" });
@@ -164,7 +164,7 @@ function newFigure(page) {
     focus = null,
     followed = "";
   let pointed = false,
-    part = null; // nothing moves away below the pointer
+    part = null; // keep the layout stable under the pointer
 
   surface.canvas.addEventListener("mousemove", (event) => {
     pointed = true;
@@ -193,7 +193,7 @@ function newFigure(page) {
     event.preventDefault();
     event.stopPropagation();
   });
-  // A state on the way is the token that came there; another one is itself.
+  // A state on the path selects the token at the state; another state selects the state.
   function selectionAt(i) {
     const token = shown.way.visited.get(i);
     const { request, drawn } = shown;
@@ -267,7 +267,7 @@ function newFigure(page) {
   return { host: own, paint, highlight };
 }
 
-// Where one is in the pattern or schema, in words.
+// Describe the current place in the pattern or schema.
 function whereOf(state, { request, drawn, way, last }, lit) {
   const graph = graphOf(drawn),
     of = `${plural(drawn.states.length, "state")}${drawn.complete ? "" : " and more, of which these are nearest to the start"}`;

@@ -1,4 +1,4 @@
-// All that is known of a selected token or node, as [name, value] pairs.
+// Details of a selected token or node, as [name, value] pairs.
 
 function describe(state, selection) {
   if (!state || !selection) return null;
@@ -43,7 +43,7 @@ function describeToken(state, { request: id, position }) {
   return { text: textOfTokens(state.vocabulary, [token.token]), facts };
 }
 
-// With their probabilities before the grammar's mask and, where there is one, after it.
+// Alternatives with probabilities before and, if present, after the grammar mask.
 function alternativesOf(state, { alternatives, mask }) {
   const share = (logprob) => `${(100 * Math.exp(logprob)).toFixed(1)} %`;
   return alternatives
@@ -54,12 +54,12 @@ function alternativesOf(state, { alternatives, mask }) {
     .join(", ");
 }
 
-// Why tokens were not read from the tree that has them.
+// The reason for recomputing cached tokens.
 function whyAgain({ cached, again }) {
   return `${plural(again, "token")} in the tree: no state ${cached ? `was kept behind token ${grouped(cached)}` : "of them was kept"} to go on from`;
 }
 
-// Why the prompt's prefix in the cache ends where it does.
+// The reason for the end of the prompt's cached prefix.
 function whyNot(state, { prompt, cached, again, leaves: { others } }) {
   if (cached + again === prompt.length - 1)
     return "the last token of a prompt is always computed: its logits give the next one";
@@ -69,7 +69,7 @@ function whyNot(state, { prompt, cached, again, leaves: { others } }) {
     : "from here on: nothing in the tree went further";
 }
 
-// Where the program asked for it: the text of the line, or its number in another file.
+// The place of the call in the program: the source line, or file and line number.
 function placeOf(state, { run: name, file, line }) {
   const run = state.runs.get(name),
     own = run && run.file === file ? run.source.split("\n")[line - run.firstLine] : undefined;
@@ -78,7 +78,7 @@ function placeOf(state, { run: name, file, line }) {
     : `${line - run.firstLine + 1}: ${inLine(own.trim(), 80)}`;
 }
 
-// A state of an automaton, by its number.
+// A state of an automaton, by number.
 function describeState(state, { automaton, state: number }) {
   const drawn = state.automata.get(automaton),
     at = drawn?.states.indexOf(number) ?? -1;
@@ -97,7 +97,7 @@ function describeState(state, { automaton, state: number }) {
   return { text: "", facts };
 }
 
-// Whether a request can go on from a node's end or, if not, what it computes again.
+// Describe the checkpoint at a node's end or, without a checkpoint, the recomputed tokens.
 function checkpointOf(state, node) {
   if (node.checkpoint)
     return `a request can go on from here: its states are kept, ${bytesIn(state.engine.state_bytes)}`;

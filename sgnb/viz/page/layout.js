@@ -1,17 +1,17 @@
-// Which nodes of a radix tree are drawn, and where; which of them a text, a token or a run belongs to. Knows no canvas.
+// Layout of a radix tree: shown nodes and positions, and the nodes of a text, token or run. Knows no canvas.
 
 const NARROWEST = 6;
-const WIDEST = 24; // pixels of a token
-const SHOWN_LEAVES = 24; // of a larger tree those of this run and the latest used,
-const OTHER_LEAVES = 6; // and beside this run's so many
-const SHORTEST = 26; // pixels of a node
-const SHORT = 12; // tokens that a node may have without being drawn broken
-const STUB = 76; // pixels of what stands for nodes that are not drawn
+const WIDEST = 24; // pixels per token
+const SHOWN_LEAVES = 24; // shown leaves of a larger tree: leaves of this run and the most recently used leaves
+const OTHER_LEAVES = 6; // additional leaves of other runs
+const SHORTEST = 26; // minimum pixels of a node
+const SHORT = 12; // maximum tokens of a node that is never drawn broken
+const STUB = 76; // pixels of the placeholder for hidden nodes
 const NARROW_COLUMN = 104;
-const WIDE_COLUMN = 240; // pixels from a node to its children, where links are drawn
+const WIDE_COLUMN = 240; // pixels from a node to the children in the link view
 
-// `mine`: whether a node is this run's. `only`: a set of nodes, or null for all. `whole`: all of these. `opened`: nodes whose children are all shown; `folded`: whose are not.
-// `links`: a column for each depth, instead of lengths in tokens.
+// `mine`: true for nodes of this run. `only`: set of nodes, or null for all. `whole`: show all nodes. `opened`: nodes with all children shown; `folded`: nodes with no children shown.
+// `links`: a column per depth, instead of lengths in tokens.
 function layoutTree(state, { mine, only, whole, opened, folded, links, width }) {
   const { nodes } = state;
   const inside = (id) => id !== ROOT && (!only || only.has(id));
@@ -85,7 +85,7 @@ function layoutTree(state, { mine, only, whole, opened, folded, links, width }) 
   return { items, rows, right, scale, column, hidden: all.length - drawn.length + 1 };
 }
 
-// The nodes in which the text ends, on the way from the root.
+// The nodes with an end of a match of the text, on paths from the root.
 function findText(state, wanted) {
   const found = new Set(),
     open = [[state.nodes.get(ROOT), ""]];
@@ -99,7 +99,7 @@ function findText(state, wanted) {
   return found;
 }
 
-// The nodes that hold a request's tokens, from the root on, each with the position after its last.
+// The nodes with a request's tokens from the root on, each with the position after the last token.
 function* nodesOfRequest(state, request) {
   const goesOn = (node, at) => node.tokens.every((token, i) => (tokenIdAt(request, at + i) ?? token) === token);
   let node = state.nodes.get(ROOT),
@@ -113,7 +113,7 @@ function* nodesOfRequest(state, request) {
   }
 }
 
-// The positions of a request's tokens that a node holds, [from, to); [0, 0] for none.
+// The positions of a request's tokens in a node, [from, to); [0, 0] for none.
 function positionsIn(state, request, id) {
   for (const [node, end] of nodesOfRequest(state, request)) if (node.id === id) return [end - node.tokens.length, end];
   return [0, 0];
@@ -126,7 +126,7 @@ function nodesOfRun(state, run) {
   return found;
 }
 
-// The nodes of a selection: the one named, or that which holds a token.
+// The nodes of a selection: the selected node, or the node of a selected token.
 function nodesOf(state, selection) {
   if (!state) return null;
   if (selection.node !== undefined) return new Set([selection.node]);
@@ -136,7 +136,7 @@ function nodesOf(state, selection) {
   return null;
 }
 
-// How many pins hold each node: those of it and of nodes below.
+// The number of pins per node, including pins of descendants.
 function pinsAbove(state) {
   const held = new Map();
   for (const [id, owners] of state.pins)

@@ -1,8 +1,8 @@
-// All of a large drawing in a narrow strip: what is where, which part is seen, and a way there.
+// Minimap of a large drawing: overview, visible part, and navigation.
 
-const STRIP = 64; // pixels wide
+const STRIP = 64; // pixels, width of the minimap
 
-// `go(fraction)`: show what lies at that part of the height.
+// `go(fraction)` scrolls to a fraction of the height.
 function newMinimap(go) {
   const canvas = el("canvas", "sgnb-minimap", "", { "aria-hidden": "true" });
   const context = canvas.getContext("2d"),
@@ -15,7 +15,7 @@ function newMinimap(go) {
   });
   canvas.addEventListener("pointermove", follow);
 
-  // `boxes`: [x, width, row, rows, kind] in the drawing's units; of two in the same place the larger kind is seen, in `colours[kind]`.
+  // `boxes`: [x, width, row, rows, kind] in units of the drawing. At equal positions the larger kind wins; the colour is `colours[kind]`.
   function paint(boxes, { right, rows }, height, colours) {
     Object.assign(canvas, { width: STRIP, height });
     Object.assign(picture, { width: STRIP, height });
@@ -40,7 +40,7 @@ function newMinimap(go) {
       }
     }
   }
-  // The part that is seen, as fractions.
+  // Mark the visible part, as fractions.
   function frame({ top, bottom, left, right }, colour) {
     const { width, height } = canvas;
     context.clearRect(0, 0, width, height);

@@ -1,10 +1,10 @@
-// The models of a run: its own, and others that its calls named. Twin of sgnb/viz/state/models.py. And how records of several engines are told apart: all numbers of another engine's requests, tokens and automata are made unique, its nodes stand in a tree of their own.
+// Models of a run: the default model and models named by calls. Twin of sgnb/viz/state/models.py. Also separates records of several engines: ids of another engine's requests, tokens and automata get an offset, and each engine has a tree.
 
-const OF_ENGINE_FROM = 2 ** 40; // what numbers of engine 1 begin at
+const OF_ENGINE_FROM = 2 ** 40; // id offset per engine number
 
 const ownNumber = (number) => number % OF_ENGINE_FROM;
 
-// A line of JSON as a record, its numbers unique among engines.
+// Parse a line of JSON to a record with ids unique among engines.
 function parseLine(line) {
   const record = JSON.parse(line),
     from = (record.of_engine ?? 0) * OF_ENGINE_FROM;
@@ -24,7 +24,7 @@ function parseLine(line) {
   return record;
 }
 
-// The part of a state that is an engine's own: `state` itself, or that of another one, which shares runs and requests.
+// The part of a state that belongs to an engine: `state`, or a state of another engine with shared runs and requests.
 function stateOf(state, engine) {
   if (!engine) return state;
   if (!state.others.has(engine)) state.others.set(engine, shareWith(state, newState()));
@@ -41,7 +41,7 @@ function newModel(number, name = "", engine = 0) {
 const letterOf = ({ number }) => String.fromCharCode(65 + (number % 26));
 const titleOf = (model) => `${letterOf(model)} ${visible(model.name)}`.trimEnd();
 
-// "" for the run's own.
+// Returns "" for the run's default model.
 const markOf = (run, number) => (number ? letterOf(run.models.get(number)) : "");
 
 function beginUse(model, t) {
@@ -73,7 +73,7 @@ function countWritten(run, number, row, count) {
   if (row) row.output += count;
 }
 
-// A call goes to another model. It counts its requests or, where the log has none of it, what `answerModel` is told.
+// Start a call to another model. Figures come from the requests or, without requests in the log, from `answerModel`.
 function askModel(run, { branch: name, name: variable, number, model, engine }, state, t) {
   if (state.engine) run.models.get(0).name = String(state.engine.model).split("/").at(-1);
   if (!run.models.has(number)) run.models.set(number, newModel(number, model, engine));
@@ -107,7 +107,7 @@ function answerModel(run, event, row, t) {
   countWritten(run, call.model, row, event.output_tokens);
 }
 
-// What each did, of a run that asked several.
+// Summary per model, for a run with several models.
 function wordsOfModels(run) {
   if (!run || run.models.size < 2) return [];
   return [...run.models.values()].map((model) => {

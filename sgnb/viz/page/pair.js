@@ -1,6 +1,6 @@
-// Two branches of a run beside each other: what they have in common once, then the two texts from the first token on that differs.
+// Two branches of a run in comparison: the common text once, then both texts from the first different token.
 
-// What a branch shows or, of one whose text is not kept, its last request.
+// The text of a branch or, for a branch without kept text, the last request.
 function piecesOf(state, run, name) {
   const branch = run.branches.get(name);
   if (branch) return branch.pieces;
@@ -41,7 +41,7 @@ function tokensOfPieces(state, pieces) {
   );
 }
 
-// Where two branches part: tokens and characters in common, the next tokens' texts, and the characters that go on alike although the tokens do not.
+// The first difference of two branches: common tokens and characters, texts of the next tokens, and further equal characters with a different tokenization.
 function partingOf(state, one, other) {
   const here = tokensOfPieces(state, one),
     there = tokensOfPieces(state, other);
@@ -94,11 +94,11 @@ function newPair(page) {
     columns.append(column);
     return { head, figures, passage };
   });
-  let commonTokens = 0; // their end is shown when they change, and after the view was away
+  let commonTokens = 0; // scroll to the end of the common text after changes, and after the view was hidden
   root.append(parted, common.body, columns);
   linkTokens(root, page);
 
-  // lanes: the two, as `lanesOf` gives them.
+  // lanes: two lanes from `lanesOf`.
   function paint(state, run, lanes) {
     const pieces = lanes.map(({ name }) => piecesOf(state, run, name));
     const { tokens, characters, more, here, there } = partingOf(state, ...pieces);

@@ -1,8 +1,8 @@
-// From records to states, as sgnb/viz/state/run.py and sgnb/viz/state/tree.py do it; a test compares the two. `apply` changes the state that it is given, nothing else, and
-// replaces arrays of tokens instead of changing them, so that copies may share them.
+// Reducers from records to states, equal to sgnb/viz/state/run.py and sgnb/viz/state/tree.py; a test compares both. `apply` changes only the given state, and
+// replaces token arrays instead of changing them, because copies share the arrays.
 
 const ROOT = 0;
-const KEPT_BRANCHES = 12; // of a large batch; the others are rows and counts
+const KEPT_BRANCHES = 12; // kept branches of a large batch; other branches are rows and counts
 const KEPT_GHOSTS = 12;
 
 function newState() {
@@ -29,7 +29,7 @@ function newState() {
   };
 }
 
-// Everything that later records may change is copied.
+// Copy everything that later records may change.
 function copyState(state) {
   const copied = (map, copy) => new Map([...map].map(([key, value]) => [key, copy(value)]));
   const branch = (b) => ({
@@ -85,7 +85,7 @@ function newNode(id, parent, tokens, namespace, order, t) {
 
 const keyOf = (node) => `${node.namespace} ${node.tokens[0]}`;
 
-// Bytes of tokens to text. `pending` are the bytes of a character that is not whole yet.
+// Decode token bytes to text. `pending` has the bytes of an incomplete character.
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const NO_BYTES = new Uint8Array();
 const UNNAMED = new Uint8Array([0xef, 0xbf, 0xbd]);
@@ -134,7 +134,7 @@ function newRun(event, t) {
     firstError: "",
     models: new Map([[0, newModel(0)]]),
     calls: new Map(),
-    asked: [], // of other models: calls that are open, by branch, and those without requests
+    asked: [], // calls to other models: open calls by branch, and calls without requests
     figures: {
       prompt_tokens: 0,
       cached_tokens: 0,
@@ -153,7 +153,7 @@ function timed(run, t) {
   run.seconds = t - run.began;
 }
 
-// The row of a program of a batch: the first part of a branch's name.
+// The row of a batch program: the first part of the branch name.
 function rowOf(run, branch) {
   return run.rows.get(branch.split(".")[0]);
 }
@@ -164,7 +164,7 @@ function* pathOf(state, id) {
   for (; node && node.id !== ROOT; node = state.nodes.get(node.parent)) yield node;
 }
 
-// Which nodes a prompt finds, those that it computes again but not as hits. Returns where it leaves the tree: the last node found, and the tokens that follow that one.
+// Mark the nodes hit by a prompt; recomputed nodes do not count as hits. Returns the last node on the path and the next tokens of the children.
 function markHits(state, prompt, cached, again, t, namespace = "") {
   let node = state.nodes.get(ROOT),
     at = 0;
@@ -185,7 +185,7 @@ function markHits(state, prompt, cached, again, t, namespace = "") {
 const tokenIdAt = (request, i) =>
   i < request.prompt.length ? request.prompt[i] : request.output[i - request.prompt.length]?.token;
 
-// The request whose tokens a new node holds.
+// The request with the tokens of a new node.
 function makerOf(state, parent, tokens) {
   let depth = 0;
   for (let node = parent; node && node.id !== ROOT; node = state.nodes.get(node.parent)) depth += node.tokens.length;
@@ -204,7 +204,7 @@ function stream(state, request, kind, bytes, final = false) {
   if (final && request.pending.length) text += "\ufffd";
   const to = request.prompt.length + request.output.length;
   const from = Math.min(request.told, to);
-  // Forced text may begin inside the first of its tokens: retokenizing has replaced the last ones.
+  // Forced text may start inside a token, because retokenization replaces the last tokens.
   const whole =
     kind === "jumped"
       ? textOfTokens(
@@ -244,7 +244,7 @@ function finishText(run, event, text) {
   branch.makers[event.name] = by;
 }
 
-// Handlers of records that name a run.
+// Handlers of records with a run id.
 const OF_RUNS = {
   RunFinished(run, event) {
     run.status = event.status;
@@ -333,7 +333,7 @@ function markCheckpoint(state, id, kept) {
   node.checkpoint = kept;
 }
 
-// Remove the subtree of an existing node, whose eviction is missing in the log.
+// Remove the subtree of a node with an unrecorded eviction.
 function cutSubtree(state, id) {
   const top = state.nodes.get(id);
   if (!top || id === ROOT) return;
@@ -431,7 +431,7 @@ const OF_ENGINE = {
   TokensNamed(state, event) {
     event.ids.forEach((id, i) => state.vocabulary.set(id, latin1(event.pieces[i])));
   },
-  // Twin of sgnb/viz/state/comparison.py; the last comparison of a log.
+  // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
     const { comparison: id, variant, run, note, left } = event;
     const before = state.comparison?.id === id ? state.comparison : { id, variants: [], lines: [] };
@@ -602,7 +602,7 @@ const OF_ENGINE = {
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);
-    const untold = !request.prompt.length; // its tokens were counted elsewhere
+    const untold = !request.prompt.length; // tokens are counted elsewhere
     if (untold) countFound(run, request.model, rowOf(run, request.branch), event.prompt_tokens, event.cached_tokens);
     countWritten(run, request.model, untold ? rowOf(run, request.branch) : null, event.output_tokens - request.written);
     endUse(run.models.get(request.model), t);

@@ -1,4 +1,4 @@
-// A batch as a table: a row for each program, sorted and filtered by its head, opened by a click.
+// Table of a batch: a row per program, sorted and filtered in the header, expanded by a click.
 
 const SHOWN_ROWS = 200;
 const COLUMNS = {
@@ -12,7 +12,7 @@ const COLUMNS = {
   time: (row, now) => (row.ended ?? now) - row.began,
   status: (row) => row.status,
 };
-const AGAIN = Object.keys(COLUMNS).indexOf("again"); // seen where tokens of the tree were computed again
+const AGAIN = Object.keys(COLUMNS).indexOf("again"); // visible if cached tokens were recomputed
 
 function newRowsPanel(host, page) {
   const tools = el("div", "sgnb-tools");
@@ -108,7 +108,7 @@ function newRowsPanel(host, page) {
     );
     paintDetail(state, run);
   }
-  // The coloured text of the opened row or, of a row whose text is not kept, its answer.
+  // The coloured text of the expanded row or, for a row without kept text, the answer.
   function paintDetail(state, run) {
     const row = run.rows.get(opened);
     if (!row || painter?.of !== opened) painter = row ? { of: opened, ...newBranchPainter(opened) } : null;

@@ -1,4 +1,4 @@
-// The program's text, with what each of its lines asked of the engine.
+// Source of the program, with the requests of each line.
 
 function newSourcePanel(host, page) {
   const frame = el("div", "sgnb-rows", "", { tabindex: "0" });

@@ -1,6 +1,6 @@
-// The records that a page has, the state at any of them, and the columns that drawings over time read.
+// Records of a page, the state at any record, and columns for drawings over time.
 
-const KEYFRAME = 2000; // records between the copies from which an earlier state is made again
+const KEYFRAME = 2000; // records between two saved states
 
 function newStore() {
   const store = {
@@ -15,7 +15,7 @@ function newStore() {
     others = new Map();
   const keyframes = [];
 
-  // `place`: how many records the shown state has seen; null follows the newest.
+  // `place`: number of records in the shown state; null follows the latest record.
   store.add = (records) => {
     for (const record of records) {
       store.records.push(record);
@@ -24,7 +24,7 @@ function newStore() {
     }
     store.version += 1;
   };
-  // The columns of an engine, in place of those of the first one.
+  // The columns of an engine; the default engine's columns are in the store.
   store.of = (engine) => {
     if (!engine) return store;
     if (!others.has(engine)) others.set(engine, Object.assign(Object.create(store), newColumns()));
@@ -43,7 +43,7 @@ function newStore() {
       for (let i = from; i < to; i += 1) apply(state, store.records[i]);
       keyframes.push(state);
     }
-    // A step forward goes on from the state that was asked for last.
+    // A small step forward continues from the last requested state.
     const near = asked.state && asked.place < place && asked.place >= wanted * KEYFRAME;
     const state = near ? asked.state : copyState(keyframes[wanted]);
     for (let i = near ? asked.place : wanted * KEYFRAME; i < place; i += 1) apply(state, store.records[i]);
@@ -127,10 +127,10 @@ function collect({ steps, admissions, evictions, drops, prefixes }, state, recor
   }
 }
 
-// What a cache without a limit would hold: all prompts and outputs so far, each beginning once.
+// Contents of a cache without a size limit: all prompts and outputs in a prefix tree.
 function newPrefixes() {
   const roots = new Map();
-  // Keeps the tokens, and gives how many of the first of them the namespace had.
+  // Add the tokens, and return the length of the prefix already present in the namespace.
   function add(tokens, namespace = "") {
     if (!roots.has(namespace)) roots.set(namespace, { tokens: [], from: 0, to: 0, next: new Map() });
     let node = roots.get(namespace),
@@ -159,7 +159,7 @@ function newPrefixes() {
   return { add };
 }
 
-// What happened after `from` and up to `to`, in seconds of the log.
+// Figures of events after `from` and up to `to`, in seconds of the log.
 function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
   const inside = ({ t }) => t > from && t <= to;
   const sum = (rows, name) => rows.reduce((all, row) => all + row[name], 0);
@@ -190,7 +190,7 @@ function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
   };
 }
 
-// The nodes of an engine that were made or used then, of those that its state has.
+// The nodes of an engine created or used in a time range, if present in the state.
 function nodesWithin(store, state, { from, to }, engine = 0) {
   const found = new Set();
   for (let i = store.placeAt(from); i < store.placeAt(to); i += 1) {
@@ -206,7 +206,7 @@ function nodesWithin(store, state, { from, to }, engine = 0) {
   return found;
 }
 
-// Seconds that a token of a prompt takes to compute, in the step so far that was fastest at it; null while none computed a prompt.
+// Prefill seconds per token in the fastest step so far; null before the first prefill.
 function secondsPerToken(steps) {
   const each = steps.seconds
     .map((seconds, i) => seconds / (steps.prefill[i] + steps.decode[i]))

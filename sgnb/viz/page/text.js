@@ -1,4 +1,4 @@
-// The text of a run's branches: every piece coloured by where it came from, each generated token an element. Forks stand where they happened.
+// Text of a run's branches: pieces coloured by origin, and an element per generated token. Forks appear at the fork position.
 
 const KINDS = {
   cached: ["cached", "found in the radix tree, not computed again"],
@@ -15,7 +15,7 @@ const COUNTS = {
   sampled: (figures) => figures.output_tokens - figures.jumped_tokens,
   jumped: (figures) => figures.jumped_tokens,
 };
-const SPLIT_AT_MOST = 2000; // tokens of a prompt's piece that become elements
+const SPLIT_AT_MOST = 2000; // maximum tokens of a prompt piece with an element per token
 
 const promptKind = (request, position) =>
   position < request.cached ? "cached" : position < request.cached + request.again ? "again" : "computed";
@@ -24,19 +24,19 @@ const tokenAt = (request, position) =>
     ? { token: request.prompt[position], kind: promptKind(request, position) }
     : request.output[position - request.prompt.length];
 
-// The tokens of a piece, each with the text that it adds: {text, position}.
+// The tokens of a piece, each with the added text: {text, position}.
 function splitPiece(state, piece, split = newSplit(piece)) {
   if (!state.requests.has(piece.request)) return [{ text: piece.text, position: null }];
   const parts = splitMore(state, piece, split);
-  // Where tokens and text do not fit, the text is what is true.
+  // If tokens and text disagree, trust the text.
   return fits(piece, split) ? parts : [{ text: piece.text, position: piece.from }];
 }
 
-// How far a piece is split: the next token, the one before it, and characters so far, read and shown.
+// Progress of splitting a piece: next position, last token, and characters read and shown.
 const newSplit = (piece) => ({ position: piece.from, last: null, pending: NO_BYTES, read: 0, shown: 0 });
 const fits = (piece, split) => split.shown === piece.text.length;
 
-// The tokens that a piece has grown by, of which `split` has seen the beginning, or null: it changed otherwise, or tokens and text do not fit.
+// The new tokens of a grown piece with a known start (`split`). Returns null for other changes, or if tokens and text disagree.
 function splitGrown(state, piece, split) {
   const whole = split.last && split.read === (piece.skip ?? 0) + split.shown;
   if (!whole || tokenAt(state.requests.get(piece.request), split.position - 1) !== split.last) return null;
@@ -44,7 +44,7 @@ function splitGrown(state, piece, split) {
   return fits(piece, split) ? parts : null;
 }
 
-// The tokens that `split` has not come to.
+// The tokens after the progress of `split`.
 function splitMore(state, piece, split) {
   const request = state.requests.get(piece.request),
     begin = piece.skip ?? 0,
@@ -64,7 +64,7 @@ function splitMore(state, piece, split) {
   return parts;
 }
 
-// What colours a token beside its origin, from 0 to 1, or null. All but the first make elements of a prompt's tokens too.
+// Shades for tokens in addition to the origin, from 0 to 1, or null. All shades except the first also create elements for prompt tokens.
 const SHADES = {
   origin: () => null,
   tokens: () => null,
@@ -105,7 +105,7 @@ function newTextPanel(host, page) {
   return { host, paint, highlight: (selection) => lightTokens(flow, selection) };
 }
 
-// The tokens below `host` are told to the page, by pointer and keys.
+// Report hovered and selected tokens below `host` to the page, by pointer and keys.
 function linkTokens(host, page) {
   const selectionOf = ({ dataset: { request, position } }) =>
     position === undefined ? null : { request: Number(request), position: Number(position) };
@@ -124,7 +124,7 @@ function linkTokens(host, page) {
   );
 }
 
-// Texts that stand scrolled to their ends go on doing so. Reads, writes, then scrolls: a page is laid out when it is read after a change.
+// Keep texts scrolled to the end. Reads come first, then writes, then scrolls, because reading after a change forces a layout.
 function keepEnds(host, write) {
   const away = new Set(
     [...host.querySelectorAll(".sgnb-text")].filter(
@@ -197,7 +197,7 @@ function newBranchPainter(name) {
   return { root, forksAt, paint };
 }
 
-// One stretch of a branch's text, up to a fork or to the end.
+// A passage of a branch's text, up to a fork or the end.
 function newPassage(caret, label = "text") {
   const body = el("div", "sgnb-text", "", {
     tabindex: "0",

@@ -1,14 +1,14 @@
-// Cache and batch over time: what the KV pool holds, how large the steps are, how much of the prompts was found.
+// Cache and batch over time: use of the KV pool, step sizes, and hit rate.
 
 const STRIPS = [
   { name: "KV pool", height: 74 },
-  { name: "states", height: 40 }, // of recurrent layers, where there are some
+  { name: "states", height: 40 }, // only for models with recurrent layers
   { name: "batch", height: 62 },
   { name: "hit rate", height: 46 },
 ];
 
-const DRAG = 4; // pixels from which on a click is a drag
-const RUNS = 6; // whose figures are said one by one, the latest
+const DRAG = 4; // minimum pixels of a drag
+const RUNS = 6; // maximum runs with separate figures; the latest runs count
 
 function newTimePanel(host, page) {
   const surface = newSurface(host, "cache and batch over time");
@@ -27,12 +27,12 @@ function newTimePanel(host, page) {
   legend.append(drops);
   const figures = el("div", "sgnb-note");
   host.append(figures, legend);
-  let range = null; // what is drawn: times, where they lie, and the moment that is shown
+  let range = null; // drawn times, positions, and the shown moment
 
   const timeAt = (event) =>
     range.from +
     (Math.max(0, Math.min(range.room, surface.at(event).x - range.left)) / range.room) * (range.to - range.from);
-  let began = null; // where a drag did
+  let began = null; // start of a drag
   surface.canvas.addEventListener("pointerdown", (event) => {
     if (!range) return;
     began = { x: event.clientX, t: timeAt(event) };
@@ -48,7 +48,7 @@ function newTimePanel(host, page) {
     began = null;
   });
 
-  let anchor = null; // where a range that keys make began
+  let anchor = null; // fixed end of a range selected by keys
   surface.canvas.addEventListener("keydown", (event) => {
     const by = { ArrowRight: 0.01, ArrowLeft: -0.01 }[event.key];
     if (!range || !(by || (event.key === "Escape" && page.range))) return;
@@ -58,7 +58,7 @@ function newTimePanel(host, page) {
     event.preventDefault();
     event.stopPropagation();
   });
-  // The end that is not the anchor moves.
+  // Move the end opposite the anchor.
   function brushByKey(step) {
     const { from, to } = page.range ?? { from: range.at, to: range.at };
     if (!page.range || (anchor !== from && anchor !== to)) anchor = page.range ? from : range.at;
@@ -138,7 +138,7 @@ function newTimePanel(host, page) {
     fillTinted(context, colours.bg, 0.6, edges[1], 2, range.left + range.room - edges[1], height);
     for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 2, 2, height);
   }
-  // A line for all, and where there are several runs one for each.
+  // A line for all runs and, for several runs, a line per run.
   function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, dropped, ...all }, seconds) {
     const rate = ({ prompt, cached, again, optimal }) =>
       `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} computed again for want of a state, ` : ""}${percent(optimal, prompt)} by a cache without limit`;
@@ -198,7 +198,7 @@ function newTimePanel(host, page) {
     label(context, colours, `${most} of`, range.left + range.room, top + 7);
     label(context, colours, `${size}`, range.left + range.room, top + 19);
   }
-  // What the tree holds, and above it what running requests do. Returns the most of both together, which is as tall as the strip.
+  // Draw tokens held by the tree, and tokens of running requests above. Returns the maximum of the sum, equal to the full height.
   function drawUse(context, colours, columns, x, top, height) {
     const most = Math.max(1, ...columns.map((c) => c.cached + c.inFlight));
     for (const c of columns) {
@@ -231,7 +231,7 @@ function newTimePanel(host, page) {
         width,
         (height * c.decode) / rows,
       );
-      const narrow = Math.max(1.5, width * 0.4); // at the end, when a step counts
+      const narrow = Math.max(1.5, width * 0.4); // right-aligned, because a step is recorded at the end
       fillTinted(
         context,
         colours.computed,
@@ -278,7 +278,7 @@ function newTimePanel(host, page) {
   return { paint, highlight() {} };
 }
 
-// Steps in at most `count` columns of time: the largest step of each stands for it.
+// Group steps into at most `count` columns of time. The largest step represents a column.
 function bucket(steps, from, to, count) {
   const columns = [],
     span = (to - from) / count;

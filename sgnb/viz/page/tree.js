@@ -1,9 +1,9 @@
-// The radix tree: a prefix once, what goes on from it below one another. As an icicle, where a node is as wide as it has tokens, or as nodes and links.
+// The radix tree, each prefix once: as an icicle with node widths in tokens, or as nodes and links.
 
 const LOWEST = 22;
-const HIGHEST = 44; // pixels of a row
-const TALLEST = 340; // pixels of the drawing, which scrolls beyond
-const MAPPED = 3; // times that height, from which on there is a map
+const HIGHEST = 44; // maximum pixels of a row
+const TALLEST = 340; // maximum pixels of the drawing; larger drawings scroll
+const MAPPED = 3; // multiple of the height; larger drawings have a minimap
 const SCROLLBAR = 16;
 const LINE = 15;
 const LETTER = 6.65;
@@ -14,7 +14,7 @@ const REASONS = {
   spoilt: "its logits were no numbers",
   weights: "the weights changed",
 };
-const FADE = 16; // pixels in which a drawing that goes on fades out
+const FADE = 16; // pixels of the fade at a cut end of the drawing
 
 function newTreePanel(host, page) {
   const tools = el("div", "sgnb-tools");
@@ -121,7 +121,7 @@ function newTreePanel(host, page) {
     page.keep({ node: selected });
     draw();
   }
-  // What can be done to a node in this view: [name, what it does, how].
+  // Actions on a node in this view: [name, title, function].
   function actions(id) {
     if (!shownState?.nodes.get(id)?.children.size) return [];
     return folded.has(id)
@@ -220,7 +220,7 @@ function newTreePanel(host, page) {
       },
     );
   }
-  // Of recurrent layers, where there are some: how many states the tree keeps, and their memory.
+  // For recurrent layers: the number of cached states and the memory.
   function keptOf({ engine, checkpoints: kept }) {
     if (!engine?.states) return "";
     return ` · ${grouped(kept)} of ${plural(engine.states, "state")} kept${kept ? `, ${bytesIn(kept * engine.state_bytes)}` : ""}`;
@@ -228,7 +228,7 @@ function newTreePanel(host, page) {
   const bytesOfNode = ({ engine }, { tokens, checkpoint }) =>
     tokens.length * engine.token_bytes + checkpoint * engine.state_bytes;
   const kindOf = (node) => (found.has(node.id) ? 4 : shownRun !== null && node.hits > 0 ? 3 : ofRun(node) ? 2 : 1);
-  // Where a dot lies: in the middle of its rows, of those that are seen if there are any.
+  // The position of a dot: the middle of the node's rows, of the visible rows if any.
   function middle(item) {
     const first = (item.row + 0.5) * row + 2,
       last = first + (item.rows - 1) * row,
@@ -246,7 +246,7 @@ function newTreePanel(host, page) {
       left = stage.scrollLeft;
     view = { top, height };
     const context = surface.begin(width, height);
-    // Items come from top to bottom, each before those below it: what is not seen is passed over.
+    // Items are sorted from top to bottom, parents before descendants; skip invisible items.
     const seen = [];
     for (let i = 0; i < layout.items.length; i += 1) {
       const item = layout.items[i],
@@ -292,7 +292,7 @@ function newTreePanel(host, page) {
         colours.fg,
       );
   }
-  // Where the drawing goes on, its end fades out and has an arrow.
+  // A cut end of the drawing fades out and has an arrow.
   function drawEnds(context, colours, { left, top, width, height }) {
     const ends = {
       left: left > 1,
@@ -326,7 +326,7 @@ function newTreePanel(host, page) {
       context.fillText(sign, x - LETTER / 2, y);
     }
   }
-  // A node's colour and frame, in both forms.
+  // Fill and frame of a node, in both forms.
   function styleOf(colours, node) {
     const made = ofRun(node),
       hit = shownRun !== null && node.hits > 0,
@@ -444,10 +444,10 @@ function newTreePanel(host, page) {
     if (pinned) drawPin(context, colours, x + 2, y - 6);
     if (node.checkpoint) drawCheckpoint(context, colours, x + 5, y + 8, dim);
   }
-  // The text in as many lines as there is room for, and below it how long the node is and how often it was found.
+  // Text in the available lines, then length and number of hits.
   function drawLabel(context, colours, node, x, y, width, tall, hit) {
     const own = tall >= 2 * LINE,
-      beside = width - (node.checkpoint ? 11 : 0); // where the mark is
+      beside = width - (node.checkpoint ? 11 : 0); // position of the checkpoint mark
     const letters = Math.floor((own ? width : beside) / LETTER),
       count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
     const lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));

@@ -1,8 +1,8 @@
-// How lines of records reach a page: from a kernel (the protocol is in sgnb/viz/live/widget.py), or from the page itself.
+// Transport of record lines to a page: from a kernel (protocol in sgnb/viz/live/widget.py), or from the page.
 
-// The static twin of a live view stays hidden for as long as the view is on the page.
+// Hide the static twin while the live view is on the page.
 function hideTwin(uid) {
-  const rule = `img[src*="sgnb-twin-${uid}"]`; // the twin's svg is the image's address
+  const rule = `img[src*="sgnb-twin-${uid}"]`; // the image address of the twin contains the uid
   const style = el(
     "style",
     "",
@@ -12,7 +12,7 @@ function hideTwin(uid) {
   return () => style.remove();
 }
 
-// Paints when there is something new, and never so often that the page does nothing else.
+// Repaint on new records, with a limited share of the page's time.
 function newClock(dashboards, stats) {
   let timer = null,
     cost = 0,
@@ -42,12 +42,12 @@ const widget = () => {
     dashboards = new Set();
   const stats = { messages: 0, snapshots: 0, resyncs: 0, frames: 0, slowest: 0, live: true };
   const schedule = newClock(dashboards, stats);
-  const asked = new Map(); // what the kernel has not answered, by number
+  const asked = new Map(); // requests without an answer, by number
   let waiting = false,
     questions = 0;
-  let have = 0; // lines
+  let have = 0; // number of received lines
 
-  // Lines from number `from` on; those that the page has already are passed over.
+  // Add lines from number `from`; skip lines already received.
   function take(from, lines) {
     if (from + lines.length > have) store.add(lines.slice(have - from).map(parseLine));
     have = Math.max(have, from + lines.length);
@@ -123,7 +123,7 @@ const widget = () => {
   };
 };
 
-// A page of its own: all records at once.
+// A standalone page with all records.
 export function show(host, text, options) {
   const store = newStore();
   store.add(parseLines(text));

@@ -1,6 +1,6 @@
-"""The coloured text of one branch of a run. Knows neither events nor tokens.
+"""Coloured text of a branch. Knows neither events nor tokens.
 
-A coloured text is a list of [kind, text] pairs; lengths and places are in characters unless said
+Coloured text is a list of [kind, text] pairs. Lengths and positions are in characters unless stated
 otherwise.
 """
 
@@ -16,26 +16,26 @@ from .models import letter_of
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """The text of one branch."""
+    """Coloured text of one branch."""
 
     name: str
     parent: str
     segments: list[list[str]] = field(default_factory=list)
-    shared: int = 0  # the first characters of `segments`, which the parent shows already
-    forked_at: int = 0  # characters of the parent before the fork
+    shared: int = 0  # length of the prefix already shown by the parent
+    forked_at: int = 0  # length of the parent at the fork
     variables: dict[str, str] = field(default_factory=dict)
     makers: dict[str, str] = field(default_factory=dict)
-    """Of a variable the letter of the model that made it, "" for the run's own."""
+    """Per variable the letter of the generating model, or "" for the run's default model."""
     status: str = "running"
     error: str = ""
-    generated_from: int | None = None  # where the generation begins that is shown now
+    generated_from: int | None = None  # start of the current generation, or None
 
     @property
     def text(self) -> str:
         return "".join(text for _, text in self.segments)
 
     def own(self) -> list[list[str]]:
-        """The segments without what the parent shows."""
+        """Return the segments after the prefix shown by the parent."""
         return drop(self.segments, self.shared)
 
     def append(self, kind: str, text: str) -> None:
@@ -52,10 +52,16 @@ class Branch:
             self.segments = take(self.segments, length)
 
     def prompt(self, pieces: list[list[str]], generates: bool, of_other: bool = False) -> None:
-        """Show a request's prompt; the prefix that it shares with text already coloured keeps its
-        colour, and what another model made its mark. A request that only scores holds text that may
-        never be chosen: no more of it is shown than the branch has. of_other: to another model,
-        whose chat template may write the same roles in other words: those are not shown."""
+        """Show the prompt of a request. Text coloured earlier keeps the colour, and text of other
+        models keeps the mark.
+
+        Args:
+            pieces: Prompt as coloured text.
+            generates: False for scoring, because scored choices may be discarded: text beyond the
+                branch stays hidden.
+            of_other: True for a prompt to another model. A different chat template may render roles
+                differently, and such prompts stay hidden.
+        """
         old, new = self.text, "".join(text for _, text in pieces)
         at = new.find(old)
         if at < 0 and (of_other or not generates):
@@ -73,18 +79,21 @@ class Branch:
             self.append(kind, text)
         for begin, segment in marked:
             end = at + begin + len(segment[1])
-            before, after = take(self.segments, at + begin), drop(self.segments, end)
-            self.segments = [*before, segment, *after]
+            head, after = take(self.segments, at + begin), drop(self.segments, end)
+            self.segments = [*head, segment, *after]
         self.generated_from = len(new) if generates else None
 
     def _made_by_others(self) -> list[tuple[int, list[str]]]:
-        """What other models than the run's own made, each with where it begins."""
+        """Return the segments of other models, each with the start position."""
         ends = itertools.accumulate(len(text) for _, text in self.segments)
-        begun = [(end - len(one[1]), one) for end, one in zip(ends, self.segments, strict=True)]
-        return [(begin, [*one]) for begin, one in begun if letter_of(one[0])]
+        begun = [
+            (end - len(segment[1]), segment)
+            for end, segment in zip(ends, self.segments, strict=True)
+        ]
+        return [(begin, [*segment]) for begin, segment in begun if letter_of(segment[0])]
 
     def sent(self, pieces: list[list[str]]) -> None:
-        """Colour text that stands here and was sent by a fork, with that prompt's pieces."""
+        """Colour constant text from the prompt of a fork's request."""
         if all(kind != "text" for kind, _ in self.segments):
             return
         common = common_length(self.text, "".join(text for _, text in pieces))
@@ -102,8 +111,10 @@ class Branch:
 
 
 def common_length(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Of the longest common prefix, by bisection: slices are compared much faster than their items
-    one by one."""
+    """Return the length of the longest common prefix.
+
+    Uses bisection, because comparing slices is much faster than comparing items.
+    """
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -115,21 +126,21 @@ def common_length(a: Sequence[Any], b: Sequence[Any]) -> int:
 
 
 def take(segments: list[list[str]], length: int) -> list[list[str]]:
-    """The first `length` characters of the segments."""
-    taken = []
+    """Return the first `length` characters of the segments."""
+    result = []
     for kind, text in segments:
         if length <= 0:
             break
-        taken.append([kind, text[:length]])
+        result.append([kind, text[:length]])
         length -= len(text)
-    return taken
+    return result
 
 
 def drop(segments: list[list[str]], length: int) -> list[list[str]]:
-    """All but the first `length` characters of the segments."""
-    rest = []
+    """Return the segments without the first `length` characters."""
+    result = []
     for kind, text in segments:
         if len(text) > length:
-            rest.append([kind, text[length:]])
+            result.append([kind, text[length:]])
         length = max(0, length - len(text))
-    return rest
+    return result

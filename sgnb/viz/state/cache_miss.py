@@ -1,12 +1,12 @@
-"""Why a prompt was not found in the cache, from what a log recorded: pure functions from records to
-data. Knows no engine and no display.
+"""Explanation of cache misses from recorded events. Pure; knows no engine and no display.
 
-A look-up is what a request found when it was admitted. What it did not find was evicted before, was
-not computed yet, lies in another namespace, or differs: from the first other token on nothing can
-be shared, even where the texts are the same again. A model with recurrent layers goes on from the
-last token whose states were kept: what the tree has behind it is computed again. The last token of
-a prompt is always computed, because its logits are needed. What is in the tree is found however
-short it is.
+A lookup is the cache result of a request at admission. Reasons for uncached tokens: evicted
+earlier, not yet computed, in another namespace, or different. Nothing after the first different
+token can be shared, even if the texts agree again.
+
+Models with recurrent layers resume from the last checkpoint and recompute the cached tokens after
+the checkpoint. The last prompt token is always computed, because sampling needs the logits. Cached
+prefixes of any length are used.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ AROUND = 4
 """Tokens shown on either side of a difference."""
 
 REMEMBERED = 4096
-"""Evicted nodes, dropped checkpoints and earlier prompts that a look-up is compared with, the
-latest."""
+"""Number of latest evicted nodes, dropped checkpoints and earlier prompts compared with a lookup.
+"""
 
 Kind = Literal[
     "last token", "scored", "no state", "evicted", "computing", "namespace", "differs", "first"
@@ -41,17 +41,17 @@ Kind = Literal[
 
 
 class Difference(NamedTuple):
-    """Where two prompts part."""
+    """First difference of two prompts."""
 
-    tokens: int  # in common
-    characters: int  # of text in these
-    before: tuple[str, ...]  # the last tokens in common, as text
-    here: tuple[str, ...]  # the next tokens of the one, () at its end
-    there: tuple[str, ...]  # and of the other
-    more_text: int  # characters that the texts have in common beyond: only tokenization differs
+    tokens: int  # common prefix, in tokens
+    characters: int  # common prefix, in characters
+    before: tuple[str, ...]  # texts of the last common tokens
+    here: tuple[str, ...]  # texts of the next tokens of the first prompt, () at the end
+    there: tuple[str, ...]  # texts of the next tokens of the second prompt
+    more_text: int  # further equal characters: only the tokenization differs
 
     def line(self) -> str:
-        """One line, for people."""
+        """Return the difference as a display line."""
         parts = f"token {self.tokens} (character {self.characters:,}): "
         parts += f"{_quoted(self.here)} here, {_quoted(self.there)} there"
         if self.before:
@@ -62,16 +62,16 @@ class Difference(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why tokens were computed."""
+    """Reason for computed tokens."""
 
     kind: Kind
-    tokens: int  # how many, for this reason
-    text: str  # one line, for people
+    tokens: int  # number of tokens with this reason
+    text: str  # display line
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What a request found in the cache, and why no more."""
+    """Cache lookup of a request, with reasons for the uncached tokens."""
 
     request: int
     run: str
@@ -79,50 +79,63 @@ class Lookup:
     name: str
     prompt_tokens: int
     cached_tokens: int
-    recomputed_tokens: int  # more that were in the tree, and were computed for want of a state
-    reasons: tuple[Reason, ...]  # their tokens and `cached_tokens` make up the prompt
-    nearest: int | None  # the earlier request with the longest common prefix
-    difference: Difference | None  # from that one's prompt
-    model: str = ""  # another one than the run's own
+    recomputed_tokens: int  # cached tokens without a recurrent checkpoint
+    reasons: tuple[Reason, ...]  # reasons; the tokens plus `cached_tokens` equal the prompt length
+    nearest: int | None  # earlier request with the longest common prefix
+    difference: Difference | None  # difference from the nearest prompt
+    model: str = ""  # name of another model, "" for the run's default
 
     def line(self) -> str:
-        """One line, for people."""
+        """Return the lookup as a display line."""
         who = f"{visible(self.name)} of {self.run}, branch {self.branch}" if self.run else "request"
-        found = f"{self.cached_tokens:,} of {self.prompt_tokens:,} prompt tokens found"
-        found += f", {self.recomputed_tokens:,} computed again" if self.recomputed_tokens else ""
-        return f"{who} ({self.request}): {found}"
+        counts = f"{self.cached_tokens:,} of {self.prompt_tokens:,} prompt tokens found"
+        counts += f", {self.recomputed_tokens:,} computed again" if self.recomputed_tokens else ""
+        return f"{who} ({self.request}): {counts}"
 
 
 def difference(here: Sequence[int], there: Sequence[int], vocabulary: Vocabulary) -> Difference:
-    """Of two prompts as token ids."""
+    """Return the first difference of two prompts.
+
+    Args:
+        here: Token ids of the first prompt.
+        there: Token ids of the second prompt.
+        vocabulary: Bytes of the token ids.
+    """
     here, there = tuple(here), tuple(there)
     same = common_length(here, there)
-    left, right = vocabulary.text(here[same:]), vocabulary.text(there[same:])
+    text_here, text_there = vocabulary.text(here[same:]), vocabulary.text(there[same:])
     return Difference(
         same,
         len(vocabulary.text(here[:same])),
         _texts(here[max(0, same - AROUND) : same], vocabulary),
         _texts(here[same : same + AROUND], vocabulary),
         _texts(there[same : same + AROUND], vocabulary),
-        common_length(left, right),
+        common_length(text_here, text_there),
     )
 
 
 def lookups(records: Iterable[Record], run: str = "", branch: str = "") -> list[Lookup]:
-    """The look-ups of a log, of a run, or of a branch of it and its forks, in order."""
+    """Return the lookups of a log in order.
+
+    Args:
+        records: Records of a log.
+        run: Run id, or "" for all runs.
+        branch: Branch of the run including forks, or "" for all branches.
+    """
     return list(_Replay(run, branch).lookups(records))
 
 
 class _Replay:
-    """The log so far."""
+    """State of the log at a lookup."""
 
     def __init__(self, run: str, branch: str) -> None:
         self._run, self._branch = run, branch
         self._tree = TreeState()
         self._evicted: deque[tuple[Sequence[int], str]] = deque(maxlen=REMEMBERED)
-        self._dropped: deque[Sequence[int]] = deque(maxlen=REMEMBERED)  # tokens up to a checkpoint
-        self._queued: dict[int, RequestQueued] = {}  # not admitted yet
-        self._earlier: deque[RequestQueued] = deque(maxlen=REMEMBERED)  # admitted
+        # token paths to dropped checkpoints
+        self._dropped: deque[Sequence[int]] = deque(maxlen=REMEMBERED)
+        self._queued: dict[int, RequestQueued] = {}  # waiting requests
+        self._earlier: deque[RequestQueued] = deque(maxlen=REMEMBERED)  # admitted requests
         self._finished: set[int] = set()
 
     def lookups(self, records: Iterable[Record]) -> Iterator[Lookup]:
@@ -145,12 +158,16 @@ class _Replay:
             self._tree.apply(record)
 
     def _is_wanted(self, queued: RequestQueued) -> bool:
-        own = queued.branch == self._branch or queued.branch.startswith(f"{self._branch}.")
-        return self._run in ("", queued.run) and (not self._branch or own)
+        in_branch = queued.branch == self._branch or queued.branch.startswith(f"{self._branch}.")
+        return self._run in ("", queued.run) and (not self._branch or in_branch)
 
     def _look_up(self, queued: RequestQueued, admitted: RequestAdmitted) -> Lookup:
         prompt, vocabulary = queued.prompt, self._tree.vocabulary
-        earlier = (one for one in self._earlier if one.namespace == queued.namespace)
+        earlier = (
+            queued_request
+            for queued_request in self._earlier
+            if queued_request.namespace == queued.namespace
+        )
         nearest = max(earlier, key=lambda e: common_length(prompt, e.prompt), default=None)
         differs = None if nearest is None else difference(prompt, nearest.prompt, vocabulary)
         reasons = tuple(self._reasons(queued, admitted, nearest, differs))
@@ -174,7 +191,8 @@ class _Replay:
         nearest: RequestQueued | None,
         differs: Difference | None,
     ) -> Iterator[Reason]:
-        """Each for the tokens up to which it reaches and none before it did."""
+        """Yield reasons in order. Each reason covers tokens up to a position, beyond the earlier
+        reasons."""
         prompt, at = queued.prompt, admitted.cached
         last = len(prompt) - 1
         in_tree, evicted = self._in_tree(prompt), self._most_evicted(prompt)
@@ -185,8 +203,8 @@ class _Replay:
         ends.append((others, "namespace", "is cached in another namespace"))
         common = 0 if differs is None else differs.tokens
         if queued.purpose == "score":
-            known = max(in_tree.get(queued.namespace, 0), common)
-            ends.append((known, "scored", "what is scored is computed, in the cache or not"))
+            cached = max(in_tree.get(queued.namespace, 0), common)
+            ends.append((cached, "scored", "what is scored is computed, in the cache or not"))
         elif nearest is not None:
             over = nearest.request in self._finished
             state = "was not kept after" if over else "was not computed yet by"
@@ -210,8 +228,8 @@ class _Replay:
     def _without_states(
         self, prompt: Sequence[int], cached: int, again: int
     ) -> list[tuple[int, Kind, str]]:
-        """What the tree has of the prompt behind the last token whose states are kept: up to where
-        others were, and the rest."""
+        """Return reasons for cached tokens without a checkpoint: up to the last dropped checkpoint,
+        and after."""
         if not again:
             return []
         end = cached + again
@@ -229,8 +247,8 @@ class _Replay:
         return [(place, "no state", dropped), (end, "no state", never)]
 
     def _in_tree(self, prompt: Sequence[int]) -> dict[str, int]:
-        """How many tokens of the prompt the tree has, by namespace."""
-        nodes, found = self._tree.nodes, dict[str, int]()
+        """Return the number of cached prompt tokens by namespace."""
+        nodes, lengths = self._tree.nodes, dict[str, int]()
         for space, first in nodes[ROOT].children:
             if not prompt or first != prompt[0]:
                 continue
@@ -242,16 +260,16 @@ class _Replay:
                 if same < len(node.tokens) or below is None:
                     break
                 node = nodes[below]
-            found[space] = length
-        return found
+            lengths[space] = length
+        return lengths
 
     def _most_evicted(self, prompt: Sequence[int]) -> tuple[int, str] | None:
-        """Up to where an evicted node had the prompt's tokens, and why it went."""
-        found = [(common_length(prompt, path), reason) for path, reason in self._evicted]
-        return max(found, key=lambda one: one[0], default=None)
+        """Return the longest common prefix with an evicted node, and the cause of the eviction."""
+        matches = [(common_length(prompt, path), reason) for path, reason in self._evicted]
+        return max(matches, key=lambda pair: pair[0], default=None)
 
     def _path(self, node: int) -> tuple[int, ...]:
-        """The tokens from the root to the end of the node."""
+        """Return the tokens from the root to the end of the node."""
         pieces = []
         while node != ROOT:
             pieces.append(self._tree.nodes[node].tokens)

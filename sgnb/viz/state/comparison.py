@@ -1,5 +1,6 @@
-"""A program beside itself without a technique: what its runs took, on one axis of time from 0. A
-pure reducer. The live page does the same with the same records (`page/compare.js`).
+"""Comparison of a program with ablations: times of the runs, on a common axis from 0.
+
+Pure reducer. The live page implements the same reducer (`page/compare.js`).
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from .tokens import visible
 
 AS_IS = "as it is"
 AROUND = 16
-"""Characters of two texts that are shown where they begin to differ."""
+"""Characters of each text shown at a difference."""
 
 
 class Ablation(NamedTuple):
-    """A technique that a variant does without."""
+    """A technique disabled by a variant."""
 
     technique: str
-    measure: str  # what the technique saves beside time,
-    count: Callable[[Figures], int]  # and how much of it a run took
+    measure: str  # name of the cost reduced by the technique
+    count: Callable[[Figures], int]  # cost of a run
 
 
 ABLATIONS: dict[str, Ablation] = {
@@ -49,20 +50,20 @@ ABLATIONS: dict[str, Ablation] = {
 
 @dataclass(slots=True)
 class Bar:
-    """A request over time, in seconds of the log's clock; None for what has not happened."""
+    """Phases of a request, in seconds of the log's clock; None for future phases."""
 
     branch: str
     name: str
     queued: float
     admitted: float | None = None
-    first: float | None = None  # its first sampled token
+    first: float | None = None  # time of the first sampled token
     finished: float | None = None
     jumps: list[float] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Variant:
-    """Its measured runs so far, or a note why there is none."""
+    """Measured runs of a variant, or a note with the reason for skipping."""
 
     name: str
     note: str = ""
@@ -70,7 +71,7 @@ class Variant:
 
     @property
     def shown(self) -> RunState | None:
-        """The run of median time, of two the faster."""
+        """Return the run with the median time; the faster run of two."""
         runs = sorted(self.runs, key=lambda run: run.figures.seconds)
         return runs[(len(runs) - 1) // 2] if runs else None
 
@@ -80,19 +81,19 @@ class Variant:
 
 
 class Comparison:
-    """The last comparison of a log. `runs` are those of the log, reduced by who holds this."""
+    """Latest comparison of a log. `runs` are the log's run states, updated by the caller."""
 
     def __init__(self, runs: Mapping[str, RunState]) -> None:
         self.id = ""
         self.variants: dict[str, Variant] = {}
-        self.lines: tuple[str, ...] = ()  # what was found, once it is over
-        self.left = 0  # measured runs to come
+        self.lines: tuple[str, ...] = ()  # findings after the end
+        self.left = 0  # remaining measured runs
         self.lost = 0
         self._runs = runs
-        self._engine = 0  # whose record is applied
-        self._bars: dict[tuple[int, int], Bar] = {}  # by engine and request
+        self._engine = 0  # engine of the current record
+        self._bars: dict[tuple[int, int], Bar] = {}  # bars by engine and request
         self._of_run: dict[str, list[Bar]] = {}
-        self._outputs: dict[str, dict[str, list[tuple[str, str]]]] = {}  # by run and branch
+        self._outputs: dict[str, dict[str, list[tuple[str, str]]]] = {}  # outputs by run and branch
 
     def apply(self, record: Record) -> None:
         handler, self._engine = self._handlers.get(type(record.event)), record.engine
@@ -100,15 +101,19 @@ class Comparison:
             handler(self, record.event, record.t)
 
     def lanes(self, run: str) -> dict[str, list[Bar]]:
-        """The requests of a run by branch, forks after their parent."""
+        """Return the requests of a run by branch. Forks follow the parent."""
         lanes: dict[str, list[Bar]] = {}
         for bar in self._of_run.get(run, []):
             lanes.setdefault(bar.branch, []).append(bar)
         return dict(sorted(lanes.items(), key=lambda lane: in_order(lane[0])))
 
     def difference(self, run: str, other: str) -> str:
-        """Where the texts that `run` made differ first from those of `other`; "" if they are the
-        same."""
+        """Return the first difference between the texts of two runs, or "" for equal texts.
+
+        Args:
+            run: Id of the run.
+            other: Id of the reference run.
+        """
         here, there = self._outputs.get(run, {}), self._outputs.get(other, {})
         for branch in sorted({*here, *there}, key=in_order):
             ours, theirs = here.get(branch, []), there.get(branch, [])
@@ -117,19 +122,21 @@ class Comparison:
                 other_name, other_text = theirs[i] if i < len(theirs) else ("", "")
                 if (name, text) != (other_name, other_text):
                     at = common_length(text, other_text)
-                    seen = [repr(visible(one[at : at + AROUND])) for one in (text, other_text)]
+                    excerpts = [
+                        repr(visible(output[at : at + AROUND])) for output in (text, other_text)
+                    ]
                     where = f"branch {branch}, {visible(name or other_name)}, character {at}"
-                    return f"{where}: {seen[0]} here, {seen[1]} {AS_IS}"
+                    return f"{where}: {excerpts[0]} here, {excerpts[1]} {AS_IS}"
         return ""
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each variant, the program as it is first: the run of median time, the fastest
-        and the slowest, and how many times as long it took."""
+        """Return a row per variant, unmodified program first: median, fastest and slowest run, and
+        the ratio to the unmodified program."""
         base = self.variants[AS_IS].shown if AS_IS in self.variants else None
         return [_row(variant, base) for variant in self.variants.values()]
 
     def findings(self) -> list[str]:
-        """A line for each technique: what it gains, or why that is not known."""
+        """Return a line per technique: the gain, or the reason for an unknown gain."""
         base = self.variants[AS_IS]
         return [
             _finding(variant, base) for variant in self.variants.values() if variant is not base
@@ -194,7 +201,7 @@ class Comparison:
 
 
 def in_order(branch: str) -> list[str]:
-    """Sorts branches by their numbers."""
+    """Return a sort key for branch names: numeric order."""
     return [part.rjust(6, "0") for part in branch.split(".")]
 
 
@@ -230,20 +237,20 @@ def _finding(variant: Variant, base: Variant) -> str:
     with_it, without = as_is.figures.seconds, run.figures.seconds
     times = f"{duration(with_it)} instead of {duration(without)}"
     if len(variant.seconds) == 1:
-        found = f"with {technique} {times}, in one run each: too few to tell them apart"
+        sentence = f"with {technique} {times}, in one run each: too few to tell them apart"
     elif max(base.seconds) < min(variant.seconds):
-        found = f"{_number(without / with_it)} times as fast with {technique}: {times}"
+        sentence = f"{_number(without / with_it)} times as fast with {technique}: {times}"
     elif max(variant.seconds) < min(base.seconds):
-        found = f"{_number(with_it / without)} times as long with {technique}: {times}"
+        sentence = f"{_number(with_it / without)} times as long with {technique}: {times}"
     else:
-        found = (
+        sentence = (
             f"no difference in time with {technique} that stands out from the runs' own: {times}"
         )
     counts = count(as_is.figures), count(run.figures)
     if counts[0] != counts[1]:
-        found += f", {counts[0]:,} {measure} instead of {counts[1]:,}"
+        sentence += f", {counts[0]:,} {measure} instead of {counts[1]:,}"
     text = f"the text differs: {variant.note}" if variant.note else "the same text"
-    return f"{variant.name}: {found}; {text}"
+    return f"{variant.name}: {sentence}; {text}"
 
 
 def _number(times: float) -> str:

@@ -1,4 +1,4 @@
-"""The states that views show, under one name, and all of them at once from a recorded log."""
+"""All view states of a log, also computed at once from a recorded log. Draws nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Comparison", "Figures", "LogState", "RunState", "TreeState", "Trees"
 
 
 class LogState:
-    """The tree and every run of a log, and its last comparison."""
+    """Tree, runs and latest comparison of a log."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self.trees = Trees()
@@ -26,7 +26,7 @@ class LogState:
 
     @property
     def tree(self) -> TreeState:
-        """That of the log's own engine."""
+        """Return the tree of the log's own engine."""
         return self.trees[0]
 
     def apply(self, record: Record) -> None:

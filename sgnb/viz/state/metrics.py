@@ -1,4 +1,4 @@
-"""The figures of a run, and of each program of a batch. Knows no events."""
+"""Figures of a run, and of each program of a batch. Knows no events."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Figures:
-    """Counts over a run's requests, those that only score included."""
+    """Counts over all requests of a run, including scoring."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    recomputed_tokens: int = 0  # of those computed
+    recomputed_tokens: int = 0  # part of the computed tokens
     output_tokens: int = 0
     jumped_tokens: int = 0
     passes: int = 0  # forward passes
-    seconds: float = 0.0  # from the first record to the last
+    seconds: float = 0.0  # time from the first record to the last
     finished: int = 0
     total: int = 1
 
@@ -28,7 +28,7 @@ class Figures:
         return self.output_tokens - self.jumped_tokens
 
     def by_kind(self) -> dict[str, int]:
-        """Tokens of each kind of text that there is; "again" are some of those computed."""
+        """Return the nonzero tokens by kind of text; "again" is a part of the computed tokens."""
         counts = {
             "cached": self.cached_tokens,
             "computed": self.computed_tokens,
@@ -47,7 +47,7 @@ class Figures:
         return self.output_tokens / self.seconds if self.seconds else 0.0
 
     def line(self) -> str:
-        """All of it in one line, for people."""
+        """Return all figures as a display line."""
         parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
         parts.append(f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens")
         parts.append(f"hit rate {self.hit_rate:.0%}")
@@ -59,7 +59,7 @@ class Figures:
 
 
 KIND_NAMES = {"again": "of these again"}
-"""In a legend, where a kind's own name does not say it."""
+"""Legend labels of kinds with an unclear name."""
 
 
 def duration(seconds: float) -> str:
@@ -68,17 +68,17 @@ def duration(seconds: float) -> str:
 
 @dataclass(slots=True)
 class Row:
-    """A program of a batch, with its forks."""
+    """Figures of one program of a batch, including forks."""
 
-    branch: str  # the program's own
-    began: float  # in seconds of the log's clock
+    branch: str  # root branch of the program
+    began: float  # start, in seconds of the log's clock
     ended: float | None = None
     status: str = "running"
     error: str = ""
     arguments: str = ""
-    name: str = ""  # of the variable set last
-    answer: str = ""  # its value
-    prompt: int = 0  # tokens of all requests
+    name: str = ""  # variable set last
+    answer: str = ""  # value of the variable
+    prompt: int = 0  # prompt tokens of all requests
     cached: int = 0
     again: int = 0
     output: int = 0

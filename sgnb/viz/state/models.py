@@ -1,6 +1,6 @@
-"""What each model of a run did: its own, and others that its calls named. Knows no events.
+"""Figures per model of a run: the default model and models named by calls. Knows no events.
 
-The live page does the same (`page/models.js`).
+The live page implements the same state (`page/models.js`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from ...events import model_letter
 
 @dataclass(slots=True)
 class Model:
-    """Counts over its requests; of one without an engine here, over its calls."""
+    """Counts over the requests of a model, or over the calls of a model without a local engine."""
 
-    number: int  # 0 for the run's own
+    number: int  # 0 for the run's default model
     name: str = ""
-    engine: int = 0  # whose records its requests are
+    engine: int = 0  # engine number of the requests' records
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
-    seconds: float = 0.0  # in which it was asked for something
-    _open: int = 0  # requests or calls
+    seconds: float = 0.0  # time with at least one open request
+    _open: int = 0  # open requests or calls
     _since: float = 0.0
 
     @property
@@ -30,13 +30,13 @@ class Model:
         return model_letter(self.number)
 
     def begin(self, t: float) -> None:
-        """A request or a call begins."""
+        """Record the start of a request or call."""
         if not self._open:
             self._since = t
         self._open += 1
 
     def end(self, t: float) -> None:
-        """And is over."""
+        """Record the end of a request or call."""
         self._open -= 1
         if not self._open:
             self.seconds += t - self._since
@@ -44,29 +44,30 @@ class Model:
 
 @dataclass(slots=True)
 class OpenCall:
-    """A call to another model. counted: its requests are in the log."""
+    """Open call to another model. `counted`: the log has the requests of the call."""
 
     model: Model
     counted: bool = False
 
 
 def made_by(kind: str, model: Model | None) -> str:
-    """The kind of text that another model than the run's own made: with its letter."""
+    """Return the kind of text of a model: a kind with the model's letter for other models than the
+    run's default."""
     return kind if model is None else f"{kind} {model.letter}"
 
 
 def with_marks(segments: Sequence[Sequence[str]]) -> list[list[str]]:
-    """[kind, text] pairs, with the letter of another model before what it made, of kind "model"."""
-    marked, before = list[list[str]](), ""
+    """Insert pairs of kind "model" with the letter before the text of other models."""
+    marked, previous = list[list[str]](), ""
     for kind, text in segments:
         letter = letter_of(kind)
-        if letter and letter != before:
+        if letter and letter != previous:
             marked.append(["model", letter])
-        before = letter
+        previous = letter
         marked.append([kind, text])
     return marked
 
 
 def letter_of(kind: str) -> str:
-    """ "" for text of the run's own model."""
+    """Return the model letter of a kind of text, or "" for the run's default model."""
     return kind.partition(" ")[2]

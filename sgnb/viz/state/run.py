@@ -1,12 +1,12 @@
-"""One run: its text with the origin of every piece, and its figures. A pure reducer.
+"""State of one run: text with the origin of every piece, and figures. A pure reducer.
 
-What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was
-found in the tree; "computed" went through the model as prompt; "again" did too, although it is in
-the tree, because no states of the model's recurrent layers were kept there; "sampled" was chosen by
-the model; "jumped" was forced by a grammar. Where another model than the run's own made it the
-kind ends with that one's letter: "sampled B". Of a large batch only the first branches keep their
-text; the others are rows and counts. The live page does the same with the same records
-(`page/reduce.js`).
+Kinds of text: "text" is constant text not yet sent to the engine; "cached" was read from the prefix
+cache; "computed" was prefilled. "again" was cached, but recomputed for lack of a recurrent
+checkpoint; "sampled" was generated; "jumped" was forced by a grammar. Text of another model has a
+letter appended: "sampled B".
+
+In a large batch only the first branches keep the text; the other branches are rows and counts. The
+live page implements the same reducer (`page/reduce.js`).
 """
 
 from __future__ import annotations
@@ -46,70 +46,77 @@ from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
 LEAST_PREFILL = 8
-"""Prompt tokens of a step from which on its time says what a token of a prompt takes."""
+"""Minimum number of prompt tokens of a step for an estimate of the prefill time per token."""
 
 _utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 class Passage(NamedTuple):
-    """A piece of a branch's own text between two forks."""
+    """Text of a branch between two forks."""
 
     branch: Branch
     segments: list[list[str]]
-    last: bool  # the branch has no more
+    last: bool  # last passage of the branch
 
 
 @dataclass(slots=True, eq=False)
 class _Request:
     row: Row | None
-    branch: Branch | None  # None: its text is not shown
+    branch: Branch | None  # None for hidden text
     prompt: Sequence[int]
     generates: bool
     model: Model
     vocabulary: Vocabulary
     admitted: bool = False
-    written: int = 0  # output tokens
-    forced: bytes = b""  # what the grammar wrote before the request was admitted
+    written: int = 0  # number of output tokens
+    forced: bytes = b""  # text forced by the grammar before admission
     pending: codecs.IncrementalDecoder = field(default_factory=lambda: _utf8("replace"))
 
 
 class RunState:
     def __init__(self, run: str, trees: Trees | None = None) -> None:
-        """trees: where tokens have their names from, by engine; fed by the caller."""
+        """Create the state of a run.
+
+        Args:
+            run: Id of the run.
+            trees: Trees with token names by engine, updated by the caller.
+        """
         self.run = run
         self._trees = Trees() if trees is None else trees
         self.title = self.message = ""
-        self.status = "waiting"  # then "running", then that of `RunFinished`
+        self.status = "waiting"  # "waiting", "running", or the status of `RunFinished`
         self.branches: dict[str, Branch] = {}
         self.rows: dict[str, Row] = {}
-        self.hidden = 0  # branches that are only counted
+        self.hidden = 0  # branches without kept text
         self.failed = self.lost = 0
         self.first_error = ""
         self.figures = Figures()
-        self.began: float | None = None  # in seconds of the log's clock
+        self.began: float | None = None  # start, in seconds of the log's clock
         self._now = 0.0
-        self._prefill: dict[int, float] = {}  # of an engine, seconds a token in its fastest step
-        self.models = {0: Model(0)}  # by number; 0 is the run's own, others come as they are asked
+        self._prefill: dict[int, float] = {}  # by engine: seconds per token in the fastest prefill
+        # by number: 0 is the default model, others follow on the first call
+        self.models = {0: Model(0)}
         self._by_engine = {0: self.models[0]}
-        self._calls: dict[str, OpenCall] = {}  # to other models, by branch
-        self._engine = 0  # whose record is applied
-        self._requests = defaultdict[int, dict[int, _Request]](dict)  # by engine and number
+        self._calls: dict[str, OpenCall] = {}  # open calls to other models, by branch
+        self._engine = 0  # engine of the current record
+        # requests by engine and number
+        self._requests = defaultdict[int, dict[int, _Request]](dict)
 
     def line(self) -> str:
-        """The figures, and how long the rest of a batch may take."""
+        """Return the figures as a line, with the remaining time of a batch."""
         figures, line = self.figures, self.figures.line()
         if self.status == "running" and 0 < figures.finished < figures.total:
-            left = figures.seconds / figures.finished * (figures.total - figures.finished)
-            line += f" · ETA {left:.0f} s"
+            remaining = figures.seconds / figures.finished * (figures.total - figures.finished)
+            line += f" · ETA {remaining:.0f} s"
         return line
 
     def trees(self) -> list[TreeState]:
-        """Those of the engines that were asked, the run's own first."""
+        """Return the trees of all called engines; the default engine is first."""
         trees = [self._trees[model.engine] for model in self.models.values()]
         return [trees[0], *(tree for tree in trees[1:] if tree.engine is not None)]
 
     def model_of(self, tree: TreeState) -> Model | None:
-        """Whose engine has this tree; None where the run has asked no other model."""
+        """Return the model of a tree's engine, or None if the run called only the default model."""
         models = self.models.values() if len(self.models) > 1 else ()
         return next((model for model in models if self._trees[model.engine] is tree), None)
 
@@ -118,14 +125,16 @@ class RunState:
         return self.figures.total > 1
 
     def gain(self) -> str:
-        """What the cache saved, in one line; "" before a request was admitted."""
+        """Return the savings of the cache as a line, or "" before the first admission."""
         figures = self.figures
         if not figures.prompt_tokens:
             return ""
         line = f"{figures.cached_tokens:,} of {figures.prompt_tokens:,} prompt tokens"
         line += " found in the cache"
         models = self.models.values()
-        seconds = sum(self._prefill.get(one.engine, 0.0) * one.cached_tokens for one in models)
+        seconds = sum(
+            self._prefill.get(model.engine, 0.0) * model.cached_tokens for model in models
+        )
         if seconds:
             line += f": about {duration(seconds)}"
         if figures.recomputed_tokens:
@@ -165,8 +174,8 @@ class RunState:
         branch = Branch(event.branch, event.parent)
         parent = self.branches.get(event.parent)
         if parent is not None and parent.text.endswith(event.text):
-            # The engine may show more than the program wrote (a mark that begins every prompt):
-            # keep the parent's.
+            # The engine may show more text than the program, such as a BOS token. Keep the parent's
+            # segments.
             branch.segments = [list(segment) for segment in parent.segments]
             branch.shared = parent.length
         else:
@@ -206,9 +215,9 @@ class RunState:
             branch.append(made_by("sampled", call.model if call else None), event.text)
 
     def _asked(self, event: ModelAsked) -> None:
-        own = self._trees[0].engine
-        if own is not None:
-            self.models[0].name = own.model.rpartition("/")[2]
+        engine = self._trees[0].engine
+        if engine is not None:
+            self.models[0].name = engine.model.rpartition("/")[2]
         model = self.models.setdefault(event.number, Model(event.number, event.model, event.engine))
         self._by_engine[event.engine] = model
         self._calls[event.branch] = OpenCall(model)
@@ -254,7 +263,7 @@ class RunState:
         self._finish_text(event.branch, event.name, event.chosen)
 
     def _finish_text(self, name: str, variable: str, text: str) -> None:
-        """Replace what was streamed by the program's text, as far as the two differ."""
+        """Replace streamed text by the program's text after the common prefix."""
         row = self._row(name)
         if row is not None:
             row.name, row.answer = variable, text
@@ -274,13 +283,13 @@ class RunState:
         branch.makers[variable] = model.letter if model is not None else ""
 
     def _row(self, branch: str) -> Row | None:
-        """That of the program to which a branch belongs."""
+        """Return the row of a branch's program."""
         return self.rows.get(branch.partition(".")[0])
 
     def _queued(self, event: RequestQueued) -> None:
         branch = self.branches.get(event.branch)
         if any(request.branch is branch for request in self._requests[self._engine].values()):
-            branch = None  # of several samples or choices of a prompt the first is shown
+            branch = None  # only the first of several samples or choices is shown
         row = self._row(event.branch)
         generates = event.purpose == "generate"
         model = self._by_engine.get(self._engine, self.models[0])
@@ -310,12 +319,12 @@ class RunState:
 
     @staticmethod
     def _pieces(request: _Request, cached: int, again: int) -> list[list[str]]:
-        """A prompt's text, by what became of its tokens."""
+        """Split the text of a prompt by cache result."""
         prompt, bytes_of, decoder = request.prompt, request.vocabulary.bytes, _utf8("replace")
-        found = decoder.decode(bytes_of(prompt[:cached]))
+        cached_text = decoder.decode(bytes_of(prompt[:cached]))
         repeated = decoder.decode(bytes_of(prompt[cached : cached + again]))
         computed = decoder.decode(bytes_of(prompt[cached + again :]), True)
-        return [["cached", found], ["again", repeated], ["computed", computed]]
+        return [["cached", cached_text], ["again", repeated], ["computed", computed]]
 
     def _stepped(self, event: StepRan) -> bool:
         engine, involved = self._engine, False
@@ -353,7 +362,7 @@ class RunState:
         return True
 
     def _stream(self, request: _Request, kind: str, new: bytes, final: bool = False) -> None:
-        """Show a request's new bytes, while its branch shows this generation."""
+        """Show new bytes of a request while the branch shows this generation."""
         branch = request.branch
         if branch is not None and branch.generated_from is not None:
             kind = made_by(kind, request.model if request.model.number else None)
@@ -363,7 +372,7 @@ class RunState:
         request = self._requests[self._engine].pop(event.request, None)
         if request is None:
             return False
-        untold = not request.prompt  # its tokens were counted elsewhere
+        untold = not request.prompt  # tokens are counted elsewhere
         row = request.row if untold else None
         if untold:
             self._found(request.model, row, event.prompt_tokens, event.cached_tokens)
@@ -391,10 +400,10 @@ class RunState:
         Jumped: _jumped,
         RequestFinished: _request_finished,
     }
-    """A handler that returns False says that the record was not about this run."""
+    """Handlers by event kind. A handler returns False for events without effect on the run."""
 
     def passages(self) -> Iterator[Passage]:
-        """The text of all branches in reading order: forks stand where they forked."""
+        """Yield the text of all branches in reading order, with forks at the fork position."""
         roots = [branch for branch in self.branches.values() if branch.parent not in self.branches]
         return itertools.chain.from_iterable(map(self._passages, roots))
 

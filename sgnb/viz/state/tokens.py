@@ -1,4 +1,4 @@
-"""Token ids to text that is safe to show. Knows no tokenizer: the bytes come from the log."""
+"""Conversion of token ids to text safe for display. Knows no tokenizer: the log has the bytes."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _JOINED = re.compile(f"(?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f)){JOINER}(?=[{_EM
 
 
 def visible(text: str) -> str:
-    """The same number of characters, with U+FFFD for those that would act or hide rather than show.
+    """Replace unsafe characters by U+FFFD; the length stays equal.
 
-    Control characters (but tab and newline), direction marks and overrides, what has no width
-    (joiners too, but not those between two emoji, nor the two selectors that choose an emoji's
-    style), halves of surrogate pairs, what XML does not allow.
+    Unsafe are control characters except tab and newline, direction marks and overrides, zero-width
+    characters, surrogates, and characters invalid in XML. Joiners between two emoji and the two
+    emoji variation selectors stay.
     """
     shown = text.translate(_VISIBLE)
-    for found in _JOINED.finditer(text):
-        shown = f"{shown[: found.start()]}{JOINER}{shown[found.end() :]}"
+    for joiner in _JOINED.finditer(text):
+        shown = f"{shown[: joiner.start()]}{JOINER}{shown[joiner.end() :]}"
     return shown
 
 
 def visible_segments(segments: Sequence[Sequence[str]]) -> list[list[str]]:
-    """[kind, text] pairs that follow one another, each text `visible` beside the others."""
+    """Apply `visible` to adjacent [kind, text] pairs, considering the neighbouring text."""
     shown, result, at = visible("".join([text for _, text in segments])), [], 0
     for kind, text in segments:
         result.append([kind, shown[at : at + len(text)]])
@@ -47,7 +47,7 @@ def visible_segments(segments: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 class Vocabulary:
-    """The bytes of every token that a log has named so far."""
+    """Bytes of all tokens named by a log."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, bytes] = {}
@@ -57,7 +57,7 @@ class Vocabulary:
             self._pieces[token] = piece.encode("latin-1")
 
     def bytes(self, tokens: Iterable[int]) -> bytes:
-        """A token that was never named (its record was lost) reads as U+FFFD."""
+        """Return the bytes of tokens. Unnamed tokens (lost records) become U+FFFD."""
         return b"".join([self._pieces.get(token, _UNNAMED) for token in tokens])
 
     def text(self, tokens: Iterable[int]) -> str:

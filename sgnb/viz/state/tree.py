@@ -1,6 +1,6 @@
-"""The radix tree, rebuilt from a log. A pure reducer: no clock, no I/O, unknown events ignored.
+"""Radix tree, rebuilt from a log. A pure reducer: no clock, no I/O; unknown events are ignored.
 
-The live page does the same with the same records (`page/reduce.js`).
+The live page implements the same reducer (`page/reduce.js`).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Node:
     parent: int
     tokens: Sequence[int]
     namespace: str = ""
-    order: int = 0  # sorts siblings
+    order: int = 0  # sort key of siblings
     locks: int = 0
     tick: int = 0  # logical time of the last use
-    hits: int = 0  # prompts that found it
-    found: float = -1.0  # when the last of them did, in seconds of the log's clock
-    made_by: str = ""  # the run whose request made it
-    checkpoint: bool = False  # the states after its last token are kept
+    hits: int = 0  # number of prompts with this node as a prefix
+    found: float = -1.0  # time of the last hit, in seconds of the log's clock
+    made_by: str = ""  # run of the request with these tokens
+    checkpoint: bool = False  # recurrent states after the last token are cached
     children: dict[tuple[str, int], int] = field(default_factory=dict)
     """(namespace, first token) -> node id, in order."""
 
@@ -68,18 +68,19 @@ class TreeState:
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self.vocabulary = vocabulary or Vocabulary()
         self.nodes: dict[int, Node] = {ROOT: Node(ROOT, -1, ())}
-        self.pins: dict[int, list[str]] = {}  # by node, their owners
+        self.pins: dict[int, list[str]] = {}  # owners of pins by node
         self.tokens = 0
         self.evicted = 0
-        self.checkpoints = 0  # nodes that have one
+        self.checkpoints = 0  # nodes with a checkpoint
         self.engine: EngineStarted | None = None
         self.step: StepRan | None = None
-        self.lost = 0  # records
-        self.missing = 0  # events that contradict the tree: records were lost or changed
+        self.lost = 0  # lost records
+        self.missing = 0  # contradictory events: records were lost or changed
         self._added = 0
         self._now = 0.0
         self._requests: dict[int, _Request] = {}
-        self._finished: list[int] = []  # requests whose nodes may follow until the next step
+        # finished requests with possible further nodes until the next step
+        self._finished: list[int] = []
 
     @property
     def root(self) -> Node:
@@ -87,16 +88,16 @@ class TreeState:
 
     @property
     def locked(self) -> int:
-        """Nodes that a running request holds."""
+        """Return the number of nodes locked by running requests."""
         return sum(node.locks > 0 for node in self.nodes.values())
 
     def pinned(self) -> Counter[int]:
-        """How many pins hold each node: those of it and of nodes below."""
-        held = Counter[int]()
+        """Return the number of pins per node, including pins of descendants."""
+        pins = Counter[int]()
         for id, owners in self.pins.items():
             for node in self._path(id):
-                held[node.id] += len(owners)
-        return held
+                pins[node.id] += len(owners)
+        return pins
 
     def text(self, node: Node) -> str:
         return self.vocabulary.text(node.tokens)
@@ -170,7 +171,7 @@ class TreeState:
         self.tokens += len(node.tokens)
 
     def _cut(self, node_id: int) -> None:
-        """Remove the subtree of an existing node, whose eviction is missing in the log."""
+        """Remove the subtree of a node with an unrecorded eviction."""
         node = self.nodes.get(node_id)
         if node is None or node_id == ROOT:
             return
@@ -184,15 +185,17 @@ class TreeState:
             self.checkpoints -= node.checkpoint
 
     def _maker(self, parent: Node, tokens: Sequence[int]) -> str:
-        """The run of the request whose tokens a new node holds."""
+        """Return the run of the request with the new node's tokens."""
         if not self._requests:
             return ""
         start = sum(len(node.tokens) for node in self._path(parent.id))
         for request in self._requests.values():
-            rest = request.prompt[start : start + len(tokens)]
+            from_prompt = request.prompt[start : start + len(tokens)]
             after = max(0, start - len(request.prompt))
-            written = request.output[after : after + len(tokens) - len(rest)]
-            if len(rest) + len(written) == len(tokens) and (*rest, *written) == tuple(tokens):
+            written = request.output[after : after + len(tokens) - len(from_prompt)]
+            if len(from_prompt) + len(written) == len(tokens) and (*from_prompt, *written) == tuple(
+                tokens
+            ):
                 return request.run
         return ""
 
@@ -221,11 +224,11 @@ class TreeState:
     def _drop(self, event: CheckpointDropped) -> None:
         self._mark(event.node, False)
 
-    def _mark(self, node_id: int, kept: bool) -> None:
+    def _mark(self, node_id: int, present: bool) -> None:
         node = self._find(node_id)
         if node is not None:
-            self.checkpoints += kept - node.checkpoint
-            node.checkpoint = kept
+            self.checkpoints += present - node.checkpoint
+            node.checkpoint = present
 
     def _lock(self, event: NodeLocked) -> None:
         for node in self._path(event.node):
@@ -248,7 +251,7 @@ class TreeState:
         self.root.tick = event.tick
 
     def _path(self, node_id: int) -> Iterator[Node]:
-        """The node and those above it, the root excepted."""
+        """Yield the node and all ancestors except the root."""
         node = self._find(node_id)
         while node is not None and node.id != ROOT:
             yield node
@@ -281,7 +284,7 @@ class TreeState:
 
 
 class Trees:
-    """The trees of a log, by engine: 0 is its own, the others are those of logs that joined it."""
+    """Trees of a log by engine number: 0 is the log's own engine, others are joined logs."""
 
     def __init__(self) -> None:
         self._trees = defaultdict[int, TreeState](TreeState)

@@ -1,6 +1,7 @@
-"""An automaton as one still SVG picture, as the page draws it (`page/automaton.js`).
+"""Automaton as a static SVG picture, equal to the page's drawing (`page/automaton.js`).
 
-Of a large one the part at its start. Escapes all text.
+Large automata are cut to the part at the start. Escapes all text. Computes no layout of columns and
+rows.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from .plain_text import counted, in_line, label
 from .svg import INSIDE, LETTER, MARGIN, STYLE, WIDTH, tag, text_at
 
 WHOLE = 60
-"""States up to which all are drawn."""
+"""Maximum number of states for a complete drawing."""
 START, ROWS = 40, 8
-"""States and rows that are drawn of a larger one."""
+"""Number of states and rows drawn of a larger automaton."""
 ARROWS = 260
-"""A picture takes about 180 bytes for each."""
+"""Maximum number of arrows; an arrow takes about 180 bytes."""
 
 PILL, ROW, TRACK, HEADER, LOOP = 18, 58, 14, 28, 22
-"""Pixels: the height of a state, of a row, of a bus, of what stands above a band and above a row of
-loops."""
+"""Pixels: heights of a state, a row, a bus, a band's header, and loops above a row."""
 GAP = 44
 CROWD, CROWDED_GAP = 12, 120
-"""Direct edges after a column from which on they have no texts, and the room of edges without."""
+"""Minimum number of direct edges after a column to omit labels, and the gap for edges without
+labels."""
 LABEL, FORCED_LABEL = 19, 23
-"""Characters of an edge's text."""
+"""Maximum characters of an edge label, and of a forced edge's label."""
 HEADING, LEGEND = 40, 24
 
 DRAWN = """
@@ -44,14 +45,14 @@ Lines = list[list[Point]]
 
 @dataclass(slots=True)
 class Arrow:
-    """The edges from one state to another."""
+    """All edges between two states."""
 
     start: int
     target: int
     part: str
-    track: int  # of its bus, or -1
+    track: int  # track of the bus, or -1
     texts: list[str] = field(default_factory=list)
-    chosen: float = 0.0  # which share, from its beginning, is not forced
+    chosen: float = 0.0  # fraction of the text before the forced ending
 
     @property
     def text(self) -> str:
@@ -60,19 +61,19 @@ class Arrow:
 
 @dataclass(slots=True)
 class Band:
-    """Columns beside one another; `y`, `top` and `tracks` in pixels."""
+    """Adjacent columns; `y`, `top` and `tracks` in pixels."""
 
     first: int
     last: int
-    row: int = 0  # the first one
-    rows: int = 0  # how many
+    row: int = 0  # first row
+    rows: int = 0  # number of rows
     y: float = 0.0
-    top: float = 0.0  # of the first row
+    top: float = 0.0  # top of the first row
     tracks: dict[int, float] = field(default_factory=dict)
 
 
 class Placed:
-    """Where some states and the arrows that lead on from them are, in bands below one another."""
+    """Positions of the shown states and outgoing arrows, in bands from top to bottom."""
 
     def __init__(self, drawn: AutomatonDrawn, shown: frozenset[int]) -> None:
         self.drawn, self.shown = drawn, shown
@@ -83,13 +84,13 @@ class Placed:
         self._columns = Counter(drawn.columns[arrow.start] for arrow in between)
         self._lower_rows = Counter(map(self._lower_row, between))
         self.pill = 14 + LETTER * max(len(str(drawn.states[i])) for i in shown)
-        self.x: dict[int, float] = {}  # of columns
+        self.x: dict[int, float] = {}  # x position by column
         self.bands = self._bands()
         self.height = self._place_rows()
 
     def _bands(self) -> list[Band]:
         gaps, columns = self._gaps(), self.drawn.columns
-        before = {
+        loop_room = {
             columns[arrow.start]: (LETTER * len(arrow.text) - self.pill) / 2
             for arrow in self.arrows
             if arrow.start == arrow.target
@@ -100,13 +101,13 @@ class Placed:
             end += self.pill + gaps.get(column, GAP)
             if not bands or end > INSIDE:
                 bands.append(Band(column, column))
-                end = max(24, before.get(column, 0)) + self.pill + gaps.get(column, GAP)
+                end = max(24, loop_room.get(column, 0)) + self.pill + gaps.get(column, GAP)
             bands[-1].last = column
             self.x[column] = end - gaps.get(column, GAP) - self.pill / 2
         return bands
 
     def _gaps(self) -> dict[int, float]:
-        """The room after a column where its edges need more."""
+        """Return the widths of gaps after columns with wide labels."""
         gaps: dict[int, float] = {}
         for arrow in self.arrows:
             room, column = LETTER * len(arrow.text), self.drawn.columns[arrow.start]
@@ -114,17 +115,17 @@ class Placed:
                 for side in (column - 1, column):
                     gaps[side] = max(gaps.get(side, GAP), room / 2 + 12)
             elif arrow.track < 0:
-                own = CROWDED_GAP if self.is_crowded(arrow) else room + 26
-                gaps[column] = max(gaps.get(column, GAP), own)
+                width = CROWDED_GAP if self.is_crowded(arrow) else room + 26
+                gaps[column] = max(gaps.get(column, GAP), width)
         return gaps
 
     def _lower_row(self, arrow: Arrow) -> tuple[int, int]:
-        """Of the ends of an arrow between two columns, where its text is: one has room there."""
+        """Return the column and lower row of an arrow: the position of the label."""
         rows = self.drawn.rows
         return self.drawn.columns[arrow.start], max(rows[arrow.start], rows[arrow.target])
 
     def is_crowded(self, arrow: Arrow) -> bool:
-        """Whether others beside it take the room for a text."""
+        """Return True if other arrows take the space of the label."""
         if arrow.track >= 0 or arrow.start == arrow.target:
             return False
         slants = self.drawn.rows[arrow.start] != self.drawn.rows[arrow.target]
@@ -132,7 +133,7 @@ class Placed:
         return many or (slants and self._lower_rows[self._lower_row(arrow)] > 1)
 
     def _place_rows(self) -> float:
-        """The height of all bands."""
+        """Place rows and tracks; return the height of all bands."""
         loops = {arrow.start for arrow in self.arrows if arrow.start == arrow.target}
         y = 0.0
         for band in self.bands:
@@ -151,7 +152,7 @@ class Placed:
         return band.first <= column <= band.last
 
     def _crosses(self, arrow: Arrow, band: Band) -> bool:
-        """Whether the bus of an arrow runs below a band."""
+        """Return True if the arrow's bus passes below the band."""
         ends = self.drawn.columns[arrow.start], self.drawn.columns[arrow.target]
         return arrow.track >= 0 and min(ends) <= band.last and max(ends) >= band.first
 
@@ -165,7 +166,7 @@ class Placed:
         return self.x[self.drawn.columns[state]], band.top + down
 
     def lines(self, arrow: Arrow) -> Lines:
-        """From start to target, or to the border where that is not shown."""
+        """Return the lines from start to target, or to the border if the target is hidden."""
         x, y = self.at(arrow.start)
         if arrow.start == arrow.target:
             top = y - PILL / 2
@@ -176,35 +177,37 @@ class Placed:
         if arrow.target not in self.shown:
             return [[(right, y), (right + 22, y)]]
         x, to = self.at(arrow.target)
-        left = x - self.pill / 2
+        end_x = x - self.pill / 2
         band = self.bands[self.band(arrow.start)]
         if self.band(arrow.target) != self.band(arrow.start):
             row = min(band.rows - 1, max(0, self.drawn.rows[arrow.target] - band.row))
             level = band.top + ROW * row + PILL / 2
             elbow = [] if level == y else [(right + 6, y), (right + 18, level)]
-            return [[(right, y), *elbow, (INSIDE, level)], [(0, to), (left, to)]]
-        # The long piece is in the lower of two rows: texts of edges from or to one state are apart.
+            return [[(right, y), *elbow, (INSIDE, level)], [(0, to), (end_x, to)]]
+        # The long segment lies in the lower of two rows, to separate labels of edges with a common
+        # state.
         elbow = []
         if y < to and not self.is_crowded(arrow):
             elbow = [(right + 6, y), (right + 18, to)]
         elif y > to and not self.is_crowded(arrow):
-            elbow = [(left - 24, y), (left - 12, to)]
-        return [[(right, y), *elbow, (left, to)]]
+            elbow = [(end_x - 24, y), (end_x - 12, to)]
+        return [[(right, y), *elbow, (end_x, to)]]
 
     def _aside(self, state: int) -> int:
-        """Upright lines of states below one another are beside one another."""
+        """Return the horizontal offset of a state's vertical lines, to keep lines of stacked states
+        apart."""
         return 3 * ((self.drawn.rows[state] - self.bands[self.band(state)].row) % 4)
 
     def _bus(self, arrow: Arrow, begin: Point) -> Lines:
         columns, hidden = self.drawn.columns, arrow.target not in self.shown
         step = 1 if columns[arrow.target] > columns[arrow.start] else -1
-        left, right = (0, INSIDE) if step > 0 else (INSIDE, 0)
+        entry_x, exit_x = (0, INSIDE) if step > 0 else (INSIDE, 0)
         first = self.band(arrow.start)
         last = len(self.bands) - 1 if hidden else self.band(arrow.target)
         lines: Lines = []
         for i in range(first, last + step, step):
             y = self.bands[i].tracks[arrow.track]
-            line: list[Point] = [(left, y)]
+            line: list[Point] = [(entry_x, y)]
             if i == first:
                 (x, top), down = begin, begin[0] + 9 + self._aside(arrow.start)
                 line = [begin, (x + 5, top), (down, top + 4), (down, y - 4), (down + 4 * step, y)]
@@ -214,7 +217,7 @@ class Placed:
                 up = x - 12 - self._aside(arrow.target)
                 line += [(up - 4 * step, y), (up, y - 4), (up, top + 4), (up + 4, top), (x, top)]
             else:
-                line.append((right, y))
+                line.append((exit_x, y))
             lines.append(line)
         return lines
 
@@ -233,13 +236,21 @@ def arrows_of(drawn: AutomatonDrawn) -> list[Arrow]:
 
 
 def _chosen(path: Sequence[str]) -> float:
-    """The share of a path's bytes before those that are forced at its end."""
+    """Return the fraction of a path's bytes before the forced ending."""
     bytes_ = sum(len(part) if i % 2 else bool(part) for i, part in enumerate(path))
     return 1 - len(path[-1]) / bytes_
 
 
 def automaton_picture(drawn: AutomatonDrawn, name: str) -> str:
-    """An SVG document, `WIDTH` pixels wide, of class `name`."""
+    """Draw an automaton.
+
+    Args:
+        drawn: Automaton with layout.
+        name: CSS class of the document.
+
+    Returns:
+        An SVG document, `WIDTH` pixels wide.
+    """
     count = len(drawn.states)
     placed = Placed(drawn, _shown(drawn))
     size = counted(count, "state") + ("" if drawn.complete else " and more")
@@ -266,16 +277,16 @@ def automaton_picture(drawn: AutomatonDrawn, name: str) -> str:
 
 
 def _shown(drawn: AutomatonDrawn) -> frozenset[int]:
-    """All states, or those at the start that have room in a notebook."""
+    """Return all states, or the states at the start within the limits of a notebook."""
     states = list(range(len(drawn.states)))
-    most, starts = WHOLE, Counter(arrow.start for arrow in arrows_of(drawn))
+    limit, starts = WHOLE, Counter(arrow.start for arrow in arrows_of(drawn))
     if len(states) > WHOLE:
         states = [i for i in states if drawn.rows[i] < ROWS]
         states.sort(key=drawn.columns.__getitem__)
-        most = START
-    while most > 1 and sum(starts[i] for i in states[:most]) > ARROWS:
-        most //= 2
-    return frozenset(states[:most])
+        limit = START
+    while limit > 1 and sum(starts[i] for i in states[:limit]) > ARROWS:
+        limit //= 2
+    return frozenset(states[:limit])
 
 
 def _legend(drawn: AutomatonDrawn) -> str:
@@ -288,7 +299,7 @@ def _legend(drawn: AutomatonDrawn) -> str:
 
 
 def _parts(placed: Placed) -> Iterator[str]:
-    """Above each band, which part of the pattern or schema its edges come from."""
+    """Yield headings above each band: parts of the pattern or schema."""
     for i, band in enumerate(placed.bands):
         first = {
             placed.at(arrow.start)[0]: arrow.part
@@ -298,14 +309,14 @@ def _parts(placed: Placed) -> Iterator[str]:
         last, end = "", 0.0
         for x, part in sorted(first.items()):
             if part != last:
-                left = max(x - placed.pill / 2, end + 14)
-                room = int((INSIDE - left - 5) / LETTER)
+                text_x = max(x - placed.pill / 2, end + 14)
+                room = int((INSIDE - text_x - 5) / LETTER)
                 if room < 4:
                     continue
                 text = label(part, min(32, room))
-                yield tag("path", class_="l", d=f"M{left:.0f} {band.y + 2:.0f}v12")
-                yield text_at(left + 5, band.y + 12, text, "m")
-                last, end = part, left + 5 + LETTER * len(text)
+                yield tag("path", class_="l", d=f"M{text_x:.0f} {band.y + 2:.0f}v12")
+                yield text_at(text_x + 5, band.y + 12, text, "m")
+                last, end = part, text_x + 5 + LETTER * len(text)
 
 
 def _arrows(placed: Placed) -> Iterator[str]:
@@ -320,26 +331,26 @@ def _arrows(placed: Placed) -> Iterator[str]:
             down = arrow.start == arrow.target
             d = f"M{x:.1f} {y:.1f}l1 -8l-7 4z" if down else f"M{x:.1f} {y:.1f}l-7 -3.5v7z"
             yield tag("path", class_="a", d=d)
-    said: set[tuple[int, str]] = set()
+    labelled: set[tuple[int, str]] = set()
     for arrow in placed.arrows:
         key = arrow.target, arrow.text
-        if not placed.is_crowded(arrow) and (arrow.track < 0 or key not in said):
-            said.add(key)
+        if not placed.is_crowded(arrow) and (arrow.track < 0 or key not in labelled):
+            labelled.add(key)
             yield _text(arrow, placed.lines(arrow))
 
 
 def _text(arrow: Arrow, lines: Lines) -> str:
-    """Above an arrow; on a bus, at its beginning."""
+    """Draw the label above an arrow, or at the start of a bus."""
     room = LETTER * len(arrow.text)
     (x, _), (to, y) = max(pairwise(lines[0]), key=lambda piece: abs(piece[1][0] - piece[0][0]))
     if arrow.track >= 0:
-        left = min(min(x, to) + 6, INSIDE - room)
-        under = tag("rect", class_="p", x=left - 2, y=y - 6, width=room + 4, height=12)
-        return under + text_at(left, y + 4, arrow.text, "b")
+        text_x = min(min(x, to) + 6, INSIDE - room)
+        under = tag("rect", class_="p", x=text_x - 2, y=y - 6, width=room + 4, height=12)
+        return under + text_at(text_x, y + 4, arrow.text, "b")
     if arrow.start == arrow.target:
         return text_at((x + to - room) / 2, y - 4, arrow.text, "b")
-    left = x + 8 if len(lines) > 1 else (x + to - room) / 2 - 4
-    return text_at(left, y - (7 if arrow.chosen < 1 else 4), arrow.text, "b")
+    text_x = x + 8 if len(lines) > 1 else (x + to - room) / 2 - 4
+    return text_at(text_x, y - (7 if arrow.chosen < 1 else 4), arrow.text, "b")
 
 
 def _states(placed: Placed) -> Iterator[str]:
@@ -366,9 +377,9 @@ def _path(lines: Lines) -> str:
 
 
 def _rest(lines: Lines, share: float) -> Lines:
-    """What follows after a share of the lines."""
+    """Return the part of the lines after a fraction of the length."""
     skip = share * sum(dist(*piece) for line in lines for piece in pairwise(line))
-    left: Lines = []
+    remaining: Lines = []
     for line in lines:
         points: list[Point] = []
         for a, b in pairwise(line):
@@ -378,5 +389,5 @@ def _rest(lines: Lines, share: float) -> Lines:
                 begin = (a[0] + (b[0] - a[0]) * at, a[1] + (b[1] - a[1]) * at)
                 points += [b] if points else [begin, b]
             skip = max(0.0, skip - length)
-        left += [points] if points else []
-    return left
+        remaining += [points] if points else []
+    return remaining

@@ -1,8 +1,8 @@
-"""The static twin: the states as a picture and as text, for a notebook without a kernel.
+"""Static twin of a live view: picture and text, for a notebook without a kernel.
 
-There is no HTML in it: nbconvert's sanitiser and GitHub escape or strip what HTML would need, but
-show `image/svg+xml` as an `<img>`, where nothing can run, and the text where they do not. All text
-in the picture is escaped.
+The bundle contains no HTML, because nbconvert's sanitizer and GitHub escape or strip HTML. Both
+show `image/svg+xml` as an `<img>` without scripts, or fall back to the text. All text in the
+picture is escaped.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .plain_text import Shown, plain_text
 from .svg import picture
 
 LIMIT = 60_000
-"""Bytes of the whole bundle at most, as a notebook stores it."""
+"""Maximum size of the bundle in bytes, as stored in a notebook."""
 TEXT_LIMIT = 12_000
-"""Characters of the text."""
+"""Maximum length of the text in characters."""
 FIRST_ROWS = 24
 
 LAB_STYLE = (
@@ -26,8 +26,8 @@ LAB_STYLE = (
     "):has(~ .jp-OutputArea-child img[src*=sgnb-twin]){display:none}"
     ".jp-OutputArea-output > img[src*=sgnb-twin]{max-width:100%}"
 )
-"""For JupyterLab. Hides the "Loading widget..." of live views without a kernel, and the empty place
-of `STYLE_BUNDLE`; fits the picture to the notebook."""
+"""Style for JupyterLab. Hides "Loading widget..." of live views without a kernel, and the empty
+output of `STYLE_BUNDLE`; fits the picture to the notebook's width."""
 
 STYLE_BUNDLE = {
     "application/javascript": (
@@ -37,12 +37,20 @@ STYLE_BUNDLE = {
     ),
     "text/plain": "",
 }
-"""An output that gives a page `LAB_STYLE`. Where scripts are stripped nothing is left of it; of a
-`<style>` sanitisers leave the text."""
+"""Output with a script to install `LAB_STYLE`. Script removal leaves no trace, but sanitizers would
+leave the text of a `<style>` element."""
 
 
 def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
-    """`image/svg+xml` and `text/plain`, at most `LIMIT` bytes; the live view of `uid` hides it."""
+    """Return the static twin of states.
+
+    Args:
+        states: States to draw.
+        uid: Id of the live view; the live view hides the twin.
+
+    Returns:
+        `image/svg+xml` and `text/plain`, at most `LIMIT` bytes.
+    """
     text = plain_text(states)
     if len(text) > TEXT_LIMIT:
         text = text[:TEXT_LIMIT] + f"\n… and {len(text) - TEXT_LIMIT} more characters"
@@ -60,5 +68,5 @@ def _bundle(states: Sequence[Shown], uid: str, rows: int, text: str) -> dict[str
 
 
 def size(bundle: dict[str, str]) -> int:
-    """Bytes of a bundle in a notebook's file."""
+    """Return the size of a bundle in a notebook file, in bytes."""
     return len(json.dumps(bundle, ensure_ascii=False).encode())

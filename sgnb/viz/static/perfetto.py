@@ -1,7 +1,7 @@
-"""Records as the trace events that ui.perfetto.dev and chrome://tracing read.
+"""Export of records as trace events for ui.perfetto.dev and chrome://tracing. Reads no clock.
 
-Format: "Trace Event Format", the JSON that Chromium's tracing defines. A run is a process there and
-a branch a thread; what an engine does for all is a process too, the first one's number 0.
+Format: "Trace Event Format", Chromium's JSON tracing format. A run is a process and a branch is a
+thread. Shared work of an engine is also a process; number 0 is the log's own engine.
 """
 
 from __future__ import annotations
@@ -26,33 +26,40 @@ from ...events import (
 
 MICRO = 1_000_000
 ENGINE_PROCESSES = 1_000_000
-"""Processes of other engines are numbered from here on, after those of runs."""
+"""First process number of other engines, above the numbers of runs."""
 
 
 @dataclass(slots=True)
 class _Call:
     queued: RequestQueued
-    place: dict[str, int]  # its process and thread
-    since: float  # of the phase
+    place: dict[str, int]  # process and thread
+    since: float  # start of the phase
     phase: str = "waiting"
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """Slices for what each request did (waiting, prefill, decode), counters for pools and batch,
-    instants for jumps and evictions. Times are microseconds of the log."""
+    """Convert records to trace events.
+
+    Args:
+        records: Records of a log.
+
+    Returns:
+        Slices for request phases (waiting, prefill, decode), counters for pools and batch, and
+        instants for jumps and evictions. Times are microseconds of the log.
+    """
     events: list[dict[str, Any]] = [_name("process_name", {"pid": 0, "tid": 0}, "engine")]
-    engines: dict[int, str] = {}  # other ones, by number
+    engines: dict[int, str] = {}  # names of other engines by number
     runs: dict[str, int] = {}
     branches: dict[tuple[str, str], int] = {}
-    calls: dict[tuple[int, int], _Call] = {}  # by engine and request
-    states: dict[int, int] = {}  # of recurrent layers that an engine has room for
+    calls: dict[tuple[int, int], _Call] = {}  # open calls by engine and request
+    states: dict[int, int] = {}  # capacity of the recurrent state pool by engine
 
     def end_phase(call: _Call, t: float, phase: str) -> None:
         name = f"{call.queued.name or call.queued.purpose} · {call.phase}"
         span = {"ts": MICRO * call.since, "dur": MICRO * (t - call.since)}
-        own = {"cat": call.phase, "args": dict(call.facts)}
-        events.append({"ph": "X", "name": name} | span | call.place | own)
+        fields = {"cat": call.phase, "args": dict(call.facts)}
+        events.append({"ph": "X", "name": name} | span | call.place | fields)
         call.phase, call.since = phase, t
 
     for record in records:
@@ -91,16 +98,16 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
             rows = {"running": event.running, "waiting": event.waiting}
             counters = {"KV pool": pool, "requests": rows}
             if states.get(of):
-                free, kept = event.free_states, event.kept_states
-                in_flight = states[of] - free - kept
-                counters["states"] = {"free": free, "kept": kept, "in flight": in_flight}
+                free, checkpoints = event.free_states, event.kept_states
+                in_flight = states[of] - free - checkpoints
+                counters["states"] = {"free": free, "kept": checkpoints, "in flight": in_flight}
             for name, values in counters.items():
                 at = {"pid": pid, "ts": MICRO * t}
                 events.append({"ph": "C", "name": name} | at | {"args": values})
             span = {"ts": MICRO * (t - event.seconds), "dur": MICRO * event.seconds}
             tokens = sum(row.length for row in event.extended)
-            own = {"pid": pid, "tid": 0, "args": {"step": event.step, "tokens": tokens}}
-            events.append({"ph": "X", "name": "step", "cat": "step"} | span | own)
+            step_fields = {"pid": pid, "tid": 0, "args": {"step": event.step, "tokens": tokens}}
+            events.append({"ph": "X", "name": "step", "cat": "step"} | span | step_fields)
         elif isinstance(event, NodeEvicted):
             name = f"evicted: {event.reason}"
             place = {"pid": pid, "tid": 0}

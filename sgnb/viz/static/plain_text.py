@@ -1,4 +1,4 @@
-"""States as plain text: for `print`, for screen readers, and as the static twin's text form."""
+"""States as plain text: for `print`, screen readers and the static twin. Knows no colours."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..state.tree import ROOT, Node, TreeState
 
 TREE_ROWS = 40
 BATCH_ROWS = 60
-ARGUMENTS, ANSWER = 24, 96  # characters of a row
-BAR = 32  # characters of the longest time of a comparison
-WRITTEN = ("sampled", "jumped")  # kinds of text that are no prompt
+ARGUMENTS, ANSWER = 24, 96  # maximum characters per cell
+BAR = 32  # width of the longest bar in characters
+WRITTEN = ("sampled", "jumped")  # kinds of output text
 MAX_CHILDREN = 8
-"""Children shown of each node of a tree that has to be cut."""
+"""Maximum children shown per node of a truncated tree."""
 
 Shown = RunState | TreeState | Comparison
 
 
 class Line(NamedTuple):
-    """One line of a printed tree."""
+    """A line of a printed tree."""
 
-    stem: str  # the branches drawn left of it
-    node: Node | None  # None: the line stands for `hidden` others
+    stem: str  # line-drawing characters to the left
+    node: Node | None  # None for a line about `hidden` nodes
     hidden: int = 0
 
 
@@ -48,13 +48,17 @@ def plain_text(states: Sequence[Shown]) -> str:
 
 
 def run_of(states: Sequence[Shown]) -> RunState | None:
-    """The last run among them, whose trees are shown."""
+    """Return the last run state, or None. Views show the trees of this run."""
     return next((state for state in reversed(states) if isinstance(state, RunState)), None)
 
 
 def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
-    """The run's heading, what the cache saved, its figures, and the text of every branch that is
-    kept; of a batch a line for each row."""
+    """Return a run as text: heading, cache savings, figures and the text of all kept branches.
+
+    Args:
+        state: State of the run.
+        batch_rows: Maximum number of table rows for a batch.
+    """
     lines = [run_heading(state), *([state.gain()] if state.gain() else []), state.line()]
     lines += [*model_lines(state), *losses(state)]
     lines += batch_lines(state, batch_rows) if state.is_batch else _branch_lines(state)
@@ -76,7 +80,7 @@ def _branch_lines(state: RunState) -> Iterator[str]:
 
 
 def model_lines(state: RunState) -> list[str]:
-    """What each model did, where the run has asked more than its own."""
+    """Return a line per model, if the run called several models."""
     models = state.models.values() if len(state.models) > 1 else ()
     return [f"{model_title(model)}: {_did(model)}" for model in models]
 
@@ -86,40 +90,39 @@ def model_title(model: Model) -> str:
 
 
 def _did(model: Model) -> str:
-    found = f" ({model.cached_tokens:,} found in its cache)" if model.cached_tokens else ""
-    tokens = f"{model.prompt_tokens:,} prompt{found} + {model.output_tokens:,} new tokens"
+    cached = f" ({model.cached_tokens:,} found in its cache)" if model.cached_tokens else ""
+    tokens = f"{model.prompt_tokens:,} prompt{cached} + {model.output_tokens:,} new tokens"
     counted = model.prompt_tokens or model.output_tokens
     return f"{tokens if counted else 'no tokens counted'} · {duration(model.seconds)}"
 
 
-def batch_lines(state: RunState, most: int) -> Iterator[str]:
-    """The table of a batch with at most `most` rows, and the text with which its rows begin."""
+def batch_lines(state: RunState, limit: int) -> Iterator[str]:
+    """Yield the table of a batch with at most `limit` rows, and the common prefix of the rows."""
     head = row_head(state)
-    table = [dict(zip(head, head, strict=True)), *map(row_cells, shown_rows(state, most))]
+    table = [dict(zip(head, head, strict=True)), *map(row_cells, shown_rows(state, limit))]
     lines = [[cells[name] for name in head] for cells in table]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     yield ""
     for cells in lines:
         padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
         yield "  ".join([*padded[:-2], cells[-2].ljust(widths[-2]), cells[-1]])
-    if len(state.rows) > most:
-        yield f"and {counted(len(state.rows) - most, 'more row')}"
+    if len(state.rows) > limit:
+        yield f"and {counted(len(state.rows) - limit, 'more row')}"
     prefix = "".join(text for _, text in shared_prefix(state))
     if prefix:
         yield from ("", "every row begins with", visible(prefix))
 
 
 def compare_heading(state: Comparison) -> str:
-    """Of which program, and whether that is all."""
+    """Return the heading: program and progress."""
     titles = [run.title for variant in state.variants.values() for run in variant.runs]
-    left = f", {counted(state.left, 'run')} to come" if state.left else ""
-    status = "" if state.lines else f" · measuring{left}"
+    remaining = f", {counted(state.left, 'run')} to come" if state.left else ""
+    status = "" if state.lines else f" · measuring{remaining}"
     return f"{visible(titles[0]) if titles else 'a program'} compared with itself{status}"
 
 
 def compare_text(state: Comparison) -> str:
-    """The figures of each variant as a table, each with a bar as long as its time, and what was
-    found."""
+    """Return the comparison as text: a table of variants with time bars, and the findings."""
     rows = [COMPARE_HEAD, *compare_cells(state)]
     widths = [max(len(cells[i]) for cells in rows) for i in range(len(COMPARE_HEAD))]
     lines = [compare_heading(state), *losses(state)]
@@ -136,7 +139,7 @@ COMPARE_HEAD = ("", "time", "all runs", "computed", "found", "passes", "sampled"
 
 
 def compare_cells(state: Comparison) -> list[tuple[str, ...]]:
-    """What a variant's row says, as `COMPARE_HEAD` names it."""
+    """Return the table cells of each variant, in the order of `COMPARE_HEAD`."""
     return [_compare_cells(row) for row in state.rows()]
 
 
@@ -157,18 +160,18 @@ def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def spread(fastest: float, slowest: float) -> str:
-    """ "" for one run."""
+    """Format the range of times, or "" for a single run."""
     return f"{duration(fastest)} – {duration(slowest)}" if fastest < slowest else ""
 
 
 def row_head(state: RunState) -> list[str]:
-    """The columns of a batch; "again" where tokens of the tree were computed again."""
+    """Return the columns of a batch; "again" only if cached tokens were recomputed."""
     again = ["again"] if state.figures.recomputed_tokens else []
     return ["#", "cached", *again, "prompt", "new", "time", "arguments", "answer"]
 
 
 def row_cells(row: Row) -> dict[str, str]:
-    """What a row says, by column; of a failed one the error in the answer's place."""
+    """Return the cells of a row by column. A failed row shows the error instead of the answer."""
     error = f"error: {row.error}" if row.error else ""
     return {
         "#": visible(row.branch),
@@ -182,17 +185,16 @@ def row_cells(row: Row) -> dict[str, str]:
     }
 
 
-def shown_rows(state: RunState, most: int) -> list[Row]:
-    """The first rows of a batch; those that failed come before others, for half of the places."""
+def shown_rows(state: RunState, limit: int) -> list[Row]:
+    """Return the first rows of a batch. Failed rows come first, for at most half of the places."""
     rows = list(state.rows.values())
-    failed = [place for place, row in enumerate(rows) if row.error][: most // 2]
+    failed = [place for place, row in enumerate(rows) if row.error][: limit // 2]
     others = [place for place, row in enumerate(rows) if not row.error or place not in failed]
-    return [rows[place] for place in sorted([*failed, *others[: most - len(failed)]])]
+    return [rows[place] for place in sorted([*failed, *others[: limit - len(failed)]])]
 
 
 def shared_prefix(state: RunState) -> list[list[str]]:
-    """The coloured text of the prompt with which the first rows of a batch begin, as the first of
-    them shows it."""
+    """Return the common prompt prefix of a batch's first rows, coloured like the first row."""
     branches = [branch for branch in state.branches.values() if not branch.parent]
     if len(branches) < 2:
         return []
@@ -213,7 +215,7 @@ def run_heading(state: RunState) -> str:
 
 
 def own_error(state: RunState, branch: Branch) -> str:
-    """The error of a branch, unless the heading says it."""
+    """Return the error of a branch, unless the heading has the error."""
     return "" if branch.error == (state.message or state.first_error) else branch.error
 
 
@@ -222,12 +224,17 @@ def _first_line(message: str) -> str:
 
 
 def losses(state: Shown) -> list[str]:
-    """A line that says so when records were lost, so that no one trusts an incomplete picture."""
+    """Return a warning line if records were lost, because the view is then incomplete."""
     return [f"incomplete: {state.lost} records were lost"] if state.lost else []
 
 
 def tree_heading(tree: TreeState, run: RunState | None = None) -> str:
-    """run: says whose tree it is, if it has asked several models."""
+    """Return the heading of a tree.
+
+    Args:
+        tree: State of the tree.
+        run: Run with the model names, if the run called several models.
+    """
     nodes = counted(len(tree.nodes) - 1, "node")
     model = run.model_of(tree) if run is not None else None
     whose = f" of {model_title(model)}" if model is not None else ""
@@ -255,7 +262,7 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS, run: RunState | None = N
 
 
 def node_marks(tree: TreeState, node: Node) -> list[str]:
-    """Who keeps a node from eviction, and whether a request can go on from it, in words."""
+    """Return the marks of a node as text: pins, locks and checkpoint."""
     owners = ", ".join(map(visible, tree.pins.get(node.id, ())))
     marks = [counted(node.locks, "lock")] if node.locks else []
     marks += [f"pinned by {owners}"] if owners else []
@@ -267,41 +274,48 @@ def counted(number: int, word: str) -> str:
 
 
 def label(text: str, width: int) -> str:
-    """The beginning of a text on one line of at most `width` characters."""
+    """Shorten a text to one line of at most `width` characters."""
     flat = visible(text[: width + 1]).replace("\n", "⏎").replace("\t", " ")
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
 def in_line(text: str, width: int) -> str:
-    """The beginning of a text on one line of at most `width` characters, with its white space
-    seen."""
+    """Shorten a text to one line of at most `width` characters, with visible white space."""
     flat = label(text[: width + 1].replace("\t", "⇥"), width)
     after = len(flat) - len(flat.rstrip(" "))
-    before = len(flat) - len(flat.lstrip(" ")) if after < len(flat) else 0
-    return "␣" * before + flat[before : len(flat) - after] + "␣" * after
+    indent = len(flat) - len(flat.lstrip(" ")) if after < len(flat) else 0
+    return "␣" * indent + flat[indent : len(flat) - after] + "␣" * after
 
 
 def shown(tree: TreeState, budget: int) -> tuple[set[int], Counter[int]]:
-    """The `budget` most recently used nodes, and how many are hidden below each of them.
+    """Return the `budget` most recently used nodes, and the number of hidden nodes below each.
 
-    A parent is at least as recent as its children and comes first among equals, so it is met first.
+    A parent is at least as recent as the children and wins ties, so parents come first.
+
+    Args:
+        tree: State of the tree.
+        budget: Maximum number of nodes.
     """
-    most = MAX_CHILDREN if len(tree.nodes) - 1 > budget else len(tree.nodes)
-    kept, hidden, taken = {ROOT}, Counter[int](), Counter[int]()
+    max_children = MAX_CHILDREN if len(tree.nodes) - 1 > budget else len(tree.nodes)
+    visible_ids, hidden, num_shown = {ROOT}, Counter[int](), Counter[int]()
     for node in sorted(walk(tree), key=lambda node: -node.tick):
-        if len(kept) <= budget and node.parent in kept and taken[node.parent] < most:
-            kept.add(node.id)
-            taken[node.parent] += 1
+        if (
+            len(visible_ids) <= budget
+            and node.parent in visible_ids
+            and num_shown[node.parent] < max_children
+        ):
+            visible_ids.add(node.id)
+            num_shown[node.parent] += 1
             continue
         above = node.parent
-        while above not in kept:
+        while above not in visible_ids:
             above = tree.nodes[above].parent
         hidden[above] += 1
-    return kept, hidden
+    return visible_ids, hidden
 
 
 def walk(tree: TreeState) -> Iterator[Node]:
-    """Every node but the root, parents first, siblings in order."""
+    """Yield every node except the root, parents first, siblings in order."""
     stack = tree.children(tree.root)[::-1]
     while stack:
         node = stack.pop()
@@ -310,13 +324,20 @@ def walk(tree: TreeState) -> Iterator[Node]:
 
 
 def rows(tree: TreeState, budget: int = TREE_ROWS) -> Iterator[Line]:
-    """The lines of a printed tree with the `budget` most recently used nodes."""
-    kept, hidden = shown(tree, budget)
+    """Yield the lines of a printed tree.
+
+    Args:
+        tree: State of the tree.
+        budget: Maximum number of nodes; the most recently used nodes are shown.
+    """
+    visible_ids, hidden = shown(tree, budget)
 
     stack: list[tuple[str, Node | int, bool]] = []
 
     def push(stem: str, node: Node) -> None:
-        items: list[Node | int] = [child for child in tree.children(node) if child.id in kept]
+        items: list[Node | int] = [
+            child for child in tree.children(node) if child.id in visible_ids
+        ]
         items += [hidden[node.id]] if hidden[node.id] else []
         stack.extend((stem, item, i == 0) for i, item in enumerate(reversed(items)))
 

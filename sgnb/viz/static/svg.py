@@ -1,4 +1,5 @@
-"""States as one still SVG picture, coloured and marked as the live views. Escapes all text."""
+"""States as a static SVG picture with the colours and marks of the live views. Escapes all text.
+Needs no browser."""
 
 from __future__ import annotations
 
@@ -33,26 +34,28 @@ WIDTH = 860
 COLUMNS, CHAR, LINE, MARGIN = 104, 7.8, 19, 18
 INSIDE = WIDTH - 2 * MARGIN
 PREFIX_LINES = 6
-"""Of the text with which the rows of a batch begin."""
+"""Maximum lines of a batch's common prefix."""
 CELLS = {"#": 28, "cached": 622, "prompt": 684, "new": 738, "time": INSIDE}
-"""Where a column of a batch's table ends; arguments and answer take the room after the first."""
+"""Right ends of the columns of a batch table; arguments and answer take the space after the first
+column."""
 AGAIN = 62
-"""Pixels of one more column, in the place of "cached", which goes to the left."""
+"""Width of the additional column "again" in pixels, at the place of "cached"; "cached" moves left.
+"""
 ARGUMENTS_X, ANSWER_X, ANSWER_END = 40, 236, 560
-"""Without arguments the answer begins where they would."""
+"""Pixels; without arguments the answer starts at `ARGUMENTS_X`."""
 
-# Of the tree, as in `page/tree.js`:
+# Tree dimensions, equal to `page/tree.js`:
 LOWEST, HIGHEST, TALL = 22, 44, 300
-"""Pixels of a row at least and at most, and of all of them unless they are too many."""
+"""Pixels: minimum and maximum row height, and the target height of all rows."""
 SHORTEST = 12
-"""Pixels of a node."""
+"""Minimum length of a node in pixels."""
 LETTER, LABEL_LINE = 6.65, 15
 NARROW = 6
-"""Letters; where fewer have room beside one another the text stands upright."""
+"""Minimum letters for horizontal text; narrower nodes have vertical text."""
 BREAK = 10
-"""Pixels that the mark of a broken node takes at its end."""
+"""Width of the break mark at the end of a shortened node, in pixels."""
 MARK = 14
-"""Pixels that the mark of a checkpoint takes beside a label."""
+"""Width of the checkpoint mark next to a label, in pixels."""
 
 STYLE = """
 text{white-space:pre;font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;
@@ -77,13 +80,17 @@ fill:#1f2328}
 """
 
 Run = tuple[str, str]
-"""A kind and a piece of text without line breaks."""
+"""Kind and text without line breaks."""
 
 
 def picture(states: Sequence[Shown], rows: int, name: str) -> str:
-    """An SVG document, `WIDTH` pixels wide, of class `name`.
+    """Draw states as an SVG document, `WIDTH` pixels wide.
 
-    `rows` bounds the lines of text and the rows of a batch, half of it the leaves of the tree.
+    Args:
+        states: States to draw.
+        rows: Maximum lines of text and rows of a batch; half of `rows` limits the leaves of the
+            tree.
+        name: CSS class of the document.
     """
     parts, y = [], float(MARGIN)
     runs = [state for state in states if isinstance(state, RunState)]
@@ -94,7 +101,9 @@ def picture(states: Sequence[Shown], rows: int, name: str) -> str:
             body, height = _tree(state, runs[-1] if runs else None, rows)
         else:
             shapes, height = draw(state, INSIDE)
-            body = "".join(tag(n, escape(visible(text)), **own) for n, own, text in shapes)
+            body = "".join(
+                tag(n, escape(visible(text)), **attributes) for n, attributes, text in shapes
+            )
         parts.append(tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
     card = tag("rect", class_="l", fill="#fff", x=0.5, y=0.5, width=WIDTH - 1, height=y - 1, rx=8)
@@ -110,7 +119,13 @@ def picture(states: Sequence[Shown], rows: int, name: str) -> str:
 
 
 def tag(name: str, body: str = "", **attributes: str | float) -> str:
-    """An element around a `body` of markup. Attributes are escaped; `class_` is `class`."""
+    """Return an XML element.
+
+    Args:
+        name: Tag name.
+        body: Markup inside the element.
+        attributes: Attributes, escaped; `class_` becomes `class`.
+    """
     head = name
     for key, value in attributes.items():
         text = f"{value:.5g}" if isinstance(value, float) else str(value)
@@ -119,7 +134,7 @@ def tag(name: str, body: str = "", **attributes: str | float) -> str:
 
 
 def _run(state: RunState, rows: int) -> tuple[str, float]:
-    """The body and its height."""
+    """Draw a run; return body and height."""
     gain = state.gain()
     style = "g" if state.figures.cached_tokens else "m"
     heads = [(run_heading(state), "h"), *([(gain, style)] if gain else []), (state.line(), "m")]
@@ -135,7 +150,7 @@ def _run(state: RunState, rows: int) -> tuple[str, float]:
 
 
 def _passages(state: RunState, rows: int) -> tuple[str, float]:
-    """The text of a run's branches, and its height."""
+    """Draw the text of a run's branches; return body and height."""
     out, y = [], 0.0
     passages = [passage for passage in state.passages() if passage.segments]
     for branch, segments, _ in passages:
@@ -152,27 +167,27 @@ def _passages(state: RunState, rows: int) -> tuple[str, float]:
     return "".join(out), y
 
 
-def _wrapped(segments: Sequence[Sequence[str]], most: int) -> tuple[str, float]:
-    """At most `most` lines of coloured text, the beginning and more of the end, where the answer
-    is; and their height."""
+def _wrapped(segments: Sequence[Sequence[str]], limit: int) -> tuple[str, float]:
+    """Draw at most `limit` lines of coloured text: the beginning, and more of the end, because the
+    answer is there. Return body and height."""
     lines = list(wrap(with_marks(segments), COLUMNS))
-    left_out = max(0, len(lines) - most)
-    before = most // 3 if left_out else len(lines)
+    left_out = max(0, len(lines) - limit)
+    head = limit // 3 if left_out else len(lines)
     out, y = [], 0.0
-    for line in lines[:before]:
+    for line in lines[:head]:
         out.append(_line(line, y))
         y += LINE + 3
     if left_out:
         out.append(text_at(0, y + 12, f"… {counted(left_out, 'more line')}", "m"))
         y += LINE
-    for line in lines[before + left_out :]:
+    for line in lines[head + left_out :]:
         out.append(_line(line, y))
         y += LINE + 3
     return "".join(out), y
 
 
 def _rows(state: RunState, rows: int) -> tuple[str, float]:
-    """A batch as a table, answers first, then once what its rows begin with; and the height."""
+    """Draw a batch as a table with the common prefix below; return body and height."""
     shown = shown_rows(state, rows)
     called = any(row.arguments for row in shown)
     at = ANSWER_X if called else ARGUMENTS_X
@@ -214,7 +229,7 @@ def _legend(state: RunState, y: float) -> str:
 
 
 def _line(runs: Sequence[Run], y: float, x: float = 0) -> str:
-    """Runs side by side, their widths forced, so that marks and letters agree in any font."""
+    """Draw text runs in a row with forced widths, to align marks and letters in any font."""
     out = []
     for whole, text in runs:
         width = columns(text) * CHAR
@@ -234,7 +249,7 @@ def text_at(x: float, y: float, text: str, style: str) -> str:
 
 
 def columns(text: str) -> int:
-    """The cells that a text takes in a fixed-width font."""
+    """Return the width of a text in cells of a fixed-width font."""
     if text.isascii():
         return len(text)
     return sum(
@@ -244,7 +259,7 @@ def columns(text: str) -> int:
 
 
 def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
-    """Wrap coloured text to lines of at most `width` cells, at spaces where there are any."""
+    """Wrap coloured text to lines of at most `width` cells, preferably at spaces."""
     line: list[Run] = []
     used = 0
     for kind, text in visible_segments(segments):
@@ -255,7 +270,7 @@ def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
             while columns(piece) > width - used:
                 cut = _break(piece, width - used)
                 if cut == 0 and not used:
-                    cut = 1  # a character wider than the line
+                    cut = 1  # character wider than the line
                 yield [*line, (kind, piece[:cut])] if cut else line
                 line, used, piece = [], 0, piece[cut:]
             if piece:
@@ -266,7 +281,7 @@ def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
 
 
 def _break(piece: str, room: int) -> int:
-    """Characters of `piece` that fit `room` cells, up to the last space if that is near."""
+    """Return the number of characters within `room` cells, up to the last space if close."""
     cut = len(piece[:room])
     while columns(piece[:cut]) > room:
         cut -= 1
@@ -275,7 +290,7 @@ def _break(piece: str, room: int) -> int:
 
 
 def _fitted(text: str, room: int) -> str:
-    """A text cut to `room` cells."""
+    """Shorten a text to `room` cells."""
     if columns(text) <= room:
         return text
     cut = len(text[:room])
@@ -285,7 +300,7 @@ def _fitted(text: str, room: int) -> str:
 
 
 class Box(NamedTuple):
-    """A node of the icicle. Pixels, but for rows."""
+    """A node of the icicle, in pixels except for rows."""
 
     x: float
     width: float
@@ -294,14 +309,14 @@ class Box(NamedTuple):
 
 
 def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, float]:
-    """The radix tree as an icicle, a prefix once, and its height."""
+    """Draw the radix tree as an icicle; return body and height."""
     out = [text_at(0, 12, label(tree_heading(tree, run), 110), "h")]
-    kept = shown_nodes(tree, run, max(1, leaves // 2))
-    if not kept:
+    node_ids = shown_nodes(tree, run, max(1, leaves // 2))
+    if not node_ids:
         return "".join(out), 20
     order = list(_in_order(tree, run))
-    hidden = _hidden(order, kept)
-    boxes, cap, scale = layout([node for node in order if node.id in kept], INSIDE)
+    hidden = _hidden(order, node_ids)
+    boxes, cap, scale = layout([node for node in order if node.id in node_ids], INSIDE)
     count = sum(box.rows for node, box in boxes.items() if tree.nodes[node].parent == ROOT)
     row = max(LOWEST, min(HIGHEST, TALL / count))
     pinned = tree.pinned()
@@ -310,32 +325,32 @@ def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, floa
         frame = " k" if node.locks > pins else " h" if pins else ""
         out.append(_node(tree, node, run, box, row, cap, hidden[number], frame))
     y = 26 + count * row
-    legend, height = _tree_legend(tree, run, cap, scale, len(kept))
+    legend, height = _tree_legend(tree, run, cap, scale, len(node_ids))
     return "".join(out) + tag("g", legend, transform=f"translate(0 {y:.0f})"), y + height
 
 
 def _in_order(tree: TreeState, run: RunState | None) -> Iterator[Node]:
-    """Every node but the root, parents first, the run's own before their siblings."""
+    """Yield every node except the root, parents first; nodes of the run precede siblings."""
     stack = [tree.root]
     while stack:
         node = stack.pop()
         if node.id != ROOT:
             yield node
-        own = sorted(tree.children(node), key=lambda child: not _own(child, run))
-        stack += own[::-1]
+        children = sorted(tree.children(node), key=lambda child: not _own(child, run))
+        stack += children[::-1]
 
 
 def shown_nodes(tree: TreeState, run: RunState | None, leaves: int) -> set[int]:
-    """The nodes on the way to `leaves` leaves: those that the run made or found and the latest
-    used."""
+    """Return the nodes on the paths to `leaves` leaves: leaves created or hit by the run, and the
+    most recently used leaves."""
     ends = [node for node in tree.nodes.values() if node.id != ROOT and not node.children]
     ends.sort(key=lambda node: (_own(node, run), node.tick), reverse=True)
-    kept: set[int] = set()
+    node_ids: set[int] = set()
     for node in ends[:leaves]:
-        while node.id != ROOT and node.id not in kept:
-            kept.add(node.id)
+        while node.id != ROOT and node.id not in node_ids:
+            node_ids.add(node.id)
             node = tree.nodes[node.parent]
-    return kept
+    return node_ids
 
 
 def _made(node: Node, run: RunState | None) -> bool:
@@ -350,19 +365,26 @@ def _own(node: Node, run: RunState | None) -> bool:
     return _made(node, run) or _found(node, run)
 
 
-def _hidden(nodes: Sequence[Node], kept: set[int]) -> Counter[int]:
-    """How many nodes are not shown below each one that is. nodes: parents first."""
+def _hidden(nodes: Sequence[Node], shown: set[int]) -> Counter[int]:
+    """Count the hidden nodes below each shown node. `nodes` are ordered parents first."""
     hidden = Counter[int]()
     above = {ROOT: ROOT}
     for node in nodes:
-        above[node.id] = node.id if node.id in kept else above[node.parent]
-        hidden[above[node.id]] += node.id not in kept
+        above[node.id] = node.id if node.id in shown else above[node.parent]
+        hidden[above[node.id]] += node.id not in shown
     return hidden
 
 
 def layout(nodes: Sequence[Node], width: float) -> tuple[dict[int, Box], int, float]:
-    """Where nodes go, given parents first and siblings in order; the length in tokens up to which
-    their lengths are linear; and pixels of a token."""
+    """Compute the layout of an icicle.
+
+    Args:
+        nodes: Shown nodes, parents first and siblings in order.
+        width: Width of the drawing in pixels.
+
+    Returns:
+        Box per node, the maximum length with linear scale in tokens, and pixels per token.
+    """
     spans: dict[int, tuple[int, int]] = {}
     inner = {node.parent for node in nodes}
     ends = [node.id for node in nodes if node.id not in inner]
@@ -385,7 +407,7 @@ def layout(nodes: Sequence[Node], width: float) -> tuple[dict[int, Box], int, fl
         cap = max(8, cap // 2)
     scale = min(10, width / place(cap, 1, 0)[1])
     placed, right = place(cap, scale, SHORTEST)
-    fit = min(1, width / right)  # many short nodes, one after the other
+    fit = min(1, width / right)  # many short nodes in a chain
     boxes = {id: Box(x * fit, w * fit, *spans[id]) for id, (x, w) in placed.items()}
     return boxes, cap, scale * fit
 
@@ -400,13 +422,13 @@ def _node(
     hidden: int,
     frame: str,
 ) -> str:
-    """Its text in as many lines as there is room for, then its length and what is folded below.
-    frame: the class of one that is in use or pinned."""
+    """Draw a node: wrapped text, then length and number of hidden nodes. `frame` is the CSS class
+    of a locked or pinned node."""
     y, tall = 24 + box.row * row, box.rows * row - 3
-    made, found = _made(node, run), _found(node, run)
-    style = "n" + " f" * found + " o" * (made and not found) + frame
+    is_made, is_hit = _made(node, run), _found(node, run)
+    style = "n" + " f" * is_hit + " o" * (is_made and not is_hit) + frame
     out = [tag("rect", class_=style, x=box.x + 0.5, y=y, width=box.width - 1.5, height=tall)]
-    if made:
+    if is_made:
         out.append(tag("rect", class_="s", x=box.x + 1, y=y, width=3, height=tall))
     broken = len(node.tokens) > cap
     if broken:
@@ -418,11 +440,11 @@ def _node(
         at = box.x + box.width - 7 - BREAK * broken
         out.append(_diamond(max(at, box.x + 5), y + tall - 8))
     count = (
-        f"{len(node.tokens)}" + f" · found {node.hits}×" * found + f" · +{hidden}" * (hidden > 0)
+        f"{len(node.tokens)}" + f" · found {node.hits}×" * is_hit + f" · +{hidden}" * (hidden > 0)
     )
-    own = tall >= 2 * LABEL_LINE  # a line of its own for the count
+    has_count_line = tall >= 2 * LABEL_LINE  # separate line for the count
     room, mark = box.width - BREAK * broken, MARK * node.checkpoint
-    letters = int((room - 11 - mark * (not own)) / LETTER)
+    letters = int((room - 11 - mark * (not has_count_line)) / LETTER)
     if letters < NARROW and letters * LETTER < tall / 2:
         turned = int((tall - 8 - mark * (room < LABEL_LINE + MARK)) / LETTER)
         if room > LABEL_LINE and turned > 1:
@@ -431,33 +453,33 @@ def _node(
                 _small(box.x + 8, y + 5, text, "b", f"rotate(90 {box.x + 8:.1f} {y + 5:.1f})")
             )
         return "".join(out)
-    lines = max(1, int(tall / LABEL_LINE) - own)
-    aside = 0 if own or letters < len(count) + 8 else len(count) + 2
+    lines = max(1, int(tall / LABEL_LINE) - has_count_line)
+    aside = 0 if has_count_line or letters < len(count) + 8 else len(count) + 2
     width = letters - aside
     if width > 1:
         text = _text_of(tree, node, lines * width)
-        top = y + 12 + (0 if own else (tall - LABEL_LINE) / 2)
+        top = y + 12 + (0 if has_count_line else (tall - LABEL_LINE) / 2)
         for i, start in enumerate(range(0, len(text), width)):
             line = _fitted(text[start : start + width], width)
             out.append(_small(box.x + 7, top + LABEL_LINE * i, line, "b"))
     if aside:
         out.append(_small(box.x + 7 + LETTER * (width + 2), y + tall / 2 + 4, count, "c"))
-    elif own and (room - 11 - mark) / LETTER >= len(count):
+    elif has_count_line and (room - 11 - mark) / LETTER >= len(count):
         out.append(_small(box.x + 7, y + tall - 5, count, "c"))
     return "".join(out)
 
 
 def _diamond(x: float, y: float) -> str:
-    """The mark of a checkpoint, around a point."""
+    """Draw a checkpoint mark around a point."""
     return tag("path", class_="q", d=f"M{x - 4.5:.1f} {y:.1f}l4.5 -5 4.5 5 -4.5 5z")
 
 
-def _text_of(tree: TreeState, node: Node, most: int) -> str:
-    return in_line(tree.vocabulary.text(node.tokens[: most + 1]), most)
+def _text_of(tree: TreeState, node: Node, limit: int) -> str:
+    return in_line(tree.vocabulary.text(node.tokens[: limit + 1]), limit)
 
 
 def _small(x: float, y: float, text: str, style: str, transform: str = "") -> str:
-    """Text whose width is forced, so that it stays inside its node in any font."""
+    """Draw text with forced width, to stay inside the node in any font."""
     width = columns(text) * LETTER
     turn = {"transform": transform} if transform else {}
     return tag("text", escape(text), class_=style, x=x, y=y, textLength=width, **turn)
@@ -466,7 +488,8 @@ def _small(x: float, y: float, text: str, style: str, transform: str = "") -> st
 def _tree_legend(
     tree: TreeState, run: RunState | None, cap: int, scale: float, shown: int
 ) -> tuple[str, float]:
-    """What lengths, colours and marks mean, and what is not drawn; and the height."""
+    """Draw the legend of lengths, colours and marks, and the number of hidden nodes; return body
+    and height."""
     out, x = [], 0
     kinds = [("n f", "found since the run began"), ("n o", "made by this run"), ("n", "neither")]
     marks = [("n k", "in use"), *([("n h", "pinned")] if tree.pins else [])]

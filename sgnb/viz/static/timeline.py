@@ -1,6 +1,5 @@
-"""A comparison as a still picture: what was found, the figures, and under each variant its lanes,
-all on one axis of time. Gives shapes; knows no SVG.
-"""
+"""Static picture of a comparison: findings, figures, and the lanes of each variant on a common time
+axis. Returns shapes; knows no SVG."""
 
 from __future__ import annotations
 
@@ -22,19 +21,19 @@ from .plain_text import (
 )
 
 LANE, LANES = 15, 6
-"""Pixels of a lane, and lanes of a variant at most."""
+"""Height of a lane in pixels, and maximum lanes per variant."""
 GUTTER, END = 132, 744
-"""Where time 0 is, and where the longest run ends."""
+"""x positions of time 0 and of the end of the longest run."""
 COLUMNS = dict(zip(COMPARE_HEAD, (0, 190, 330, 420, 500, 570, 650, 730, 824), strict=True))
-"""Where a column of figures ends; the first begins there."""
+"""Right ends of the columns; the first value is the left end of the first column."""
 COMPUTED_AGAIN = 450
-"""And that of "computed" where it says what of it was computed again."""
+"""Right end of "computed" if the column includes recomputed tokens."""
 SMALL = 0.8
-"""Pixels, under which a bar is not drawn."""
+"""Minimum width of a bar in pixels."""
 
 
 class Shape(NamedTuple):
-    """An element with its text."""
+    """An element with text."""
 
     name: str
     attributes: dict[str, str | float]
@@ -42,7 +41,15 @@ class Shape(NamedTuple):
 
 
 def draw(state: Comparison, width: int) -> tuple[list[Shape], float]:
-    """The shapes, and their height in pixels."""
+    """Draw a comparison.
+
+    Args:
+        state: State of the comparison.
+        width: Width of the picture in pixels.
+
+    Returns:
+        Shapes and the height in pixels.
+    """
     heading, *more = [compare_heading(state), *losses(state), *state.lines]
     shapes, y = [_text(0, 12, heading, "h")], 18.0
     for line in more:
@@ -78,8 +85,8 @@ def _lanes(state: Comparison, y: float) -> tuple[list[Shape], float]:
         shapes.append(_text(0, y + 11, name, "h"))
         end = GUTTER + scale * run.figures.seconds
         rows = list(state.lanes(run.run).items())
-        most = len(rows) if len(rows) == LANES + 1 else LANES
-        tall = LANE * (1 + min(len(rows), most) + (len(rows) > most))
+        limit = len(rows) if len(rows) == LANES + 1 else LANES
+        tall = LANE * (1 + min(len(rows), limit) + (len(rows) > limit))
         if run is not shown[0][1]:
             shapes.append(Shape("path", {"class": "e", "d": f"M{base:.1f} {y - 4:.1f}v{tall}"}))
         line = f"M{end:.1f} {y + 4:.1f}v{tall - 6:.1f}"
@@ -88,13 +95,13 @@ def _lanes(state: Comparison, y: float) -> tuple[list[Shape], float]:
             _text(end + 5, y + 11, duration(run.figures.seconds), "m"),
         ]
         y += LANE
-        for branch, bars in rows[:most]:
+        for branch, bars in rows[:limit]:
             shapes.append(_text(10, y + 10, in_line(f"{branch} {bars[-1].name}", 18), "c"))
             for bar in bars:
                 shapes += _bar(bar, run, scale, y)
             y += LANE
-        if len(rows) > most:
-            shapes.append(_text(10, y + 10, f"and {counted(len(rows) - most, 'more lane')}", "m"))
+        if len(rows) > limit:
+            shapes.append(_text(10, y + 10, f"and {counted(len(rows) - limit, 'more lane')}", "m"))
             y += LANE
         y += 5
     marks, tick = [], tick_of(longest)
@@ -106,16 +113,16 @@ def _lanes(state: Comparison, y: float) -> tuple[list[Shape], float]:
 
 
 def tick_of(seconds: float) -> float:
-    """Between the marks of an axis so long: a round number of seconds, so that there are at most
-    six, and a millisecond or more."""
+    """Return the distance of axis ticks: a round number of seconds, at least 1 ms, for at most six
+    ticks in `seconds`."""
     least = max(seconds / 6, 1e-3)
     power = float(10 ** floor(log10(least)))
     return next(power * times for times in (1, 2, 5, 10) if power * times >= least)
 
 
 def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[Shape]:
-    """Waiting, prefill, decode and jumps of a request. One that is not over ends where the run
-    does."""
+    """Draw the phases of a request: waiting, prefill, decode and jumps. An unfinished request ends
+    with the run."""
     begin = run.began or 0.0
     over = begin + run.figures.seconds
     end = over if bar.finished is None else bar.finished
@@ -146,13 +153,13 @@ def _legend(y: float) -> Iterator[Shape]:
         x += 46 + 7 * len(text)
 
 
-def _folded(line: str, most: int) -> Sequence[str]:
-    """In pieces of at most `most` characters."""
-    shown = label(line, 4 * most)
+def _folded(line: str, width: int) -> Sequence[str]:
+    """Wrap a line at `width` characters."""
+    shown = label(line, 4 * width)
     pieces = []
-    while len(shown) > most:
-        cut = shown.rfind(" ", most // 2, most)
-        cut = most if cut < 0 else cut + 1
+    while len(shown) > width:
+        cut = shown.rfind(" ", width // 2, width)
+        cut = width if cut < 0 else cut + 1
         pieces.append(shown[:cut])
         shown = shown[cut:]
     return [*pieces, shown]
