@@ -3,11 +3,11 @@ weights in bfloat16 on one GPU, against transformers. The script holds the sizes
 network.
 
 The judge of each greedy token is transformers' forward in float32, without a cache, over the
-same tokens. The gap of a token is the distance of the token's logit from the largest logit of the
-row, in standard deviations of the row. Rounding to bfloat16 decides between tokens near a tie, and in random
-mixtures which experts see a token: the table has the same figures for the tokens of transformers'
-`generate` in bfloat16, with a cache. Deep models keep their widths and have fewer layers; a column
-shows the number.
+same tokens. The gap of a token is the distance of its logit from the largest logit of the row, in
+standard deviations of the row. Rounding to bfloat16 decides between tokens near a tie, and in
+random mixtures which experts see a token: the table has the same figures for the tokens of
+transformers' `generate` in bfloat16, with a cache. Deep models keep their widths and have fewer
+layers; a column shows the number.
 """
 
 from __future__ import annotations
