@@ -48,6 +48,8 @@ NAMES = (
     "api_speculation",
     "hostile_service",
     "soak_cpu",
+    "odd_calls",
+    "fuzz_engine",
     "paper",
     "gpu.ablations",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from operator import index
 from typing import Any
 
 from .errors import OptionError, nearest, shown
@@ -73,10 +74,7 @@ class SamplingParams:
             if value is None:  # not set by the caller
                 set_(self, name, _DEFAULTS[name])
             elif value is not _DEFAULTS[name]:
-                try:
-                    set_(self, name, read(value))
-                except Exception:  # any exception, because a user's class may raise its own
-                    raise _refusal(name, value, rule) from None
+                set_(self, name, read_option(name, value, rule, read))
 
         if self.min_new_tokens > (limit := self.max_new_tokens):
             rule = f"an integer between 0 and max_new_tokens={shown(limit)}"
@@ -162,18 +160,27 @@ class SamplingParams:
         Raises:
             OptionError: an option is unknown or has an invalid value.
         """
+        rule, names = "a dict, or a SamplingParams", cls.names()
         if isinstance(params, Mapping):
-            options = {**params, **options}
-            params = None
-        if not isinstance(params, (cls, type(None))):
-            message = f"sampling parameters {shown(params)} are not allowed"
-            raise OptionError(message, "give a dict, or a SamplingParams")
-        names = cls.names()
+            values = read_option("sampling_params", params, rule, dict)
+            params, options = None, {**values, **options}
+        if params is not None and type(params) is not cls:  # a subclass may override any field
+            params = read_option("sampling_params", params, rule, cls._copy)
+
         for name in options:
-            if name not in names:
-                raise OptionError(f"unknown sampling option {name!r}", nearest(name, names))
+            if type(name) is not str or name not in names:
+                hint = nearest(name if type(name) is str else "", names)
+                raise OptionError(f"unknown sampling option {shown(name)}", hint)
+
         options = {name: value for name, value in options.items() if value is not None}
-        return replace(params, **options) if params is not None else cls(**options)
+        return replace(params, **options) if isinstance(params, cls) else cls(**options)
+
+    @classmethod
+    def _copy(cls, params: Any) -> SamplingParams:
+        """Return the fields of a subclass's instance as a plain SamplingParams."""
+        if not isinstance(params, cls):
+            raise TypeError
+        return cls(**{name: getattr(params, name) for name in cls.names()})
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -182,6 +189,18 @@ class SamplingParams:
 
 def _refusal(name: str, value: Any, rule: str) -> OptionError:
     return OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
+
+
+def read_option(name: str, value: Any, rule: str, read: Callable[[Any], Any]) -> Any:
+    """Return `read(value)`: the value in its plain Python type.
+
+    Raises:
+        OptionError: `read` raised, perhaps in a method of the value's class.
+    """
+    try:
+        return read(value)
+    except Exception:
+        raise _refusal(name, value, rule) from None
 
 
 def scalar(value: Any) -> Any:
@@ -195,14 +214,17 @@ def scalar(value: Any) -> Any:
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 
-def _integer(low: int, high: int | None = None) -> _Read:
+def integer(low: int, high: int | None = None) -> _Read:
+    """Return a reader of integers from `low` to `high`. Booleans are refused."""
+
     def read(value: Any) -> int:
         value = scalar(value)
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError
-        if value < low or (high is not None and value > high):
+        number = index(value)  # a subclass may override comparisons
+        if number < low or (high is not None and number > high):
             raise ValueError
-        return int(value)
+        return number
 
     return read
 
@@ -212,15 +234,16 @@ def _number(low: float, high: float) -> _Read:
         value = scalar(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError
-        if not low <= value <= high:
+        number = index(value) if isinstance(value, int) else float.__float__(value)
+        if not low <= number <= high:
             raise ValueError
-        return float(value)
+        return float(number)
 
     return read
 
 
 def _top_k(value: Any) -> int:
-    if not (count := _integer(-1, (1 << 31) - 1)(value)):
+    if not (count := integer(-1, (1 << 31) - 1)(value)):
         raise ValueError
     return count
 
@@ -229,23 +252,26 @@ def _above_0(high: float) -> _Read:
     return _number(math.nextafter(0.0, 1.0), high)
 
 
-def _switch(value: Any) -> bool:
+def switch(value: Any) -> bool:
+    """Return a boolean of Python, numpy or torch as `bool`. Raises TypeError otherwise."""
     value = scalar(value)
-    if not isinstance(value, bool):
+    if type(value) is not bool:
         raise TypeError
     return value
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """Return a string as a plain `str`. Raises TypeError for a value of another type."""
     if not isinstance(value, str):
         raise TypeError
-    return value
+    return str.__str__(value)
 
 
 def _mark(value: Any) -> str:
-    if not _text(value):
+    mark = text(value)
+    if not mark:
         raise ValueError
-    return str(value)
+    return mark
 
 
 def _stops(value: Any) -> tuple[str, ...]:
@@ -271,12 +297,12 @@ def _added(value: Any) -> float:
 _Read = Callable[[Any], Any]
 """Converts an option's value to the field's type; raises an exception for an invalid value."""
 
-_token = _integer(0)
+_token = integer(0)
 
 _RULES: dict[str, tuple[str, _Read]] = {
-    "max_new_tokens": ("an integer of 0 or more", _integer(0)),
-    "min_new_tokens": ("an integer of 0 or more", _integer(0)),
-    "n": ("an integer of 1 or more, at most 65536", _integer(1, 1 << 16)),
+    "max_new_tokens": ("an integer of 0 or more", integer(0)),
+    "min_new_tokens": ("an integer of 0 or more", integer(0)),
+    "n": ("an integer of 1 or more, at most 65536", integer(1, 1 << 16)),
     "stop": ("a string or a list of them, none empty", _stops),
     "stop_token_ids": ("a list of token ids", _token_ids),
     "stop_regex": ("a regex or a list of them, none empty", _stops),
@@ -291,22 +317,22 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "presence_penalty": ("between -2 and 2", _number(-2, 2)),
     "repetition_penalty": ("between 0.01 and 100", _number(0.01, 100)),
     "logit_bias": ("{id: number}, each number -inf or between -1e6 and 1e6", _bias),
-    "ignore_eos": ("True or False", _switch),
-    "seed": ("None or an integer of 0 or more", lambda v: None if v is None else _integer(0)(v)),
-    "return_logprob": ("True or False", _switch),
-    "logprob_start_len": ("-1 or a prompt position", _integer(-1)),
-    "top_logprobs_num": ("0 or more, at most 1024", _integer(0, 1024)),
-    "return_text_in_logprobs": ("True or False", _switch),
-    "skip_special_tokens": ("True or False", _switch),
-    "regex": ("a string", _text),
-    "ebnf": ("a string", _text),
-    "json_whitespace": ("None or between 0 and 32", _integer(0, 32)),
-    "json_strict": ("True or False", _switch),
+    "ignore_eos": ("True or False", switch),
+    "seed": ("None or an integer of 0 or more", lambda v: None if v is None else integer(0)(v)),
+    "return_logprob": ("True or False", switch),
+    "logprob_start_len": ("-1 or a prompt position", integer(-1)),
+    "top_logprobs_num": ("0 or more, at most 1024", integer(0, 1024)),
+    "return_text_in_logprobs": ("True or False", switch),
+    "skip_special_tokens": ("True or False", switch),
+    "regex": ("a string", text),
+    "ebnf": ("a string", text),
+    "json_whitespace": ("None or between 0 and 32", integer(0, 32)),
+    "json_strict": ("True or False", switch),
     "thinking": (
         "True, False or the mark that ends it",
-        lambda v: _mark(v) if isinstance(v, str) else _switch(v),
+        lambda v: _mark(v) if isinstance(v, str) else switch(v),
     ),
-    "jump_forward": ("True or False", _switch),
+    "jump_forward": ("True or False", switch),
 }
 """Option -> (rule for the error message, converter). Values equal to the default skip the
 converter."""

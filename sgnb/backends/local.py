@@ -19,12 +19,21 @@ from typing import TYPE_CHECKING, Any
 from ..engine.cache.sequence import SHARED, Sharing
 from ..engine.device.background import Background
 from ..engine.engine import Engine
+from ..engine.request import arguments
 from ..engine.request.collect import gather, numbered_callbacks
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
 from ..engine.request.request_state import Origin
 from ..engine.request.tokenizer import common_tokens
-from ..errors import Aborted, EngineError, RequestError, SgnbError, printable
+from ..errors import (
+    Aborted,
+    EngineError,
+    OptionError,
+    RequestError,
+    SgnbError,
+    printable,
+    shown,
+)
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.chat.tool_format import with_tools
 from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
@@ -92,6 +101,7 @@ class LocalExecutor:
 
     def apart(self, apart: Apart) -> LocalExecutor:
         """The same executor for calls that are so much apart from others."""
+        _check("apart", apart, isinstance(apart, Apart), "an Apart")
         other = copy.copy(self)
         other._apart, other._unconditional_logprobs = apart, {}
         other._served_by = self  # whose thread ends when nobody uses it
@@ -99,6 +109,7 @@ class LocalExecutor:
 
     def fill_cache(self, prompts: Sequence[Sequence[int]]) -> None:
         """Compute prompts, token ids, so that calls which share with this executor find them."""
+        prompts = arguments.items("prompts", prompts)
         results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
         sinks = numbered_callbacks(results.put, len(prompts))
         params = [SamplingParams(max_new_tokens=0)] * len(prompts)
@@ -109,6 +120,8 @@ class LocalExecutor:
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         self._check_open()
+        _check_call(call, sink, Call)
+        _check("params", call.params, isinstance(call.params, SamplingParams), "SamplingParams")
         pending = _PendingCall(self, call, sink)
         self._mail.put(pending)
         return pending.cancel
@@ -118,14 +131,14 @@ class LocalExecutor:
         live = [pending for pending in calls if not pending.cancelled]
         for pending in calls:
             if pending.cancelled:
-                pending.sink(Result(error=Aborted("the call was stopped")))
+                pending.fail(Aborted("the call was stopped"))
         for stream in (False, True):
             group = [pending for pending in live if pending.call.stream == stream]
             try:
                 self._submit(group, stream)
             except Exception as error:
                 if len(group) == 1:
-                    group[0].sink(Result(error=error))
+                    group[0].fail(error)
                 else:
                     for pending in group:
                         self.submit([pending])
@@ -168,11 +181,13 @@ class LocalExecutor:
         return sum(1 for _ in agree)
 
     def _check_open(self) -> None:
+        self.log.home.check()
         if not self.close.alive:
             raise EngineError(f"what runs programs on {self.engine!r} is closed", "load it again")
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         self._check_open()
+        _check_call(call, sink, ScoreCall)
         try:
             return self._score(call, sink)
         except SgnbError as error:
@@ -181,7 +196,8 @@ class LocalExecutor:
 
     def knows_unconditional(self, tokens: Tokens) -> bool:
         """Whether the log-probabilities of a choice without a prompt are kept."""
-        return tokens in self._unconditional_logprobs
+        ids = (arguments.number("tokens", token) for token in arguments.items("tokens", tokens))
+        return tuple(ids) in self._unconditional_logprobs
 
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         _, continued, start = encode_choices(self.engine, call)
@@ -267,6 +283,8 @@ class LocalExecutor:
 
     def release(self, reservation: Reservation, made: int | None) -> None:
         """After what is on its way to the engine."""
+        reservation = arguments.reservation(reservation)
+        made = arguments.optional_number("made", made)
         self._mail.put(partial(self.engine.release, reservation, made))
 
     @property
@@ -304,6 +322,10 @@ class _PendingCall:
     def cancel(self) -> None:
         self.cancelled = True
         self.executor.engine.abort(self.ids)
+
+    def fail(self, error: Exception) -> None:
+        """Hand the error over, on the executor's thread; an error of the sink is logged."""
+        _try(partial(self.sink, Result(error=error)))
 
     def take(self, index: int, output: Output) -> None:
         """Take a sample's output, on the engine's thread."""
@@ -368,6 +390,16 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
 
 def _as_text(output: Output) -> tuple[Segment, ...]:
     return Segment("", "output"), Segment(output.text, "data")
+
+
+def _check(name: str, value: Any, right: bool, rule: str) -> None:
+    if not right:
+        raise OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
+
+
+def _check_call(call: Any, sink: Any, kind: type[Call] | type[ScoreCall]) -> None:
+    _check("call", call, isinstance(call, kind), f"a {kind.__name__}")
+    _check("sink", sink, callable(sink), "a function")
 
 
 def _origin(call: Call | ScoreCall, purpose: str) -> Origin:

@@ -10,7 +10,7 @@ import queue
 import sys
 import warnings
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -22,23 +22,24 @@ from .. import models
 from ..errors import ModelError, OptionError, RequestError, shown
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler, TokenGrammar
 from ..reservation import Reservation
-from ..sampling import SamplingParams
+from ..sampling import SamplingParams, read_option, scalar
 from ..segment import Segment
 from .assembly import assemble, check_options
 from .cache import manual
 from .cache.manual import Evicted
-from .cache.sequence import SHARED, Sharing
+from .cache.sequence import Sharing
 from .device.errors import find_loss, forget_frames, hint_for
 from .device.memory import release_device_memory
 from .device.precompile import cancel_unclaimed
 from .loop import EngineLoop, closed_error
 from .model.loading import first_line
 from .options import EngineOptions
+from .request import arguments
 from .request.collect import agather, astreamed, gather, numbered_callbacks, streamed
 from .request.input_processor import Prompt, Sampling, read_samples
 from .request.output import Output
 from .request.request import Request
-from .request.request_state import NO_ORIGIN, OnOutput, Origin, RequestState
+from .request.request_state import OnOutput, Origin, RequestState
 from .request.waiting import SchedulePolicy
 from .scheduler import Scheduler
 from .weight_guard import WeightGuard
@@ -133,6 +134,7 @@ class Engine:
         afterwards. An interrupt aborts the requests and keeps the cache.
         """
         self._loop.check_may_wait()
+        stream = arguments.switch("stream", stream)
         asked = read_samples(prompt, sampling_params, sampling, stream)
         results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
         ids = self.submit(
@@ -156,12 +158,14 @@ class Engine:
     ) -> Any:
         """`generate` without blocking the event loop. With stream=True it gives an async
         iterator."""
+        self.log.home.check()
+        stream = arguments.switch("stream", stream)
         asked = read_samples(prompt, sampling_params, sampling, stream)
         results: asyncio.Queue[tuple[int, Output]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
         def put(item: tuple[int, Output]) -> None:
-            # RuntimeError: the event loop was closed, so nobody waits for this any more.
+            # RuntimeError: the event loop was closed, which has aborted the requests.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(results.put_nowait, item)
 
@@ -190,14 +194,15 @@ class Engine:
         Raises before anything is queued: RequestError, OptionError, EngineError when the engine is
         closed, or ModelError as `check_weights` does.
         """
-        if self._rounds_by_batch and any(param.seed is not None for param in params):
+        self.log.home.check()
+        stream = arguments.switch("stream", stream)
+        asked = arguments.submission(prompts, params, on_outputs, origins, sharing)
+        if self._rounds_by_batch and any(param.seed is not None for param in asked.params):
             self._rounds_by_batch = False
             warnings.warn(_SEED_IN_HALVES.format(dtype=self.dtype), stacklevel=2)
-        tokens = self._input_processor.tokens(prompts)
+        tokens = self._input_processor.tokens(asked.prompts)
         states = []
-        origins = origins or [NO_ORIGIN] * len(tokens)
-        sharing = sharing or [SHARED] * len(tokens)
-        samples = zip(tokens, params, on_outputs, origins, sharing, strict=True)
+        samples = zip(tokens, *asked[1:], strict=True)
         for ids, param, on_output, origin, shares in samples:
             limit = self._input_processor.limit(ids, param)
             request = Request(next(self._ids), ids, param, limit, shares)
@@ -218,25 +223,48 @@ class Engine:
 
     def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
         """Token ids of each text, as `generate` makes them, or of a prompt in segments."""
+        self.log.home.check()
         return self._input_processor.encode(prompts)
 
     def abort(self, request: int | Sequence[int]) -> None:
-        """End requests at the next token, by an id or a list of them; what they had produced is in
-        their output. Unknown ids are ignored.
+        """End requests at the next token. Their outputs keep the tokens so far.
 
-        request: what `submit` returned, as events and `Output` have it.
+        Args:
+            request: an id from `submit`, events or `Output.id`, or a list of ids. Unknown ids are
+                ignored.
+
+        Raises:
+            OptionError: `request` is no id and no list of ids.
         """
-        self._loop.abort(request if isinstance(request, Iterable) else [request])
+        self._loop.abort(arguments.ids(request))
 
     def release(self, reservation: Reservation, made: int | None = None) -> None:
-        """A program is over whose requests had a reservation: see `Sharing`. Harmless for one that
-        is not known. made: the tokens that it wrote, if it ended as it was to."""
-        self._loop.release(reservation, made)
+        """Return the slots of a finished program's reservation, see `Sharing`.
+
+        Args:
+            reservation: the program's. An unknown reservation is ignored.
+            made: number of tokens that the program generated; None after an error.
+
+        Raises:
+            OptionError: an argument has another type.
+        """
+        made = arguments.optional_number("made", made)
+        self._loop.release(arguments.reservation(reservation), made)
 
     def flush_cache(self, namespace: str | None = None) -> int:
-        """Forget every cached prefix that no running request uses and nobody has pinned, of one
-        `namespace` or by default of all. Returns the tokens freed; 0 when called on the engine's
-        own thread, as by a finalizer, where it happens after the step."""
+        """Evict every cached prefix that no running request uses and no pin keeps.
+
+        Args:
+            namespace: part of the cache to flush; None for all.
+
+        Returns:
+            The number of freed tokens; 0 on the engine's thread, for example in a finalizer, where
+            the flush happens after the step.
+
+        Raises:
+            OptionError: `namespace` is no string.
+        """
+        namespace = arguments.optional_string("namespace", namespace)
         return self._loop.call(lambda: self._cache.flush(namespace), at_once=False) or 0
 
     def check_weights(self, changed: bool = False) -> int:
@@ -256,7 +284,7 @@ class Engine:
             ModelError: A module was replaced, or a weight has another shape, dtype or device.
             EngineError: The engine is closed.
         """
-        return self._weight_guard.check(changed)
+        return self._weight_guard.check(arguments.switch("changed", changed))
 
     def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
         """Keep from eviction and from `flush_cache`, until `unpin`, what the cache has of a prompt,
@@ -266,12 +294,21 @@ class Engine:
         Pins give way, the oldest first, where a request could never run beside them. OptionError
         for an id that no node has.
         """
+        self.log.home.check()
+        owner = arguments.string("owner", owner)
+        namespace = arguments.string("namespace", namespace)
+        target: Any = read_option("what", what, "the id of a node, or a prompt", scalar)
+        if isinstance(target, int):
+            target = arguments.number("what", target)
+        else:
+            [target] = self._input_processor.tokens([target])
         tree = self._cache.tree
-        target = what if isinstance(what, int) else self._input_processor.tokens([what])[0]
         return self._loop.call(lambda: manual.pin(tree, target, owner, namespace))
 
     def unpin(self, node: int | None = None, owner: str | None = None) -> int:
         """Undo the pins of a node, of an owner, or all. Returns how many those were."""
+        node = arguments.optional_number("node", node)
+        owner = arguments.optional_string("owner", owner)
         return self._loop.call(lambda: manual.unpin(self._cache.tree, node, owner))
 
     def pins(self) -> list[dict[str, Any]]:
@@ -281,6 +318,7 @@ class Engine:
     def evict(self, node: int) -> Evicted:
         """Free what no running request uses and nobody has pinned of a node of the tree, by its id,
         and of all below it. OptionError for an id that no node has."""
+        node = arguments.number("node", node)
         return self._loop.call(lambda: manual.evict(self._cache, node))
 
     def switch(
@@ -289,11 +327,12 @@ class Engine:
         """Change options of the running engine, from its next step on: who is computed next, by
         `schedule_policy`, and whether steps `overlap`. What is None stays. OptionError for a value
         that is not allowed."""
-        options = replace(
-            self.options,
-            schedule_policy=schedule_policy or self.options.schedule_policy,
-            overlap=self.options.overlap if overlap is None else overlap,
-        )
+        changes: dict[str, Any] = {}
+        if schedule_policy is not None:
+            changes["schedule_policy"] = arguments.string("schedule_policy", schedule_policy)
+        if overlap is not None:
+            changes["overlap"] = arguments.switch("overlap", overlap)
+        options = replace(self.options, **changes)
 
         def change() -> None:
             self._scheduler.waiting.policy = options.schedule_policy
@@ -369,6 +408,7 @@ class Engine:
     def cached_length(self, prompt: Prompt) -> int:
         """How many leading tokens of a prompt a request would find in the cache now. Changes
         nothing."""
+        self.log.home.check()
         (tokens,) = self._input_processor.tokens([prompt])
         return self._loop.call(lambda: self._cache.cached_length(tokens))
 
@@ -439,6 +479,7 @@ class Engine:
 
     def compiled_grammar(self, number: int) -> CompiledGrammar | None:
         """The grammar that a `GrammarReady` numbers, if it is still known."""
+        number = arguments.number("number", number)
         return None if self._grammars is None else self._grammars.find(number)
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
@@ -456,5 +497,5 @@ class Engine:
 
 def _close(loop: EngineLoop, grammars: GrammarCompiler | None) -> None:
     loop.close()
-    if grammars is not None:
+    if grammars is not None and not loop.home.left:
         grammars.close()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -37,7 +38,7 @@ from .device.errors import forget_frames, hint_for, is_device_lost, is_out_of_me
 from .device.memory import release_device_memory
 from .model.weight_monitor import WeightMonitor
 from .request.batch import Batch
-from .request.request import Request
+from .request.request import Request, RequestFault
 from .request.request_state import Finish, RequestState
 from .request.tokenizer import Tokenizer, numbered
 from .runner import ModelRunner
@@ -52,6 +53,12 @@ COUNTS = (
     "requests", "finished", "prompt_tokens", "cached_tokens", "recomputed_tokens",
     "computed_tokens", "output_tokens", "jumped_tokens", "jumps", "steps", "cascade_steps",
 )  # fmt: skip
+
+HELD_SECONDS = 0.25
+"""Time for which the gate may hold programs while nothing runs. The admitted programs then wait for
+user code, or for a held program: the first in line is admitted."""
+
+Command = Callable[[], object]
 
 
 class InFlightStep(NamedTuple):
@@ -83,9 +90,10 @@ class EngineLoop:
         self._runner = runner
         self._tokenizer = tokenizer
         self._log = log
+        self.home = log.home
         self._jump_forward = jump_forward
         self.overlap = overlap
-        self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._states: dict[int, RequestState] = {}
         self._in_flight: InFlightStep | None = None
         self._results_at = 0.0
@@ -119,7 +127,7 @@ class EngineLoop:
             if states:
                 self._name(np.concatenate([state.request.tokens for state in states]))
             for state in states:
-                self._accept(state)
+                self._guarded(partial(self._accept, state), state.request)
 
         self._send(accept)
 
@@ -136,7 +144,8 @@ class EngineLoop:
 
     def release(self, reservation: Reservation, made: int | None) -> None:
         """See `Scheduler.release`."""
-        self._send_quietly(lambda: self._scheduler.release(reservation, made))
+        work = partial(self._scheduler.release, reservation, made)
+        self._send_quietly(lambda: self._guarded(work))
 
     def call(self, function: Callable[[], T], at_once: bool = True) -> T:
         """Run `function` on the engine's thread between two steps and return its result.
@@ -153,7 +162,7 @@ class EngineLoop:
             future: Future[T] = Future()
             try:
                 future.set_result(function())
-            except Exception as error:
+            except BaseException as error:  # belongs to the caller, who waits for the future
                 future.set_exception(error)
             results.put(future)
 
@@ -181,7 +190,9 @@ class EngineLoop:
         return not self._on_its_thread()
 
     def check_may_wait(self) -> None:
-        """EngineError on the engine's own thread, which would wait for itself for ever."""
+        """Raise an EngineError on the engine's thread, and in a forked child without an engine
+        thread: both would wait for ever."""
+        self.home.check()
         if self._on_its_thread():
             raise EngineError(
                 "generate cannot be called on the engine's own thread, as by a finalizer",
@@ -189,7 +200,11 @@ class EngineLoop:
             )
 
     def close(self) -> None:
-        """End every request and the thread. Harmless when repeated, and before `start`."""
+        """End every request and the thread. Harmless when repeated, and before `start`. A forked
+        child closes only the child's copy."""
+        if self.home.left:
+            self._ended = True
+            return
         with self._guard:
             if not self._ended:
                 self._commands.put(self._begin_closing)
@@ -201,14 +216,15 @@ class EngineLoop:
     def _on_its_thread(self) -> bool:
         return threading.current_thread() is self._thread
 
-    def _send(self, command: Callable[[], object]) -> None:
+    def _send(self, command: Command) -> None:
+        self.home.check()  # before the lock: at the fork a thread may hold the lock
         with self._guard:
             if not self.alive:
                 raise closed_error(self.failure)
             self._commands.put(command)
 
-    def _send_quietly(self, command: Callable[[], object]) -> None:
-        """Unless the engine is closed: it has ended every request already."""
+    def _send_quietly(self, command: Command) -> None:
+        """`_send`, unless the engine is closed or in another process: no request is left."""
         with suppress(EngineError):
             self._send(command)
 
@@ -244,14 +260,45 @@ class EngineLoop:
     def _drain_commands(self) -> None:
         """Carry out the commands that are there; with nothing else to do, wait for one."""
         block = not self._scheduler.has_work and self._in_flight is None
+        patience = self._patience if block else None
         while True:
             try:
-                command = self._commands.get(block=block)
+                command = self._commands.get(block, patience)
             except queue.Empty:
+                if block:
+                    self._guarded(self._scheduler.admit_held)
                 return
             command()
             del command  # it may hold the engine, whose finalizer ends this thread
             block = False
+
+    @property
+    def _patience(self) -> float | None:
+        """Seconds to wait for a command: None for ever, less if the gate holds every request."""
+        num_held = self._scheduler.num_held
+        return HELD_SECONDS if num_held and num_held == len(self._states) else None
+
+    def _guarded(self, work: Command, request: Request | None = None) -> None:
+        """Run `work`. An error ends the request that the error belongs to, by default `request`;
+        without a request the error is logged."""
+        try:
+            work()
+        except RequestFault as fault:
+            self._end_faulty(fault.request, fault.error)
+        except Exception as error:
+            if is_device_lost(error):
+                raise
+            if request is None:
+                _log.exception("a command to the engine failed")
+            else:
+                self._end_faulty(request, error)
+
+    def _end_faulty(self, request: Request, error: Exception) -> None:
+        """End the request with the error, unless the step in flight ends the request."""
+        forget_frames(error)
+        self._process_results()
+        if request.id in self._states:
+            self._end(self._states[request.id], _failed(error))
 
     def _step(self) -> None:
         """Launch a step, and process the results of the one before while the device works."""
@@ -270,7 +317,11 @@ class EngineLoop:
         """Put the next step on its way. None where there is nothing to compute, and where it
         failed: its requests are dealt with then."""
         began = time.perf_counter()
-        batch = self._scheduler.schedule()
+        try:
+            batch = self._scheduler.schedule()
+        except RequestFault as fault:
+            self._end_faulty(fault.request, fault.error)
+            return None
         return self._launch_batch(batch, began) if batch.requests else None
 
     def _launch_batch(self, batch: Batch, began: float) -> InFlightStep | None:
@@ -392,7 +443,7 @@ class EngineLoop:
         if request.version != version:
             self._take_jumps(state)
         if finish is None:
-            self._scheduler.add(request)
+            self._guarded(partial(self._scheduler.add, request), request)
         else:
             self._end(state, finish)
 

@@ -19,7 +19,7 @@ from .cache.radix import Ints, Prefix
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
 from .request.gate import ProgramGate
-from .request.request import Request
+from .request.request import Request, RequestFault
 from .request.waiting import SchedulePolicy, WaitingQueue
 
 RECOVERY = 64
@@ -100,6 +100,15 @@ class Scheduler:
     def release(self, reservation: Reservation, made: int | None = None) -> None:
         """End the reservation of a program; see `ProgramGate.release`."""
         self._wait(*self.gate.release(reservation, made))
+
+    @property
+    def num_held(self) -> int:
+        """Number of requests of programs before admission."""
+        return len(self.gate)
+
+    def admit_held(self) -> None:
+        """Admit the first program in line without regard to its reservation."""
+        self._wait(*self.gate.admit_first())
 
     def _wait(self, *requests: Request) -> None:
         for request in requests:
@@ -318,21 +327,27 @@ class Scheduler:
             if r.node and r.num_uncomputed > 1
         }
         admitted = set()
-        for request, prefix in self.waiting.ranked():
-            if builder.budget <= 0 or len(self.running) >= self.max_running:
-                break
-            upcoming = self._next_tokens(request, prefix)
-            can_share = prefix.length + self.shared_prefix <= request.reusable
-            if can_share and self.cache.shares(request) and upcoming in being_computed:
-                continue
-            if not self._start(request, growth):
-                break
-            growth += request.remaining
-            admitted.add(request.id)
-            being_computed.add(upcoming)
-            builder.add(request)
-        for id in admitted:
-            del self.waiting[id]
+        try:
+            for request, prefix in self.waiting.ranked():
+                if builder.budget <= 0 or len(self.running) >= self.max_running:
+                    break
+                upcoming = self._next_tokens(request, prefix)
+                can_share = prefix.length + self.shared_prefix <= request.reusable
+                if can_share and self.cache.shares(request) and upcoming in being_computed:
+                    continue
+                try:
+                    started = self._start(request, growth)
+                except Exception as error:
+                    raise RequestFault(request, error) from error
+                if not started:
+                    break
+                growth += request.remaining
+                admitted.add(request.id)
+                being_computed.add(upcoming)
+                builder.add(request)
+        finally:  # also after a fault of one request
+            for id in admitted:
+                del self.waiting[id]
 
     def _start(self, request: Request, growth: int) -> bool:
         """Start a request if the memory suffices; pins yield if nothing runs.

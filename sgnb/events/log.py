@@ -12,6 +12,7 @@ from operator import attrgetter
 from sys import getsizeof
 from typing import Any, NamedTuple
 
+from ..home_process import HomeProcess
 from .columns import Columns, Tokens
 from .kinds import EVENT_KINDS
 
@@ -69,6 +70,8 @@ class EventLog:
     """
 
     def __init__(self, memory: int = LOG_MEMORY) -> None:
+        self.home = HomeProcess("an engine or executor")
+        """The process whose threads emit to the log. `emit` does not check it."""
         self._records: deque[tuple[Any, ...]] = deque()
         self._spare = memory
         self._lock = threading.Lock()
@@ -125,7 +128,11 @@ class EventLog:
 
         Args:
             after: Sequence number of the last record already read.
+
+        Raises:
+            EngineError: The process is a forked child, where the lock may stay taken.
         """
+        self.home.check()
         with self._lock:
             new = self.last - after
             have = min(new, len(self._records))

@@ -55,7 +55,7 @@ def schema_text(schema: Any) -> str:
         schema = _schema_of_type(schema)
     try:
         is_text = isinstance(schema, str)
-        text = _checked(schema) if is_text else json.dumps(schema, ensure_ascii=False)
+        text = _checked(str.__str__(schema)) if is_text else json.dumps(schema, ensure_ascii=False)
         text.encode()
     except RecursionError:
         hint = "use fewer levels, or $ref for what repeats"
@@ -65,7 +65,7 @@ def schema_text(schema: Any) -> str:
         raise GrammarError(f"json_schema holds half a surrogate pair, {half}", _WHOLE) from None
     except GrammarError:
         raise
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # also of a class of the caller's
         message = f"json_schema cannot be written as JSON: {error}"
         raise GrammarError(message, "use plain JSON values in it") from None
 

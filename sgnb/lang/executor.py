@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
-from ..errors import OptionError
+from ..errors import OptionError, shown
 from ..events import EventLog
 from ..reservation import Reservation
 from ..sampling import SamplingParams
@@ -180,11 +180,19 @@ def room_of(executor: Executor) -> Room | None:
 
 def executor_of(backend: Any) -> Executor:
     """`backend`, or the executor of an engine. OptionError for what runs no programs."""
-    if hasattr(backend, "score") and hasattr(backend, "generate"):
+    if _has(backend, "score", "generate"):
         return cast(Executor, backend)
-    if hasattr(backend, "submit") and hasattr(backend, "encode"):
+    if _has(backend, "submit", "encode"):
         # By name: the language knows no engine, and whoever has made one has imported it.
         found: Executor = import_module("sgnb.backends").executor_of(backend)
         return found
     hint = "give an Engine, or an executor"
-    raise OptionError(f"{backend!r} cannot run programs", hint)
+    raise OptionError(f"{shown(backend)} cannot run programs", hint)
+
+
+def _has(backend: Any, *names: str) -> bool:
+    """Return whether the attributes exist, also for a class whose `__getattr__` raises."""
+    try:
+        return all(hasattr(backend, name) for name in names)
+    except Exception:
+        return False

@@ -8,12 +8,15 @@ import copy
 import functools
 import inspect
 import os
+import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import BoundArguments
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from ..errors import OptionError, ProgramError, TraceError, nearest
+from ..event_loops import on_close
 from ..events import ProgramCalled
 from ..sampling import SamplingParams, scalar
 from .batches.batch import Batch, States, frame
@@ -129,7 +132,7 @@ class Runnable:
         **kwargs: Any,
     ) -> ProgramState:
         """As `run` with `backend` and `continue_from`, on an event loop, to the end of all that the
-        program appended. Cancelling the task stops the program's calls.
+        program appended. Cancelling the task, or closing the event loop, stops the program's calls.
 
         The code of an `async def` runs as part of the calling task; that of a `def` on a thread of
         its own.
@@ -137,6 +140,7 @@ class Runnable:
         self._refuse_in_trace(True, "arun(...)")
         arguments, defaults = self._split(args, kwargs)
         run = self._run(executor_for(backend), defaults, held=_held(continue_from))
+        stop_watching = on_close(partial(_cancel_elsewhere, run))
         try:
             if self.is_async:
                 made = run.state(start=False)
@@ -149,6 +153,8 @@ class Runnable:
             run.mark_read()
             run.cancel()
             raise
+        finally:
+            stop_watching()
         made.raise_error()
         return made
 
@@ -392,6 +398,13 @@ class Runnable:
 
 def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:
     return tuple((name, plain(value)) for name, value in arguments.arguments.items())
+
+
+def _cancel_elsewhere(run: Run) -> None:
+    """Stop a run after its event loop was closed. Needs a new thread: the finalizer may interrupt
+    code with a program's lock."""
+    run.mark_read()
+    threading.Thread(target=run.cancel, name="sgnb-cancel", daemon=True).start()
 
 
 def _held(state: ProgramState | Snapshot | None) -> Snapshot | None:

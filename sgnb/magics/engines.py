@@ -18,6 +18,7 @@ from .. import lang
 from ..errors import EngineError, OptionError, nearest
 from ..events import AutomatonDrawn
 from ..lang.executor import Executor
+from ..sampling import read_option, text
 from ..viz import Emitter
 from .automaton import drawing
 from .progress import LoadLine, load_line
@@ -112,7 +113,7 @@ class Engines:
                 "for a model that is loaded already: sgnb.set_default_backend(sgnb.Engine(model))"
             )
             raise OptionError(f"a {type(model).__name__} is neither a path nor a hub id", hint)
-        model = str(model)
+        model, name = str(model), _name(name)
         name = name or Path(model).name
         old = self._loaded.get(name)
         if old and not old.engine.closed and (old.model, old.options) == (model, options):
@@ -252,6 +253,7 @@ class Engines:
         return repr(self.ls())
 
     def _find(self, name: str) -> Loaded:
+        name = _name(name)
         if not name:
             raise OptionError("no engine is loaded", "%sglang load tiny, or sgnb.load('tiny')")
         if name not in self._loaded:
@@ -289,6 +291,11 @@ class Engines:
             self._current = next(reversed(self._loaded), "")
             current = self._loaded.get(self._current)
             lang.set_default_executor(current.executor if current else None)
+
+
+def _name(value: Any) -> str:
+    name: str = read_option("name", value, "the name of an engine", text)
+    return name
 
 
 def _act(engine: Callable[[], Engine | None], action: str, node: int) -> str:

@@ -17,6 +17,7 @@ from ..errors import Aborted, OptionError, nearest
 from ..lang import ProgramState, Run, watch
 from ..lang.executor import Executor
 from ..latch import Latch
+from ..sampling import read_option, text
 from .table import Table
 
 KEPT = 50
@@ -104,6 +105,7 @@ class Runs:
         Raises:
             OptionError: No run has the id.
         """
+        which = read_option("run", which, "the id of a run, or 'all'", text)
         with self._lock:
             ids = [run.id for run, *_ in self._runs]
         if which != "all" and which not in ids:

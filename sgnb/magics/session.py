@@ -23,6 +23,7 @@ from ..errors import OptionError, nearest, shown
 from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
 from ..lang.runnable import Runnable
+from ..sampling import integer, read_option, text
 from ..viz import ABLATIONS, VIEWS, Display, Trace
 from ..viz.state.cache_miss import difference, lookups
 from ..viz.state.tokens import Vocabulary
@@ -372,11 +373,11 @@ class Cache:
         Raises:
             OptionError: The log has no prompt of the run.
         """
-        engine = self._engines.get().engine
-        if isinstance(what, int):
-            engine.pin(what)
+        engine, target = self._engines.get().engine, _node_or_run(what)
+        if isinstance(target, int):
+            engine.pin(target)
         else:
-            run = what if isinstance(what, str) else what.run_id
+            run = target
             events = [record.event for record in engine.log.read().records]
             queued = [e for e in events if isinstance(e, RequestQueued) and e.run == run]
             if not queued:
@@ -397,9 +398,8 @@ class Cache:
             Number of removed pins.
         """
         engine = self._engines.get().engine
-        if what is None or isinstance(what, int):
-            return engine.unpin(what)
-        return engine.unpin(owner=what if isinstance(what, str) else what.run_id)
+        target = None if what is None else _node_or_run(what)
+        return engine.unpin(owner=target) if isinstance(target, str) else engine.unpin(target)
 
     def pins(self) -> Table:
         """Return a table of pins: node, owner and the tokens from the root."""
@@ -415,6 +415,16 @@ class Cache:
 
     def __repr__(self) -> str:
         return repr(self.stats())
+
+
+def _node_or_run(what: Any) -> int | str:
+    """The number of a node, or the id of a run."""
+    if isinstance(what, lang.ProgramState):
+        return what.run_id
+    rule = "the number of a node, the id of a run or its state"
+    read = text if isinstance(what, str) else integer(0)
+    node_or_run: int | str = read_option("what", what, rule, read)
+    return node_or_run
 
 
 SESSION = Session()

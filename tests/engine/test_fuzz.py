@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.fuzz_engine import Answer, Asked, answers
+from benchmarks.odd_values import COUNT, odd
 from sgnb.engine.engine import Engine
-from sgnb.engine.request.output import Output
 from sgnb.errors import SgnbError
 
 from ..byte_tokenizers import TEXT, byte_level
@@ -26,14 +27,6 @@ POISON = 399
 ROUNDS = 100
 """Of each of eight threads: some good requests together, then some bad ones, one by one."""
 
-Asked = tuple[Any, dict[str, Any]]
-Answer = tuple[list[int], str, str | None]
-
-ODD: list[Any] = [
-    None, True, -1, 0, 1.5, 2**31, 2**64, 10**30, 10**400, -1e30, float("nan"), float("inf"),
-    "", "x", b"x", [], [None], {}, {"a": 1}, {1: 10**400}, object(), np.int64(-3),
-    np.float32("nan"), torch.ones(2), np.ones(2), 10**5000,
-]  # fmt: skip
 OPTIONS = [
     "max_new_tokens", "min_new_tokens", "n", "stop", "stop_token_ids", "temperature", "top_p",
     "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias",
@@ -83,22 +76,15 @@ def bad(rng: random.Random, asked: Asked) -> Asked:
     """One that may be refused, or fail: odd values, a token that gives NaN, nothing allowed."""
     prompt, options = asked[0], dict(asked[1])
     for name in rng.sample(OPTIONS, rng.randrange(1, 4)):
-        options[name] = rng.choice(ODD)
+        options[name] = odd(rng.randrange(COUNT))
     if rng.random() < 0.3:
         options = {"max_new_tokens": 3, "logit_bias": dict.fromkeys(range(400), -np.inf)}
     if rng.random() < 0.4:
         prompt = [*range(5, 5 + rng.randrange(80)), POISON, *range(5, 5 + rng.randrange(20))]
         options = {"max_new_tokens": 3}
     if rng.random() < 0.1:
-        prompt = rng.choice([*ODD, [5, 2**40], [5] * 700])
+        prompt = rng.choice([odd(rng.randrange(COUNT)), [5, 2**40], [5] * 700])
     return prompt, options
-
-
-def answers(engine: Engine, asked: list[Asked]) -> list[Answer]:
-    outputs: list[Output] = engine.generate(
-        [p for p, _ in asked], [options for _, options in asked]
-    )
-    return [(output.token_ids, output.text, output.finish_reason) for output in outputs]
 
 
 def without_ties(asked: list[Asked], expected: list[Answer]) -> list[tuple[Asked, Answer]]:

@@ -225,3 +225,18 @@ def test_an_aborted_request_makes_room_for_the_next_in_line() -> None:
     sim.scheduler.finish(large)
     assert [*sim.scheduler.waiting.values()] == [first, small]
     assert sim.scheduler.num_waiting == 2
+
+
+def test_a_held_program_is_admitted_without_room_if_nothing_runs() -> None:
+    """The first in line alone, and the next program as soon as all fit again."""
+    gate = ProgramGate(lambda: 100, lambda request: 0)
+    programs = [Reservation((), own) for own in (80, 60, 30)]
+    requests = [
+        Request(number, [1], SamplingParams(), 1, Sharing(reservation=program))
+        for number, program in enumerate(programs)
+    ]
+    assert [gate.enter(request) for request in requests] == [requests[:1], [], []]
+    assert gate.admit_first() == [requests[1]]
+    assert gate.reserved == 140
+    assert gate.release(programs[0]) == [requests[2]]
+    assert gate.admit_first() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
@@ -11,6 +10,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from ...errors import Aborted, EngineError
+from ...home_process import HomeProcess
 
 
 class LoopThread:
@@ -20,7 +20,7 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=_serve, args=(self._loop, last), name=name, daemon=True).start()
         self.close = weakref.finalize(self, _stop, self._loop)
-        self._process = os.getpid()
+        self._home = HomeProcess("this backend")
 
     def start(
         self,
@@ -52,8 +52,7 @@ class LoopThread:
             raise Aborted("the backend was closed") from None
 
     def _check(self) -> None:
-        if self._process != os.getpid():  # threads are not forked
-            raise EngineError("this backend was made before the process forked", "make it again")
+        self._home.check()
         if not self.close.alive:
             raise EngineError("this backend is closed", "make it again")
 

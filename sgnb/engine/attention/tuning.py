@@ -34,9 +34,11 @@ TUNINGS: dict[tuple[int, int], Tuning] = {
     (2, 64): Tuning(Launch(16, 64, 4, 4, 4), Launch(64, 64, 4, 3, 2), Launch(128, 128, 8, 3)),
     (2, 128): Tuning(Launch(16, 64, 4, 3, 3), Launch(64, 64, 4, 3, 2), Launch(128, 128, 8, 3)),
     (2, 256): Tuning(Launch(16, 32, 4, 3, 3), Launch(64, 32, 4, 2, 2), Launch(128, 32, 8, 2)),
+    (2, 512): Tuning(Launch(16, 32, 4, 2, 1), Launch(64, 16, 8, 2, 1), Launch(64, 16, 8, 2)),
     (4, 64): Tuning(Launch(16, 32, 4, 2, 4), Launch(32, 32, 8, 2, 2), Launch(32, 32, 8, 2)),
     (4, 128): Tuning(Launch(16, 32, 4, 2, 3), Launch(32, 32, 8, 2, 2), Launch(32, 32, 8, 2)),
     (4, 256): Tuning(Launch(16, 16, 4, 2, 2), Launch(32, 16, 8, 2, 1), Launch(32, 16, 8, 2)),
+    (4, 512): Tuning(Launch(16, 16, 4, 1, 1), Launch(32, 16, 8, 1, 1), Launch(32, 16, 8, 1)),
 }
 """By bytes of a number and the larger head dimension, rounded up. (2, 128) has the best of 5 to 14
 launches of each on an H200; the others are chosen by registers and shared memory."""
@@ -66,7 +68,7 @@ def geometry_of(kv: KVCache, layer: int, heads: int) -> Geometry:
 def tuning_of(geometry: Geometry, dtype: torch.dtype) -> Tuning:
     """The table's entry, with tiles large enough for one row's query heads."""
     dim = power(max(64, geometry.key_dim, geometry.value_dim))
-    tuning = TUNINGS[dtype.itemsize, min(dim, 256)]
+    tuning = TUNINGS[dtype.itemsize, min(dim, 512)]
     least = 1 << (geometry.groups - 1).bit_length()
     small, large, extend = (kind._replace(block_m=max(kind.block_m, least)) for kind in tuning[:3])
     return Tuning(small, large, extend, tuning.costs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
-from ...errors import OptionError
+from ...errors import OptionError, shown
 from .manager import CacheManager
 from .radix import Ints, Node, RadixTree
 
@@ -94,5 +94,5 @@ def find(tree: RadixTree, id: int) -> Node:
     found = next((node for node in tree.nodes() if node.id == id), None)
     if found is None:
         hint = "the tree's views and engine.tree() have the ids of those that are cached now"
-        raise OptionError(f"the cache has no node {id}", hint)
+        raise OptionError(f"the cache has no node {shown(id)}", hint)
     return found

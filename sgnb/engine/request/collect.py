@@ -1,8 +1,8 @@
 """Waiting for outputs that the engine's thread puts into a queue, blocking or not: all of them, or
 one growing.
 
-Whoever stops waiting, by an interrupt, an error or by letting go of a stream, ends the requests:
-`abort` takes ids.
+Whoever stops waiting, by an interrupt, an error, by closing the event loop or by letting go of a
+stream, ends the requests: `abort` takes ids.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 
+from ...event_loops import on_close
+from ...home_process import HomeProcess
 from .output import Output
 from .request_state import OnOutput
 
@@ -44,6 +47,7 @@ def gather(results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort) ->
 async def agather(results: asyncio.Queue[Indexed], ids: list[int], abort: Abort) -> list[Output]:
     """`gather` without blocking the event loop."""
     outputs: dict[int, Output] = {}
+    stop_watching = on_close(partial(abort, ids))
     try:
         while len(outputs) < len(ids):
             index, output = await results.get()
@@ -51,6 +55,8 @@ async def agather(results: asyncio.Queue[Indexed], ids: list[int], abort: Abort)
     except BaseException:
         abort(ids)
         raise
+    finally:
+        stop_watching()
     return _in_order(outputs)
 
 
@@ -65,9 +71,11 @@ def _streamed(
     results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort
 ) -> Iterator[Output | None]:
     """None before the outputs: a generator that has not begun ends without its `finally`."""
+    home = HomeProcess("a stream")
     try:
         yield None
         while True:
+            home.check()
             _, output = _wait(results)
             if output.error:
                 raise output.error
@@ -90,6 +98,7 @@ async def astreamed(
 async def _astreamed(
     results: asyncio.Queue[Indexed], ids: list[int], abort: Abort
 ) -> AsyncIterator[Output | None]:
+    stop_watching = on_close(partial(abort, ids))
     try:
         yield None
         while True:
@@ -100,6 +109,7 @@ async def _astreamed(
             if output.finish_reason:
                 return
     finally:
+        stop_watching()
         abort(ids)
 
 

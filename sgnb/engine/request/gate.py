@@ -87,27 +87,39 @@ class ProgramGate:
         del self._held[reservation]
         return self._admit()
 
+    def admit_first(self) -> list[Request]:
+        """Admit the first program in line without a test of its size, and return its requests.
+        Call this if nothing runs: the admitted programs do not wait for slots."""
+        for reservation, requests in self._ranked()[:1]:
+            self._take(reservation, requests[0].sharing.namespace, must_fit=False)
+            return self._held.pop(reservation)
+        return []
+
     def _admit(self) -> list[Request]:
         """Admit the first programs in line, as many as fit; their requests."""
-        oldest = islice(self._held.items(), RANKED)
         entered: list[Request] = []
         self._full = False
-        for reservation, requests in sorted(oldest, key=lambda one: self._rank(one[1][0])):
+        for reservation, requests in self._ranked():
             self._full = not self._take(reservation, requests[0].sharing.namespace)
             if self._full:
                 break
             entered += self._held.pop(reservation)
         return entered
 
-    def _take(self, reservation: Reservation, namespace: str | None) -> bool:
-        """Admit a program if it fits beside the others, or there is none. namespace: in which it
-        shares its prefix; None: it shares none."""
+    def _ranked(self) -> list[tuple[Reservation, list[Request]]]:
+        """Return the oldest held programs in the order of admission."""
+        oldest = islice(self._held.items(), RANKED)
+        return sorted(oldest, key=lambda program: self._rank(program[1][0]))
+
+    def _take(self, reservation: Reservation, namespace: str | None, must_fit: bool = True) -> bool:
+        """Admit a program if no other is admitted, or if all fit. Returns False otherwise.
+        namespace: part of the cache with the program's prefix; None to share no prefix."""
         tokens = np.array(() if namespace is None else reservation.prefix, np.int32)
         own = reservation.own + len(reservation.prefix) - len(tokens)
         node = self._prefixes.insert(tokens, tokens, namespace or "").node
         self._prefixes.lock(node)
         more = own - self._unused(_open(reservation))
-        if self._admitted and self.reserved + more > self._capacity():
+        if must_fit and self._admitted and self.reserved + more > self._capacity():
             self._forget(node)
             return False
         self._own += own

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import OptionError, RequestError, shown
+from ...errors import OptionError, RequestError, SgnbError, shown
 from ...sampling import SamplingParams
 from ...segment import Segment
 from ..cache.radix import Ints
@@ -41,12 +41,10 @@ def read_samples(
 ) -> Samples:
     """The arguments of `Engine.generate`, each prompt n times. Raises OptionError for what does not
     go together."""
-    if hasattr(prompt, "tolist"):  # a tensor or an array of token ids
-        prompt = prompt.tolist()
-    several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
-    prompts = list(prompt) if several else [prompt]
-    if several and prompts and isinstance(prompts[0], Integral):
-        several, prompts = False, [prompts]
+    try:
+        prompts, several = _split_prompts(prompt)
+    except Exception as error:  # of a class of the caller's
+        raise _no_prompt(prompt) from error
     each = (
         sampling_params
         if isinstance(sampling_params, (list, tuple))
@@ -68,6 +66,18 @@ def read_samples(
     return Samples(
         [p for p, _ in samples], [one for _, one in samples], not several and len(samples) == 1
     )
+
+
+def _split_prompts(prompt: Any) -> tuple[list[Any], bool]:
+    """The prompts, and whether there may be several."""
+    if hasattr(prompt, "tolist"):  # a tensor or an array of token ids
+        prompt = prompt.tolist()
+    if not isinstance(prompt, Iterable) or isinstance(prompt, (str, bytes, Mapping)):
+        return [prompt], False
+    prompts = list(prompt)
+    if prompts and isinstance(prompts[0], Integral):
+        return [prompts], False
+    return prompts, True
 
 
 def split_samples(params: SamplingParams) -> list[SamplingParams]:
@@ -98,7 +108,12 @@ class InputProcessor:
                 f"{self.model_name} has no tokenizer, so text cannot be read",
                 "give token ids, or Engine(..., tokenizer=...)",
             )
-        return self.tokenizer.encode(prompts)
+        try:
+            return self.tokenizer.encode([_plain(prompt) for prompt in prompts])
+        except SgnbError:
+            raise
+        except Exception as error:  # of segments with odd fields, or of a class of the caller's
+            raise _no_prompt(prompts) from error
 
     def tokens(self, prompts: Sequence[Prompt]) -> list[Ints]:
         """Token ids of each prompt. RequestError for what is no prompt, or not of this
@@ -172,7 +187,7 @@ def _integers(prompt: Any) -> NDArray:
     if isinstance(prompt, list):
         try:
             return np.frombuffer(struct.pack(f"{len(prompt)}i", *prompt), np.int32)
-        except (struct.error, TypeError):
+        except Exception:
             pass  # there are others than numbers, or large ones
     try:
         if isinstance(prompt, (bytes, Mapping)):
@@ -183,8 +198,19 @@ def _integers(prompt: Any) -> NDArray:
             if array.dtype.kind in "iu" and array.ndim == 1
             else np.array([index(t) for t in prompt])
         )
-    except (TypeError, ValueError):
-        raise RequestError(
-            f"{shown(prompt)} is no prompt",
-            "give a string or a list of token ids, or a list of either",
-        ) from None
+    except Exception:  # also of a class of the caller's
+        raise _no_prompt(prompt) from None
+
+
+def _no_prompt(prompt: Any) -> RequestError:
+    hint = "give a string or a list of token ids, or a list of either"
+    return RequestError(f"{shown(prompt)} is no prompt", hint)
+
+
+def _plain(prompt: str | Sequence[Segment]) -> str | Sequence[Segment]:
+    """The prompt with texts of exactly `str`: the tokenizer remembers texts by their hash."""
+    if isinstance(prompt, str):
+        return str.__str__(prompt)
+    if all(type(segment.text) is str for segment in prompt):
+        return prompt
+    return [segment._replace(text=str.__str__(segment.text)) for segment in prompt]

@@ -22,6 +22,14 @@ _seeds = random.Random()
 the GIL to ask."""
 
 
+class RequestFault(Exception):
+    """An error of the scheduler that belongs to one request."""
+
+    def __init__(self, request: Request, error: Exception) -> None:
+        super().__init__(request.id)
+        self.request, self.error = request, error
+
+
 class Request(CachedSequence):
     """Prompt and output, with log-probabilities and placeholders.
 

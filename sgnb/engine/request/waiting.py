@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from ..cache.manager import CacheManager
 from ..cache.radix import Prefix
-from .request import Request
+from .request import Request, RequestFault
 
 SchedulePolicy = Literal["lpm", "fcfs"]
 SCHEDULE_POLICIES: tuple[SchedulePolicy, ...] = get_args(SchedulePolicy)
@@ -45,14 +45,14 @@ class WaitingQueue(OrderedDict[int, Request]):
     def rank(self, request: Request) -> float:
         """Return the sort key of a request in the order of `ranked`; the smallest is first."""
         if self.policy == "lpm" and self._cache.prefix_cache:
-            length = min(self._cache.look_up(request).length, request.reusable)
+            length = min(self._look_up(request).length, request.reusable)
             return request.arrival * self._ageing - length
         return request.arrival
 
     def ranked(self) -> Iterable[tuple[Request, Prefix]]:
         """Return the oldest requests with their cached prefixes: longest aged prefix first, then by
         age. Retracted requests whose last token is not read yet are missing."""
-        found = ((r, self._cache.look_up(r)) for r in self._oldest() if not r.num_placeholders)
+        found = ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
         if self.policy == "lpm" and self._cache.prefix_cache:
             # `rank`, without a call for each.
             return sorted(
@@ -67,3 +67,9 @@ class WaitingQueue(OrderedDict[int, Request]):
 
     def _oldest(self) -> Iterable[Request]:
         return islice(self.values(), self._window)
+
+    def _look_up(self, request: Request) -> Prefix:
+        try:
+            return self._cache.look_up(request)
+        except Exception as error:
+            raise RequestFault(request, error) from error

@@ -112,6 +112,7 @@ class Program:
     def append(self, branch: Branch, expr: Any) -> None:
         """Queue every node of `expr` on `branch`. Does not wait."""
         nodes = parts(expr)
+        self.executor.log.home.check()
         try:
             with self.changed:
                 self.check_open(branch)
@@ -157,6 +158,7 @@ class Program:
     def add(self, branch: Branch, op: Op) -> None:
         """Queue an op that no expression stands for. Does not wait. A variable may be set after
         the end too."""
+        self.executor.log.home.check()
         with self.changed:
             if self.cancelled or not (self.closed and isinstance(op, Assign)):
                 self.check_open(branch)
@@ -167,6 +169,7 @@ class Program:
 
     def fork(self, branch: Branch, size: int) -> tuple[Branch, ...]:
         """Queue a fork on `branch`; the children it will begin. Does not wait."""
+        self.executor.log.home.check()
         with self.changed:
             self.check_open(branch)
             scope = branch.scope

@@ -64,6 +64,7 @@ class Run:
         held: Snapshot | None = None,  # what its programs begin with
         traced: bool = False,  # it only becomes a graph: no view is told, and nobody waits for it
     ) -> None:
+        executor.log.home.check()
         self.id = f"run{next(_numbers)}"
         self.title, self.total = title, total
         self.status: Status = "running"

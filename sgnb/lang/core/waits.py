@@ -8,15 +8,18 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from ...home_process import HomeProcess
 from ...latch import Latch
 from .waker import running_waker
 
 
 class Waits:
-    """Waits for changes of the data guarded by `lock`. Every change calls `notify`."""
+    """Waits for changes of the data guarded by `lock`. Every change calls `notify`. A forked child
+    cannot wait: EngineError."""
 
     def __init__(self, lock: threading.Lock) -> None:
         self._lock = lock
+        self._home = HomeProcess("a program")
         self._listeners: list[Callable[[], None]] = []
 
     def notify(self) -> None:
@@ -34,6 +37,7 @@ class Waits:
         with self._lock:
             if ready():
                 return True
+            self._home.check()
             self._listeners.append(arrived.set)
         try:
             arrived.wait(seconds)
@@ -54,6 +58,7 @@ class Waits:
         with self._lock:
             if ready():
                 return True
+            self._home.check()
             self._listeners.append(wake)
         try:
             async with asyncio.timeout(None if seconds == math.inf else seconds) as limit:

@@ -125,7 +125,12 @@ class Emitter:
         return self._failures.get(thing)
 
     def flush(self) -> None:
-        """Wait until all earlier records have reached the states and views."""
+        """Wait until all earlier records have reached the states and views.
+
+        Raises:
+            EngineError: The process is a forked child.
+        """
+        self.log.home.check()
         if self._closed:
             self._drain()
             return
@@ -138,7 +143,9 @@ class Emitter:
         done.wait()
 
     def close(self) -> None:
-        """Drain a last time and stop the thread. Idempotent."""
+        """Drain a last time and stop the thread. Idempotent; no effect in a forked child."""
+        if self.log.home.left:
+            return
         self._closed = True
         self._wake.put(False)
         self._thread.join()
