@@ -42,7 +42,7 @@ def other_weights(model: PreTrainedModel) -> State:
     with torch.no_grad():
         for parameter in twin.parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            parameter.add_(noise * 0.5 * parameter.std().clamp(min=0.1))
+            parameter.add_(noise.to(parameter.device) * 0.5 * parameter.std().clamp(min=0.1))
     return twin.state_dict()
 
 
