@@ -171,6 +171,10 @@ SPECIAL: dict[str, Special] = {
     "cohere_compass_text": _cohere_compass,
     "cpmant": _fixed(prompt_length=33, prompt_types=34, segment_types=35),
     "dbrx": _dbrx,
+    "diffllama": lambda sizes, draw: {
+        "num_key_value_heads": 2 * sizes["kv_heads"], "num_attention_heads": 4 * sizes["kv_heads"],
+        "hidden_size": 32 * sizes["kv_heads"],
+    },
     "falcon": _fixed(new_decoder_architecture=True),
     "falcon_h1": lambda sizes, draw: {
         "mamba_d_ssm": sizes["mamba"], "mamba_d_head": sizes["mamba per head"],

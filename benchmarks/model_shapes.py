@@ -123,8 +123,9 @@ def _settings(
     default: PreTrainedConfig, drawn: Sizes, draw: int, replaced: Settings | None
 ) -> Settings:
     """Return the settings that the configuration knows."""
-    known = default.to_dict().keys() | default.attribute_map.keys()
     settings = CONSTANTS | {name: drawn[size] for name, size in _SIZE_OF.items()}
+    aliases = default.attribute_map.items()  # Bart's number of layers is the encoder's
+    known = {*default.to_dict(), *(name for name, target in aliases if target not in settings)}
     for name in LAYER_KINDS:
         settings[name] = _layer_kinds(getattr(default, name, None), drawn["layers"])
     settings |= replaced or {}
@@ -184,7 +185,8 @@ CHOICES: dict[str, Callable[[Sizes], Iterable[int]]] = {
     "latent head": lambda s: (s["rotary_dim"] + s["plain_dim"],),
     "latent values": lambda s: (s["heads"] * s["value_dim"],),
     "experts": lambda s: range(5, 14),
-    "encoder_layers": lambda s: range(3, 14),
+    # With fewer layers in the encoder, transformers' generate has no cache for the last layers.
+    "encoder_layers": lambda s: range(s["layers"] + 1, s["layers"] + 12),
     "encoder_heads": lambda s: range(8, 30),
     "window": lambda s: range(9, 24),
     "chunk": lambda s: range(8, 24),

@@ -104,6 +104,13 @@ def test_tokens_are_judged_by_the_models_own_forward() -> None:
     assert gpu_models.too_far(gaps, 0.0) == 1 and gpu_models.too_far([float("nan")], 9.0) == 1
 
 
+def test_rounding_is_told_from_wrong_tokens() -> None:
+    model = models.small_model("llama")
+    right = models.own_tokens(model, [5, 6, 7])
+    assert models.is_rounding(model, [5, 6, 7], right)
+    assert not models.is_rounding(model, [5, 6, 7], [(right[0] + 1) % VOCAB, *right[1:]])
+
+
 @pytest.mark.slow
 def test_types_run_in_parallel_processes() -> None:
     """The worst shape counts for a type, and an error ends no model but the faulty one."""
