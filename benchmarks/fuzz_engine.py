@@ -67,7 +67,7 @@ TIGHT: list[dict[str, Any]] = [
     {"max_total_tokens": 125, "max_step_tokens": 13, "max_states": 16, "checkpoint_every": 16},
     {"max_total_tokens": 130, "max_step_tokens": 40, "max_states": 12, "checkpoint_every": 48,
      "overlap": True, "schedule_policy": "fcfs"},
-    {"max_total_tokens": 2000, "max_step_tokens": 7, "max_states": 30, "checkpoint_every": 1,
+    {"max_total_tokens": 140, "max_step_tokens": 7, "max_states": 30, "checkpoint_every": 1,
      "overlap": True, "eviction_policy": "lfu"},
     {"max_total_tokens": 125, "max_step_tokens": 64, "max_states": 14, "checkpoint_every": 24,
      "overlap": True, "eviction_policy": "slru"},
