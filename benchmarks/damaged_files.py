@@ -406,5 +406,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.damaged_files", description=__doc__)
     for option, default in (("flips", 10_000), ("changes", 10_000), ("seed", 0)):
         parser.add_argument(f"--{option}", type=int, default=default)
-    for report in run(**vars(parser.parse_args())):
-        print(report.markdown())
+    reports = run(**vars(parser.parse_args()))
+    print(*(report.markdown() for report in reports), sep="\n")
+    raise SystemExit(any(report.met is False for report in reports))

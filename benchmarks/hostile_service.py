@@ -13,6 +13,7 @@ import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.backends.attacks import ATTACKS
 from tests.backends.survey import Outcome, Survey, surveying
@@ -40,22 +41,24 @@ def run() -> Report:
             "longest time, s",
         ),
     )
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["SGNB_CACHE"] = str(Path(folder, "cache"))
-        with surveying(Path(folder)) as survey:
-            for name in WARM_UP:  # imports, which open files
-                survey.run(ATTACKS[name])
-            groups: dict[str, list[str]] = {}
-            for name in ATTACKS:
-                groups.setdefault(name.partition("-")[0], []).append(name)
-            outcomes: list[Outcome] = []
-            faults = 0
-            for group, names in groups.items():
-                row, own, found = _row(survey, group, names)
-                report.rows.append(row)
-                outcomes += own
-                faults += found
-            faults += survey.hits()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.dict(os.environ, SGNB_CACHE=str(Path(folder, "cache"))),
+        surveying(Path(folder)) as survey,
+    ):
+        for name in WARM_UP:  # imports, which open files
+            survey.run(ATTACKS[name])
+        groups: dict[str, list[str]] = {}
+        for name in ATTACKS:
+            groups.setdefault(name.partition("-")[0], []).append(name)
+        outcomes: list[Outcome] = []
+        faults = 0
+        for group, names in groups.items():
+            row, own, found = _row(survey, group, names)
+            report.rows.append(row)
+            outcomes += own
+            faults += found
+        faults += survey.hits()
     longest = max(outcome.gap for outcome in outcomes)
     report.bar = f"no other host, no file, no key, only typed errors, no block over {BAR} s"
     report.met = not faults and longest <= BAR

@@ -75,10 +75,10 @@ class WorkerPool:
 
     def start(self, tasks: BatchTasks) -> None:
         """Start a worker for a batch. The lock is held."""
-        self.num_threads += 1
-        self.num_active += 1
         self.last_begin = self.last_move = time.monotonic()
         threading.Thread(target=self._work, args=(tasks,), name="sgnb-worker", daemon=True).start()
+        self.num_threads += 1  # after `start`, which may raise; the worker waits for the lock
+        self.num_active += 1
 
     @contextmanager
     def counted(self) -> Iterator[None]:

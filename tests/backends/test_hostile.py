@@ -106,3 +106,10 @@ def test_the_limits_of_an_answer(status, kind, chunk, count) -> None:
         body.add(chunk)
     with pytest.raises(Refusal, match="more than"):
         body.add(chunk)
+
+
+def test_the_end_of_an_event_may_be_split() -> None:
+    """The limits of a document hold for each event, whatever the chunks are."""
+    body = Body(200, {"content-type": "text/event-stream"})
+    for _ in range(30_000):  # together more than MAX_CONTAINERS
+        body.add(b"\ndata: [{[{}]}]\n")

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from sgnb.errors import GrammarError
+from sgnb.grammar.schema import validate
+from sgnb.grammar.schema.index import read_schema
 from sgnb.grammar.schema.strict_json import InvalidAnswer, read_json
 from sgnb.grammar.schema.validate import Validator, validator
 
@@ -154,3 +156,21 @@ def test_heavy_checks_end(schema, text) -> None:
     except InvalidAnswer as error:
         assert "checked" in str(error)
     assert time.thread_time() - began < 5
+
+
+@pytest.mark.parametrize("number", ["1e99999999999999999999", "1e400", "-1e-400"])
+def test_numbers_beyond_a_double_are_refused(number: str) -> None:
+    with pytest.raises(InvalidAnswer, match="out of range"):
+        read_json(f"[{number}]")
+
+
+def test_exponents_beyond_decimal_are_refused_in_a_schema() -> None:
+    with pytest.raises(GrammarError, match="the number 1e9999"):
+        read_schema('{"minimum": 1e99999999999999999999}')
+
+
+def test_the_clock_is_read_for_each_name_and_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+    monkeypatch.setattr(validate._Walk, "check_clock", lambda walk: reads.append(1))
+    Validator('{"patternProperties": {"x": true, "y": true}}').check('{"a": 1, "b": 2, "c": 3}')
+    assert len(reads) == 1 + 3 * 2  # the schema itself, then names times patterns

@@ -118,12 +118,15 @@ class Body:
         self._streams = "text/event-stream" in headers.get("content-type", "")
         self._most = MAX_ERROR if status >= 400 else MAX_STREAM if self._streams else MAX_DOCUMENT
         self._total = self._document = self._containers = self._commas = 0
+        self._tail = b""
 
     def add(self, chunk: bytes) -> None:
         self._total += len(chunk)
-        if self._streams and (end := max(map(chunk.rfind, _ENDS))) >= 0:
+        joined = self._tail + chunk  # chunks may split the end of an event
+        self._tail = joined[-3:]
+        if self._streams and (end := max(map(joined.rfind, _ENDS))) >= 0:
             self._document = self._containers = self._commas = 0  # chunks are some 100 KB at most
-            chunk = chunk[end:]
+            chunk = joined[end:]
         self._document += len(chunk)
         self._containers += chunk.count(b"[") + chunk.count(b"{")
         self._commas += chunk.count(b",")

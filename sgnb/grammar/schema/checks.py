@@ -69,6 +69,9 @@ class Checker(Protocol):
 
     def problem(self, schema: Any, value: Any, path: Path, seen: Evaluation) -> Problem | None: ...
 
+    def check_clock(self) -> None:
+        """Raise InvalidAnswer after the time limit."""
+
     def also(self, schema: Any, at: Place) -> Problem | None:
         """Check a schema for the value of `at`, and on success merge the evaluated members."""
 
@@ -259,14 +262,22 @@ def _properties(run: Checker, at: Place) -> Problem | None:
     return run.inner(at, (part for part in at.argument.items() if part[0] in at.value))
 
 
+def _occurs(run: Checker, pattern: str, name: str) -> bool:
+    run.check_clock()
+    return occurs(pattern, name)
+
+
 def _pattern_properties(run: Checker, at: Place) -> Problem | None:
     if not isinstance(at.value, dict):
         return None
     pairs = ((to_python(pattern), schema) for pattern, schema in at.argument.items())
-    return run.inner(
-        at,
-        ((name, schema) for pattern, schema in pairs for name in at.value if occurs(pattern, name)),
+    matches = (
+        (name, schema)
+        for pattern, schema in pairs
+        for name in at.value
+        if _occurs(run, pattern, name)
     )
+    return run.inner(at, matches)
 
 
 def _additional_properties(run: Checker, at: Place) -> Problem | None:
@@ -277,7 +288,7 @@ def _additional_properties(run: Checker, at: Place) -> Problem | None:
     names = (
         name
         for name in at.value
-        if name not in listed and not any(occurs(pattern, name) for pattern in patterns)
+        if name not in listed and not any(_occurs(run, pattern, name) for pattern in patterns)
     )
     return run.inner(at, _same(names, at))
 

@@ -48,9 +48,12 @@ def read_schema(text: str) -> Schema:
 
 
 def _decimal(text: str) -> Decimal:
-    value = Decimal(text)
-    digits = value.as_tuple()
-    if len(digits.digits) > _EXACT_DIGITS or abs(value.adjusted()) > _EXACT_PLACES:
+    try:
+        value = Decimal(text)
+    except ArithmeticError:  # an exponent beyond the limits of Decimal
+        value = Decimal("inf")
+    is_exact = value.is_finite() and abs(value.adjusted()) <= _EXACT_PLACES
+    if not is_exact or len(value.as_tuple().digits) > _EXACT_DIGITS:
         hint = f"give at most {_EXACT_DIGITS} digits"
         raise GrammarError(f"the number {text:.60} in the schema", hint)
     return value

@@ -13,8 +13,7 @@ MAX_CONTAINERS, MAX_COMMAS = 100_000, 200_000
 """
 
 MAX_DIGITS = 1000
-MAX_EXPONENT = 400
-
+MAX_EXPONENT = 308  # of a double
 
 _BLANKS = " \t\n\r"
 
@@ -64,7 +63,11 @@ def read_prefix(text: str) -> tuple[Any, int]:
 
 
 def _decimal(text: str) -> Decimal:
-    if len(text) > MAX_DIGITS or abs((number := Decimal(text)).adjusted()) > MAX_EXPONENT:
+    try:
+        number = Decimal(text)
+    except ArithmeticError:  # an exponent beyond the limits of Decimal
+        number = None
+    if number is None or len(text) > MAX_DIGITS or abs(number.adjusted()) > MAX_EXPONENT:
         raise ValueError(f"the number {text:.40} is out of range")
     return number
 

@@ -110,11 +110,14 @@ class _Walk:
         self._clock = ThreadClock(SECONDS)
         self._active: set[tuple[int, int]] = set()  # (schema, value) pairs in progress
 
+    def check_clock(self) -> None:
+        if self._clock.is_over:
+            raise InvalidAnswer(f"checked by its JSON schema within {SECONDS:g} s")
+
     def problem(self, schema: Any, value: Any, path: Path, seen: Evaluation) -> Problem | None:
         if isinstance(schema, bool):
             return None if schema else Problem(path, value, "allowed")
-        if self._clock.is_over:
-            raise InvalidAnswer(f"checked by its JSON schema within {SECONDS:g} s")
+        self.check_clock()
         entry = id(schema), id(value)
         if entry in self._active:
             raise self.index.error(schema, "$ref", "refers to itself without end", "remove it")

@@ -7,6 +7,7 @@ import heapq
 import itertools
 import logging
 import math
+import os
 import queue
 import threading
 import time
@@ -28,6 +29,16 @@ _added: queue.SimpleQueue[_Timer] = queue.SimpleQueue()
 _numbers = itertools.count()
 _starting = threading.RLock()  # a finalizer may add a timer inside
 _serving = False
+
+
+def _forget() -> None:
+    """Drop timers and thread of the parent in a forked child."""
+    global _added, _starting, _serving
+    _added, _starting, _serving = queue.SimpleQueue(), threading.RLock(), False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def checked_timeout(value: Any, least: float = math.ulp(0.0)) -> float | None:
