@@ -1,5 +1,5 @@
-"""Who executes programs. Knows the engine and the language; neither knows the other. Names are
-looked up when first used: a model behind an API needs no torch."""
+"""Executors of programs. Knows the engine and the language; neither knows the other package.
+Imports are lazy: a model behind an API needs no torch."""
 
 from importlib import import_module
 from typing import Any

@@ -1,8 +1,8 @@
-"""Runs programs without generating: every call gets a stand-in, and what it would take is noted.
+"""Dry run: execute a program with stand-in answers and record the cost of each call.
 
-Compiles the grammars and asks the engine for tokens and for what is in its cache. The engine's
-requests, cache and log stay as they are: what the calls would leave in the cache is kept in a radix
-tree of their own, so that the counts are those of a run, as far as stand-ins are like answers.
+Compiles the grammars and asks the engine for tokens and cached prefixes. The engine's requests,
+cache and log remain unchanged. A separate radix tree simulates the cache entries of the calls, so
+hit counts match a real run if real answers resemble the stand-ins.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..segment import Segment
 from .local import LocalExecutor, chat_template, encode_choices, executor_of, marks
 
 STAND_IN = "…"
-"""The text of a generation whose grammar names none."""
+"""Text of a generation without a stand-in from a grammar."""
 
 JOINED = (
     "a choice and the end of the prompt make one token: begin the choices with the blank that ends"
@@ -50,62 +50,64 @@ JOINED = (
 
 @dataclass(frozen=True, slots=True)
 class DryCall:
-    """One call that was not made. Its prompt holds stand-ins for earlier answers. Counts are over
-    its requests: one for each sample, and of a select one for each choice, whose prompt the choice
-    is part of."""
+    """A simulated call. The prompt contains stand-ins for earlier answers.
+
+    Counts are sums over the requests: one per sample, or one per choice of a select with the choice
+    as part of the prompt.
+    """
 
     name: str
-    place: Location | None  # where in the program it stands
+    place: Location | None  # call site in the program
     prompt_tokens: int
-    cached_tokens: int  # of those, in the engine's cache now
-    shared_tokens: int  # of the others, in the cache by requests of this program before
-    new_tokens: int  # at most, for each sample; 0 for a select
+    cached_tokens: int  # prompt tokens in the engine's cache now
+    shared_tokens: int  # further prompt tokens cached by earlier requests of this program
+    new_tokens: int  # maximum per sample; 0 for a select
     samples: int
-    scored_tokens: int  # of the choices of a select
+    scored_tokens: int  # tokens of a select's choices
     grammar: GrammarReport | None
     warnings: tuple[str, ...]
-    answer: str  # the stand-in
-    forced: bool = False  # the grammar's only text, which takes no forward pass
-    model: str = ""  # another one than the run's own
-    requests: int = 1  # the samples, or the choices, with and without the prompt
+    answer: str  # stand-in text
+    forced: bool = False  # the grammar's only text, without a forward pass
+    model: str = ""  # set if the call uses another model than the run
+    requests: int = 1  # samples, or choices with and without the prompt
 
     @property
     def computed_tokens(self) -> int:
-        """Prompt tokens that would go through the model."""
+        """Number of prompt tokens to prefill."""
         return 0 if self.forced else self.prompt_tokens - self.cached_tokens - self.shared_tokens
 
 
 class _Grammar(NamedTuple):
-    """A grammar's report, and of its stand-in what a run would sample, byte by byte."""
+    """A grammar's report and the sampling of its stand-in, in bytes."""
 
     report: GrammarReport
     automaton: Automaton | None
-    forced: int  # bytes at the beginning that there is no choice about
-    sampled: int  # bytes before the last that there is a choice about; all, if an end token follows
+    forced: int  # forced bytes at the beginning
+    sampled: int  # bytes before the last free byte; all bytes if an end token follows
 
 
 class DryExecutor:
-    """An `Executor` (see `lang.executor`) that asks an engine for no token."""
+    """An `Executor` (see `lang.executor`) that generates no tokens on its engine."""
 
     dry = True
 
     def __init__(self, engine: Engine, of: DryExecutor | None = None) -> None:
-        """of: that of the run, which asks this engine too."""
+        """`of`: the run's dry executor, if this executor handles another model of the run."""
         self.chat, self.marks, self.log = chat_template(engine), marks(engine), EventLog()
-        # In the order in which they were asked for, those of other models too.
+        # In call order, including calls to other models.
         self.calls: list[DryCall] = [] if of is None else of.calls
         self._model = "" if of is None else model_name(executor_of(engine))
-        self._others: dict[int, Executor] = {}  # by the id of the log of those that they stand for
+        self._others: dict[int, Executor] = {}  # stand-ins by the id of the replaced executor's log
         self._engine = engine
         self._tree = RadixTree(lambda event: None)
-        self._scored: set[tuple[int, ...]] = set()  # choices that were, without a prompt
+        self._scored: set[tuple[int, ...]] = set()  # choices already scored without a prompt
         self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], _Grammar] = {}
         self._thread: ThreadPoolExecutor = (
             ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry") if of is None else of._thread
         )
 
     def stand_in(self, backend: Executor) -> Executor:
-        """Who answers calls to another model, without asking it."""
+        """Return the stand-in for another model's executor `backend`."""
         if isinstance(backend, LocalExecutor) and backend.engine is self._engine:
             return self
         made = self._others.get(id(backend.log))
@@ -136,12 +138,12 @@ class DryExecutor:
     def _answer(
         self, answer: Callable[[], Any], kind: Callable[..., Any], sink: Callable[[Any], None]
     ) -> Callable[[], None]:
-        """Give `sink` the answer, or its error as a `kind`, on the executor's thread."""
+        """Pass the answer, or its error as a `kind`, to `sink` on the executor's thread."""
 
         def work() -> None:
             try:
                 made = answer()
-            except Exception as error:  # whatever it is, the program must not wait for ever
+            except Exception as error:  # deliver any error; otherwise the program waits forever
                 made = kind(error=error)
             sink(made)
 
@@ -156,14 +158,14 @@ class DryExecutor:
         return self._engine.encode([segments])[0]
 
     def flush_cache(self) -> int:
-        """Nothing: a dry run leaves the engine as it is."""
+        """Return 0: a dry run leaves the engine's cache unchanged."""
         return 0
 
     def server_info(self) -> dict[str, Any]:
         return {"model": self._engine.model_name, "dry": True}
 
     def close(self) -> None:
-        """End the thread. Harmless when repeated."""
+        """End the thread. Idempotent."""
         self._thread.shutdown(wait=False)
 
     def _explain_call(self, call: Call) -> str:
@@ -177,7 +179,8 @@ class DryExecutor:
         forced = grammar is not None and grammar.single and plain
         answer = _stand_in(params, grammar)
         made = self._output_tokens(answer)
-        # What is forced at once is computed with the prompt, whose last token always is otherwise.
+        # Tokens forced at the beginning are prefilled with the prompt. Without forced tokens,
+        # the last prompt token is always computed.
         head = self._within(made, found.forced) if found and plain else []
         reusable = len(tokens) if head else len(tokens) - 1
         cached = shared = 0
@@ -209,7 +212,7 @@ class DryExecutor:
     def _grammar(self, params: SamplingParams, limit: int) -> _Grammar | None:
         if params.grammar is None:
             return None
-        full = params.max_new_tokens and not limit  # which has a warning of its own
+        full = params.max_new_tokens and not limit  # has a separate warning
         key = params.grammar, None if full else limit, params.stop
         if key not in self._reports:
             self._reports[key] = self._explain(*key)
@@ -230,7 +233,7 @@ class DryExecutor:
         return _Grammar(replace(report, shortest=end.decode()), None, 0, max(0, len(end) - 1))
 
     def _explain_choices(self, call: ScoreCall) -> list[tuple[int, ...]]:
-        """The tokens of each choice."""
+        """Return the tokens of each choice."""
         prompt, continued, start = encode_choices(self._engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
         alone = [tokens for tokens in own if call.unconditional and not self._is_known(tokens)]
@@ -248,13 +251,13 @@ class DryExecutor:
         return own
 
     def _is_known(self, tokens: tuple[int, ...]) -> bool:
-        """Whether what a choice is worth without a prompt is."""
+        """Return whether the log-probabilities of a choice without a prompt are known."""
         executor = executor_of(self._engine)
         return tokens in self._scored or executor.knows_unconditional(tokens)
 
     def _request(self, prompt: list[int], reusable: int) -> tuple[int, int]:
-        """How many tokens a request would find in the engine's cache, and how many more in what the
-        requests before it left there, of at most `reusable`. Leaves its own."""
+        """Return the number of hits in the engine's cache and of further hits from earlier
+        requests, of at most `reusable` tokens. Adds the prompt to the simulated cache."""
         if not self._engine.options.prefix_cache:
             return 0, 0
         cached = min(self._engine.cached_length(prompt), reusable)
@@ -263,7 +266,7 @@ class DryExecutor:
         return cached, max(0, shared - cached)
 
     def _keep(self, computed: list[int]) -> None:
-        """The tree has these tokens. Its slots mean nothing."""
+        """Insert the tokens into the simulated cache, with dummy slots."""
         tokens = np.array(computed, np.int32)
         self._tree.insert(tokens, tokens)
 
@@ -272,14 +275,14 @@ class DryExecutor:
         return [] if tokenizer is None or not text else list(tokenizer.write(text.encode()))
 
     def _within(self, tokens: list[int], size: int) -> list[int]:
-        """The first of them, as far as they lie in so many bytes."""
+        """Return the leading tokens within `size` bytes."""
         assert self._engine.tokenizer is not None, "there is a grammar"
         ends = accumulate(map(len, self._engine.tokenizer.pieces(tokens)))
         return list(compress(tokens, (end <= size for end in ends)))
 
 
 class _Unknown:
-    """Stands for a model that is no engine here: its calls are listed, and not counted."""
+    """Stand-in for a model without an engine in this process: calls are listed without counts."""
 
     def __init__(self, backend: Executor, of: DryExecutor) -> None:
         self._backend, self._of = backend, of
@@ -314,7 +317,7 @@ class _Unknown:
 
 
 def _choices(grammar: CompiledGrammar, text: bytes) -> tuple[int, int]:
-    """What `_Grammar` says of a text of a grammar with an automaton."""
+    """Return `forced` and `sampled` of `_Grammar` for a text of a grammar with an automaton."""
     automaton, singular = grammar.automaton, grammar.compressed.singular
     assert automaton is not None
     state, chosen = START, []
@@ -341,6 +344,6 @@ def _room(prompt: int, limit: int, params: SamplingParams, context: int) -> tupl
 
 
 def _first_wins(index: int, tokens: Sequence[int], unconditional: bool) -> ChoiceScore:
-    """Scores by which every method takes the first choice."""
+    """Return scores that select the first choice with every choice method."""
     alone = (None, *[0.0] * (len(tokens) - 1)) if unconditional else ()
     return ChoiceScore(tuple(tokens), (0.0 if index == 0 else -1e9,) * len(tokens), alone)

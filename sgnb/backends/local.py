@@ -1,4 +1,4 @@
-"""Runs programs on an engine in this process: an `Executor` over the engine's requests."""
+"""Execution of programs on an engine in this process: an `Executor` over the engine's requests."""
 
 from __future__ import annotations
 
@@ -47,28 +47,28 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 TEMPLATE_SECONDS = 5.0
-"""How long a model's chat template may take to render a few short turns."""
+"""Time limit for rendering a few short turns with a model's chat template."""
 
 REMEMBERED_CHOICES = 4096
-"""Choices whose log-probabilities without a prompt are kept."""
+"""Maximum number of choices with stored log-probabilities without a prompt."""
 
 Tokens = tuple[int, ...]
 Logprobs = tuple[float | None, ...]
 
 MAX_BATCHED_CALLS = 512
-"""Pieces of mail, calls and results, that are opened at most before the calls are sent."""
+"""Maximum number of mail items (calls and results) processed before the calls are sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """What calls do not have in common with others on the engine, or do without."""
+    """Isolation of calls from other calls on the engine, and disabled features."""
 
     sharing: Sharing = SHARED
     jump_forward: bool = True
-    seeded: bool = False  # a call without a seed gets one by its place: the same in every run
+    seeded: bool = False  # calls without a seed get a reproducible seed by their place
 
     def params(self, call: Call) -> SamplingParams:
-        """Those of the call."""
+        """Return the sampling parameters of `call`."""
         params = call.params
         if not self.jump_forward:
             params = replace(params, jump_forward=False)
@@ -81,9 +81,9 @@ class Apart:
 class LocalExecutor:
     """An `Executor` (see `lang.executor`) over one engine.
 
-    Sinks are called on one thread of the executor's own, so that a program's next step is prepared
-    while the engine runs. The same thread sends calls: those that the results of one step lead to
-    reach the engine together. It ends with `close`, or when the executor is no longer used.
+    A dedicated thread calls the sinks, so a program prepares its next step while the engine runs.
+    The same thread sends calls: calls triggered by the results of one step reach the engine
+    together. The thread ends with `close`, or with the garbage collection of the executor.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -92,23 +92,23 @@ class LocalExecutor:
         self.chat, self.marks = chat_template(engine), marks(engine)
         self._apart = Apart()
         self._served_by: LocalExecutor | None = None
-        self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # of choices
-        self._weight_changes = 0  # of the engine, as of the last score
+        self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # by choice
+        self._weight_changes = 0  # of the engine at the last score
         self._mail: Mail = queue.SimpleQueue()
         serve = partial(_serve, self._mail)
         threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
         self.close = weakref.finalize(self, self._mail.put, None)
 
     def apart(self, apart: Apart) -> LocalExecutor:
-        """The same executor for calls that are so much apart from others."""
+        """Return a copy of the executor with calls isolated as described by `apart`."""
         _check("apart", apart, isinstance(apart, Apart), "an Apart")
         other = copy.copy(self)
         other._apart, other._unconditional_logprobs = apart, {}
-        other._served_by = self  # whose thread ends when nobody uses it
+        other._served_by = self  # keeps the thread's owner alive
         return other
 
     def fill_cache(self, prompts: Sequence[Sequence[int]]) -> None:
-        """Compute prompts, token ids, so that calls which share with this executor find them."""
+        """Prefill `prompts` (token ids) into the cache for calls of this executor."""
         prompts = arguments.items("prompts", prompts)
         results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
         sinks = numbered_callbacks(results.put, len(prompts))
@@ -127,7 +127,7 @@ class LocalExecutor:
         return pending.cancel
 
     def submit(self, calls: Sequence[_PendingCall]) -> None:
-        """Queue calls on the engine, together; each alone if one of them is refused."""
+        """Queue `calls` on the engine together, or separately if the engine refuses a call."""
         live = [pending for pending in calls if not pending.cancelled]
         for pending in calls:
             if pending.cancelled:
@@ -143,7 +143,7 @@ class LocalExecutor:
                     for pending in group:
                         self.submit([pending])
         for pending in live:
-            if pending.cancelled:  # meanwhile
+            if pending.cancelled:  # cancelled in the meantime
                 self.engine.abort(pending.ids)
 
     def _submit(self, group: Sequence[_PendingCall], stream: bool) -> None:
@@ -172,8 +172,8 @@ class LocalExecutor:
             pending.ids.append(id)
 
     def _forked(self, call: Call, prompt: list[int]) -> int:
-        """Of the prompt's tokens those before the branch's fork, for a model that keeps states
-        there; without recurrent layers nobody asks."""
+        """Return the number of prompt tokens before the branch's fork, for recurrent checkpoints; 0
+        without recurrent layers."""
         if not (call.forked and self.engine.state_bytes):
             return 0
         (before,) = self.engine.encode([call.segments[: call.forked]])
@@ -195,7 +195,7 @@ class LocalExecutor:
             return lambda: None
 
     def knows_unconditional(self, tokens: Tokens) -> bool:
-        """Whether the log-probabilities of a choice without a prompt are kept."""
+        """Return whether log-probabilities of the choice `tokens` without a prompt are stored."""
         ids = (arguments.number("tokens", token) for token in arguments.items("tokens", tokens))
         return tuple(ids) in self._unconditional_logprobs
 
@@ -206,7 +206,7 @@ class LocalExecutor:
         if changes != self._weight_changes or len(kept) > REMEMBERED_CHOICES:
             kept = self._unconditional_logprobs = {}
             self._weight_changes = changes
-        # What a choice is worth without the prompt is the same in every program.
+        # Log-probabilities of a choice without the prompt are equal in all programs.
         wanted = own if call.unconditional else []
         known = {tokens: kept[tokens] for tokens in wanted if tokens in kept}
         alone = [tokens for tokens in wanted if tokens not in known]
@@ -237,7 +237,7 @@ class LocalExecutor:
     def _scores(
         self, own: list[Tokens], outputs: list[Output], unconditional: dict[Tokens, Logprobs]
     ) -> Scores:
-        """own: the tokens of each choice, which the first outputs are for."""
+        """Build the scores. `own`: tokens of each choice, in the order of the first outputs."""
         text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
         choices = []
         for tokens, output in zip(own, outputs, strict=False):
@@ -264,7 +264,8 @@ class LocalExecutor:
 
     @property
     def room(self) -> Room | None:
-        """None with recurrent layers, whose states no reservation counts, and without a cache."""
+        """The engine's room for reservations; None without a cache, or with recurrent layers
+        (reservations do not count states)."""
         engine, options = self.engine, self.engine.options
         requests = options.max_running_requests or 1
         sizes = engine.pool_tokens, engine.context_length, requests, engine.shared_prefix
@@ -272,17 +273,18 @@ class LocalExecutor:
         return most if options.prefix_cache and not engine.state_bytes else None
 
     def cached_length(self, tokens: Sequence[int]) -> int:
-        """How many leading tokens of a prompt the cache has now, and a call would find."""
+        """Return the number of leading `tokens` in the cache that a call would reuse now."""
         return self.engine.cached_length(tokens) if self.engine.options.prefix_cache else 0
 
     def dry_executor(self) -> DryExecutor:
-        """Another executor, for one run, that asks the engine for no token; to be closed."""
+        """Return an executor for a dry run, which generates no tokens. Close the executor after the
+        run."""
         from .dry import DryExecutor
 
         return DryExecutor(self.engine)
 
     def release(self, reservation: Reservation, made: int | None) -> None:
-        """After what is on its way to the engine."""
+        """Release a reservation after the calls already queued for the engine."""
         reservation = arguments.reservation(reservation)
         made = arguments.optional_number("made", made)
         self._mail.put(partial(self.engine.release, reservation, made))
@@ -308,14 +310,14 @@ class LocalExecutor:
 
 
 class _PendingCall:
-    """A call on its way to the engine, and its requests there."""
+    """A call queued for the engine, with its engine requests."""
 
     def __init__(
         self, executor: LocalExecutor, call: Call, sink: Callable[[Delta | Result], None]
     ) -> None:
         self.executor, self.call, self.sink = executor, call, sink
-        self.params = split_samples(executor._apart.params(call))  # of each sample
-        self.outputs: dict[int, Output] = {}  # of the samples that have ended
+        self.params = split_samples(executor._apart.params(call))  # per sample
+        self.outputs: dict[int, Output] = {}  # finished samples
         self.cancelled = False
         self.ids: list[int] = []
 
@@ -324,11 +326,11 @@ class _PendingCall:
         self.executor.engine.abort(self.ids)
 
     def fail(self, error: Exception) -> None:
-        """Hand the error over, on the executor's thread; an error of the sink is logged."""
+        """Deliver the error on the executor's thread; logs an error of the sink."""
         _try(partial(self.sink, Result(error=error)))
 
     def take(self, index: int, output: Output) -> None:
-        """Take a sample's output, on the engine's thread."""
+        """Store a sample's output, on the engine's thread."""
         if index == 0 and self.call.stream and output.delta:
             self.executor._post(self.sink, Delta(output.delta, lambda: output.meta_info))
         if output.finish_reason is not None:
@@ -337,7 +339,7 @@ class _PendingCall:
                 self.executor._mail.put(self._finish)
 
     def _finish(self) -> None:
-        """Hand the result over, on the executor's thread."""
+        """Deliver the result on the executor's thread."""
         outputs = [self.outputs[index] for index in range(len(self.params))]
         self.sink(
             Result(
@@ -354,8 +356,8 @@ Mail = queue.SimpleQueue[Callable[[], None] | _PendingCall | None]
 
 
 class _Gather:
-    """Collects the final outputs of several requests, and hands them on in order when all are
-    there. Used on the engine's thread only."""
+    """Collects the final outputs of several requests and delivers the complete list in order. Used
+    on the engine's thread only."""
 
     def __init__(self, count: int, done: Callable[[list[Output]], None]) -> None:
         self._outputs: dict[int, Output] = {}
@@ -368,8 +370,11 @@ class _Gather:
 
 
 def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
-    """An output as later prompts read it: its tokens, without the one that ended it, and as text
-    the rest of a token that a stop string cut; all of it as text where thinking was left out."""
+    """Return an output as segments for later prompts.
+
+    Contains the tokens without the end token, and as text the prefix of a token cut by a stop
+    string. If thinking was removed, the whole output is text.
+    """
     tokens = output.token_ids[: -1 if isinstance(output.stopped_by, int) else None]
     if engine.tokenizer is None or output.reasoning:
         return _as_text(output)
@@ -408,10 +413,11 @@ def _origin(call: Call | ScoreCall, purpose: str) -> Origin:
 
 
 def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:
-    """The tokens of the prompt, those of the prompt with each choice, and where scoring starts.
+    """Return the prompt's tokens, the tokens of the prompt with each choice, and the first scored
+    position.
 
-    A choice may change how the end of the prompt is tokenized: every choice is scored from the
-    first token that differs in any.
+    A choice may change the tokenization of the prompt's end. All choices are scored from the first
+    token that differs in any choice.
     """
     before = call.segments or (Segment(call.prompt),)
     after = [(*before, Segment(choice, call.kind)) for choice in call.choices]
@@ -424,12 +430,12 @@ def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[lis
 
 
 def marks(engine: Engine) -> re.Pattern[str] | None:
-    """Finds the special tokens that the model's tokenizer would read in a text."""
+    """Return a pattern of the tokenizer's special tokens in a text."""
     return engine.tokenizer.marks if engine.tokenizer else None
 
 
 def chat_template(engine: Engine) -> ChatTemplate:
-    """The role marks of the model's own chat template; plain ones for a model without."""
+    """Return the role marks of the model's chat template, or plain marks without a template."""
     tokenizer = engine.tokenizer.hf if engine.tokenizer else None
     if tokenizer is None or not tokenizer.chat_template:
         return PLAIN
@@ -456,8 +462,8 @@ def chat_template(engine: Engine) -> ChatTemplate:
 
 
 def _with_stops(engine: Engine, template: ChatTemplate) -> ChatTemplate:
-    """`template` with what it writes after an answer, or else before the next turn, as a stop: a
-    special token, unless it ends every generation anyway, or a string."""
+    """Add the text after an answer, or before the next turn, to the stops of `template`. The stop
+    is a string or a special token that does not end generations by default."""
     assert engine.tokenizer is not None
     after = template.roles["assistant"][1]
     closing = (after if after.strip() else after + template.roles["user"][0]).rstrip()
@@ -471,7 +477,7 @@ def _with_stops(engine: Engine, template: ChatTemplate) -> ChatTemplate:
 
 
 def executor_of(engine: Engine) -> LocalExecutor:
-    """The one executor that programs on this engine share."""
+    """Return the executor shared by all programs on this engine."""
     with _making:
         if engine.executor is None:
             engine.executor = LocalExecutor(engine)
@@ -483,7 +489,7 @@ _making = threading.Lock()
 
 
 def _read_template(name: str, render: Callable[..., str]) -> ChatTemplate:
-    """On a thread that can be stopped: a template is a program, and need not end."""
+    """Read a template on a stoppable thread: a template is a program and may not terminate."""
     reading = Background(lambda: with_tools(from_render(name, render), render), "sgnb-template")
     try:
         if reading.wait(TEMPLATE_SECONDS):
@@ -498,7 +504,7 @@ def _read_template(name: str, render: Callable[..., str]) -> ChatTemplate:
 
 
 def _serve(mail: Mail) -> None:
-    """Deliver results and send calls until None comes."""
+    """Deliver results and send calls until None arrives."""
     item = mail.get()
     while item is not None:
         calls: list[_PendingCall] = []
@@ -515,12 +521,12 @@ def _serve(mail: Mail) -> None:
         if calls:
             _try(partial(calls[0].executor.submit, calls))
         ended = item is None
-        del calls, item  # they may hold the executor, whose finalizer ends this thread
+        del calls, item  # may hold the executor, whose finalizer ends this thread
         item = None if ended else mail.get()
 
 
 def _try(work: Callable[[], None]) -> None:
-    """One that fails is logged, and the others go on."""
+    """Run `work`; log an exception and continue."""
     try:
         work()
     except BaseException:

@@ -1,4 +1,5 @@
-"""Models behind an API. Each service is an `Endpoint`; one executor runs programs on any."""
+"""Models behind an API. Each service implements `Endpoint`; `ApiExecutor` runs programs on any
+endpoint."""
 
 from .executor import ApiExecutor
 from .litellm import Anthropic, LiteLLM, VertexAI

@@ -1,4 +1,4 @@
-"""What a model wrote beyond what a call had asked for, and which later calls it answers."""
+"""Speculative text of a model beyond the end of a call, and its use as an answer to later calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .formats import Mismatch, fitting
 
 
 class Miss(Exception):
-    """What was written does not answer a call. reason: in two words, as the usage table counts."""
+    """Speculative text cannot answer a call. `reason` is the two-word label in the usage table."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -22,33 +22,37 @@ class Miss(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A model wrote `text` after `prompt`.
+    """Text of a model after `prompt`, written ahead of the program.
 
-    Services count the tokens of a whole prompt and of a whole answer. Those of their parts are
-    taken to be as long as the answer's are on average.
+    Services count tokens for whole prompts and answers. Token counts of parts are estimated from
+    the answer's average token length.
     """
 
-    model: Any  # the endpoint that was asked
-    id: str  # of the answer
+    model: Any  # endpoint that wrote the text
+    id: str  # id of the answer
     prompt: str
     text: str
     prompt_tokens: int
     text_tokens: int
-    settings: SamplingParams  # that the model wrote with; see `settings_of`
-    stops: tuple[str, ...]  # that would have ended it, and are not in it
-    finish: str  # as a `Sample`'s; "stop" is an end by the model's will, or one of `stops`
-    limit: int  # tokens that it was allowed; 0 when a part of it has been used
+    settings: SamplingParams  # sampling settings of the request; see `settings_of`
+    stops: tuple[str, ...]  # stop strings of the request, absent from the text
+    finish: str  # finish reason as in `Sample`; "stop" is an end token or a string of `stops`
+    limit: int  # token limit of the request; 0 after partial use
 
     def at(self, prompt: str) -> Written:
-        """What is left after `prompt`. Miss where the model wrote otherwise."""
+        """Return the unused text after `prompt`. Raises Miss if the model's text differs from
+        `prompt`."""
         since = prompt[len(self.prompt) :]
         if not (prompt.startswith(self.prompt) and self.text.startswith(since)):
             raise Miss("other text")
         return self._after(len(since)) if since else self
 
     def answer(self, params: SamplingParams, max_tokens: int | None) -> Taken:
-        """To a call of this prompt. Miss where there is none, or it is not known where it ends, or
-        it may be longer than `max_tokens`. May take long where `params` have a format."""
+        """Return the answer to a call with this prompt.
+
+        Raises Miss if the answer is missing, has no known end or may exceed `max_tokens`. Slow if
+        `params` contain a format.
+        """
         if settings_of(params) != self.settings:
             raise Miss("other settings")
         ended = self.finish == "stop" and set(self.stops) <= set(params.stop)
@@ -63,14 +67,16 @@ class Written:
         return taken
 
     def _fits(self, taken: Taken, max_tokens: int) -> bool:
-        """With the stop that ended it. A token is a byte or more."""
+        """Check the byte length, including the final stop, against `max_tokens`: a token has at
+        least one byte."""
         if 0 < self.limit <= max_tokens:
             return True
         text = taken.sample.text + (taken.sample.matched or "")
         return min(self._tokens(text), len(text.encode())) <= max_tokens
 
     def choice(self, choices: Sequence[str]) -> tuple[int, Taken]:
-        """The longest choice that it begins with. Miss where there is none."""
+        """Return the longest of `choices` at the beginning of the text. Raises Miss without a
+        match."""
         found = [i for i, choice in enumerate(choices) if self._begins_with(choice)]
         if not found:
             raise Miss("no choice")
@@ -88,12 +94,12 @@ class Written:
             return self._take(0, *stopped)
         if ended:
             return self._take(0, len(self.text))
-        if max_tokens in (self.limit, None):  # as if it had been asked for alone; or it cannot be
+        if max_tokens in (self.limit, None):  # equal to a separate request, or unbounded
             return self._take(0, len(self.text), finish=self.finish)
         raise Miss("too short")
 
     def _in_format(self, params: SamplingParams, ended: bool) -> Taken:
-        """As of an answer that is only that: the blanks before it may be left out."""
+        """Match the format as in a separate answer; leading whitespace is optional."""
         text, blanks = self.text, len(self.text) - len(self.text.lstrip())
         if stopped := first_stop(text, [stop for stop in params.stop if stop.strip()]):
             text, ended = text[: stopped[0]], True
@@ -134,7 +140,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The answer to a call, and what is left after it."""
+    """The answer to a call and the unused text after the answer."""
 
     sample: Sample
     tokens: int
@@ -146,7 +152,7 @@ class Taken:
 
 
 def settings_of(params: SamplingParams) -> SamplingParams:
-    """What decides how a model writes, but not where the text of a call ends."""
+    """Return the parameters that affect sampling, without the parameters that end a call's text."""
     plain = SamplingParams()
     return replace(
         params,
@@ -161,5 +167,5 @@ def settings_of(params: SamplingParams) -> SamplingParams:
 
 
 def first_stop(text: str, stops: Sequence[str]) -> tuple[int, str] | None:
-    """Where the first stop in `text` begins, and which it is."""
+    """Return the position and the string of the first stop in `text`."""
     return min(((at, stop) for stop in stops if (at := text.find(stop)) >= 0), default=None)

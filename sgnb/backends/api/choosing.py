@@ -1,4 +1,4 @@
-"""A select put to a service that scores no text: it chooses itself."""
+"""Selects on services without log-probabilities of prompts: the model picks the choice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .endpoint import Ask, Message
 
 
 def question(call: ScoreCall, turns: Sequence[Message], enforces: frozenset[str]) -> Ask:
-    """Asks for one of the choices: bound by a JSON schema where the service does so, else told."""
+    """Build a request for a choice: enforced by a JSON schema if the service supports schemas,
+    otherwise by instruction."""
     longest = max(len(choice.encode()) for choice in call.choices)
     schema = None
     if turns and "json_schema" in enforces:
@@ -28,7 +29,8 @@ def question(call: ScoreCall, turns: Sequence[Message], enforces: frozenset[str]
 
 
 def chosen(text: str, choices: Sequence[str], params: SamplingParams) -> int | None:
-    """The number of the choice that an answer is, or the longest that a free one begins with."""
+    """Return the index of the choice in an answer: an exact JSON choice, or the longest choice at
+    the beginning of a free text."""
     if params.json_schema is not None:
         try:
             text = str(read_json(text)["choice"])

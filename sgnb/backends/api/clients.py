@@ -1,4 +1,4 @@
-"""Clients of the package `openai`, which all services here that speak HTTP are reached through."""
+"""Clients of the package `openai`, the HTTP transport of OpenAI and SGLang endpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .loop import LoopThread
 from .secrets import Secrets
 
 SHORTEST_SECRET = 8
-"""Characters of a word of a header that may be one: "Bearer" and names of languages are none."""
+"""Minimum number of characters of a secret in a header; "Bearer" and language names are shorter."""
 
 
 def package() -> Any:
@@ -29,15 +29,15 @@ def package() -> Any:
 def make_client(
     base_url: str | None, api_key: str | None, options: dict[str, Any], is_azure: bool = False
 ) -> Any:
-    """An async client that tries once, and waits as long as it is let. OptionError."""
+    """Return an async client without retries or timeout. Raises OptionError."""
     openai = package()
     if base_url is not None and api_key is None and "OPENAI_API_KEY" not in os.environ:
-        api_key = "none"  # a server of one's own wants no key, its client does
+        api_key = "none"  # the client requires a key, local servers do not
     make = openai.AsyncAzureOpenAI if is_azure else openai.AsyncOpenAI
     place = {} if base_url is None else {"base_url": base_url}
     try:
         client = make(api_key=api_key, max_retries=0, timeout=None, **place, **options)
-    except Exception as error:  # of its options, or of proxies and certificates of the environment
+    except Exception as error:  # invalid options, or proxies and certificates of the environment
         hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
         raise OptionError(f"no client can be made: {error}", hint) from None
     if client.base_url.scheme not in ("http", "https") or not client.base_url.host:
@@ -85,7 +85,7 @@ def secrets_of(client: Any) -> Secrets:
 
 
 def place_of(client: Any) -> str:
-    """The address, without a user, a password or a query."""
+    """Return the client's address without user, password or query."""
     url = client.base_url
     port = f":{url.port}" if url.port else ""
     return f"{url.scheme}://{url.host}{port}{url.path}".rstrip("/")

@@ -1,4 +1,4 @@
-"""Answers in OpenAI's shapes, whole or chunk by chunk, which many services speak."""
+"""Answers in OpenAI's format, whole or streamed in chunks."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from .fields import check_length, count_of, name_of, text_of, triple_of
 
 
 class Collected:
-    """What an answer, or a stream's chunks so far, say. Whatever is no answer raises something."""
+    """An answer, or the chunks of a stream so far. Malformed data raises arbitrary exceptions."""
 
     def __init__(self, answer: Any = None) -> None:
         self.id = ""
-        self._other: Any = None  # the last chunk that is none
+        self._other: Any = None  # last chunk without an answer
         self._texts: dict[int, list[str]] = {}
         self._reasoning: dict[int, list[str]] = {}
         self._refusals: dict[int, list[str]] = {}
         self._finish: dict[int, str] = {}
         self._logprobs: dict[int, list[Any]] = {}
         self._tokens = Tokens()
-        self._length = 0  # of all texts
+        self._length = 0  # characters of all texts
         if answer is not None:
             self.add(answer)
 
     def add(self, chunk: Any) -> str:
-        """Take a chunk; the first text's new part."""
+        """Add a chunk. Returns the new part of the first text."""
         first = ""
         choices = getattr(chunk, "choices", None)
         if choices is None:
@@ -54,7 +54,8 @@ class Collected:
         return first
 
     def answer(self, params: SamplingParams) -> Answer:
-        """All of it. HalfAnswer where a text has no end, ValueError where none is there."""
+        """Return the complete answer. Raises HalfAnswer for a text without an end, ValueError
+        without any text."""
         if not self._texts and self._other is not None:
             raise ValueError(str(getattr(self._other, "error", None) or self._other))
         if not self._texts or self._texts.keys() - self._finish.keys():
@@ -77,7 +78,7 @@ class Collected:
 
 
 def _part(choice: Any) -> Any:
-    """Of a conversation the message or its new part; None of a completion."""
+    """Return a chat choice's message or delta; None for a completion."""
     return getattr(choice, "message", None) or getattr(choice, "delta", None)
 
 
@@ -88,8 +89,8 @@ def tokens_of(usage: Any) -> Tokens:
 
 
 def _rows(logprobs: Any) -> list[tuple[Triple, list[Triple]]]:
-    """Of each token its own triple and those of the likeliest in its place. Services name tokens by
-    their texts alone."""
+    """Return, per token, its triple and the triples of the top alternatives. Services identify
+    tokens by text only."""
     if logprobs is None:
         return []
     if (content := getattr(logprobs, "content", None)) is not None:

@@ -1,4 +1,4 @@
-"""A branch's prompt as the turns that a chat service reads."""
+"""Conversion of a branch's prompt to the turns of a chat service."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from .endpoint import Message
 def conversation(
     name: str, prompt: str, segments: Sequence[Segment], continues: bool = False
 ) -> tuple[Message, ...]:
-    """The turns of a prompt, whose roles' marks say where they begin and end. A prompt without
-    roles is one turn of the user's. The last turn is the assistant's own if it has begun to write.
+    """Split a prompt at its role marks into turns. A prompt without roles is a single user turn.
 
-    name: of the generation, for errors. continues: the assistant's turn may be gone on with.
-    RequestError for what is no conversation: text between turns, a turn of another's to go on with.
+    The last turn is the assistant's if the assistant turn has begun.
+
+    Args:
+        name: Name of the generation, for errors.
+        prompt: The branch's prompt as text.
+        segments: The segments of the prompt.
+        continues: The service can continue an assistant turn.
+
+    Raises:
+        RequestError: Text stands between turns, or the unfinished turn is not the assistant's.
     """
     turns: list[Message] = []
     role: str | None = None

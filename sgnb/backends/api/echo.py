@@ -1,5 +1,4 @@
-"""Choices scored by a completion service that gives back its prompt with log-probabilities
-(`echo`)."""
+"""Score choices by a completion service that echoes prompts with log-probabilities (`echo`)."""
 
 from __future__ import annotations
 
@@ -12,20 +11,20 @@ from ...lang.executor import ChoiceScore, ScoreCall
 from .fields import logprob_of, score_of
 
 Token = tuple[float | None, str, int]
-"""Log-probability, text, and where in its text it begins."""
+"""Log-probability, text, start offset in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """The tokens of the prompt with each choice, and of one more after it."""
+    """The tokens of the prompt with each choice, plus one generated token."""
 
     call: ScoreCall
     rows: tuple[tuple[Token, ...], ...]
-    start: int  # in characters: where the first token begins that has a part of any choice
+    start: int  # start in characters of the first token that overlaps a choice
 
     @classmethod
     def read(cls, call: ScoreCall, answer: Any) -> Echo | None:
-        """None where the service did not give the prompts back, with values."""
+        """Parse an answer; None if the service did not echo the prompts with log-probabilities."""
         texts = [call.prompt + choice for choice in call.choices]
         rows = _rows(answer, texts)
         if rows is None:
@@ -38,13 +37,13 @@ class Echo:
         return cls(call, rows, start)
 
     def own_texts(self) -> list[str]:
-        """What is scored of each choice."""
+        """Return the scored text of each choice."""
         return [(self.call.prompt + choice)[self.start :] for choice in self.call.choices]
 
     def choices(
         self, alone: list[tuple[float | None, ...]] | None = None
     ) -> tuple[ChoiceScore, ...]:
-        """alone: the log-probabilities of each without the prompt."""
+        """Return the scores. `alone`: log-probabilities of each choice without the prompt."""
         return tuple(
             self._score(i, () if alone is None else alone[i]) for i in range(len(self.rows))
         )
@@ -59,7 +58,7 @@ class Echo:
 
 
 def alone(call: ScoreCall, echo: Echo, answer: Any) -> list[tuple[float | None, ...]]:
-    """The log-probabilities of each choice without the prompt, which must be the same tokens."""
+    """Return the log-probabilities of each choice without the prompt. The tokens must match."""
     texts = echo.own_texts()
     found = []
     for own, row, text in zip(echo.choices(), _rows(answer, texts) or (), texts, strict=True):

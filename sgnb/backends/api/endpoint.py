@@ -1,7 +1,7 @@
-"""What an executor asks of a service, and what comes back. Knows no service and no program.
+"""Interface between an executor and a service. Knows no service and no program.
 
-An `Endpoint` sends one request for each `ask`: it neither retries nor waits, and says by a
-`Failure` whether the same request may be answered when it is sent again.
+An `Endpoint` sends one request per `ask`, without retries or waiting. A `Failure` tells the
+executor if a retry may succeed.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ Message = dict[str, str]
 """A turn: "role" and "content"."""
 
 Triple = tuple[float | None, int, str | None]
-"""SGLang's: log-probability, token (-1 where the service names none), its text."""
+"""SGLang's format: log-probability, token id (-1 if unknown), text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request: the turns of a conversation, or the text that a completion goes on with."""
+    """A request: the turns of a conversation, or the prompt of a completion."""
 
     params: SamplingParams
     prompt: str = ""
-    # Of a chat endpoint. Ends with the user's turn, or with the assistant's own that is to go on.
+    # For chat endpoints. Ends with a user turn, or with an assistant turn to continue.
     messages: tuple[Message, ...] = ()
     stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a service counted."""
+    """Token counts from a service."""
 
     prompt: int = 0
-    cached: int = 0  # of those, read from its cache
+    cached: int = 0  # prompt tokens from the service's cache
     completion: int = 0
 
     def __add__(self, other: Tokens) -> Tokens:
@@ -56,12 +56,12 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One of the texts of an answer."""
+    """A text of an answer."""
 
     text: str
-    finish: str  # "stop", "length", or a word of the service's own, such as "content_filter"
-    matched: Any = None  # the stop that ended it, where the service says
-    meta: dict[str, Any] = field(default_factory=dict)  # what else it said, in SGLang's shapes
+    finish: str  # "stop", "length", or a service-specific reason such as "content_filter"
+    matched: Any = None  # matched stop, if reported by the service
+    meta: dict[str, Any] = field(default_factory=dict)  # further data in SGLang's format
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,45 +72,45 @@ class Answer:
 
 
 Scored = tuple[tuple[ChoiceScore, ...], Tokens]
-"""The choices' log-probabilities, and what scoring took."""
+"""Scores of the choices and the token counts of the scoring requests."""
 
 
 class Failure(Exception):
-    """A request that was not answered. reason: in two words, as the usage table counts it."""
+    """A failed request. `reason` is the two-word label in the usage table."""
 
     def __init__(
         self, reason: str, error: SgnbError, again: bool, wait: float | None = None
     ) -> None:
         super().__init__(reason)
         self.reason, self.error = reason, error
-        self.again = again  # the same request may be answered later
-        self.wait = wait  # seconds, where the service said so
+        self.again = again  # a retry may succeed
+        self.wait = wait  # retry delay in seconds, if given by the service
 
 
 class Endpoint(Protocol):
-    """One model of one service.
+    """A model of a service.
 
-    `ask` sends a request; `piece` is called with the first text as it grows where `Ask.stream`.
-    Both raise a `Failure`, and a task that is cancelled ends the request.
+    `ask` sends a request and, with `Ask.stream`, passes each piece of the first text to `piece`.
+    `ask` and `score` raise `Failure`. Cancelling the task ends the request.
     """
 
     model: str
     secrets: Secrets
-    chat: ChatTemplate  # how a program's text shows roles
-    is_chat: bool  # asks are conversations, else texts
-    continues: bool  # a conversation may end with the assistant's own turn, which is gone on with
-    scores: bool  # it may give log-probabilities of a prompt
-    samples: bool  # one request may ask for several texts
-    enforces: frozenset[str]  # kinds of grammars, such as "json_schema", that it binds texts by
+    chat: ChatTemplate  # role format in a program's text
+    is_chat: bool  # requests are conversations instead of texts
+    continues: bool  # continues an unfinished assistant turn
+    scores: bool  # may return log-probabilities of prompts
+    samples: bool  # supports several samples per request
+    enforces: frozenset[str]  # enforced grammar kinds, such as "json_schema"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
-        """OptionError for an argument that it does not take; a warning, at the line that asked,
-        where one only has less effect."""
+        """Check `params`: raise OptionError for an unsupported argument, warn at `location` for a
+        limited argument."""
 
     async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer: ...
 
     async def score(self, call: ScoreCall) -> Scored:
-        """Of a text's choices; of none where the service shows that it scores no prompt."""
+        """Score the choices of `call`. Returns no scores if the service cannot score prompts."""
 
     async def info(self) -> dict[str, Any]: ...
 
@@ -123,7 +123,7 @@ _DEFAULT = SamplingParams()
 
 
 def refuse(service: str, params: SamplingParams, names: Sequence[str], hint: str) -> None:
-    """OptionError for the first of `names` that is given."""
+    """Raise OptionError for the first parameter in `names` that is set."""
     for name in names:
         if (value := getattr(params, name)) != getattr(_DEFAULT, name):
             raise OptionError(f"{service} does not take {name}={shown(value)}", hint)
@@ -132,7 +132,7 @@ def refuse(service: str, params: SamplingParams, names: Sequence[str], hint: str
 def ignore(
     service: str, params: SamplingParams, names: Sequence[str], location: Location | None
 ) -> None:
-    """Warn, at the line that asked, of each of `names` that is given."""
+    """Warn at `location` for each parameter in `names` that is set."""
     for name in names:
         if (value := getattr(params, name)) != getattr(_DEFAULT, name) and location is not None:
             warn_once(f"{name}={shown(value)} has no effect: {service} does not take it", location)

@@ -1,4 +1,4 @@
-"""Runs programs on a model behind an API: an `Executor` over an `Endpoint`."""
+"""Execution of programs on a model behind an API: an `Executor` over an `Endpoint`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .speculation import Speculation
 from .usage import Price, TokenUsage, Usage
 
 CHARACTERS_PER_TOKEN = 4
-"""Of a prompt that nobody has counted yet."""
+"""Estimate for prompts without a token count."""
 
 
 class ApiExecutor:
-    """An `Executor` (see `lang.executor`) over one model of one service.
+    """An `Executor` (see `lang.executor`) over one model of a service.
 
-    Sinks are called on one thread of the executor's own, where its event loop runs. It ends with
-    `close`, or when the executor is no longer used.
+    A dedicated thread runs the event loop and calls the sinks. The thread ends with `close`, or
+    with the garbage collection of the executor.
     """
 
     def __init__(
@@ -43,22 +43,26 @@ class ApiExecutor:
         self._usage = Usage(endpoint.model, price)
         self._token_usage = TokenUsage(self._usage)
         self._gate = Gate(self.limits, f"the service of {endpoint.model!r}")
-        self._numbers = itertools.count(1)  # of calls
+        self._numbers = itertools.count(1)  # call numbers
         self._loop = LoopThread("sgnb-api", endpoint.close)
         self.close = self._loop.close
 
     def usage(self) -> Usage:
-        """What the calls so far took: tokens, requests and money, for each run and for all."""
+        """Tokens, requests and cost of all calls so far, per run and in total."""
         return self._usage
 
     @property
     def token_usage(self) -> TokenUsage:
-        """SGLang's: the tokens of all calls since its `reset`."""
+        """Tokens of all calls since `reset`, in SGLang's format."""
         return self._token_usage
 
     def ask_of(self, call: Call) -> Ask:
-        """The request that a call becomes. RequestError for what is no conversation, OptionError
-        for an argument that the service does not take."""
+        """Return the request for `call`.
+
+        Raises:
+            RequestError: The prompt is not a conversation.
+            OptionError: The service does not support an argument.
+        """
         self.endpoint.check(call.params, call.location)
         if not self.endpoint.is_chat:
             return Ask(call.params, call.prompt, stream=call.stream)
@@ -83,7 +87,8 @@ class ApiExecutor:
     def send(
         self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]
     ) -> Callable[[], None]:
-        """Send `ask` for `call`: the same as `generate`, which asks for what the call says."""
+        """Send `ask` for `call` and deliver to `sink`, like `generate`, which builds the request
+        from the call. Returns a function that cancels the call."""
         flight = self._flight(call, ask.stream, sink)
         return self._start(partial(self._generate, ask, flight), flight, Result, sink)
 
@@ -129,13 +134,13 @@ class ApiExecutor:
         answers: list[Answer] = []
         if ask.params.n == 1 or self.endpoint.samples:
             answers = [await self._fitting(ask, flight)]
-        have = sum(len(answer.samples) for answer in answers)  # some services take no n
+        have = sum(len(answer.samples) for answer in answers)  # some services ignore `n`
         missing = [_single(ask, i) for i in range(have, ask.params.n)]
         tasks = [asyncio.create_task(self._fitting(one, flight)) for one in missing]
         try:
             answers += await asyncio.gather(*tasks)
         finally:
-            for task in tasks:  # of an error, or a call that is stopped, none goes on
+            for task in tasks:  # cancel the remaining samples after an error or a stop
                 task.cancel()
         samples = [(answer, sample) for answer in answers for sample in answer.samples]
         return Result(
@@ -144,10 +149,11 @@ class ApiExecutor:
         )
 
     async def _fitting(self, ask: Ask, flight: Flight) -> Answer:
-        """An answer whose texts are in the format that was asked for."""
+        """Return an answer whose texts match the call's format."""
         grammar, stops = ask.params.grammar, ask.params.stop
         if grammar is not None and grammar.kind not in self.endpoint.enforces:
-            # A free answer may begin with a blank, which would end it at once.
+            # A free answer may begin with whitespace, and a whitespace stop would end the answer
+            # immediately.
             params = replace(ask.params, stop=tuple(stop for stop in stops if stop.strip()))
             ask = replace(ask, params=params, stream=False)
         if grammar is not None and self._checks(grammar.kind):
@@ -167,8 +173,8 @@ class ApiExecutor:
         raise AssertionError("the last try returns or raises")
 
     async def _format(self, sample: Sample, params: SamplingParams) -> str:
-        """The text in its format; JSON is checked where the service binds it too: some only say
-        so, and all stop at max_tokens."""
+        """Return the formatted text. JSON is always checked: some services only claim to enforce
+        schemas, and all services truncate at max_tokens."""
         if params.grammar is None or not self._checks(params.grammar.kind):
             return sample.text
         return await asyncio.to_thread(fitting, sample, params)
@@ -177,8 +183,8 @@ class ApiExecutor:
         return kind == "json_schema" or kind not in self.endpoint.enforces
 
     async def _ask(self, ask: Ask, flight: Flight) -> Answer:
-        """The service's answer. Stops cut it here too: some services take only a few, others leave
-        them in the text."""
+        """Return the service's answer, truncated at stops: some services limit the number of stops
+        or return them in the text."""
         stops = () if ask.params.min_new_tokens else ask.params.stop
 
         async def request() -> Answer:
@@ -219,7 +225,7 @@ class ApiExecutor:
         return await self._choose(call, flight)
 
     async def _choose(self, call: ScoreCall, flight: Flight) -> Scores:
-        """The service chooses itself, where it scores nothing."""
+        """Let the model pick a choice if the service cannot score."""
         turns: tuple[Message, ...] = ()
         if self.endpoint.is_chat:
             turns = conversation(call.name, call.prompt, call.segments)
@@ -243,22 +249,22 @@ class ApiExecutor:
         return f"{type(self.endpoint).__name__} {self.endpoint.model}"
 
     def encode(self, segments: Sequence[Segment]) -> list[int]:
-        """OptionError: the service keeps its tokens to itself."""
+        """Raise OptionError: services do not expose their tokens."""
         hint = "s.text() is the text; a local engine gives tokens too"
         raise OptionError(f"{self!r} gives no tokens of a text", hint)
 
     def flush_cache(self) -> int:
-        """Have an SGLang server forget what it has cached; other services keep theirs. 0: how much
-        that was, nobody says."""
+        """Flush the cache of an SGLang server; no effect on other services. Returns 0 because the
+        server does not report a count."""
         self._ask_now(self.endpoint.flush_cache)
         return 0
 
     def server_info(self) -> dict[str, Any]:
-        """The model, and what the service says of itself."""
+        """Return the model and the service's description of itself."""
         return dict(self._ask_now(self.endpoint.info))
 
     def _ask_now(self, request: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """The answer to a request of no call, waited for."""
+        """Run a request outside of calls and wait for the answer."""
         answer = self._loop.run(lambda: self._gate.send(request, 0, lambda failure, again: None))
         return self.endpoint.secrets.clean(answer)
 
@@ -276,7 +282,7 @@ def _check_text(name: str, prompt: str) -> None:
 
 
 def _single(ask: Ask, index: int) -> Ask:
-    """The ask for one of several samples; the first is the one that is streamed."""
+    """Return the request for sample `index`; only the first sample is streamed."""
     params = ask.params
     seed = None if params.seed is None else params.seed + index
     return replace(ask, params=replace(params, n=1, seed=seed), stream=ask.stream and index == 0)

@@ -1,4 +1,4 @@
-"""What the errors of a service's client mean. Every message is of our own or without its keys."""
+"""Translation of client errors to failures. Messages never contain API keys."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .guard import Refusal, guarded
 from .secrets import Secrets
 
 LONGEST_QUOTE = 300
-"""Characters of a service's message in an error."""
+"""Maximum number of quoted characters of a service's message."""
 
 LONGEST_READ = 2**20
-"""Characters of a service's message that are searched for secrets."""
+"""Maximum number of characters of a service's message searched for secrets."""
 
 
 class HalfAnswer(Exception):
-    """A stream that ended without saying why its text does."""
+    """A stream ended without a finish reason."""
 
 
 @contextmanager
 def translated(service: str, secrets: Secrets) -> Iterator[None]:
-    """Whatever a client raises inside becomes a `Failure`, without the client's error: that knows
-    the request and its headers."""
+    """Convert client errors to `Failure`, without chaining: the client's error holds the request
+    and headers."""
     try:
         with guarded():
             yield
@@ -42,7 +42,7 @@ def translated(service: str, secrets: Secrets) -> Iterator[None]:
 
 
 def failure_of(error: Exception, service: str, secrets: Secrets) -> Failure:
-    """The failure that an error of openai, litellm or what lies below them stands for."""
+    """Return the failure for an error of openai, litellm or their HTTP libraries."""
     if refusal := _refusal_in(error):
         message = secrets.hide(f"the answer of {service} is refused: {refusal.message}")
         return Failure(
@@ -60,7 +60,7 @@ def failure_of(error: Exception, service: str, secrets: Secrets) -> Failure:
         return _refused(error, status, service, said)
     if isinstance(error, HalfAnswer):
         return _passing("half answer", f"{service} broke off in the middle of its answer")
-    if hasattr(error, "body"):  # an error in the middle of a stream
+    if hasattr(error, "body"):  # error inside a stream
         return _passing("error", f"{service} broke off: {said}")
     if type(error).__module__.startswith(("http", "aiohttp", "ssl", "anyio")):
         return _passing("connection", f"the connection to {service} broke off: {said}")
@@ -92,7 +92,7 @@ def _refused(error: Exception, status: int, service: str, said: str) -> Failure:
 
 
 def _wait(error: Exception) -> float | None:
-    """Seconds that the service asks to wait."""
+    """Return the service's retry delay in seconds."""
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
@@ -125,6 +125,6 @@ def _refusal_in(error: BaseException) -> Refusal | None:
 
 
 def missing(package: str, error: ImportError) -> NoReturn:
-    """OptionError for a package that is not installed."""
+    """Raise OptionError for a missing package."""
     hint = 'pip install "sgnb[api]"'
     raise OptionError(f"this backend needs the package {package}: {error}", hint) from None

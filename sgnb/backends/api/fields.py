@@ -1,4 +1,4 @@
-"""Fields of answers with checked types: a service may send any JSON value in any place."""
+"""Type-checked fields of answers: a service may send any JSON value in any field."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .guard import Refusal
 
 MAX_COUNT = 2**53
 MAX_TEXT = 2**20
-"""Characters of the texts of one answer. Views and logs read a text as a whole."""
+"""Maximum number of characters of an answer's texts. Views and logs hold whole texts."""
 
 MAX_NAME = 200
-"""Characters of a finish reason, an id, or the name of a model."""
+"""Maximum number of characters of a finish reason, an id or a model name."""
 
 
 def count_of(value: Any) -> int:

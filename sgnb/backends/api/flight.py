@@ -1,4 +1,4 @@
-"""One call on its way: what it has told the program, and what it took."""
+"""State of a call: text streamed to the program, and usage."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from .secrets import Secrets
 from .usage import Used
 
 SHARE = 4096
-"""New text is read when it is at least this part of the whole: reading takes linear time."""
+"""Read new text once its share of the whole text reaches 1 / SHARE: each read takes linear time."""
 
 
 class Flight:
-    """Used on the event loop's thread only. sink: takes the pieces of a streamed call."""
+    """State of a call, used on the event loop's thread only. `sink` receives the pieces of a
+    streamed call."""
 
     def __init__(
         self,
@@ -28,9 +29,9 @@ class Flight:
     ) -> None:
         self.call, self.secrets, self.sink = call, secrets, sink
         self.used = Used(calls=1)
-        self.told = ""  # to the sink
-        self._parts: list[str] = []  # streamed by this request
-        self._length = self._unread = 0  # characters
+        self.told = ""  # text delivered to the sink
+        self._parts: list[str] = []  # streamed by the current request
+        self._length = self._unread = 0  # in characters
         self._stops: Sequence[str] = ()
         self._begun = ""
         self._most_bytes: int | None = None
@@ -39,15 +40,16 @@ class Flight:
     def begin(
         self, stops: Sequence[str] = (), begun: str = "", most_bytes: int | None = None
     ) -> None:
-        """A request begins, whose text goes from after `begun`, but for blanks before that, to the
-        first of `stops`. most_bytes: it is told only when a stop has come within so many."""
+        """Begin a request. The call's text starts after `begun` (ignoring leading whitespace) and
+        ends at the first of `stops`. With `most_bytes`, text is delivered only after a stop within
+        this limit."""
         self._parts, self._length, self._unread = [], 0, 0
         self._stops = stops
         self._begun, self._most_bytes = begun.lstrip(), most_bytes
 
     def piece(self, text: str) -> None:
-        """Take new text of the first sample. A request that was sent again begins anew: what the
-        program has is not told twice. Failure where it goes on otherwise."""
+        """Add new text of the first sample. A retry starts over, and text is delivered once. Raises
+        Failure if the retry's text differs."""
         self._unread += len(text)
         self._parts.append(text)
         if self._unread * SHARE < self._length:
@@ -69,7 +71,7 @@ class Flight:
         self._tell(text)
 
     def finish(self, text: str) -> None:
-        """Take the whole text."""
+        """Deliver the whole text."""
         self._tell(text)
 
     def _tell(self, text: str) -> None:
@@ -88,7 +90,7 @@ class Flight:
         self.used.tokens += tokens
 
     def count(self, error: BaseException | None) -> Used:
-        """What it took, now that it has ended."""
+        """Return the usage of the finished call."""
         self.used.stopped = int(isinstance(error, Aborted))
         self.used.failed = int(error is not None and not self.used.stopped)
         return self.used
@@ -96,7 +98,7 @@ class Flight:
     def finished(
         self, request: int, error: BaseException | None, made: Result | Scores
     ) -> RequestFinished:
-        """What the log is told of its end, as the request of that number."""
+        """Return the log event for the end of request number `request`."""
         metas = made.meta if isinstance(made, Result) else ()
         reason = (metas[0]["finish_reason"] or {}).get("type", "stop") if metas else "stop"
         if error is not None:
@@ -106,10 +108,10 @@ class Flight:
         return RequestFinished(request, reason, *counts, "" if error is None else str(error))
 
     def meta(self, answer: Answer | None, sample: Sample | None = None) -> dict[str, Any]:
-        """The meta information so far, in SGLang's shapes."""
+        """Return the meta information so far, in SGLang's format."""
         tokens = self.used.tokens if answer is None else answer.tokens
         count = 1 if answer is None else len(answer.samples)
-        made = tokens.completion // count  # the service counts samples together
+        made = tokens.completion // count  # the service reports a sum over samples
         if answer is not None and sample is answer.samples[0]:
             made += tokens.completion % count
         return {
@@ -133,7 +135,7 @@ def _finish(sample: Sample, length: int) -> dict[str, Any]:
 
 
 def _before_stops(text: str, stops: Sequence[str]) -> str:
-    """`text` up to the first stop, less an end that may become one."""
+    """Return `text` up to the first stop, without a suffix that may begin a stop."""
     found = [at for stop in stops if (at := text.find(stop)) >= 0]
     if found:
         return text[: min(found)]

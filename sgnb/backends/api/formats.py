@@ -16,12 +16,12 @@ from .endpoint import Sample
 
 
 class Mismatch(Exception):
-    """A sample that is not in its format. wanted: the format, for people."""
+    """A sample violates its format. `wanted` describes the format."""
 
     def __init__(self, sample: Sample, wanted: str) -> None:
         super().__init__(wanted)
         self.text, self.wanted = sample.text or sample.meta.get("refusal", ""), wanted
-        self.cut = sample.finish == "length"  # it may have begun well
+        self.cut = sample.finish == "length"  # truncated, may have begun correctly
 
     def error(self, tries: int) -> ServiceError:
         what = f"the answer {shown(self.text)} is not {self.wanted} ({tries} tries)"
@@ -30,9 +30,11 @@ class Mismatch(Exception):
 
 
 def fitting(sample: Sample, params: SamplingParams) -> str:
-    """A text in its format: JSON without the blanks around it; of a regex or a grammar
-    the longest beginning that it takes, with or without these blanks, as if it had bound the text.
-    Mismatch if there is none. May take long: grammars are compiled."""
+    """Return the formatted part of a text. Slow: compiles grammars.
+
+    JSON loses surrounding whitespace. A regex or grammar yields the longest accepted prefix, with
+    or without surrounding whitespace. Raises Mismatch if no prefix matches.
+    """
     text, grammar = sample.text.strip(), params.grammar
     if grammar is None:
         return sample.text
@@ -50,7 +52,7 @@ def fitting(sample: Sample, params: SamplingParams) -> str:
 
 
 def prepare(grammar: GrammarSpec) -> None:
-    """Compile the check of a format, before a request is paid for. Raises GrammarError."""
+    """Compile the check of a format before sending a paid request. Raises GrammarError."""
     if grammar.kind == "json_schema":
         validator(grammar.text)
     else:

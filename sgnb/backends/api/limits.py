@@ -1,4 +1,4 @@
-"""How many requests go to a service, how fast, and how often one is sent again."""
+"""Rate limits, parallelism and retries of requests to a service."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ...errors import OptionError, ServiceError, shown
 from .endpoint import Failure
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
-"""Seconds before the second try, and at most before any."""
+"""Seconds before the second try, and the maximum delay before any try."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Options of every backend of this package."""
+    """Options of every backend in this package."""
 
-    max_parallel: int = 16  # requests that wait for an answer at a time
-    tries: int = 5  # of one request, the first included
-    timeout: float = 600.0  # seconds for one try
+    max_parallel: int = 16  # concurrent requests
+    tries: int = 5  # per request, including the first
+    timeout: float = 600.0  # seconds per try
     format_tries: int = 3  # requests for a text in a format that the service does not enforce
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = (
-        None  # of prompts, at 4 characters, and of the longest answers
+        None  # prompt tokens (4 characters each) plus maximum answer tokens
     )
 
     def __post_init__(self) -> None:
@@ -41,18 +41,18 @@ class Limits:
 
     @classmethod
     def split(cls, options: dict[str, Any]) -> tuple[Limits, dict[str, Any]]:
-        """Limits from those of `options` that are theirs, and the others."""
+        """Split `options` into limits and remaining options."""
         names = {f.name for f in fields(cls)}
         own = {name: value for name, value in options.items() if name in names}
         return cls(**own), {name: v for name, v in options.items() if name not in names}
 
 
 class Pace:
-    """So much a minute: whoever comes waits until what came before has had its share of time. Up
-    to a tenth of a minute's amount may come at once after a pause."""
+    """Rate limiter: each caller waits for the time share of earlier callers. Allows a burst of a
+    tenth of the amount per minute."""
 
     def __init__(self, per_minute: float | None) -> None:
-        self._seconds = 0.0 if per_minute is None else 60.0 / per_minute  # for each one
+        self._seconds = 0.0 if per_minute is None else 60.0 / per_minute  # per unit
         self._free_at = 0.0
 
     async def wait(self, amount: float) -> None:
@@ -65,7 +65,7 @@ class Pace:
 
 
 class Gate:
-    """Lets requests through to one service as its `Limits` say. Belongs to one event loop."""
+    """Admission of requests to a service according to `Limits`. Bound to one event loop."""
 
     def __init__(self, limits: Limits, service: str) -> None:
         self.limits, self._service = limits, service
@@ -79,9 +79,12 @@ class Gate:
         tokens: float,
         failed: Callable[[Failure, bool], None],
     ) -> T:
-        """What `request` gives, which takes about so many `tokens`. After a `Failure` that may pass
-        it is sent again: exponentially later, with jitter, or when the service said. The last one
-        raises its error; `failed(failure, again)` is told of each."""
+        """Return the result of `request`, estimated at `tokens` tokens.
+
+        A transient `Failure` leads to a retry with exponential backoff and jitter, or after the
+        service's delay. The last failure propagates. `failed(failure, again)` is called for each
+        failure.
+        """
         for attempt in range(1, self.limits.tries + 1):
             await self._requests.wait(1)
             await self._tokens.wait(tokens)
@@ -101,7 +104,7 @@ class Gate:
 
 
 def _pause(attempt: int, told: float | None) -> float:
-    """Seconds before the next try."""
+    """Return the seconds before the next try."""
     if told is not None:
         return min(told, LONGEST_WAIT) * random.uniform(1.0, 1.1)
     return min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.5)

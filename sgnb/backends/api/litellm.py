@@ -1,4 +1,4 @@
-"""Anthropic, Vertex AI and a hundred other services, through the package litellm."""
+"""Anthropic, Vertex AI and about a hundred other services, through the package litellm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPENAI_NAMES = {
     "return_logprob": "logprobs",
     "top_logprobs_num": "top_logprobs",
 }
-"""Sampling parameters -> their names at OpenAI, which litellm translates for each service."""
+"""Sampling parameters -> OpenAI's names, translated by litellm for each service."""
 
 _REFUSED = (
     "min_new_tokens",
@@ -44,11 +44,12 @@ _REFUSED = (
 )
 _IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace")
 _CONTINUE = ("anthropic/", "claude", "vertex_ai/claude", "bedrock/anthropic")
-"""Services that go on with an assistant's turn: their models' names begin so."""
+"""Prefixes of models whose service continues an assistant turn."""
 
 
 class LiteLLMEndpoint:
-    """An `Endpoint` through litellm. options: of `litellm.acompletion`, such as `api_key`."""
+    """An `Endpoint` through litellm. `options` are passed to `litellm.acompletion`, such as
+    `api_key`."""
 
     is_chat = True
     samples = scores = False
@@ -79,7 +80,7 @@ class LiteLLMEndpoint:
             collected = Collected()
             async for chunk in answer:
                 piece(collected.add(chunk))
-            if answer.received_finish_reason is None:  # it writes an end that was not there
+            if answer.received_finish_reason is None:  # litellm invents a missing finish reason
                 raise HalfAnswer
             return collected.answer(ask.params)
 
@@ -106,26 +107,31 @@ class LiteLLMEndpoint:
         return body
 
     async def score(self, call: ScoreCall) -> Scored:
-        """Nothing, of no choice."""
+        """Return no scores."""
         return (), Tokens()
 
     async def info(self) -> dict[str, Any]:
         return {"model": self.model, "chat": True}
 
     async def flush_cache(self) -> None:
-        """Nothing: the service keeps its cache to itself."""
+        """Do nothing: the service manages its cache."""
 
     async def close(self) -> None:
-        """Nothing: litellm shares its clients."""
+        """Do nothing: litellm shares its clients."""
 
 
 class LiteLLM(ApiExecutor):
-    """Any model that the package litellm reaches, by its name there: "anthropic/claude-...",
+    """Any model supported by the package litellm, by its litellm name: "anthropic/claude-...",
     "gemini/...", "mistral/...".
 
-    chat_template: how `s.text()` shows roles. api_key: by default that of the environment, as
-    litellm names it. organization, base_url: where the service has them. prices, and options as
-    for `OpenAI`; all others are those of `litellm.acompletion`.
+    Args:
+        model_name: The litellm name of the model.
+        chat_template: Role format of `s.text()`.
+        api_key: Default: the environment variable documented by litellm.
+        organization: Organization id, if the service has organizations.
+        base_url: Address of the service, if configurable.
+        prices: See `OpenAI`.
+        options: Limits as for `OpenAI`; remaining options are passed to `litellm.acompletion`.
     """
 
     def __init__(
@@ -153,7 +159,7 @@ class LiteLLM(ApiExecutor):
 
 
 class Anthropic(LiteLLM):
-    """A model of Anthropic's, by its `model_name`. Arguments as for `LiteLLM`; the key is that of
+    """A model of Anthropic, by `model_name`. Arguments as for `LiteLLM`; the default key is
     ANTHROPIC_API_KEY."""
 
     def __init__(self, model_name: str, **options: Any) -> None:
@@ -161,8 +167,8 @@ class Anthropic(LiteLLM):
 
 
 class VertexAI(LiteLLM):
-    """A model on Google's Vertex AI, by its `model_name`, of the project GCP_PROJECT_ID at
-    GCP_LOCATION in the environment. safety_settings: Google's. Arguments as for `LiteLLM`."""
+    """A model on Google's Vertex AI, by `model_name`, in project GCP_PROJECT_ID at GCP_LOCATION of
+    the environment. `safety_settings` are Google's. Other arguments as for `LiteLLM`."""
 
     def __init__(self, model_name: str, safety_settings: Any = None, **options: Any) -> None:
         places = {"vertex_project": "GCP_PROJECT_ID", "vertex_location": "GCP_LOCATION"}
@@ -177,7 +183,7 @@ _DEFAULT = SamplingParams()
 
 
 def package() -> Any:
-    """The package, which at its import asks the network for a table unless it is told not to."""
+    """Import litellm without its download of a price table."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     try:
         import litellm

@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own, for clients that are async."""
+"""An event loop on a dedicated thread, for async clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...home_process import HomeProcess
 
 
 class LoopThread:
-    """Runs coroutines. Ends with `close`, or when it is no longer used; `last` runs then."""
+    """Runs coroutines on a thread. Ends with `close` or garbage collection, after `last`."""
 
     def __init__(self, name: str, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._loop = asyncio.new_event_loop()
@@ -27,8 +27,8 @@ class LoopThread:
         work: Callable[[], Coroutine[Any, Any, Any]],
         ended: Callable[[asyncio.Task[Any]], None],
     ) -> Callable[[], None]:
-        """Run `work()`, then `ended(its task)`, both on the loop's thread. Returns at once, with
-        what cancels it; `ended` is called all the same."""
+        """Run `work()`, then `ended(task)`, on the loop's thread. Returns immediately with a
+        function that cancels the task; `ended` is called after a cancellation too."""
         self._check()
         tasks: list[asyncio.Task[Any]] = []
 
@@ -44,7 +44,7 @@ class LoopThread:
         return cancel
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """The value of `work()`, waited for. Not on the loop's own thread."""
+        """Wait for `work()` and return its value. Not for use on the loop's thread."""
         self._check()
         try:
             return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
@@ -62,7 +62,7 @@ def _stop(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _serve(loop: asyncio.AbstractEventLoop, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Until the loop is stopped; what still runs is cancelled, and ends."""
+    """Run the loop until it stops, then cancel and await the remaining tasks."""
     loop.run_forever()
     _end_tasks(loop)
     loop.run_until_complete(last())
@@ -72,7 +72,7 @@ def _serve(loop: asyncio.AbstractEventLoop, last: Callable[[], Coroutine[Any, An
 
 
 def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Also those that begin while others end."""
+    """Cancel all tasks, including tasks started during the cancellation."""
     while left := asyncio.all_tasks(loop):
         for task in left:
             task.cancel()

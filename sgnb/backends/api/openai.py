@@ -1,4 +1,4 @@
-"""OpenAI's chat and completion endpoints, and servers that speak them."""
+"""OpenAI's chat and completion endpoints, and compatible servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .limits import Limits
 from .usage import fixed_price, listed_price, no_price
 
 ROLES_AS_TEXT = ChatTemplate("as text", PLAIN.roles)
-"""How a program's text shows the turns of a conversation; the service has marks of its own."""
+"""Role format in a program's text; the service applies its own chat template."""
 
 COMPLETION_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 MOST_STOPS = 4
@@ -43,13 +43,13 @@ class OpenAIEndpoint:
         model: str,
         is_chat: bool,
         chat: ChatTemplate,
-        own: bool,  # OpenAI's own service, whose defaults are known and whose arguments are newer
+        own: bool,  # OpenAI's service: known defaults and newer arguments
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
         self.enforces = frozenset({"json_schema"} if is_chat else ())
         self._own, self._extra, self.secrets = own, dict(extra_body or {}), secrets_of(client)
-        self.scores = not is_chat  # until it shows that it does not
+        self.scores = not is_chat  # until the service returns no log-probabilities
         self._service = f"the service of {model!r}"
         if not own:
             self._service += f" at {place_of(client)}"
@@ -72,7 +72,7 @@ class OpenAIEndpoint:
             return await self._ask(ask, body, piece)
         except Failure as failure:
             if "response_format" in body and "response_format" in str(failure.error):
-                self.enforces = frozenset()  # from now on the answer is only checked
+                self.enforces = frozenset()  # from now on, only check answers
                 raise Failure(failure.reason, failure.error, again=True, wait=0.0) from None
             raise
 
@@ -108,7 +108,7 @@ class OpenAIEndpoint:
         }
         body |= {name: value for name, (value, default) in given.items() if value != default}
         if not self._own:
-            body.setdefault("temperature", params.temperature)  # servers have other defaults
+            body.setdefault("temperature", params.temperature)  # server defaults differ
         if params.return_logprob:
             top = params.top_logprobs_num
             body |= {"logprobs": True, "top_logprobs": top} if self.is_chat else {"logprobs": top}
@@ -136,7 +136,7 @@ class OpenAIEndpoint:
             return echo.choices(alone(call, echo, answer)), tokens + tokens_of(answer.usage)
 
     async def _echoed(self, texts: Sequence[str]) -> Any:
-        """Texts with the log-probabilities of their tokens, from a service that gives them."""
+        """Request the log-probabilities of the tokens of `texts`."""
         return await self.client.completions.create(
             model=self.model,
             prompt=list(texts),
@@ -151,21 +151,25 @@ class OpenAIEndpoint:
         return {"model": self.model, "base_url": place_of(self.client), "chat": self.is_chat}
 
     async def flush_cache(self) -> None:
-        """Nothing: the service keeps its cache to itself."""
+        """Do nothing: the service manages its cache."""
 
     async def close(self) -> None:
         await self.client.close()
 
 
 class OpenAI(ApiExecutor):
-    """A model of OpenAI's, or of a server that speaks the same protocol.
+    """A model of OpenAI or of a compatible server.
 
-    model_name: as the service knows it. is_chat_model: whether it is asked by
-    `/chat/completions`, else by `/completions`; by default by its name. base_url: the server, by
-    default OpenAI's own; is_azure: it is Azure's. chat_template: how `s.text()` shows roles, and
-    what a completion is sent for them. api_key: by default the environment's OPENAI_API_KEY.
-    prices: money for a million tokens, of the prompt and of the answer. extra_body: what every
-    request also says. options: see `Limits`; all others are the `openai` client's.
+    Args:
+        model_name: Name of the model at the service.
+        is_chat_model: Use `/chat/completions` instead of `/completions`. Default: by name.
+        base_url: Address of the server. Default: OpenAI.
+        is_azure: The server is Azure's.
+        chat_template: Role format of `s.text()` and of completion prompts.
+        api_key: Default: OPENAI_API_KEY of the environment.
+        prices: Cost per million tokens of prompts and of answers.
+        extra_body: Additional fields of every request.
+        options: `Limits`; remaining options are passed to the `openai` client.
     """
 
     def __init__(
@@ -194,12 +198,13 @@ class OpenAI(ApiExecutor):
 
 
 def bias_of(params: SamplingParams, most: float) -> dict[str, float]:
-    """As JSON has it, which knows no infinity."""
+    """Return the logit bias with finite values: JSON has no infinity."""
     return {str(token): max(-most, min(most, bias)) for token, bias in params.logit_bias}
 
 
 def response_format(schema: Any) -> dict[str, Any]:
-    """OpenAI binds an answer strictly by a schema all of whose properties are required."""
+    """Return a response format; strict only if the schema requires all properties, as demanded by
+    OpenAI."""
     strict = _is_strict(schema)
     own = {"name": "answer", "schema": schema} | ({"strict": True} if strict else {})
     return {"type": "json_schema", "json_schema": own}

@@ -1,4 +1,4 @@
-"""An SGLang server, by its own protocol: `/generate` takes text, and scores it."""
+"""An SGLang server through its native protocol: `/generate` continues and scores text."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _LOGPROBS = (
 FIRST_ANSWER_SECONDS = 30.0
 LARGEST_BIAS = 1e6
 HEALED = 4
-"""Of a prompt's last tokens so many may change with a choice after them."""
+"""Maximum number of prompt tokens whose tokenization may change with an appended choice."""
 
 Row = tuple[float | None, int, str | None]
 
 
 class SGLangEndpoint:
-    """An `Endpoint` over a client of the `openai` package, whose transport it uses."""
+    """An `Endpoint` that uses the HTTP transport of an `openai` client."""
 
     is_chat = continues = samples = False
     scores = True
@@ -80,7 +80,7 @@ class SGLangEndpoint:
             return await self._streamed(body, piece)
 
     async def _streamed(self, body: dict[str, Any], piece: Callable[[str], None]) -> Answer:
-        """Each chunk has the whole text so far."""
+        """Stream an answer; each chunk holds the whole text so far."""
         chunk: Any = {"text": "", "meta_info": {}}
         stream = await self.client.post(
             "/generate",
@@ -97,7 +97,7 @@ class SGLangEndpoint:
 
     async def score(self, call: ScoreCall) -> Scored:
         with translated(self._service, self.secrets):
-            [prefix] = await self._scored(text=[call.prompt])  # computed once for all choices
+            [prefix] = await self._scored(text=[call.prompt])  # prefilled once for all choices
             texts = [call.prompt, *[call.prompt + choice for choice in call.choices]]
             start = max(0, count_of(prefix["prompt_tokens"]) - HEALED)
             found = await self._scored(logprob_start_len=start, text=texts)
@@ -118,7 +118,7 @@ class SGLangEndpoint:
             return tuple(scores), tokens
 
     async def _scored(self, logprob_start_len: int = -1, **prompts: Any) -> list[dict[str, Any]]:
-        """The meta information of prompts, with log-probabilities from a place on."""
+        """Return the meta information of prompts, with log-probabilities from a start position."""
         body: dict[str, Any] = {
             **prompts,
             "sampling_params": {"max_new_tokens": 0, "temperature": 0},
@@ -147,9 +147,14 @@ class SGLangEndpoint:
 class RuntimeEndpoint(ApiExecutor):
     """A model on an SGLang server: `RuntimeEndpoint("http://localhost:30000")`.
 
-    chat_template: of its model, or the folder or hub id of a tokenizer that has it; by default the
-    model's own, if its hub id is in this machine's cache. verify: a file of certificates. prices,
-    and options as for `OpenAI`.
+    Args:
+        base_url: Address of the server.
+        api_key: Key of the server.
+        chat_template: A template, or the folder or hub id of a tokenizer with a template. Default:
+            the model's template, if its hub id is in the local cache.
+        verify: File of certificates.
+        prices: See `OpenAI`.
+        options: See `OpenAI`.
     """
 
     def __init__(
@@ -189,7 +194,7 @@ def _http_client(verify: str | None) -> Any:
 
 
 def _said(params: SamplingParams) -> dict[str, Any]:
-    """What a request says of its sampling: what differs from the server's own defaults."""
+    """Return the sampling parameters that differ from the server's defaults."""
     told = {name: getattr(params, name) for name in _TOLD}
     told |= {"logit_bias": bias_of(params, LARGEST_BIAS) or None}
     told |= {"sampling_seed": params.seed}
@@ -222,14 +227,14 @@ def _tokens(meta: dict[str, Any]) -> Tokens:
 
 
 def _first_own(found: Sequence[dict[str, Any]]) -> int:
-    """Where the choices begin: the first place at which a token of one differs from the prompt's,
-    which comes first."""
+    """Return the first position at which a choice's token differs from the prompt's (the first
+    entry)."""
     prompt, *texts = ([row[1] for row in meta["input_token_logprobs"]] for meta in found)
     return min(_agreeing(prompt, text) for text in texts)
 
 
 def _agreeing(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens at their beginnings are the same."""
+    """Return the length of the common token prefix."""
     same = (x == y for x, y in zip(a, b, strict=False))
     return sum(1 for _ in takewhile(bool, same))
 

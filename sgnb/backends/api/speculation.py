@@ -1,8 +1,9 @@
-"""Calls that let the model write ahead, and those that are answered from what it wrote.
+"""Speculative execution of API calls: a request writes ahead, and later calls read the speculative
+text.
 
-The model is asked without the call's stops; what it writes beyond them is what the program's next
-constants and generations say, if it keeps to the format. A branch keeps the rest itself: branches
-share nothing, and nothing is left of a program that is over.
+A request omits the call's stops. Text after the stop answers the program's next constants and
+generations if the format matches. Each branch stores its unused text; branches share nothing, and
+the text ends with the program.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ Send = Callable[[Callable[[], Awaitable[Answer]], Ask, Flight], Awaitable[Answer
 
 
 class Speculation:
-    """Of one call, by the methods of an `ApiExecutor`. tries: answers that are asked for until one
-    begins as the program's turn does."""
+    """Speculation for one call of an `ApiExecutor`. `tries`: maximum number of answers requested
+    until an answer begins like the program's turn."""
 
     def __init__(
         self, endpoint: Endpoint, ask_of: AskOf, send: Send, flight: Flight, tries: int
@@ -36,13 +37,13 @@ class Speculation:
         self._endpoint, self._ask_of, self._send, self._flight = endpoint, ask_of, send, flight
         self._tries = tries
         self._ahead: Ahead = flight.call.ahead
-        # What the program has in a turn that the service cannot go on with, and what comes before:
-        # such a call cannot be asked for as it is, and `max_tokens` does not bound it.
+        # The begun text of a turn that the service cannot continue, and the preceding prompt. A
+        # direct request is impossible for such a call, and `max_tokens` does not bound the answer.
         self._begun, self._before = self._turn(flight.call)
 
     async def generate(self, call: Call) -> Result | None:
-        """The answer from what was written ahead, or by a request that writes ahead. None where the
-        call is to be asked for as it is."""
+        """Answer from speculative text, or send a request that writes ahead. Returns None if the
+        call needs an ordinary request."""
         written = self._left()
         if not _can_be_a_part(call.params):
             return None
@@ -59,7 +60,7 @@ class Speculation:
         return None
 
     def choose(self, call: ScoreCall) -> Scores | None:
-        """As `generate`, for a select; no request writes ahead for one."""
+        """Answer a select from speculative text, without a new request."""
         written = self._left()
         if written is None or not written.text.strip():
             return None
@@ -76,7 +77,7 @@ class Speculation:
         return Scores(meta=self._keep(taken), values=values, chosen=index)
 
     def _left(self) -> Written | None:
-        """What is left of what this model wrote last on the branch; it is let go."""
+        """Take the model's last unused text of the branch."""
         written, self._ahead.kept = self._ahead.kept, None
         own = isinstance(written, Written) and written.model is self._endpoint
         return written if own else None
@@ -93,13 +94,13 @@ class Speculation:
         return begun, replace(call, prompt=before, segments=segments)
 
     def _may_go_on(self, params: SamplingParams) -> bool:
-        """Whether a call has an end of its own, which the model can be let write beyond."""
+        """Return whether the call has an end (stop or format) that allows writing ahead."""
         if params.grammar is not None:
             return params.grammar.kind not in self._endpoint.enforces
         return bool(set(params.stop) - set(self._endpoint.chat.stop))
 
     async def _write_on(self, call: Call) -> Result | None:
-        """None where it cannot be told where the call's text ends."""
+        """Send a request that writes ahead. Returns None if the text's end is unknown."""
         written, answer = await self._request(self._ask(call), call)
         try:
             taken = await self._answer(written, call)
@@ -109,8 +110,8 @@ class Speculation:
         return self._result(taken, answer)
 
     async def _write_turn(self, call: Call, is_told: bool) -> Result:
-        """The whole turn, which must begin with what the program has in it. is_told: the model has
-        been asked for it, and wrote otherwise."""
+        """Request the whole turn; its beginning must match the program's text. `is_told`: an
+        earlier answer did not match."""
         ask = self._ask(call)
         wanted = f"a turn that begins with {shown(self._begun)}"
         for attempt in range(self._tries):
@@ -156,7 +157,7 @@ class Speculation:
         text, finish, stops = sample.text, sample.finish, ask.params.stop
         if stopped := first_stop(text, stops):
             text, finish = text[: stopped[0]], "stop"
-        if begun := self._begun:  # blanks before it do not count
+        if begun := self._begun:  # ignores leading whitespace
             text = begun[: len(begun) - len(begun.lstrip())] + text.lstrip()
         return Written(
             self._endpoint,
@@ -181,12 +182,12 @@ class Speculation:
         return await asyncio.to_thread(left.answer, call.params, self._most(call))
 
     def _result(self, taken: Taken, answer: Answer | None = None) -> Result:
-        """answer: of the request that was sent for this call."""
+        """Return the result. `answer`: the answer of a request sent for this call."""
         self._flight.finish(taken.text)
         return Result((taken.text,), (self._keep(taken, answer),))
 
     def _keep(self, taken: Taken, answer: Answer | None = None) -> dict[str, Any]:
-        """Keep the rest for the branch's next call. The meta information of this one."""
+        """Store the unused text for the branch's next call. Returns the call's meta information."""
         used = self._flight.used
         self._ahead.kept = taken.rest
         used.extra -= taken.tokens
@@ -210,7 +211,7 @@ class Speculation:
 
 
 def _can_be_a_part(params: SamplingParams) -> bool:
-    """Whether the call's text may be a part of a longer one, which knows nothing of its own."""
+    """Return whether the parameters allow the call's text to be part of a longer text."""
     alone = params.n > 1 or params.return_logprob or params.min_new_tokens or params.thinking
     return not (alone or params.stop_regex or params.ignore_eos or params.max_new_tokens == 0)
 
@@ -220,7 +221,7 @@ def _text(segments: tuple[Segment, ...]) -> str:
 
 
 def _told(ask: Ask, begun: str) -> Ask:
-    """The same, and the model is told how to begin."""
+    """Return the request with an instruction to begin with `begun`."""
     said = f"Begin your answer with exactly this text, and go on after it:\n{begun}"
     *before, last = ask.messages
     if last["role"] != "user":

@@ -1,4 +1,4 @@
-"""The chat template of a model that another machine serves, read from its tokenizer here."""
+"""Chat template of a remotely served model, read from a local copy of its tokenizer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def template_of(name: str) -> ChatTemplate:
             return str(tokenizer.apply_chat_template(list(messages), tokenize=False))
 
         return from_render(name, render)
-    except Exception as error:  # a file that is missing, or a template, which may raise anything
+    except Exception as error:  # missing file, or a template error of any type
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         what = f"the chat template of {name} cannot be read here ({reason}); plain role marks"
         warnings.warn(printable(f"{what} are used: give chat_template="), stacklevel=3)

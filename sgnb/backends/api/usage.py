@@ -1,4 +1,4 @@
-"""What calls took: counted for each call, for each run and for all."""
+"""Usage of API calls, per call, per run and in total."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from ...errors import OptionError, shown
 from .endpoint import Tokens
 
 SHOWN_RUNS = 50
-"""Of a printed table: the last ones."""
+"""Maximum number of runs in a printed table; the latest runs are shown."""
 
 Price = Callable[[Tokens], float | None]
-"""Money for tokens; None where no price is known."""
+"""Cost of tokens; None for an unknown price."""
 
 
 @dataclass(slots=True)
 class Used:
-    """Counts of some calls. A request without an answer has no tokens here: nobody says them."""
+    """Counts over calls. Requests without an answer contribute no tokens because services do not
+    report any."""
 
     calls: int = 0  # generations and selects
-    requests: int = 0  # sent to the service, those again included
-    again: Counter[str] = field(default_factory=Counter)  # reason -> requests sent for it
-    failed: int = 0  # calls that ended in an error
-    stopped: int = 0  # calls that were stopped
+    requests: int = 0  # sent requests, including retries
+    again: Counter[str] = field(default_factory=Counter)  # reason -> number of retries
+    failed: int = 0  # calls with an error
+    stopped: int = 0  # cancelled calls
     tokens: Tokens = field(default_factory=Tokens)
-    # Of programs with `num_api_spec_tokens`:
-    ahead: int = 0  # calls answered from what was written ahead
-    missed: Counter[str] = field(default_factory=Counter)  # reason -> calls that were not
-    saved: int = 0  # prompt tokens of the calls that were, less those sent for nothing; estimated
-    extra: int = 0  # completion tokens that are no part of a call's text; estimated
+    # For programs with `num_api_spec_tokens`:
+    ahead: int = 0  # calls answered from speculative text
+    # reason -> calls without speculative answer
+    missed: Counter[str] = field(default_factory=Counter)
+    # prompt tokens of speculative answers minus tokens of wasted requests; estimated
+    saved: int = 0
+    extra: int = 0  # completion tokens outside every call's text; estimated
 
     def add(self, other: Used) -> None:
         self.calls += other.calls
@@ -52,8 +55,7 @@ class Used:
 
 
 class Usage:
-    """The counts of a backend's runs, by their ids ("" outside of runs), and of all. Printed it is
-    a table."""
+    """Counts of a backend's runs by id ("" outside of runs) and in total. Prints as a table."""
 
     def __init__(self, model: str, price: Price) -> None:
         self.model = model
@@ -63,18 +65,18 @@ class Usage:
         self._lock = threading.Lock()
 
     def add(self, run: str, used: Used) -> None:
-        """Count what a call of the run `run` has `used`."""
+        """Add the usage `used` of a call to the run `run`."""
         with self._lock:
             self.runs.setdefault(run, Used()).add(used)
             self.total.add(used)
 
     @property
     def cost(self) -> float | None:
-        """Money for all calls; None where the model's price is not known."""
+        """Cost of all calls; None if the model's price is unknown."""
         return self._price(self.total.tokens)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each run, and one for all."""
+        """A row per run and a row for the total."""
         with self._lock:
             named = [*self.runs.items(), ("all", self.total)]
             return [self._row(name or "no run", used) for name, used in named]
@@ -99,7 +101,7 @@ class Usage:
         }
 
     def _saved_cost(self, used: Used) -> float | None:
-        """Money that the same calls would have cost more if each had been sent."""
+        """Return the cost avoided by speculation."""
         cost = self._price(used.tokens)
         each = self._price(used.tokens + Tokens(used.saved, 0, -used.extra))
         return None if cost is None or each is None else each - cost
@@ -119,11 +121,11 @@ class Usage:
 
 
 _OF_SPECULATION = ("ahead", "missed", "saved prompt", "extra completion", "saved cost")
-"""The last columns, which are left out where no program speculates."""
+"""Columns omitted if no program speculates."""
 
 
 class TokenUsage:
-    """The tokens of a backend's calls since `reset`, by SGLang's names."""
+    """Tokens of a backend's calls since `reset`, in SGLang's format."""
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
@@ -154,7 +156,8 @@ def _cell(value: Any) -> str:
 
 
 def fixed_price(prices: tuple[float, float] | None, otherwise: Price) -> Price:
-    """prices: for a million tokens of prompts, and of answers; None for `otherwise`."""
+    """Return a price function. `prices`: cost per million tokens of prompts and answers; None
+    selects `otherwise`."""
     if prices is None:
         return otherwise
     try:
@@ -166,7 +169,8 @@ def fixed_price(prices: tuple[float, float] | None, otherwise: Price) -> Price:
 
 
 def listed_price(model: str) -> Price:
-    """By the table of the package litellm, where it is installed and knows the model."""
+    """Return the price of `model` from litellm's table, if litellm is installed and lists the
+    model."""
 
     def price(tokens: Tokens) -> float | None:
         try:
@@ -178,7 +182,7 @@ def listed_price(model: str) -> Price:
                 completion_tokens=tokens.completion,
                 cache_read_input_tokens=tokens.cached,
             )
-        except Exception:  # not installed, or a model that the table does not have
+        except Exception:  # litellm is missing, or the model is not listed
             return None
         return float(prompt + completion)
 
@@ -186,4 +190,4 @@ def listed_price(model: str) -> Price:
 
 
 def no_price(tokens: Tokens) -> None:
-    """A service whose prices nobody knows."""
+    """Return None: the service's price is unknown."""

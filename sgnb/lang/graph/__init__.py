@@ -1,2 +1,2 @@
-"""A program as a graph: traced once with placeholders for its arguments, printed, saved, and run
-without its code. Knows no engine."""
+"""Program graphs: traced once with placeholder arguments, printed, saved and replayed without the
+program's code. Knows no engine."""

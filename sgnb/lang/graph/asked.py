@@ -1,4 +1,4 @@
-"""Asks a model for the order of a prompt's blocks, as arXiv 2312.07104 did."""
+"""Query a model for the order of a prompt's blocks, as in arXiv 2312.07104."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _TOKENS_OF_A_NUMBER = 6
 
 
 def ask_for_order(executor: Executor, texts: Sequence[str], location: Location) -> str:
-    """What the model answers: numbers of the blocks with these `texts`, from 1, in their order."""
+    """Return the model's answer: 1-based numbers of the blocks with these `texts`, in the new
+    order."""
     blocks = "\n\n".join(f"Block {i}:\n{text}" for i, text in enumerate(texts, 1))
     question = _QUESTION.replace("{blocks}", blocks)
     options = ("max_new_tokens", _TOKENS_OF_A_NUMBER * len(texts)), ("temperature", 0.0)
@@ -36,8 +37,8 @@ def ask_for_order(executor: Executor, texts: Sequence[str], location: Location) 
 
 
 def read_order(answer: str, count: int, has_cue: bool) -> tuple[list[int], str]:
-    """The order in an answer, from 0, and why it cannot be that of `count` blocks, of which the
-    last stays if it `has_cue`; "" where it can."""
+    """Parse an answer into a 0-based order of `count` blocks and an error ("" if the order is
+    valid). With `has_cue`, the last block must stay last."""
     order = [int(number) - 1 for number in re.findall(r"\d{1,6}", answer)]
     if sorted(order) != list(range(count)):
         return order, f"the order {shown(answer)} does not have each of {count} blocks once"

@@ -1,8 +1,8 @@
-"""A prompt's text as blocks that may change places. Knows no graph: a hole is one character.
+"""Split a prompt's text into blocks for reordering. Knows no graph: a hole is a single character.
 
-A block is a paragraph, or in a paragraph with holes a line. What leads on to what comes next (a
-heading, a colon, "the following", an open bracket) is one block with it, and so is an item of a
-list with what comes before it.
+A block is a paragraph, or a line of a paragraph with holes. Text that introduces the next text (a
+heading, a colon, "the following", an open bracket) shares a block with the next text. A list item
+shares a block with the preceding text.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from dataclasses import dataclass, replace
 
 FIRST_HOLE = 0x100000
 HOLE = f"[{chr(FIRST_HOLE)}-{chr(0x10FFEF)}]"
-"""A regex of the characters that stand for holes."""
+"""Regex of the characters that represent holes."""
 HEADS_INSTRUCTIONS = re.compile(
     r"((output|answer|response|important) )?(instruction|task|format|note|hint|rule|option|choice"
     r"|categor(y|ie)|class(e)?|label|example|guideline|requirement|constraint|style|criteria"
     r"|rubric|scale|schema|tip|reminder|important)s?\b",
     re.IGNORECASE,
 )
-"""A label or heading."""
+"""Regex of a label or heading."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """`text[begin:end]` of a prompt, without what parts it from the next block."""
+    """The span `text[begin:end]` of a prompt, without the separator before the next block."""
 
     begin: int
     end: int
     text: str
-    why: str = ""  # its lines stay together, if something other than a paragraph holds them
-    goes_on: bool = False  # ends with what a colon behind an argument leads on to: more may follow
+    why: str = ""  # reason for keeping the lines together, if not a plain paragraph
+    # ends with text introduced by a colon after an argument; may continue in the next unit
+    goes_on: bool = False
 
     @property
     def is_constant(self) -> bool:
@@ -38,11 +39,11 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """`text` as blocks, in order."""
+    """Split `text` into blocks, in order."""
     units: list[Block] = []
     for paragraph in _matches(_PARAGRAPH, text):
         units += [paragraph] if paragraph.is_constant else _of_lines(text, paragraph)
-    if units and "\n" in units[-1].text and units[-1].is_constant:  # with its cue
+    if units and "\n" in units[-1].text and units[-1].is_constant:  # the last line is a cue
         units[-1:] = _without_last_line(text, units[-1])
     joined: list[Block] = []
     for unit in units:
@@ -56,12 +57,12 @@ def blocks(text: str) -> list[Block]:
 
 
 def labels(text: str) -> list[str]:
-    """Of its lines that begin with `Label:`."""
+    """Return the labels of the lines that begin with `Label:`."""
     return [match[1] for match in _LABEL.finditer(text)]
 
 
 def said_inside(text: str, at: int) -> bool:
-    """Whether a colon after `at` has text behind it: what is pointed to there stands in it."""
+    """Return whether `text` has a colon after `at` that is followed by text."""
     return re.search(r":\s*\S", text[at:]) is not None
 
 
@@ -87,7 +88,7 @@ def _matches(pattern: re.Pattern[str], text: str, begin: int = 0) -> list[Block]
 
 
 def _of_lines(text: str, paragraph: Block) -> list[Block]:
-    """The lines of a paragraph with holes, those together that are one sentence or one record."""
+    """Split a paragraph with holes into lines, joining the lines of a sentence or record."""
     made: list[Block] = []
     lines = _matches(_LINE, paragraph.text, paragraph.begin)
     for i, line in enumerate(lines):
@@ -110,13 +111,13 @@ def _of_lines(text: str, paragraph: Block) -> list[Block]:
 
 
 def _is_field(line: str) -> bool:
-    """Whether it says `Label: value`, and the value is no instruction."""
+    """Return whether a line reads `Label: value` with a value that is no instruction."""
     label = _LABEL.match(line)
     return label is not None and not HEADS_INSTRUCTIONS.match(label[1]) and label.end() < len(line)
 
 
 def _without_last_line(text: str, unit: Block) -> list[Block]:
-    """A paragraph and its last line, if that is a label."""
+    """Split a paragraph from its last line, if the last line is a label."""
     *_, last = _matches(_LINE, unit.text, unit.begin)
     if not _BARE_LABEL.match(last.text):
         return [unit]
@@ -129,7 +130,8 @@ def _join(text: str, first: Block, second: Block, why: str) -> Block:
 
 
 def _why_joined(before: Block, unit: Block, text: str) -> str:
-    """Why `unit` is one block with the one `before` it; "" where it is not."""
+    """Return the reason for joining `unit` to the unit `before`; "" if the units are separate
+    blocks."""
     if opened := _open_in(before.text, text[before.end :]):
         return f"{opened} is open"
     if _HEADING.match(before.text) and not _HEADING.match(unit.text):
@@ -145,7 +147,7 @@ def _why_joined(before: Block, unit: Block, text: str) -> str:
 
 
 def _open_in(text: str, after: str) -> str:
-    """What `text` opens and does not close."""
+    """Return the bracket or fence that `text` opens without closing."""
     for mark in ("```", '"""', "'''"):
         if text.count(mark) % 2:
             return mark

@@ -1,13 +1,11 @@
-"""What a run of a graph takes at most, known before it runs: KV slots at any one time, calls, new
-tokens.
+"""Upper bounds of a graph's run, computed before the run: KV slots, calls and new tokens.
 
-A slot is held while a request that needs its token runs: what has ended stays in the cache as long
-as there is room for it. Tokens that several requests begin with are one *part*, held from the
-beginning of the first of these to the end of the last; what a request has for itself is another. Of
-two parts that are never held at once, all calls of the one end before any of the other begins: the
-graph's edges say so. What is held at a time is therefore an antichain of parts, and the heaviest is
-the bound. By Dilworth's theorem that is the weight of all parts less what can be matched along the
-order.
+A running request holds the slots of its tokens; tokens of finished requests are evictable. A *part*
+is either a prefix shared by several requests or the private tokens of a call. A shared part is held
+from the start of its first request to the end of its last request. Two parts are never held
+together if the graph's edges order all calls of one part before all calls of the other. Parts held
+at the same time therefore form an antichain, and the heaviest antichain is the bound. By Dilworth's
+theorem, the bound equals the total weight minus the maximum matching along the order.
 """
 
 from __future__ import annotations
@@ -21,21 +19,21 @@ from .rehearsal import Rehearsed
 from .tokens import as_bytes, common, common_tokens
 
 Parts = Mapping[int, int]
-"""The calls that need a part, as bits -> its tokens."""
+"""Bit set of the calls that need a part -> number of tokens of the part."""
 
 
 class Bound(NamedTuple):
-    """The most that a run takes."""
+    """Upper bounds of a run."""
 
-    slots: int  # of the KV cache at one time, the `prefix` among them
-    prefix: tuple[int, ...]  # the tokens that all of its requests begin with
+    slots: int  # KV-cache slots held at the same time, including `prefix`
+    prefix: tuple[int, ...]  # token ids shared by the beginnings of all requests
     calls: int
-    requests: int  # one for each sample of a generation, and for each choice of a select
+    requests: int  # one per sample of a generation and per choice of a select
     new_tokens: int
 
 
 def bound(graph: Graph, calls: Sequence[Rehearsed]) -> Bound:
-    """Of a run of the graph that was rehearsed."""
+    """Return the bound of a rehearsed run of `graph` with these `calls`."""
     requests = [request for call in calls for request in call.requests]
     common = [request.prompt[: request.reusable] for request in requests]
     return Bound(
@@ -48,7 +46,7 @@ def bound(graph: Graph, calls: Sequence[Rehearsed]) -> Bound:
 
 
 def calls_before(graph: Graph, calls: Sequence[Rehearsed]) -> list[int]:
-    """For each call those that end before it begins, as bits."""
+    """Return, for each call, the bit set of calls that end before the call begins."""
     bit = {call.node.id: 1 << i for i, call in enumerate(calls)}
     known: dict[int, int] = {}
     for node in graph.nodes:
@@ -59,7 +57,7 @@ def calls_before(graph: Graph, calls: Sequence[Rehearsed]) -> list[int]:
 
 
 def _parts(calls: Sequence[Rehearsed]) -> Parts:
-    """What each call computes for itself, and the edges of the tree of what the cache may give."""
+    """Return the private part of each call and the edges of the radix tree of reusable prompts."""
     parts: defaultdict[int, int] = defaultdict(int)
     paths: defaultdict[bytes, int] = defaultdict(int)
     for i, call in enumerate(calls):
@@ -68,7 +66,8 @@ def _parts(calls: Sequence[Rehearsed]) -> Parts:
             parts[1 << i] += own + request.again
             paths[as_bytes(request.prompt[: request.reusable])] |= 1 << i
 
-    way: list[tuple[int, int]] = [(0, 0)]  # to the last path: ends of edges, and who needs them
+    # path to the last prompt: end of each edge and bit set of its users
+    way: list[tuple[int, int]] = [(0, 0)]
     last = b""
     for path in [*sorted(paths), b""]:
         shared = common(last, path)
@@ -88,12 +87,12 @@ def _parts(calls: Sequence[Rehearsed]) -> Parts:
 
 
 def _heaviest(parts: Parts, before: Sequence[int]) -> int:
-    """The weight of the heaviest antichain."""
+    """Return the weight of the heaviest antichain."""
     calls = [1 << i for i in range(len(before))]
-    if all(done == (1 << i) - 1 for i, done in enumerate(before)):  # one after the other
+    if all(done == (1 << i) - 1 for i, done in enumerate(before)):  # strictly sequential calls
         return max((sum(t for u, t in parts.items() if u & call) for call in calls), default=0)
     users = list(parts)
-    earlier = []  # for each part the calls that end before any of its own begins
+    earlier = []  # per part: calls that end before every call of the part begins
     for own in users:
         common = -1
         for call, done in zip(calls, before, strict=True):
@@ -106,10 +105,10 @@ def _heaviest(parts: Parts, before: Sequence[int]) -> int:
 
 
 def _matched(weights: Sequence[int], later: Sequence[Sequence[int]]) -> int:
-    """How much of the weights can be matched, each to as much of a later one's: a maximal flow,
-    along shortest ways."""
+    """Return the weight matched between parts and later parts: a maximum flow along shortest
+    augmenting paths."""
     left, right = list(weights), list(weights)
-    flow: list[dict[int, int]] = [{} for _ in weights]  # to a part, from which others
+    flow: list[dict[int, int]] = [{} for _ in weights]  # later part -> {earlier part: flow}
     for begin in range(len(weights)):
         while left[begin] and (way := _way(begin, later, right, flow)):
             ends = [flow[j][i] for j, i in zip(way[1:-1:2], way[2::2], strict=True)]
@@ -129,9 +128,9 @@ def _way(
     right: Sequence[int],
     flow: Sequence[Mapping[int, int]],
 ) -> list[int]:
-    """From a part to a later one, back to one that is matched to that, and so on to one of which
-    something is left; [] where there is none."""
-    came: dict[int, int] = {}  # to a part as a later one, from which
+    """Return the shortest augmenting path from `begin`, alternating between earlier and later
+    parts; [] if no path exists."""
+    came: dict[int, int] = {}  # later part -> predecessor on the path
     back = {begin: -1}
     todo = deque([begin])
     while todo:

@@ -1,4 +1,4 @@
-"""Finds reads inside `try`: a trace does not know which handlers run after a failed generation."""
+"""Detect reads inside `try`: a trace cannot tell if a handler runs after a failed generation."""
 
 from __future__ import annotations
 

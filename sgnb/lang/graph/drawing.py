@@ -1,5 +1,5 @@
-"""A graph as a still SVG picture: a column for each stream, a row for each step of the longest way.
-Escapes all text."""
+"""Draw a graph as a static SVG: a column per stream, a row per step of the longest path. Escapes
+all text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .nodes import Node, Returned
 
 WIDTH, HEIGHT, GAP, STEP, MARGIN = 232, 22, 40, 36, 14
 LETTERS = 30
-"""Of a label that a box has room for."""
+"""Maximum number of characters of a label in a box."""
 ROOM, SMALLEST = 840, 0.7
-"""Pixels that a notebook has for it; a wider picture shrinks to them, but not below that share."""
+"""Width of a notebook cell in pixels, and the smallest scale for a wider picture."""
 
 STYLE = """
 text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
@@ -26,7 +26,7 @@ path{fill:none;stroke:#8c959f;stroke-width:1.3}.across{stroke-dasharray:4 3}
 
 
 def picture(nodes: Sequence[Node], title: str) -> str:
-    """`nodes`, each after those that it comes after, as an SVG."""
+    """Return topologically sorted `nodes` as an SVG with a `title`."""
     drawn = [node for node in nodes if not isinstance(node.what, Returned)]
     columns = {stream: i for i, stream in enumerate(dict.fromkeys(n.stream for n in drawn))}
     rows: dict[int, int] = {}
@@ -43,7 +43,8 @@ def picture(nodes: Sequence[Node], title: str) -> str:
         x, y = place(node)
         boxes.append(_box(node, x, y))
         for i, before in enumerate(node.before):
-            if i == 0 or before.stream != node.stream:  # else its text names the variable
+            # otherwise the node's text names the variable
+            if i == 0 or before.stream != node.stream:
                 lines.append(_line(*place(before), x, y))
     told = f"The graph of {printable(title)}: {len(drawn)} nodes in {len(columns)} streams"
     scale = max(min(1, ROOM / width), SMALLEST)
@@ -56,7 +57,7 @@ def picture(nodes: Sequence[Node], title: str) -> str:
 
 
 def card(width: float, height: float) -> str:
-    """The ground of a picture: what is drawn is for a light one, also where the page is dark."""
+    """Return a light background of `width` x `height` pixels, for light and dark pages."""
     size = f'width="{width - 1}" height="{height - 1}"'
     return f'<rect class="card" x="0.5" y="0.5" {size} rx="8"/>'
 
@@ -74,7 +75,7 @@ def _box(node: Node, x: float, y: float) -> str:
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:
-    """From one box to another below it, or in another column, where it goes between the columns."""
+    """Draw an edge downwards, or between two columns if the streams differ."""
     if x1 == x2:
         return f'<path d="M{x1 + WIDTH / 2},{y1 + HEIGHT}V{y2}"/>'
     right = x2 > x1

@@ -1,4 +1,4 @@
-"""What a run will take, and beside it what one took: as data, as text and as a picture."""
+"""Forecast and measured cost of a run, as data, text and picture."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _COUNTS = {
     "forced": "forced_tokens",
     "passes": "passes",
 }
-"""Of the table, by the names of fields of `Forecast` and `Observed`."""
+"""Column headings by field name of `Forecast` and `Observed`."""
 
 LEFT, RIGHT, ROW, MARGIN = 250, 560, 26, 14
 LETTERS = 32
-"""Of a label that there is room for."""
+"""Maximum number of characters of a label."""
 
 STYLE = """
 text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
@@ -35,10 +35,9 @@ text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f
 
 
 class Explanation:
-    """The calls of a program before they are made; with `after`, what they took in a run.
+    """Forecast of a program's calls; `after` adds the measurements of a run.
 
-    Without a graph there is no bound, and nothing is known of the order of calls: each is taken to
-    come after those before it.
+    Without a graph, no bound exists and the calls are assumed to run sequentially.
     """
 
     def __init__(
@@ -54,8 +53,11 @@ class Explanation:
         self._after = after
 
     def after(self, state: ProgramState) -> Explanation:
-        """The same with what a run took that was begun after it was explained, by what is still in
-        the log of its executor. Waits for its end."""
+        """Return the explanation with measurements of the run of `state`.
+
+        Waits for the end of the run. Reads the events still in the executor's log. The run must
+        start after the explanation was created.
+        """
         if not isinstance(state, ProgramState):
             hint = "give what run(...) gave: .after(program.run(...))"
             raise OptionError(f"after({shown(state)}): this is no state", hint)
@@ -67,8 +69,8 @@ class Explanation:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A dict for each call. Prompt tokens, hits, new and forced tokens are those of all its
-        requests; passes follow each other. What it took bears "took" in its name."""
+        """One dict per call. Token counts are sums over the call's requests; passes are sequential.
+        Measured values have "took" in the key."""
         if self.took is None:
             return [_row(call) for call in self.calls]
         pairs = zip(self.calls, self.took, strict=True)
@@ -76,8 +78,8 @@ class Explanation:
 
     @property
     def totals(self) -> dict[str, Any]:
-        """The sums; `passes` are those of the longest chain of calls, `slots` what the run holds of
-        the KV cache at one time."""
+        """Sums over all calls; `passes` counts the critical path, `slots` the peak use of the KV
+        cache."""
         calls = self.calls
         sums: dict[str, Any] = {"calls": len(calls), "requests": sum(c.requests for c in calls)}
         for name, field in [*_COUNTS.items()][:-1]:
@@ -122,8 +124,8 @@ class Explanation:
         return [*lines, self.note] if self.note else lines
 
     def to_svg(self) -> str:
-        """A bar for each call over the passes of the model: dark what the cache has of its prompt,
-        orange the longest chain, and a line below it as long as it took."""
+        """Return a timeline in model passes with a bar per call: cached prompt dark, critical path
+        orange, measured passes as a line below."""
         total = max(1, self.totals["passes"], self.totals.get("passes_took", 0))
         rows = zip(self.calls, self.took or [None] * len(self.calls), strict=True)
         bars = [_bar(call, took, i, RIGHT / total) for i, (call, took) in enumerate(rows)]

@@ -1,5 +1,4 @@
-"""What each call of a graph will take: prompt tokens, those of them that the cache will have,
-passes of the model; and which calls the run's end waits for."""
+"""Forecast of each call of a graph: prompt tokens, cache hits, model passes, critical path."""
 
 from __future__ import annotations
 
@@ -15,28 +14,33 @@ from .tokens import common_tokens
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Of one call, over its requests, with generations that go on to their limits."""
+    """Forecast of a call: sums over its requests. Assumes generations of maximum length."""
 
     name: str
     location: Location | None
     stream: int
     requests: int
     prompt_tokens: int
-    hit_tokens: int  # of those, in the cache when the request begins
+    hit_tokens: int  # prompt tokens in the cache when the request begins
     new_tokens: int
-    forced_tokens: int  # of those, about as many as a grammar writes without a pass
-    passes: int  # of the model, one after the other
-    begins: int  # passes of the longest chain of calls before it
-    critical: bool = False  # it is one of the longest chain
+    forced_tokens: int  # estimated new tokens that a grammar forces without a model pass
+    passes: int  # sequential model passes
+    begins: int  # passes on the longest chain of earlier calls
+    critical: bool = False  # on the critical path
 
 
 def forecast(
     graph: Graph, calls: Sequence[Rehearsed], cached: Callable[[Sequence[int]], int]
 ) -> list[Forecast]:
-    """Of calls that were rehearsed. cached: how many leading tokens of a prompt the cache has now;
-    the requests are taken to begin in the order of their nodes, and none to be evicted."""
+    """Forecast the cost of rehearsed calls.
+
+    Args:
+        graph: The rehearsed graph.
+        calls: The calls; requests are assumed to start in node order, without eviction.
+        cached: Returns the number of leading tokens of a prompt in the cache.
+    """
     before = calls_before(graph, calls)
-    left: list[tuple[int, ...]] = []  # what earlier requests leave in the cache
+    left: list[tuple[int, ...]] = []  # prompts left in the cache by earlier requests
     made: list[Forecast] = []
     for call, earlier in zip(calls, before, strict=True):
         begins = [one.begins + one.passes for i, one in enumerate(made) if earlier >> i & 1]
@@ -74,7 +78,7 @@ def _hits(
 
 
 def _with_critical(made: list[Forecast], before: Sequence[int]) -> list[Forecast]:
-    """With the calls of the longest chain, from its end."""
+    """Mark the calls of the critical path, starting from its end."""
     last = max(range(len(made)), key=lambda i: made[i].begins + made[i].passes, default=None)
     while last is not None:
         made[last] = one = replace(made[last], critical=True)

@@ -18,18 +18,19 @@ from .saved import load, save
 
 @dataclass(frozen=True)
 class Graph:
-    """A traced program: `SglFunction.trace` makes it, `SglFunction.compile` one that runs."""
+    """A traced program. `SglFunction.trace` returns a graph; `SglFunction.compile` returns a
+    runnable graph."""
 
     nodes: tuple[Node, ...]
-    holes: tuple[Hole, ...]  # by the numbers that marks in texts have
-    parameters: tuple[str, ...]  # the arguments that a run gives
-    defaults: tuple[tuple[str, str], ...] = ()  # of some of them
-    stopped: str = ""  # why there is no more: where it depends on generated data; "" for all of it
-    by_name: tuple[str, ...] = ()  # the parameters that stand in no place
+    holes: tuple[Hole, ...]  # indexed by the numbers of the marks in texts
+    parameters: tuple[str, ...]  # arguments of a run
+    defaults: tuple[tuple[str, str], ...] = ()  # defaults of parameters
+    stopped: str = ""  # reason for a partial trace (dependence on generated data); "" if complete
+    by_name: tuple[str, ...] = ()  # keyword-only parameters
 
     @property
     def called(self) -> Called:
-        """The program itself."""
+        """The node content of the traced program."""
         what = self.nodes[0].what
         assert isinstance(what, Called)
         return what
@@ -41,24 +42,24 @@ class Graph:
 
     @property
     def last_node(self) -> Node:
-        """What the program's own stream has appended last; SGLang's tracer calls it so."""
+        """The last node of the program's main stream (the name is from SGLang's tracer)."""
         own = [node for node in self.nodes if node.stream == 0]
         return [node for node in own if not isinstance(node.what, Returned)][-1]
 
     @property
     def arguments_in_texts(self) -> tuple[str, ...]:
-        """The names of those that its texts hold, in their order."""
+        """The names of arguments in the program's texts, in order of appearance."""
         held = (node.what.name for node in self.nodes if isinstance(node.what, Argument))
         return tuple(dict.fromkeys(held))
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of ids: the second comes after the first."""
+        """Pairs of node ids: the second node runs after the first."""
         return tuple((id, node.id) for node in self.nodes for id in node.after)
 
     @property
     def signature(self) -> inspect.Signature:
-        """The program's, less what the trace has given values."""
+        """The program's signature without the parameters bound by the trace."""
         kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
         defaults = dict(self.defaults)
         own = [inspect.Parameter(name, kinds[name in self.by_name],
@@ -67,7 +68,7 @@ class Graph:
         return inspect.Signature([inspect.Parameter("s", kinds[0]), *own])
 
     def print_graph_dfs(self) -> str:
-        """All nodes, a line for each; what a called program has appended says its name."""
+        """Return a line per node; nodes of a called program carry the program's name."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def print_graph(self) -> None:
@@ -75,7 +76,7 @@ class Graph:
         print(self.print_graph_dfs(), end="")
 
     def to_dot(self) -> str:
-        """The graph in the language of Graphviz, a box for each stream."""
+        """Return the graph in the DOT language of Graphviz, with a box per stream."""
         lines = [f"digraph {_quoted(self.title)} {{", "  node [shape=box];"]
         for stream in dict.fromkeys(node.stream for node in self.nodes):
             nodes = [node for node in self.nodes if node.stream == stream]
@@ -86,27 +87,30 @@ class Graph:
         return "\n".join([*lines, "}", ""])
 
     def to_svg(self) -> str:
-        """A picture: a column for each stream. Notebooks show it."""
+        """Return the graph as an SVG with a column per stream, as displayed in notebooks."""
         return picture(self.nodes, self.title)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": str(self), "image/svg+xml": self.to_svg()}
 
     def to_json(self) -> str:
-        """A text of which `from_json` makes an equal graph. ProgramError, with the line, for what
-        JSON cannot hold, such as a function of yours."""
+        """Serialize the graph for `from_json`.
+
+        Raises:
+            ProgramError: JSON cannot hold a part of the graph, such as a user function.
+        """
         return save(vars(self), self.title)
 
     @classmethod
     def from_json(cls, text: str) -> Graph:
-        """Return the graph of which `to_json` returned `text`.
+        """Return the graph that `to_json` serialized as `text`.
 
         Raises:
             RecordError: `text` is damaged or from another version of the format.
         """
         with reading("the graph", "Pass the text of Graph.to_json()."):
             graph = load(text, cls)
-            _ = graph.signature  # ValueError for names that no function can have
+            _ = graph.signature  # ValueError for invalid parameter names
         return graph
 
     def __repr__(self) -> str:
@@ -128,6 +132,6 @@ class Graph:
 
 
 def _quoted(text: str) -> str:
-    """As Graphviz writes a text."""
+    """Quote a text for Graphviz."""
     escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

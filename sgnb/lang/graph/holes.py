@@ -1,5 +1,4 @@
-"""What a program holds in place of a value that is not there while it is traced: a text with a mark
-for each such value, which is filled in when the graph runs."""
+"""Placeholders for values unknown during tracing: texts with marks, filled during replay."""
 
 from __future__ import annotations
 
@@ -15,24 +14,25 @@ from ..location import caller
 
 _LEFT, _RIGHT, _FIRST = "\U0010f5a7", "\U0010f5a8", 0x100000
 _LETTERS = "zyxwvutsrqponmlkjihgfedcba"
-_SIGNS = "\n \n[(){}?*+|^$.\\\\]"  # a set, where the text is a pattern
+_SIGNS = "\n \n[(){}?*+|^$.\\\\]"  # a character set if the text is used as a pattern
 _ASCII = _SIGNS + "".join(one for one in f"\0{printable[::-1]}" if one not in f"{_SIGNS}[]")
 _OPEN, _CLOSE = f" {_LEFT}{_ASCII}{_LEFT}", f"{_RIGHT} "
-"""Of a mark: private characters around one that counts, between spaces and after what ASCII has.
-What strips, cuts, escapes, indents or replaces in a text changes the mark, which is found."""
+"""Delimiters of a mark: private characters, spaces and reversed ASCII around a numbered character.
+Stripping, cutting, escaping, indenting or replacing changes the mark, and `_BROKEN` detects the
+change."""
 
 _MARK = re.compile(f"{re.escape(_OPEN)}(.){re.escape(_CLOSE)}", re.DOTALL)
 _BROKEN = re.compile(
     rf"[{_LEFT}{_RIGHT}]|\\udbfd\\udda[78]|\\U0010f5a[78]|{_LETTERS}|(%|\\x)f4(%|\\x)8f(%|\\x)96",
     re.IGNORECASE,
 )
-"""What is left of one that was changed, or escaped as JSON, Python or an address writes it."""
+"""Regex of the remains of a changed mark, including JSON, Python and URL escapes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The value of an argument. how: None for a text as it is; "s", "r": what `str` or `repr` gives
-    of it; ":" and a format's specification."""
+    """The value of an argument. `how`: None for the plain text; "s" or "r" for `str` or `repr`; ":"
+    with a format specification."""
 
     name: str
     how: str | None = None
@@ -44,7 +44,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """The text of a variable that a stream sets, at the `version`-th time; `item` of several."""
+    """The text of a variable after `version` earlier assignments in a stream; `item` indexes a list
+    of samples."""
 
     stream: int
     name: str
@@ -61,12 +62,12 @@ Hole = Argument | Variable
 
 
 class Holes:
-    """The holes of one program, in their order."""
+    """The holes of a program, in order."""
 
     def __init__(self, title: str) -> None:
         self.title = title
         self.all: list[Hole] = []
-        self.refused: TraceError | None = None  # the first, which the code may have caught
+        self.refused: TraceError | None = None  # first error, possibly caught by user code
         self._numbers: dict[Hole, int] = {}
 
     def placeholder(self, hole: Hole) -> Placeholder:
@@ -76,23 +77,24 @@ class Holes:
         return Placeholder(f"{_OPEN}{chr(_FIRST + number)}{_CLOSE}", self)
 
     def refuse(self, why: str, hint: str) -> NoReturn:
-        """Raise a TraceError of the user's line. It ends the trace, caught or not."""
+        """Raise a TraceError with the user's line. The error ends the trace, even if user code
+        catches it."""
         error = TraceError(f"{caller()}: {why}", hint)
         self.refused = self.refused or error
         raise error
 
     def first(self, text: str) -> Hole:
-        """The first one that `text` has a mark of."""
+        """Return the hole of the first mark in `text`."""
         return next(self.all[number] for number in numbers(text))
 
 
 _WIDTH = re.compile(r"%[-+ #0]*[\d.]")
-"""Of what `%` puts in: it would count the characters of a mark."""
+"""Regex of a width in a `%` format; a width would count the characters of the mark."""
 
 
 class Placeholder(str):
-    """A text with holes. It can be joined to others, formatted and appended; all that depends on
-    the value is a TraceError."""
+    """A text with holes. Supports concatenation, formatting and append; operations that need the
+    value raise TraceError."""
 
     holes: Holes
 
@@ -102,7 +104,7 @@ class Placeholder(str):
         return made
 
     def refuse(self, what: str) -> NoReturn:
-        """Say that `what` needs the value."""
+        """Raise TraceError because `what` needs the value."""
         hole = self.holes.first(plain(self))
         if isinstance(hole, Argument):
             why = f"{what} needs the value of the argument {hole.name!r}, which has none in a trace"
@@ -113,7 +115,7 @@ class Placeholder(str):
         self.holes.refuse(why, hint)
 
     def _put(self, how: str) -> Placeholder:
-        """The text that a format makes of this."""
+        """Return the placeholder after formatting with `how`."""
         text = plain(self)
         hole = self.holes.first(text)
         if _MARK.fullmatch(text) and hole.how is None:
@@ -178,8 +180,8 @@ for _name in (*_TOLD, *(f"__{name}__" for name in _NUMBERS.split())):
 
 
 def plain(value: Any) -> Any:
-    """`value` with its placeholders as texts with marks, inside lists, tuples, sets and dicts
-    too."""
+    """Replace the placeholders in `value` by texts with marks, also inside lists, tuples, sets and
+    dicts."""
     if isinstance(value, Placeholder):
         return "".join(("", value))
     if type(value) in (list, tuple, set, frozenset):
@@ -190,7 +192,7 @@ def plain(value: Any) -> Any:
 
 
 def placed(value: Any, holes: Holes) -> Any:
-    """The other way round: texts with marks as placeholders."""
+    """Replace the marked texts in `value` by placeholders: the inverse of `plain`."""
     if isinstance(value, str):
         return Placeholder(value, holes) if _OPEN in value else value
     if type(value) in (list, tuple, set, frozenset):
@@ -201,13 +203,12 @@ def placed(value: Any, holes: Holes) -> Any:
 
 
 def is_marked(text: str) -> bool:
-    """Whether a mark, or what is left of one, is in `text`."""
+    """Return whether `text` contains a mark or the remains of a mark."""
     return _BROKEN.search(text) is not None
 
 
 def cut(text: str) -> list[str | int]:
-    """`text` in order, as stretches without holes and the numbers of holes. TraceError where a mark
-    is not whole."""
+    """Split `text` into constant strings and hole numbers. Raises TraceError for a damaged mark."""
     pieces: list[str | int] = []
     for i, part in enumerate(_MARK.split(text)):
         if i % 2:
@@ -221,8 +222,8 @@ def cut(text: str) -> list[str | int]:
 
 
 def numbers(value: Any) -> Iterator[int]:
-    """Of the holes in the texts of `value`. TraceError for those in an object, which nothing could
-    fill."""
+    """Yield the numbers of the holes in the texts of `value`. Raises TraceError for a hole inside
+    an object."""
     if isinstance(value, str):
         yield from (piece for piece in cut(value) if isinstance(piece, int))
     elif type(value) in (list, tuple, set, frozenset):
@@ -236,7 +237,7 @@ def numbers(value: Any) -> Iterator[int]:
 
 
 def fill(value: Any, read: Callable[[int], str]) -> Any:
-    """`value` with what `read` gives for each hole, by its number, in the texts inside of it."""
+    """Replace each hole in the texts of `value` by `read(number)`."""
     if isinstance(value, str):
         if _OPEN not in value:
             return value

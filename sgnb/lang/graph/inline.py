@@ -1,5 +1,5 @@
-"""A graph as a part of another one: its replay in a program that is traced records its nodes there,
-and waits for nothing."""
+"""Inline a graph into another trace: the replay records its nodes in the traced program without
+waiting."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .tracer import Trace, Tracer, TracingState
 
 
 def inline(plan: Plan, state: TracingState, arguments: Mapping[str, Any]) -> Any:
-    """Append everything to `state`; what the program returned, with placeholders."""
+    """Append all nodes to `state`. Returns the program's return value, with placeholders."""
     return _Inlined(plan, state, arguments).run()
 
 
 class _Inlined(Replay):
-    """One replay in a traced program."""
+    """A replay inside a traced program."""
 
     def __init__(self, plan: Plan, state: TracingState, arguments: Mapping[str, Any]) -> None:
         super().__init__(plan, state, arguments, _no_executor)
@@ -49,7 +49,7 @@ class _Inlined(Replay):
     def _call(self, step: Step) -> None:
         node, called = step.node, step.node.what
         assert isinstance(called, Called)
-        if node.id == 0:  # whoever calls the graph has recorded that
+        if node.id == 0:  # already recorded by the caller
             return
         arguments = plain(self._fill(called.arguments, node))
         if called.run is not None:
@@ -59,7 +59,7 @@ class _Inlined(Replay):
             self.trace.record_call(self.branches[node.stream], Called(called.title, arguments))
 
     def _begun(self, node: Node, own: OwnRun) -> OwnRun:
-        """Begin the stream of a program that is called; how it is run in this graph."""
+        """Begin the stream of a called program. Returns the run settings in this graph."""
         caller = self.branches[own.caller]
         defaults = plain(self._fill(own.defaults, node))
         run = Run(caller.program.executor, node.program, defaults=dict(defaults), traced=True)

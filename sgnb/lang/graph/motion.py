@@ -1,8 +1,8 @@
-"""Code motion: constant blocks of a prompt before those with arguments, so that more of the prompt
-is the same in all runs and is computed once (arXiv 2312.07104).
+"""Code motion: move constant blocks of a prompt before blocks with arguments. A longer constant
+prefix is computed once for all runs (arXiv 2312.07104).
 
-By rule only what is independent by its words moves (`blocks.py`, `wording.py`); a model may be
-asked instead (`asked.py`). Either way the blocks' texts stay what they are.
+The rule moves only blocks independent by their words (`blocks.py`, `wording.py`); alternatively a
+model chooses the order (`asked.py`). The texts of the blocks never change.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from .wording import why_it_stays
 
 @dataclass(frozen=True)
 class Motion:
-    """A graph with a longer constant prefix, and how it came to it."""
+    """A graph with a longer constant prefix, and a description of the change."""
 
     graph: Graph
-    before: str  # the text whose blocks changed places, with {holes}
+    before: str  # reordered text in the old order, with {holes}
     after: str
-    tokens_before: int  # of the constant prefix
+    tokens_before: int  # length of the constant prefix
     tokens_after: int
-    stays: tuple[str, ...]  # what did not move, and why
+    stays: tuple[str, ...]  # unmoved blocks with reasons
 
     @property
     def gained(self) -> int:
-        """Tokens by which the constant prefix is longer."""
+        """Number of tokens gained by the constant prefix."""
         return self.tokens_after - self.tokens_before
 
     @property
     def diff(self) -> str:
-        """`before` and `after` as a unified diff."""
+        """Unified diff of `before` and `after`."""
         texts = self.before.splitlines(), self.after.splitlines()
         return "\n".join(difflib.unified_diff(*texts, "before", "after", lineterm=""))
 
@@ -52,8 +52,10 @@ class Motion:
 
 
 def moved(graph: Graph, executor: Executor, by: Executor | None = None) -> Motion:
-    """`graph` with constant blocks moved ahead by rule, or in the order that the model of `by`
-    gives. Tokens are those of `executor`. TraceError, with the line, where nothing moves."""
+    """Move constant blocks of `graph` ahead, by rule or in the order chosen by the model of `by`.
+
+    Counts tokens with `executor`. Raises TraceError with the line if no block moves.
+    """
     stretch = _Stretch(graph)
     order, stays = _by_rule(stretch) if by is None else (_by_model(stretch, by), {})
     spans = stretch.in_order(order)
@@ -68,7 +70,7 @@ def moved(graph: Graph, executor: Executor, by: Executor | None = None) -> Motio
 
 
 class _Stretch:
-    """The text around a graph's first hole: in one role, and up to what the model writes."""
+    """The text around a graph's first hole, within a role and before the first generation."""
 
     def __init__(self, graph: Graph) -> None:
         self.title = graph.title
@@ -99,7 +101,7 @@ class _Stretch:
         return _refusal(next(self.cut(place.begin, place.end)).location, self.title, why)
 
     def bonds(self) -> list[str]:
-        """What holds constant text to the arguments beside it."""
+        """Return the reasons for keeping constant text next to arguments."""
         told = [f"{self.quoted(block)}: {block.why}" for block in self.blocks if block.why]
         return told or ["no constant text would come before an argument"]
 
@@ -107,14 +109,14 @@ class _Stretch:
         return shown(self.shown(block.begin, block.end))
 
     def shown(self, begin: int = 0, end: int | None = None) -> str:
-        """A part of the text, with {holes}."""
+        """Return a part of the text, with {holes}."""
         pairs = zip(self.texts, self.nodes, strict=True)
         names = {ord(text): str(node.what) for text, node in pairs if _is_hole(node)}
         return self.text[begin:end].translate(names)
 
     def in_order(self, order: Sequence[int]) -> list[tuple[int, int]]:
-        """Spans of the text: the blocks in this order, two of them parted by what stood before the
-        one that was behind."""
+        """Return the spans of the text with the blocks in `order`. The separator of two blocks is
+        the text before the later block of the old order."""
         ends = [0, *(block.end for block in self.blocks)]
         begins = [*(block.begin for block in self.blocks), len(self.text)]
         before = list(zip(ends, begins, strict=True))
@@ -125,7 +127,7 @@ class _Stretch:
         return [*spans, before[-1]]
 
     def cut(self, begin: int, end: int) -> Iterator[Node]:
-        """The nodes of a span, those at its ends with less text."""
+        """Yield the nodes of a span; nodes at the ends are truncated."""
         at = 0
         for node, text in zip(self.nodes, self.texts, strict=True):
             inside = text[max(begin - at, 0) : max(end - at, 0)]
@@ -135,8 +137,8 @@ class _Stretch:
 
 
 def _by_rule(stretch: _Stretch) -> tuple[list[int], dict[Block, str]]:
-    """The blocks' order, and why some stay. Constant blocks move in their order, up to the first
-    that cannot."""
+    """Return the order of blocks and the reasons for unmoved blocks. Stops at the first immovable
+    block."""
     all_blocks = stretch.blocks
     first = next(i for i, block in enumerate(all_blocks) if not block.is_constant)
     ahead: list[int] = []
@@ -159,7 +161,8 @@ def _by_rule(stretch: _Stretch) -> tuple[list[int], dict[Block, str]]:
 
 
 def _by_model(stretch: _Stretch, by: Executor) -> list[int]:
-    """The order that a model gives; TraceError for one that loses a block or moves the cue."""
+    """Return the order chosen by a model. Raises TraceError if the order loses a block or moves the
+    cue."""
     texts = [stretch.shown(block.begin, block.end) for block in stretch.blocks]
     answer = ask_for_order(by, texts, stretch.nodes[0].location)
     order, why = read_order(answer, len(texts), stretch.has_cue)
@@ -171,9 +174,9 @@ def _by_model(stretch: _Stretch, by: Executor) -> list[int]:
 
 
 def _rebuilt(graph: Graph, old: Sequence[Node], new: Sequence[Node]) -> Graph:
-    """`graph` with `new` nodes in the place of `old` ones, all of one stream's text."""
+    """Replace the `old` text nodes of a stream by `new` nodes."""
     made: list[Node] = []
-    now: dict[int, Node] = {}  # by the id that it, or what stands in its place, had
+    now: dict[int, Node] = {}  # old id -> new node
     for node in graph.nodes:
         if node not in old:
             now[node.id] = _added(made, node, [now[id] for id in node.after])
@@ -189,7 +192,7 @@ def _rebuilt(graph: Graph, old: Sequence[Node], new: Sequence[Node]) -> Graph:
 
 
 def _added(made: list[Node], node: Node, before: Sequence[Node]) -> Node:
-    """`node` as the last of those `made`."""
+    """Append a copy of `node` to `made`."""
     after = tuple(one.id for one in before)
     made.append(replace(node, id=len(made), after=after, before=tuple(before)))
     return made[-1]

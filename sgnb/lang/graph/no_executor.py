@@ -1,4 +1,4 @@
-"""Stands where an executor would, for programs that ask no model."""
+"""Stand-in executor for programs without a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..chat import PLAIN, ChatTemplate
 
 
 class NoExecutor:
-    """Of programs that are only traced: it has a chat template and is never asked."""
+    """An executor for traces: provides a chat template and never receives a request."""
 
     tokenizer_id = ""
     marks: re.Pattern[str] | None = None

@@ -1,4 +1,4 @@
-"""The nodes of a graph: data that can be printed and compared. Knows no execution."""
+"""Nodes of a graph: printable, comparable data. Knows no execution."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from .holes import Argument, Hole, Variable, fill
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Text that is the same in every run."""
+    """Text that is equal in every run."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """A fork into the `streams`."""
+    """A fork into `streams`."""
 
     streams: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ForkItem:
-    """The beginning of the fork's stream `index`."""
+    """The beginning of fork stream `index`."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The end of `streams`; what `append` and `keep` mean, `core.ops.Join` says."""
+    """The end of `streams`; see `core.ops.Join` for `append` and `keep`."""
 
     streams: tuple[int, ...]
     append: bool
@@ -47,23 +47,23 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class OwnRun:
-    """What a program is run with that another one runs."""
+    """The run settings of a called program."""
 
-    caller: int  # the stream whose program called it
+    caller: int  # stream of the calling program
     source: str
     location: Location | None
     marks: bool
     keep_tokens: bool
     num_api_spec_tokens: int | None
-    defaults: tuple[tuple[str, Any], ...] = ()  # of sampling
-    backend: Executor | None = None  # None: the default one
+    defaults: tuple[tuple[str, Any], ...] = ()  # sampling defaults
+    backend: Executor | None = None  # None for the default executor
     stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The beginning of a program, on a stream of its own where it has a run of its own; of the
-    graph's own program `arguments` are those that the trace gave values."""
+    """The beginning of a program, on a separate stream if `run` is set. For the traced program,
+    `arguments` holds the values bound by the trace."""
 
     title: str
     arguments: tuple[tuple[str, Any], ...]
@@ -72,7 +72,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The end of a called program's code, and what it returned."""
+    """The end of a called program's code and its return value."""
 
     value: Any
 
@@ -100,23 +100,23 @@ What = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a stream does at one place, after the nodes `before` it: the stream's last one, and
-    those of other streams that it needs something of."""
+    """One operation of a stream and its dependencies: the stream's previous node and nodes of other
+    streams."""
 
     id: int
     stream: int
     what: What
-    program: str  # whose code appended it
+    program: str  # program whose code appended the node
     location: Location
-    after: tuple[int, ...]  # the ids of `before`
+    after: tuple[int, ...]  # ids of `before`
     before: tuple[Node, ...] = field(compare=False, repr=False)
-    sets: tuple[tuple[str, int], ...] = ()  # variables, and how many times they were set before
-    kind: Kind | None = None  # of text
-    joined: bool = False  # text that goes on what the node before it has, as one text
-    holes: tuple[tuple[int, Hole], ...] = ()  # to be filled before it runs, with their numbers
+    sets: tuple[tuple[str, int], ...] = ()  # variables with the number of earlier assignments
+    kind: Kind | None = None  # kind of text
+    joined: bool = False  # continues the text of the previous node
+    holes: tuple[tuple[int, Hole], ...] = ()  # number and hole, filled before execution
 
     def print_graph_dfs(self) -> str:
-        """The nodes that lead here and this one, a line for each."""
+        """Return a line for each ancestor node and this node."""
         todo, found = [self], {self.id: self}
         while todo:
             for node in todo.pop().before:
@@ -173,7 +173,7 @@ class Node:
                 return f"tool({', '.join(call.name for call in what.calls)})"
 
     def _show(self, value: Any) -> str:
-        """As Python writes it, with the names of its holes; not all of a long one."""
+        """Format `value` like Python, with hole names; truncates long values."""
         names = {number: str(hole) for number, hole in self.holes}
         told = fill(value, names.__getitem__)
         return told if told in names.values() else shown(told)

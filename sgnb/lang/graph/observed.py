@@ -1,4 +1,4 @@
-"""What the calls of a run took, from the events of its log."""
+"""Measured cost of a run's calls, computed from the events of the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tokens import as_bytes, common
 
 @dataclass(slots=True)
 class Observed:
-    """Of a request, or of a call: then of all its requests, and the most passes of one."""
+    """Measurements of a request, or of a call: sums over requests, maximum of `passes`."""
 
     prompt_tokens: int = 0
     hit_tokens: int = 0
@@ -34,26 +34,26 @@ class Observed:
 class _Request:
     queued: RequestQueued
     took: Observed
-    end: int = 0  # tokens that it has gone through the model with, while it runs
+    end: int = 0  # number of tokens processed by the model so far
 
     @property
     def place(self) -> tuple[int, tuple[int, ...], int]:
-        """Sorts by run, branch and time."""
+        """Sort key: run, branch, time."""
         run = int(self.queued.run.removeprefix("run"))
         return run, tuple(map(int, self.queued.branch.split("."))), self.queued.request
 
 
 @dataclass(slots=True)
 class RunObserved:
-    """A run, and those that began in it."""
+    """Measurements of a run and its nested runs."""
 
     requests: list[_Request]
-    slots: int  # the most that its requests held at one time, what they share once
-    passes: int  # of the model that it had a part in
+    slots: int  # peak KV slots of the requests; shared tokens count once
+    passes: int  # model passes with at least one of the requests
 
     def of(self, calls: Iterable[Forecast]) -> list[Observed | None]:
-        """What each of the calls took, told by name and line, in the order of branches; None for
-        one that was not made."""
+        """Return the measurements of each call, matched by name and line in branch order; None for
+        a call that did not run."""
         left: dict[tuple[str, int], list[_Request]] = {}
         for request in sorted(self.requests, key=lambda one: one.place):
             left.setdefault((request.queued.name, request.queued.line), []).append(request)
@@ -67,11 +67,15 @@ class RunObserved:
 
 
 def observe(log: EventLog, runs: Mapping[str, str]) -> RunObserved:
-    """What is still in the log of these runs, of requests to its own engine: of all programs of
-    one, or of that whose branch is given."""
+    """Collect measurements from the events still in `log`, for requests of the log's engine.
+
+    Args:
+        log: The executor's event log.
+        runs: Run id -> branch of the program; "" for all programs of the run.
+    """
     requests: dict[int, _Request] = {}
     running: set[int] = set()
-    shared: dict[frozenset[int], int] = {}  # running requests -> tokens of their prompts
+    shared: dict[frozenset[int], int] = {}  # running requests -> distinct prompt tokens
     slots = passes = 0
     for event in (record.event for record in log.read().records if not record.engine):
         if isinstance(event, RequestQueued):
@@ -105,7 +109,7 @@ def observe(log: EventLog, runs: Mapping[str, str]) -> RunObserved:
 
 
 def _distinct(prompts: Sequence[Sequence[int]]) -> int:
-    """Their tokens, what some begin with alike counted once."""
+    """Return the number of tokens of all prompts; shared prefixes count once."""
     ordered = sorted(as_bytes(prompt) for prompt in prompts)
     same = sum(common(a, b) for a, b in pairwise(ordered))
     return sum(map(len, prompts)) - same

@@ -1,4 +1,4 @@
-"""What every run of a graph begins with: its constant prefix."""
+"""Constant prefix of a graph: the beginning shared by all runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .replay import Plan
 
 
 def constant_prefix(graph: Graph, executor: Executor) -> tuple[Segment, ...]:
-    """The prompt of `executor` before the graph's first argument, generation or fork."""
+    """Return the prompt of `executor` before the graph's first argument, generation or fork."""
     quiet = NoExecutor()
     quiet.chat, quiet.marks = executor.chat, executor.marks
     quiet.tokenizer_id = executor.tokenizer_id
@@ -31,8 +31,8 @@ def constant_prefix(graph: Graph, executor: Executor) -> tuple[Segment, ...]:
 
 
 def cache_prefix(graph: Graph, executor: Executor) -> int:
-    """Compute the constant prefix, so that runs find it. Its tokens; 0 where there is none, or
-    where `executor` has no cache to fill."""
+    """Prefill the constant prefix of `graph`. Returns the number of tokens; 0 without a prefix or
+    without a cache in `executor`."""
     prefix, fill = constant_prefix(graph, executor), getattr(executor, "fill_cache", None)
     if not prefix or fill is None:
         return 0

@@ -1,5 +1,5 @@
-"""Rehearses a graph: runs it with stand-ins that are as long as answers may be, and notes the
-requests that its calls would make. Asks no model, and an executor for tokens only."""
+"""Rehearse a graph with stand-in answers of maximum length and record the requests of its calls.
+Sends no request to a model; uses the executor only for tokenization."""
 
 from __future__ import annotations
 
@@ -43,35 +43,38 @@ from .replay import Plan
 from .tokens import common_tokens
 
 SLACK = 8
-"""A text of n generated tokens that a program appends again is taken for n + n / SLACK: in another
-place the tokenizer may cut it otherwise."""
+"""Tokens added per appended generated text of n tokens: n / SLACK. Retokenization in another
+context may yield more tokens."""
 
 _UNITS = " the", " a", "a", "\U0001f9ee"
 _REPEATED = 64
-"""Stand-ins repeat the unit that gives a token each time, or few more."""
+"""Repetitions of a unit when measuring its number of tokens in a stand-in text."""
 
 
 class Requested(NamedTuple):
-    """One request of a call."""
+    """A request of a call."""
 
-    prompt: tuple[int, ...]  # token ids; below 0 those that a model is to write
+    prompt: tuple[int, ...]  # token ids; negative for tokens not generated yet
     reusable: int  # leading tokens that may come from the cache
-    new: int  # tokens, at most
-    again: int = 0  # of the reusable, those that it may compute beside others that do
-    made: tuple[int, ...] = ()  # the new tokens, where later prompts go on from them
-    forced: int = 0  # of the new tokens, about those that its grammar leaves no choice about
+    new: int  # maximum number of new tokens
+    again: int = 0  # reusable tokens that may be recomputed next to a concurrent request
+    made: tuple[int, ...] = ()  # ids of the new tokens, if later prompts continue from the answer
+    forced: int = 0  # estimated new tokens forced by the grammar
 
 
 class Rehearsed(NamedTuple):
-    """A call, and its requests; none where another executor takes it."""
+    """A call and its requests; no requests if another executor runs the call."""
 
     node: Node
     requests: tuple[Requested, ...]
 
 
 class Rehearsal:
-    """A graph made ready to be rehearsed on an executor, any number of times, from any thread.
-    Keeps no executor from being let go. ProgramError for one whose calls nobody knows."""
+    """A graph prepared for repeated rehearsals on an executor. Thread-safe.
+
+    Holds a weak reference to the executor. Raises ProgramError for a graph with unpredictable
+    calls.
+    """
 
     def __init__(self, graph: Graph, executor: Executor) -> None:
         own = graph.called.run
@@ -80,7 +83,7 @@ class Rehearsal:
         self._own = own
         self._asking = [node for node in graph.nodes if isinstance(node.what, Gen | Select)]
         self._asked: list[tuple[Requested, ...]] = []
-        self._lock = threading.Lock()  # of `_asked`
+        self._lock = threading.Lock()  # guards `_asked`
         self._executor = weakref.ref(executor)
         self._here = StandIn(executor, self._asked)
         nodes = tuple(replace(node, what=self._rehearsed(node.what)) for node in graph.nodes)
@@ -92,8 +95,11 @@ class Rehearsal:
         defaults: SamplingParams | Mapping[str, Any] | None = None,
         held: Snapshot | None = None,
     ) -> list[Rehearsed]:
-        """The calls of a run with these arguments, in the order of their nodes. `defaults` and
-        `held` are those of `Run`. Raises what the program would, such as an ExpressionError."""
+        """Return the calls of a run with these `arguments`, in node order.
+
+        See `Run` for `defaults` and `held`. Raises the errors of the program, such as
+        ExpressionError.
+        """
         own = self._own
         with self._lock:
             self._asked.clear()
@@ -113,13 +119,13 @@ class Rehearsal:
             return list(map(Rehearsed, self._asking, self._asked))
 
     def _stand_in(self, backend: Any) -> StandIn:
-        """For an executor, by default the run's own."""
+        """Return the stand-in of an executor; `None` means the run's executor."""
         if backend is None or executor_of(backend) is self._executor():
             return self._here
         return StandIn(executor_of(backend), self._asked, counts=False)
 
     def _rehearsed(self, what: Any) -> Any:
-        """What a node is in place of `what`: on a stand-in, and chosen by no code of the user's."""
+        """Return `what` with a stand-in backend and a built-in choice method."""
         if isinstance(what, Gen | Select) and what.backend is not None:
             what = replace(what, backend=self._stand_in(what.backend))
         if isinstance(what, Select):
@@ -130,21 +136,21 @@ class Rehearsal:
 
 
 class StandIn:
-    """An `Executor` that answers at once, on the caller's thread: to a generation with texts of as
-    many tokens as it may have, no two of them alike, and to a select with its longest choice."""
+    """An `Executor` that answers immediately on the caller's thread: generations with distinct
+    texts of maximum length, selects with the longest choice."""
 
     dry = True
 
     def __init__(
         self, executor: Executor, asked: list[tuple[Requested, ...]], counts: bool = True
     ) -> None:
-        """executor: that it stands for. asked: where each call's requests are put, if they count
-        there, and else an empty tuple."""
+        """Wrap `executor`; append each call's requests to `asked`, or an empty tuple if not
+        `counts`."""
         self.chat, self.marks, self.log = executor.chat, executor.marks, EventLog(0)
         self.tokenizer_id = executor.tokenizer_id
         self._executor = weakref.ref(executor)
         self._asked, self._counts = asked, counts
-        self.written = 0  # tokens
+        self.written = 0  # number of generated tokens
         room = room_of(executor)
         self._context = inf if room is None else room.context
         self._again = 0 if room is None else room.shared - 1
@@ -186,7 +192,7 @@ class StandIn:
         return executor.encode(segments)
 
     def flush_cache(self) -> int:
-        """Nothing."""
+        """Return 0 without any effect."""
         return 0
 
     def server_info(self) -> dict[str, Any]:
@@ -201,7 +207,7 @@ class StandIn:
         return Requested(prompt, reusable, new, min(self._again, reusable), forced=forced)
 
     def _forced(self, params: SamplingParams) -> int:
-        """Of a shortest text the tokens, as many as its share of bytes without a choice."""
+        """Estimate the forced tokens by the share of forced bytes in the shortest text."""
         grammar = params.grammar
         if grammar is None or params.thinking or params.return_logprob or not params.jump_forward:
             return 0
@@ -216,28 +222,27 @@ class StandIn:
 
 
 def new_tokens(params: SamplingParams, room: float) -> int:
-    """The most that a generation may write, where the context has `room` for so many."""
+    """Return the maximum number of new tokens with `room` tokens left in the context."""
     most = int(max(0, min(params.max_new_tokens, room)))
     if params.grammar is None or params.thinking:
         return most
-    return min(most, _longest(params.grammar, most) + 1)  # with a token that ends it
+    return min(most, _longest(params.grammar, most) + 1)  # plus the end token
 
 
 @lru_cache(maxsize=256)
 def _longest(spec: GrammarSpec, most: int) -> int:
-    """Bytes of a grammar's longest text, which has no more tokens; `most` where it is longer or
-    nobody knows."""
+    """Return the length in bytes of a grammar's longest text, an upper bound of tokens; at most
+    `most`."""
     try:
         automaton = compile_spec(spec).automaton
-    except GrammarError:  # which the call will raise
+    except GrammarError:  # raised again by the call
         return most
     return most if automaton is None else automaton.longest(most)
 
 
 @lru_cache(maxsize=256)
 def _shortest(spec: GrammarSpec) -> tuple[str, int]:
-    """A grammar's shortest text, and how many of its bytes are forced; nothing where nobody
-    knows."""
+    """Return a grammar's shortest text and its number of forced bytes; empty if unknown."""
     try:
         grammar = compile_spec(spec)
     except GrammarError:
@@ -262,6 +267,6 @@ def _check_known(graph: Graph) -> None:
 
 
 def _score(tokens: tuple[int, ...], logprob: float) -> ChoiceScore:
-    """Of a choice whose every token has this log-probability, and 0 without the prompt."""
+    """Return the score of a choice with this log-probability per token; 0 without the prompt."""
     alone = (None, *(0.0,) * (len(tokens) - 1))
     return ChoiceScore(tokens, (logprob,) * len(tokens), alone)

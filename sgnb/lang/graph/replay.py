@@ -1,9 +1,7 @@
-"""Runs a graph: appends what its nodes say to a program's branches, as the program's code would
-have, and without it.
+"""Replay a graph: append its nodes to a program's branches without running the program's code.
 
-Nodes are taken in the order in which they were traced. A stream whose next node needs a text that
-is not made yet stands still, and the others go on; when all do, this thread waits for the text that
-the first of them needs.
+Nodes run in trace order. A stream blocks while its next node needs a pending text; other streams
+continue. If all streams block, the thread waits for the first blocked stream's text.
 """
 
 from __future__ import annotations
@@ -30,34 +28,34 @@ from .graph import Graph
 from .holes import Argument, Hole, Variable, cut, fill
 from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, OwnRun, Returned
 
-_short = reprlib.Repr()  # of each program's arguments: looks at the beginning of a long one only
+_short = reprlib.Repr()  # formats program arguments; inspects only the beginning of long values
 _short.maxstring = _short.maxother = 60
 
 
 def shown_arguments(arguments: Mapping[str, Any]) -> str:
-    """Of a program, in a short line."""
+    """Format a program's `arguments` as a short line."""
     return ", ".join([f"{name}={_short.repr(value)}" for name, value in arguments.items()])
 
 
 @dataclass(slots=True)
 class Step:
-    """What is appended at once: a node, or those of one text."""
+    """A unit of replay: a node, or all nodes of a text."""
 
-    order: int  # among all
+    order: int  # position among all steps
     node: Node
     needs: tuple[Variable, ...] = ()
-    pieces: list[str | Hole] = field(default_factory=list)  # of a text
-    streams: frozenset[int] = frozenset()  # that must have come this far
+    pieces: list[str | Hole] = field(default_factory=list)  # pieces of a text
+    streams: frozenset[int] = frozenset()  # streams that must reach `order` first
 
 
 class Plan:
-    """A graph made ready to run, any number of times."""
+    """A graph prepared for repeated runs."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.streams: dict[int, list[Step]] = {}
         step: Step
-        program_of: dict[int, int] = {}  # stream -> the first one of its program
+        program_of: dict[int, int] = {}  # stream -> first stream of its program
         for node in graph.nodes:
             what = node.what
             if isinstance(what, ForkItem):
@@ -86,13 +84,18 @@ class Plan:
         arguments: Mapping[str, Any],
         executor_of: Callable[[Any], Executor],
     ) -> Any:
-        """Append everything to `state`; what the program returned. `executor_of` gives the one for
-        a `backend`, as of the programs that this one calls."""
+        """Append all nodes to `state` and return the program's return value.
+
+        Args:
+            state: The state of the run.
+            arguments: The values of the graph's parameters.
+            executor_of: Returns the executor of a called program's `backend`.
+        """
         return Replay(self, state, arguments, executor_of).run()
 
 
 class Replay:
-    """One run of a plan. `inline.py` has one for programs that are traced."""
+    """A single run of a plan. `inline.py` derives a replay for traced programs."""
 
     def __init__(
         self,
@@ -105,9 +108,11 @@ class Replay:
         self.arguments = {**dict(plan.graph.defaults), **arguments}
         self.branches: dict[int, Branch] = {0: state._branch}
         self.left = {stream: steps[::-1] for stream, steps in plan.streams.items()}
-        self.numbers: dict[tuple[int, str, int], int] = {}  # variable -> the op that sets it
-        self.later: dict[tuple[int, str], list[int]] = {}  # all of a name's
-        self.open: dict[int, Run] = {}  # runs of called programs, by their first stream
+        # variable -> number of the op that sets it
+        self.numbers: dict[tuple[int, str, int], int] = {}
+        # (stream, name) -> numbers of all ops that set the name
+        self.later: dict[tuple[int, str], list[int]] = {}
+        self.open: dict[int, Run] = {}  # runs of called programs, by first stream
         self.value: Any = None
 
     def run(self) -> Any:
@@ -125,9 +130,9 @@ class Replay:
             standing.reset(token)
 
     def _take_all(self) -> None:
-        """All steps, in their order where none stands still."""
+        """Run all steps, in trace order unless a stream blocks."""
         heap = sorted((self._next(stream), stream) for stream in self.left)
-        still: list[tuple[float, int]] = []  # streams that stand still, by their next steps
+        still: list[tuple[float, int]] = []  # blocked streams by next step
         moved = True
         while heap or still:
             if not heap:
@@ -150,7 +155,7 @@ class Replay:
         getattr(self, _DO.get(type(step.node.what), "_expr"))(step)
 
     def _next(self, stream: int) -> float:
-        """The order of a stream's next step."""
+        """Return the order of a stream's next step."""
         left = self.left.get(stream)
         return left[-1].order if left else inf
 
@@ -173,7 +178,7 @@ class Replay:
         return branch.done >= number or branch.error is not None
 
     def _wait(self, step: Step) -> None:
-        """Until the first variable that it needs is there, which it may be by now."""
+        """Wait for the first missing variable of `step`, if any is still missing."""
         variable = next((one for one in step.needs if not self._is_there(one)), None)
         if variable is not None:
             program = self.branches[variable.stream].program
@@ -192,7 +197,8 @@ class Replay:
         return _formatted(value, hole.how)
 
     def _variable(self, variable: Variable) -> Any:
-        """Its value, from the end of the name's history: a state may have had some before."""
+        """Return a variable's value, counted from the end of the name's history: the state may hold
+        older values."""
         stream, name = variable.stream, variable.name
         branch, number = self.branches[stream], self.numbers[stream, name, variable.version]
         with branch.program.changed:
@@ -203,12 +209,12 @@ class Replay:
         return value if variable.item is None else value[variable.item]
 
     def _fill(self, value: Any, node: Node) -> Any:
-        """`value` for this run, whose lists and dicts are its own."""
+        """Fill the holes of `value` for this run; lists and dicts are copied."""
         holes = dict(node.holes)
         return fill(value, lambda number: self._read(holes[number]))
 
     def _note(self, step: Step, branch: Branch) -> None:
-        """The op that was appended last sets the node's variables."""
+        """Record the last appended op as the setter of the node's variables."""
         node, number = step.node, branch.scope.num_ops
         for name, version in node.sets:
             self.numbers[node.stream, name, version] = number
@@ -234,7 +240,8 @@ class Replay:
         self._append(step, gen)
 
     def _option(self, value: Any, node: Node) -> Any:
-        """The value of a generation's option: of one that is an argument, what that is."""
+        """Return a generation option's value; an option that is an argument keeps the argument's
+        type."""
         match cut(value) if isinstance(value, str) else ():
             case [int(number)]:
                 hole = dict(node.holes)[number]
@@ -280,7 +287,7 @@ class Replay:
         self.branches[step.node.stream].program.know(arguments)
 
     def _begin(self, node: Node, own: OwnRun, arguments: dict[str, Any]) -> None:
-        """Begin the run of a program that is called."""
+        """Begin the run of a called program."""
         token = inside.set(self.branches[own.caller].program)
         try:
             run = Run(
@@ -334,4 +341,4 @@ _DO = {
     Called: "_call",
     Returned: "_return",
 }
-"""The method of `Replay` for a node; all others are appended as they are."""
+"""Node type -> method of `Replay`; other nodes are appended unchanged."""

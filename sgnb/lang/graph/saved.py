@@ -1,5 +1,5 @@
-"""The nodes of a graph as JSON, and back: equal to what was saved. What JSON cannot hold, such as
-functions of the user's, is refused with the reason."""
+"""Convert the nodes of a graph to JSON and back, without loss. Rejects content that JSON cannot
+hold, such as user functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .nodes import (
 )
 
 FORMAT = 3
-"""Of the JSON."""
+"""Version of the JSON format."""
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -37,7 +37,7 @@ _KINDS: dict[str, Any] = {
         VarScopeEnd,
     )
 }  # fmt: skip
-_LEFT_OUT = {"before"}  # of a node: `after` says the same
+_LEFT_OUT = {"before"}  # derived from `after`
 _HINT = "a graph runs without being saved; JSON holds texts, numbers, lists and dicts"
 
 
@@ -58,7 +58,7 @@ def save(parts: Mapping[str, Any], title: str) -> str:
 
 
 def load(text: str, kind: type[T]) -> T:
-    """Return the parts in a text of `save` as a `kind`. For use inside `codec.reading`."""
+    """Return the parts in a text of `save` as a `kind`. Call inside `codec.reading`."""
     nodes: dict[int, Node] = {}
     saved = parse(text)
     if saved["format"] != FORMAT:
@@ -91,7 +91,7 @@ def _saved(value: Any, where: str) -> Any:
 
 
 def _read(held: Any, nodes: dict[int, Node]) -> Any:
-    """What was saved as `held`. `nodes`: those so far, by their ids."""
+    """Decode a saved value. `nodes`: the decoded nodes by id."""
     if isinstance(held, list):
         return tuple(_read(one, nodes) for one in held)
     if not isinstance(held, dict):
@@ -139,7 +139,7 @@ def _check(nodes: list[Node]) -> None:
         if not needed <= variables:
             raise ValueError(f"node {node.id} reads a variable that nothing sets")
         variables.update((node.stream, name, version) for name, version in node.sets)
-        node.line()  # KeyError for a mark without its hole
+        node.line()  # KeyError for a mark without a hole
 
 
 def _names(kind: Any) -> list[str]:

@@ -1,5 +1,4 @@
-"""Sequences of tokens compared, as bytes: four for each token, which order and share beginnings as
-the tokens do."""
+"""Compare token sequences as bytes: four bytes per token preserve order and shared prefixes."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import numpy as np
 
 
 def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many leading tokens agree."""
+    """Return the length in tokens of the common prefix."""
     return common(as_bytes(a), as_bytes(b))
 
 
@@ -18,7 +17,7 @@ def as_bytes(tokens: Sequence[int]) -> bytes:
 
 
 def common(a: bytes, b: bytes) -> int:
-    """How many leading tokens agree."""
+    """Return the length in tokens of the common prefix."""
     size = min(len(a), len(b)) // 4
     same = np.frombuffer(a, ">i4", size) == np.frombuffer(b, ">i4", size)
     return size if same.all() else int(same.argmin())

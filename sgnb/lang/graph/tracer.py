@@ -1,8 +1,7 @@
-"""Traces a program: its code runs once, with placeholders for the arguments that have no value and
-on no model, and what it appends becomes a graph.
+"""Trace a program: run its code once with placeholder arguments and no model, and record a graph.
 
-Its branches are those of any program, which never begin: names, roles and options are checked where
-they are written, as in a run.
+Tracing uses ordinary branches that never start, so names, roles and options are checked as in a
+run.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned, W
 
 
 class Tracer(Program):
-    """A program that becomes a part of a graph."""
+    """A program recorded into a graph."""
 
     def __init__(self, trace: Trace, run: Run) -> None:
         super().__init__(run, 0)
@@ -63,7 +62,7 @@ class Tracer(Program):
         self.trace.record_join(branch, join)
 
     def _tell_apart(self, node: Expr, role: str | None) -> list[Expr]:
-        return [node]  # when the graph runs: then the texts are known
+        return [node]  # split during replay, when the texts are available
 
     def wait(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.refuse("a wait for it")
@@ -79,12 +78,12 @@ class Tracer(Program):
 
 
 class TracingState(ProgramState):
-    """What the code of a traced program holds. A variable is a placeholder, to be appended or
-    passed on; all else that the model makes is a TraceError."""
+    """The state of a traced program. Variables are placeholders for append and return; reading
+    other generated data raises TraceError."""
 
     @property
     def tracer(self) -> Tracer:
-        """What traces the program."""
+        """The tracer of the program."""
         program = self.program
         assert isinstance(program, Tracer)
         return program
@@ -123,7 +122,7 @@ class TracingState(ProgramState):
         return f"<TracingState branch {self._branch.id}>"
 
     def sync(self) -> None:
-        """Do nothing: there is nothing to wait for."""
+        """Check for `try` only: a trace has no generation to wait for."""
         self.tracer.check_not_caught("s.sync()")
 
     def fork(self, size: int = 1, position_ids_offset: Any = None) -> ForkGroup:
@@ -136,21 +135,21 @@ class TracingState(ProgramState):
 
 
 _CALLS = object()
-"""The value of a variable that may be a call of a tool."""
+"""Value of a variable that may hold a tool call."""
 
 
 class Trace:
-    """One trace: the nodes so far, and what the streams hold."""
+    """A trace in progress: recorded nodes and the values of the streams."""
 
     def __init__(self, title: str) -> None:
         self.nodes: list[Node] = []
         self.holes = Holes(title)
-        self.values: dict[Branch, dict[str, Any]] = {}  # what reading a variable gives
+        self.values: dict[Branch, dict[str, Any]] = {}  # value returned by reading a variable
         self._streams: dict[Branch, int] = {}
         self._versions: dict[Branch, Counter[str]] = {}
-        self._last: dict[int, Node] = {}  # of each stream
-        self._setters: dict[tuple[int, str, int], Node] = {}  # by stream, name and version
-        self._titles: list[str] = []  # of the programs whose code runs
+        self._last: dict[int, Node] = {}  # last node of each stream
+        self._setters: dict[tuple[int, str, int], Node] = {}  # setter by stream, name and version
+        self._titles: list[str] = []  # stack of running programs
 
     def call(
         self,
@@ -160,7 +159,7 @@ class Trace:
         kwargs: Mapping[str, Any],
         run: Run,
     ) -> TracingState:
-        """Trace a program on a stream of its own."""
+        """Trace a program on a new stream."""
         tracer = self.begin(run)
         token = inside.set(tracer)
         try:
@@ -180,8 +179,8 @@ class Trace:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Trace a program's code on a `state`, such as that of a program that calls it. What it
-        returned."""
+        """Trace a program's code on `state`, such as the state of a calling program. Returns its
+        value."""
         try:
             with self.titled(called.title):
                 self.record_call(state._branch, called)
@@ -198,7 +197,7 @@ class Trace:
 
     @contextlib.contextmanager
     def titled(self, title: str) -> Iterator[None]:
-        """The nodes that are added are those of a program's code."""
+        """Attribute added nodes to the program `title`."""
         self._titles.append(title)
         try:
             yield
@@ -212,24 +211,24 @@ class Trace:
         return tracer
 
     def end(self, tracer: Tracer, value: Any) -> None:
-        """Its code is over, and has returned `value`."""
+        """Record the return of `value` at the end of the program."""
         self._add(tracer.root, Returned(plain(value)))
         tracer.value, tracer.closed = value, True
 
     def record_call(self, branch: Branch, called: Called) -> None:
-        """Take the beginning of a program's code."""
+        """Record the beginning of a program's code."""
         self._add(branch, called)
 
     def variable(self, branch: Branch, name: str, later: int, item: int | None) -> Placeholder:
-        """What a name had before it was set `later` times more."""
+        """Return the placeholder of a name before its `later` most recent assignments."""
         return self._variable(branch, name, self._versions[branch][name] - 1 - later, item)
 
     def number(self, branch: Branch) -> int:
-        """Of a stream."""
+        """Return the number of a branch's stream."""
         return self._streams[branch]
 
     def record_expr(self, branch: Branch, expr: Expr, op: Op) -> None:
-        """Take an expression that was appended as `op`."""
+        """Record an expression appended as `op`."""
         if isinstance(expr, Text):
             pieces = cut(plain(expr.text)) or [""]
             for i, piece in enumerate(pieces):
@@ -258,7 +257,7 @@ class Trace:
             self._add(branch, expr)  # type: ignore[arg-type]
 
     def record_op(self, branch: Branch, op: Op) -> None:
-        """Take an op that no expression stands for."""
+        """Record an op without an expression."""
         if isinstance(op, Assign):
             self._add(branch, Assign(op.name, plain(op.value)), [op.name])
             self.values[branch][op.name] = op.value
@@ -269,7 +268,7 @@ class Trace:
             self.values[branch][op.name] = self._variable(branch, *node.sets[0])
 
     def record_fork(self, branch: Branch, children: Sequence[Branch]) -> None:
-        """Take a fork: each child holds what the branch does."""
+        """Record a fork; each child inherits the branch's variables."""
         for child in children:
             self._begin(child)
             self.values[child] = dict(self.values[branch])
@@ -279,7 +278,7 @@ class Trace:
             self._add(child, ForkItem(i), before=[fork])
 
     def record_join(self, branch: Branch, join: Join) -> None:
-        """Take a join, with the values that it gathers."""
+        """Record a join and its gathered values."""
         streams = tuple(self._streams[child] for child in join.children)
         lasts = [self._last[stream] for stream in streams]
         self._add(branch, Joined(streams, join.append, join.keep), join.names, before=lasts)
@@ -290,7 +289,7 @@ class Trace:
             self.values[branch][name] = gathered[0] if join.keep else several
 
     def graph(self, signature: Signature, given: Mapping[str, Any], stopped: str = "") -> Graph:
-        """What was traced."""
+        """Return the recorded graph."""
         abstract = [one for name, one in signature.parameters.items() if is_open(one, given)]
         defaults = [(one.name, one.default) for one in abstract if one.default is not one.empty]
         return Graph(
@@ -349,9 +348,9 @@ def trace(
     executor: Executor | None,
     partial: bool,
 ) -> Graph:
-    """The graph of `func`, whose arguments but for the state `signature` has. Those of them that
-    are not `given` are placeholders, or their defaults where these are no texts. With `partial`,
-    what came before a TraceError."""
+    """Return the graph of `func`, with `signature` listing the parameters after the state.
+    Parameters not `given` become placeholders, or keep a default that is no text. With `partial`, a
+    TraceError ends the graph instead of propagating."""
     made = Trace(called.title)
     values = dict(given)
     for name, one in signature.parameters.items():
@@ -371,7 +370,7 @@ def trace(
 
 
 def is_open(parameter: Parameter, given: Mapping[str, Any]) -> bool:
-    """Whether the trace has a placeholder for a parameter."""
+    """Return whether the trace uses a placeholder for `parameter`."""
     if parameter.name in given or parameter.kind in (
         Parameter.VAR_KEYWORD,
         Parameter.VAR_POSITIONAL,
@@ -381,8 +380,7 @@ def is_open(parameter: Parameter, given: Mapping[str, Any]) -> bool:
 
 
 def _by_name(signature: Signature, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The parameters that a run gives by their names only: before them stands one that it cannot
-    give, whose place they would take."""
+    """Return the parameters passed by keyword, including those after an omitted parameter."""
     names, by_name = [], False
     for name, one in signature.parameters.items():
         by_name = by_name or one.kind is Parameter.KEYWORD_ONLY
@@ -397,7 +395,7 @@ _GIVE = "give the argument a value: f.trace(name=value)"
 
 
 def _numbers_in(what: What) -> dict[int, None]:
-    """Of the holes inside of a node, in their order."""
+    """Return the numbers of the holes inside a node, in order."""
     match what:
         case Gen():
             inner: Any = (what.options, what.reasoning, what.tools)
@@ -415,7 +413,7 @@ def _numbers_in(what: What) -> dict[int, None]:
 
 
 def _check_returned(value: Any) -> None:
-    """Raise a TraceError for what a graph cannot give back."""
+    """Raise a TraceError for a value that a graph cannot return."""
     if isinstance(value, (list, tuple, set, frozenset)):
         for one in value:
             _check_returned(one)
@@ -427,7 +425,7 @@ def _check_returned(value: Any) -> None:
 
 
 def _line_of(error: BaseException) -> Location:
-    """Where it was raised, or what is not ours led to it."""
+    """Return the user's line closest to the error."""
     lines = [
         Location(frame.f_code.co_filename, line)
         for frame, line in walk_tb(error.__traceback__)

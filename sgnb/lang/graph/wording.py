@@ -1,5 +1,5 @@
-"""Whether a block of a prompt means the same before the blocks that it comes after, judged by its
-words. In doubt it stays."""
+"""Decide by its words if a block keeps its meaning before the preceding blocks. Ambiguous blocks
+stay."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from .blocks import HEADS_INSTRUCTIONS, HOLE, Block, labels, said_inside
 
 
 def why_it_stays(blocks: Sequence[Block], at: int, has_cue: bool) -> str:
-    """Why the constant block `at` cannot stand before those with holes that come before it; ""
-    where it can: it is an instruction or an example, and nothing refers from it to what comes
-    before it, or from what comes after it to it. has_cue: the last block stays."""
+    """Return the reason why constant block `at` cannot precede the blocks with holes; "" if it can.
+
+    A movable block is an instruction or example without references to or from its neighbors.
+    `has_cue`: the last block stays.
+    """
     block = blocks[at]
     if at < len(blocks) - 1 and _is_task(blocks[-1], has_cue):
         return "the last block says what to do, and may speak of all before it"
@@ -38,7 +40,7 @@ def why_it_stays(blocks: Sequence[Block], at: int, has_cue: bool) -> str:
 
 
 def _why_order_matters(blocks: Sequence[Block]) -> str:
-    """Why no block of a prompt can move; "" where some may."""
+    """Return the reason for fixing the order of all blocks; "" if blocks may move."""
     for block in blocks:
         if mark := _ROLE_MARK.search(block.text):
             return f"{mark[0]!r} begins or ends a role"
@@ -51,7 +53,7 @@ def _why_order_matters(blocks: Sequence[Block]) -> str:
 
 
 def _is_task(last: Block, stays: bool) -> bool:
-    """Whether the last block is a sentence that stays, and no label to go on from."""
+    """Return whether the last block is a fixed sentence rather than a label to continue."""
     if not stays and last.is_constant and _instructs(last.text):
         return False
     if labels(last.text) and not last.is_constant:
@@ -63,13 +65,13 @@ def _is_task(last: Block, stays: bool) -> bool:
 
 
 def _backward(text: str) -> str:
-    """The word of a block that refers to what comes before it; "" for none."""
+    """Return the word of a block that refers to preceding text; "" if none."""
     found = _BACKWARD.search(text)
     return found[0] if found else _pronoun(text)
 
 
 def _pronoun(text: str) -> str:
-    """The same for words that stand for something, where the block itself has not named it."""
+    """Return a pronoun without an antecedent in the block; "" if none."""
     if found := _CONNECTING.match(text):
         return found[0]
     for found in _POINTING.finditer(text):
@@ -82,7 +84,7 @@ def _pronoun(text: str) -> str:
 
 
 def _instructs(text: str) -> bool:
-    """Whether the first words say that it is an instruction, or that they head some."""
+    """Return whether the first words mark an instruction or a heading of instructions."""
     begin = re.search(r"\w", text)
     words = text[begin.start() :] if begin else ""
     if HEADS_INSTRUCTIONS.match(words):
@@ -91,7 +93,7 @@ def _instructs(text: str) -> bool:
 
 
 def _words(text: str) -> str:
-    """Alternatives of a regex, one for each word."""
+    """Return a regex alternation of the words."""
     return "|".join(text.split())
 
 
@@ -130,7 +132,7 @@ _NAMED = re.compile(
     rf"\b(each|every) \w+|(\b(the|your) \w+|{HOLE}).*([,.;:]|\b(and|or|if|that)\b)",
     re.IGNORECASE | re.DOTALL,
 )
-"""What a singular pronoun may stand for: a noun in a part of the sentence before its own."""
+"""Regex of a possible antecedent of a singular pronoun: a noun in an earlier clause."""
 _NAMED_PLURAL = re.compile(rf"{_NAMED.pattern}|\b\w+[^\Wsu]s\b", _NAMED.flags)
 _VERBS = _words(
     """answer review write give say use keep return respond reply list name classify decide choose
