@@ -1,4 +1,4 @@
-"""An engine's parts, made to fit its options and its device."""
+"""Construction of an engine's parts for options and device."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ prompts beside decodes are 12 % slower with it at 0.6B, and 5 % faster at 8B."""
 
 
 class AttentionStatus:
-    """Whose kernels compute attention now, for people."""
+    """Active attention kernels, for display."""
 
     def __init__(self, log: EventLog) -> None:
         self.name = ""  # "torch", "triton" or, once they are compiled, "flashinfer"
@@ -55,7 +55,7 @@ class AttentionStatus:
 
     @property
     def compiling(self) -> bool:
-        """Whether faster kernels are being compiled, or will be after a first step."""
+        """True if faster kernels are compiling, or will compile after a first step."""
         return bool(getattr(self._backend(), "compiling", False))
 
     def watch(self, backend: AttentionBackend) -> None:
@@ -68,7 +68,7 @@ class AttentionStatus:
 
 @dataclass(frozen=True)
 class Parts:
-    """What an engine is made of; `runner` alone holds the device's memory."""
+    """Parts of an engine; only `runner` holds device memory."""
 
     options: EngineOptions  # those of the device
     device: str
@@ -88,11 +88,8 @@ class Parts:
 def assemble(
     name: str, source: str | Path | PreTrainedModel, tokenizer: Any, options: EngineOptions
 ) -> Parts:
-    """Load the model and make everything around it. name: for people. tokenizer: a transformers
-    tokenizer, or None for the model's own.
-
-    An error leaves a model that was loaded before its own attention and forwards.
-    """
+    """Load the model and build all parts. On error, a preloaded model is restored. name: for
+    messages. tokenizer: a transformers tokenizer, or None for the model's."""
     try:
         decoder = load_decoder(
             source,

@@ -1,5 +1,5 @@
-"""The engine as Python sees it: load a model, generate, look at the cache, close. It knows no
-notebook, no program."""
+"""Public Python API of the engine: load, generate, inspect the cache, close. Knows no notebooks and
+no programs."""
 
 from __future__ import annotations
 
@@ -55,24 +55,27 @@ _SEED_IN_HALVES = (
 
 
 class Engine:
-    """A model, its KV cache and the thread that runs it, in this process.
+    """Model, KV cache and engine thread in this process. Use in a `with` block, or call `close`.
 
-    model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is
-    loaded already: that is moved to the device and cast to `dtype` in place, and stays so. Engines
-    on one such model share it, and the last to close gives it its own attention back; until then
-    calling it by itself is an EngineError.
-    model_path: the same, as SGLang calls it.
-    tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token
-    ids. options: see `EngineOptions`.
+    Args:
+        model: Local folder, hub id, "tiny" (the bundled model), or a loaded transformers model. A
+            loaded model is moved to the device and cast to `dtype` in place. Engines on the same
+            model share the model; the last engine to close restores the original attention. Until
+            then a direct call of the model raises EngineError.
+        model_path: SGLang's name of `model`.
+        tokenizer: Transformers tokenizer; by default the model's. Without a tokenizer, prompts are
+            token ids.
+        options: See `EngineOptions`.
 
-    Use it in a `with`, or call `close`. Raises ModelError, OptionError.
+    Raises:
+        ModelError, OptionError: Loading failed, or an option is invalid.
     """
 
-    options: EngineOptions  # those of the device
-    _rounds_by_batch: bool  # and nobody with a seed was told yet
+    options: EngineOptions  # with the device's defaults
+    _rounds_by_batch: bool  # rounding depends on the batch, and no warning was shown yet
     _scheduler: Scheduler
     _grammars: GrammarCompiler | None
-    executor: Any = None  # runs programs on this engine; made and kept by `sgnb.backends`
+    executor: Any = None  # program executor of this engine, owned by `sgnb.backends`
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class Engine:
             weakref.finalize(self, _close, self._loop, self._grammars)
             self._weight_guard = WeightGuard(self.model_name, self._loop)
             sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
-            self._loop.start()  # the last thing that an interrupt can find undone
+            self._loop.start()  # last: an interrupt finds everything else initialized
         except BaseException as error:
             if "_loop" in vars(self):
                 self.close()
@@ -126,12 +129,18 @@ class Engine:
     ) -> Any:
         """Continue a prompt (str or token ids) or each of a list of prompts.
 
-        sampling_params: one for all, or a list with one for each prompt; keyword arguments are put
-        over them. Returns an Output, or a list of them for a list or for n > 1 (prompt by prompt).
-        With stream=True, which takes one prompt and n = 1, an iterator of Outputs whose text grows.
+        Args:
+            prompt: Prompt or list of prompts.
+            sampling_params: Parameters for all prompts, or a list with one entry per prompt.
+            stream: Return an iterator of growing Outputs. Requires a single prompt and n = 1.
+            sampling: Keyword arguments that override sampling_params.
 
-        Raises RequestError or OptionError before anything runs; the error of a request that failed
-        afterwards. An interrupt aborts the requests and keeps the cache.
+        Returns:
+            An Output, or a list for several prompts or n > 1 (grouped by prompt).
+
+        Raises:
+            RequestError, OptionError: Before any request runs. The error of a failed request is
+            raised afterwards. An interrupt aborts the requests and keeps the cache.
         """
         self._loop.check_may_wait()
         stream = arguments.switch("stream", stream)
@@ -156,8 +165,7 @@ class Engine:
         stream: bool = False,
         **sampling: Any,
     ) -> Any:
-        """`generate` without blocking the event loop. With stream=True it gives an async
-        iterator."""
+        """Run `generate` without blocking the event loop. stream=True returns an async iterator."""
         self.log.home.check()
         stream = arguments.switch("stream", stream)
         asked = read_samples(prompt, sampling_params, sampling, stream)
@@ -165,7 +173,7 @@ class Engine:
         loop = asyncio.get_running_loop()
 
         def put(item: tuple[int, Output]) -> None:
-            # RuntimeError: the event loop was closed, which has aborted the requests.
+            # RuntimeError: the closed event loop has already aborted the requests.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(results.put_nowait, item)
 
@@ -187,12 +195,16 @@ class Engine:
         origins: Sequence[Origin] | None = None,
         sharing: Sequence[Sharing] | None = None,
     ) -> list[int]:
-        """Queue one sample for each prompt and return their ids at once. Each of
-        `on_outputs` is called as `RequestState` says. origins: where each comes from. sharing:
-        what each has in common with others; by default all.
+        """Queue one sample per prompt and return the request ids immediately.
 
-        Raises before anything is queued: RequestError, OptionError, EngineError when the engine is
-        closed, or ModelError as `check_weights` does.
+        Args:
+            on_outputs: Callbacks, one per prompt; see `RequestState`.
+            origins: Source of each request, for events.
+            sharing: Prefix sharing of each request; shared with all by default.
+
+        Raises:
+            RequestError, OptionError, EngineError, ModelError: Before any sample is queued.
+            ModelError as in `check_weights`; EngineError if the engine is closed.
         """
         self.log.home.check()
         stream = arguments.switch("stream", stream)
@@ -222,7 +234,8 @@ class Engine:
         return [state.request.id for state in states]
 
     def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
-        """Token ids of each text, as `generate` makes them, or of a prompt in segments."""
+        """Return the token ids of each of `prompts`, texts or lists of segments, as `generate`
+        would."""
         self.log.home.check()
         return self._input_processor.encode(prompts)
 
@@ -287,12 +300,21 @@ class Engine:
         return self._weight_guard.check(arguments.switch("changed", changed))
 
     def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
-        """Keep from eviction and from `flush_cache`, until `unpin`, what the cache has of a prompt,
-        or a node of the tree by its id, with all above it. Returns the tokens kept, from the root
-        on. `owner` is who keeps it, for `unpin`; a `namespace` is a part of the cache of its own.
+        """Pin the cached prefix of a prompt, or a tree node with all ancestors, until `unpin`.
 
-        Pins give way, the oldest first, where a request could never run beside them. OptionError
-        for an id that no node has.
+        Pinned tokens survive eviction and `flush_cache`. The oldest pins yield if a request could
+        otherwise never run.
+
+        Args:
+            what: Node id or prompt.
+            owner: Label for `unpin`.
+            namespace: Cache namespace of the prompt.
+
+        Returns:
+            The number of pinned tokens from the root on.
+
+        Raises:
+            OptionError: No node has this id.
         """
         self.log.home.check()
         owner = arguments.string("owner", owner)
@@ -306,27 +328,34 @@ class Engine:
         return self._loop.call(lambda: manual.pin(tree, target, owner, namespace))
 
     def unpin(self, node: int | None = None, owner: str | None = None) -> int:
-        """Undo the pins of a node, of an owner, or all. Returns how many those were."""
+        """Remove the pins of a node, of an owner, or all pins. Returns the number of removed pins.
+        """
         node = arguments.optional_number("node", node)
         owner = arguments.optional_string("owner", owner)
         return self._loop.call(lambda: manual.unpin(self._cache.tree, node, owner))
 
     def pins(self) -> list[dict[str, Any]]:
-        """Node, owner and tokens from the root of each pin, the oldest first."""
+        """Return node, owner and tokens from the root of each pin, oldest first."""
         return self._loop.call(lambda: manual.pins(self._cache.tree))
 
     def evict(self, node: int) -> Evicted:
-        """Free what no running request uses and nobody has pinned of a node of the tree, by its id,
-        and of all below it. OptionError for an id that no node has."""
+        """Evict unused, unpinned tokens of a tree `node` (an id) and of all descendants. Raises
+        OptionError for an unknown id."""
         node = arguments.number("node", node)
         return self._loop.call(lambda: manual.evict(self._cache, node))
 
     def switch(
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
     ) -> None:
-        """Change options of the running engine, from its next step on: who is computed next, by
-        `schedule_policy`, and whether steps `overlap`. What is None stays. OptionError for a value
-        that is not allowed."""
+        """Change options from the next step on; None keeps the present value.
+
+        Args:
+            schedule_policy: Order of waiting requests.
+            overlap: Launch a step before the last step is read.
+
+        Raises:
+            OptionError: A value is not allowed.
+        """
         changes: dict[str, Any] = {}
         if schedule_policy is not None:
             changes["schedule_policy"] = arguments.string("schedule_policy", schedule_policy)
@@ -342,18 +371,19 @@ class Engine:
         self.options = options
 
     def stats(self) -> dict[str, Any]:
-        """Counts since the engine began and the state of the pool, in tokens; free + cached +
+        """Return counters since the start and the state of the pool in tokens; free + cached +
         in_flight = pool_tokens.
 
-        prompt_tokens and cached_tokens are those of requests that ran, at their first admission;
-        recomputed_tokens have cached KV but were recomputed, without a checkpoint at their end.
-        computed_tokens went through the model: prompt tokens not found in the cache, and outputs
-        fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
-        own, in `jumps` jumps. pinned: those of `cached` that pins keep. cascade_steps: those whose
-        attention read a prefix once for several requests. states: where the model has recurrent
-        layers, those that the pool holds, each of `state_bytes`; free_states of no one, kept_states
-        checkpoints of the cache, the others of running requests. attention: see `attention`;
-        compiling: faster kernels for it are being compiled, or will be after a first step.
+        - prompt_tokens, cached_tokens: of started requests, at the first admission.
+        - recomputed_tokens: tokens with cached KV that no recurrent checkpoint covered.
+        - computed_tokens: tokens through the model, i.e. uncached prompt tokens and decoded
+          outputs.
+        - jumped_tokens: output tokens forced by grammars without a step, in `jumps` jumps.
+        - pinned: pinned part of `cached`.
+        - cascade_steps: steps with attention over a prefix shared by several requests.
+        - states: pool size for recurrent layers, `state_bytes` each; free_states are unused,
+          kept_states are cache checkpoints, the remaining states belong to running requests.
+        - attention: see `attention`; compiling: faster kernels are compiling or will compile.
         """
 
         def read() -> dict[str, Any]:
@@ -386,8 +416,8 @@ class Engine:
         return self._loop.call(read)
 
     def tree(self) -> list[dict[str, Any]]:
-        """The radix tree as plain data, parents before children: id, parent, tokens, locks, tick,
-        and checkpoint: whether the states of recurrent layers at its end are kept."""
+        """Return the radix tree as plain data, parents first: id, parent, tokens, locks, tick, and
+        checkpoint (True if recurrent states are kept at the node's end)."""
 
         def read() -> list[dict[str, Any]]:
             checkpoints = self._cache.checkpoints
@@ -406,40 +436,38 @@ class Engine:
         return self._loop.call(read)
 
     def cached_length(self, prompt: Prompt) -> int:
-        """How many leading tokens of a prompt a request would find in the cache now. Changes
-        nothing."""
+        """Return the number of leading tokens of `prompt` in the cache, without changing the cache.
+        """
         self.log.home.check()
         (tokens,) = self._input_processor.tokens([prompt])
         return self._loop.call(lambda: self._cache.cached_length(tokens))
 
     @property
     def attention(self) -> str:
-        """Whose kernels compute attention now: "torch", "triton" or, once they are compiled,
-        "flashinfer"."""
+        """Active attention kernels: "torch", "triton" or, once compiled, "flashinfer"."""
         return self._attention.name
 
     @property
     def model(self) -> PreTrainedModel | None:
-        """The transformers model that it was given, as long as someone holds it."""
+        """Transformers model passed by the user, held by a weak reference."""
         return None if self._model is None else self._model()
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, by `close` or an error."""
+        """True after `close` or a fatal error."""
         return not self._loop.alive
 
     def close(self) -> None:
-        """End all requests and the engine's threads, and let go of the model. Harmless when
-        repeated."""
+        """End all requests and threads, and release the model. Idempotent."""
         _close(self._loop, self._grammars)
 
     def shutdown(self) -> None:
-        """`close`, as SGLang calls it."""
+        """Call `close`; SGLang's name."""
         self.close()
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
-        """The tokens that end every generation, but for one with `ignore_eos`."""
+        """Tokens that end a generation without `ignore_eos`."""
         return self._eos
 
     def __enter__(self) -> Engine:
@@ -453,8 +481,8 @@ class Engine:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
 
     def _assemble(self, source: Any, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
-        """Load the model, and make the loop. The parts stay in this frame, which `forget_frames`
-        empties when it fails: their runner holds the device's memory."""
+        """Load the model and create the loop. On failure `forget_frames` clears this frame: the
+        runner in the parts holds device memory."""
         parts = assemble(self.model_name, source, tokenizer, settings)
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
@@ -478,12 +506,12 @@ class Engine:
         )
 
     def compiled_grammar(self, number: int) -> CompiledGrammar | None:
-        """The grammar that a `GrammarReady` numbers, if it is still known."""
+        """Return the grammar numbered by a `GrammarReady` event, or None if forgotten."""
         number = arguments.number("number", number)
         return None if self._grammars is None else self._grammars.find(number)
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
-        """The request's grammar, being compiled on another thread."""
+        """Return the request's grammar, compiling on another thread."""
         if params.grammar is None:
             return None
         if self._grammars is None:

@@ -42,14 +42,14 @@ SIZES = (
     *range(256, 512, 32),
     *range(512, 1025, 64),
 )
-"""Numbers of rows that steps are padded to."""
+"""Numbers of rows after padding."""
 
 PRECOMPILED_ROWS = (1, 2, 8, 16, 32, 64, 80)
 """Numbers of rows that among them need all kernels: products of few rows have their own, see
 `fusion.skinny`."""
 
 MOST_GRAPHS = 256
-"""Graphs that are kept: each takes some of the device's memory."""
+"""Maximum number of cached graphs; each graph takes device memory."""
 
 INPUTS = 6
 """For each row: token, position, state, sample row, temperature, draw."""
@@ -119,8 +119,7 @@ class DecodeGraphs:
         self._precompiled = True
 
     def fits(self, batch: Batch) -> bool:
-        """Whether the step can run here. Log-probabilities of given tokens may be of more rows than
-        a graph has."""
+        """True if graphs support the step. Scored tokens may need more rows than a graph has."""
         if batch.num_tokens > self._sizes[-1] or not all(batch.samples):
             return False
         if batch.is_decode or self._recurrent is not None:
@@ -182,7 +181,7 @@ class DecodeGraphs:
     def _capture(
         self, key: Hashable, rows: int, chooses: bool, constrained: bool
     ) -> tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput] | None:
-        """The step as a graph; None where that failed."""
+        """Capture the step; None on failure."""
         try:
             self._reserve()
             return self._captured(partial(self._step, rows, chooses, constrained))

@@ -1,5 +1,4 @@
-"""The engine's one thread: commands in, steps, events and results out. It alone touches the
-model."""
+"""Engine thread: commands in, steps, events and results out. Only this thread runs the model."""
 
 from __future__ import annotations
 
@@ -62,18 +61,17 @@ Command = Callable[[], object]
 
 
 class InFlightStep(NamedTuple):
-    """A step that the device works on."""
+    """Step running on the device."""
 
     step: int
     began: float  # `time.perf_counter`, seconds
     batch: Batch
     output: AsyncStepOutput
-    last: list[Request]  # those whose last token it samples
+    last: list[Request]  # requests with their last token in the step
 
 
 class EngineLoop:
-    """Runs from `start` until `close`, or until an error that leaves its state unknown; then every
-    request ends with that error."""
+    """Loop from `start` to `close`, or to a fatal error that ends every request."""
 
     def __init__(
         self,
@@ -85,7 +83,7 @@ class EngineLoop:
         jump_forward: bool = True,
         overlap: bool = False,
     ) -> None:
-        """overlap: launch the next step before the last one is read."""
+        """overlap: launch the next step before the last step is read."""
         self._scheduler = scheduler
         self._runner = runner
         self._tokenizer = tokenizer
@@ -103,14 +101,14 @@ class EngineLoop:
         self.failure: BaseException | None = None
         self._counts = dict.fromkeys(COUNTS, 0)
         self.busy_seconds = 0.0
-        # Asked in place of the thread: interrupted, `is_alive` and `join` take it for dead
+        # Replaces `is_alive` and `join`: after an interrupt both report a live thread as dead
         # (Python 3.11 and 3.12).
         self._ended = False
-        self._running = threading.Lock()  # held by who runs the loop
+        self._running = threading.Lock()  # held by the thread that runs the loop
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
 
     def start(self) -> None:
-        """Begin, on a thread of its own. Whatever this raises, `close` ends what has begun."""
+        """Start the thread. After an error, `close` ends a partial start."""
         self._thread.start()
 
     @property
@@ -118,7 +116,7 @@ class EngineLoop:
         return not (self._closing or self._ended)
 
     def counts(self) -> dict[str, int]:
-        """How many of `COUNTS` there were. Call it on the engine's thread."""
+        """Return the counters of `COUNTS`. Call on the engine's thread."""
         running = sum(state.request.num_output_tokens for state in self._states.values())
         return self._counts | {"output_tokens": self._counts["output_tokens"] + running}
 
@@ -148,21 +146,21 @@ class EngineLoop:
         self._send_quietly(lambda: self._guarded(work))
 
     def call(self, function: Callable[[], T], at_once: bool = True) -> T:
-        """Run `function` on the engine's thread between two steps and return its result.
+        """Run `function` on the engine's thread between two steps and return the result.
 
-        Called on that thread itself, by a finalizer say, it cannot wait: there it runs `at_once`,
-        in the middle of a step, or else later, and None is returned.
+        On the engine's thread (e.g. in a finalizer) return None, and run `function` immediately
+        with `at_once`, later otherwise.
         """
         if self._on_its_thread() and at_once:
             return function()
-        # Not one future that both threads know: see `sgnb/latch.py`.
+        # Avoid a future shared by both threads: see `sgnb/latch.py`.
         results: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
 
         def work() -> None:
             future: Future[T] = Future()
             try:
                 future.set_result(function())
-            except BaseException as error:  # belongs to the caller, who waits for the future
+            except BaseException as error:  # raised by the future for the caller
                 future.set_exception(error)
             results.put(future)
 
@@ -200,8 +198,8 @@ class EngineLoop:
             )
 
     def close(self) -> None:
-        """End every request and the thread. Harmless when repeated, and before `start`. A forked
-        child closes only the child's copy."""
+        """End every request and the thread. Idempotent, also before `start`. A forked child closes
+        only the child's copy."""
         if self.home.left:
             self._ended = True
             return
@@ -209,8 +207,8 @@ class EngineLoop:
             if not self._ended:
                 self._commands.put(self._begin_closing)
         if not self._on_its_thread():
-            self._run()  # after the thread, or in place of one that never began
-            with suppress(RuntimeError):  # of such a thread
+            self._run()  # waits for the thread, or replaces a thread never started
+            with suppress(RuntimeError):  # thread never started
                 self._thread.join()
 
     def _on_its_thread(self) -> bool:
@@ -229,7 +227,7 @@ class EngineLoop:
             self._send(command)
 
     def _run(self) -> None:
-        """Serve until the end, once; called again, wait for it."""
+        """Serve until the end, once; later calls wait for the end."""
         with self._running:
             if self._ended:
                 return
@@ -258,7 +256,7 @@ class EngineLoop:
         self._log.emit(EngineStopped(reason))
 
     def _drain_commands(self) -> None:
-        """Carry out the commands that are there; with nothing else to do, wait for one."""
+        """Run queued commands; wait for a command if idle."""
         block = not self._scheduler.has_work and self._in_flight is None
         patience = self._patience if block else None
         while True:
@@ -269,7 +267,7 @@ class EngineLoop:
                     self._guarded(self._scheduler.admit_held)
                 return
             command()
-            del command  # it may hold the engine, whose finalizer ends this thread
+            del command  # may hold the engine, and the engine's finalizer ends this thread
             block = False
 
     @property
@@ -301,7 +299,7 @@ class EngineLoop:
             self._end(self._states[request.id], _failed(error))
 
     def _step(self) -> None:
-        """Launch a step, and process the results of the one before while the device works."""
+        """Launch a step and process the previous results while the device works."""
         running = self._scheduler.running
         if not (self.overlap and all(request.state.runs_ahead for request in running)):
             self._process_results()
@@ -314,8 +312,7 @@ class EngineLoop:
             self._process_results()
 
     def _launch(self) -> InFlightStep | None:
-        """Put the next step on its way. None where there is nothing to compute, and where it
-        failed: its requests are dealt with then."""
+        """Launch the next step. None without work, or after a handled failure."""
         began = time.perf_counter()
         try:
             batch = self._scheduler.schedule()
@@ -325,11 +322,11 @@ class EngineLoop:
         return self._launch_batch(batch, began) if batch.requests else None
 
     def _launch_batch(self, batch: Batch, began: float) -> InFlightStep | None:
-        """As `_launch`, of this batch."""
+        """Launch this batch; see `_launch`."""
         try:
             output = self._runner.run(batch)
         except Exception as error:
-            # The frames hold the step's tensors, and whoever keeps the error would keep those too.
+            # The error's frames hold the step's tensors.
             forget_frames(error)
             if is_device_lost(error):
                 raise
@@ -340,15 +337,14 @@ class EngineLoop:
         return InFlightStep(self._scheduler.step, began, batch, output, last)
 
     def _recover(self, batch: Batch, error: Exception) -> None:
-        """The batch failed, and none of it counts as computed. What did not fit into memory comes
-        again in smaller steps; else each request is run alone, once, and ends if it fails there
-        too. The cache stays."""
+        """Handle a failed batch; nothing counts as computed, the cache stays. Out of memory shrinks
+        later steps. Otherwise each request runs alone once and ends on a second failure."""
         versions = [request.version for request in batch.requests]
         self._process_results()
         if is_out_of_memory(error) and self._scheduler.shrink(batch):
             return
         for i, (request, version) in enumerate(zip(batch.requests, versions, strict=True)):
-            if request.version != version:  # it ended or was rewritten with the results
+            if request.version != version:  # ended or rewritten by the results
                 continue
             if len(batch) == 1:
                 self._end(request.state, _failed(error, "the forward pass failed"))
@@ -357,7 +353,7 @@ class EngineLoop:
                 self._process_results()
 
     def _process_results(self) -> None:
-        """Wait for the step in flight, if there is one, and let its requests go on."""
+        """Wait for the step in flight, if any, and advance the requests."""
         step, self._in_flight = self._in_flight, None
         if step is None:
             return
@@ -371,7 +367,7 @@ class EngineLoop:
             version = request.version
             try:
                 finish = request.state.advance(token)
-            except BaseException as error:  # ends this request alone
+            except BaseException as error:  # ends only this request
                 finish = _failed(error)
             if request.version != version:
                 self._take_jumps(request.state)
@@ -390,18 +386,18 @@ class EngineLoop:
         step.batch.clear()
 
     def _free_early(self, requests: list[Request]) -> None:
-        """While the device works: take those out of the scheduler that end with this step, whatever
-        it samples. Without a node they came to their ends with the token before."""
+        """Remove requests ending with this step from the scheduler while the device works. Requests
+        without a node ended with the previous token."""
         for request in requests:
             if request.node is not None and request.state.wants_only_tokens:
                 self._scheduler.free_early(request)
 
     def _take_jumps(self, state: RequestState) -> None:
-        """The request's grammar rewrote its last tokens: log what it wrote, and compute that."""
+        """Log the tokens rewritten by the request's grammar, and schedule the computation."""
         for jump in state.take_jumps():
             self._name(jump.tokens)
             self._log.emit(jump)
-            self._counts["jumps"] += bool(jump.tokens)  # else a token is taken back
+            self._counts["jumps"] += bool(jump.tokens)  # otherwise a token was undone
             self._counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
         # The tree may have drafted tokens before they are verified.
         self._name(state.request.tokens[state.request.num_prompt_tokens :])
@@ -418,11 +414,11 @@ class EngineLoop:
         if state.grammar is None:
             self._scheduler.add(request)
         else:
-            id = request.id  # not `state`: the grammar is kept for others, with its callbacks
+            id = request.id  # avoid `state`: the shared grammar keeps the callbacks
             state.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(id)))
 
     def _begin(self, id: int) -> None:
-        """The request's grammar is compiled, or failed: the request may start."""
+        """Start the request after the end of grammar compilation."""
         state = self._states.get(id)
         if state is None or state.grammar is None:
             return
@@ -448,7 +444,7 @@ class EngineLoop:
             self._end(state, finish)
 
     def _end(self, state: RequestState, finish: Finish, spoilt: bool = False) -> None:
-        """Free its slots, tell the log, hand its output over, and forget it. spoilt: as in
+        """Free the slots, log the end, deliver the output and forget the request. spoilt: see
         `Scheduler.finish`."""
         request = state.request
         try:
@@ -458,7 +454,7 @@ class EngineLoop:
         self._scheduler.finish(request, spoilt)
         prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
         self._counts["finished"] += 1
-        if request.cached_tokens is not None:  # else it never ran, and looked nothing up
+        if request.cached_tokens is not None:  # otherwise the request never ran
             self._counts["prompt_tokens"] += prompt
             self._counts["cached_tokens"] += cached
             self._counts["recomputed_tokens"] += request.recomputed_tokens
@@ -472,7 +468,7 @@ class EngineLoop:
         except BaseException:
             _log.exception("what waited for a request failed at its end")
         self._runner.sampler.forget(state)
-        del self._states[request.id]  # last: if any of this raises, `_end_everything` tells it
+        del self._states[request.id]  # last: `_end_everything` reports earlier errors
 
     def _record(self, step: InFlightStep, output: StepOutput, seconds: float) -> None:
         scheduler, cache, batch = self._scheduler, self._scheduler.cache, step.batch
@@ -505,7 +501,7 @@ class EngineLoop:
             self._log.emit(alternatives)
 
     def _name(self, tokens: Sequence[int] | NDArray[np.integer]) -> None:
-        """Tell the log the texts of tokens that it has not met before."""
+        """Log the texts of new tokens."""
         ids = np.asarray(tokens, np.int64)
         more = ids.max(initial=-1) + 1 - len(self._named)
         if more > 0:
@@ -521,8 +517,8 @@ class EngineLoop:
         self._closing = True
 
     def _end_everything(self) -> None:
-        """The thread ends: whatever still waits for it is told so, and no error of one keeps the
-        others waiting."""
+        """End all waiting requests at the end of the thread, each independent of errors of another.
+        """
         while not self._commands.empty():
             with suppress(BaseException):
                 self._commands.get()()
@@ -537,7 +533,7 @@ class EngineLoop:
 
 
 def closed_error(failure: BaseException | None) -> EngineError:
-    """Why the engine takes no more requests."""
+    """Return the error for requests after the end of the engine."""
     if failure is None:
         return EngineError(
             "the engine is closed", "make a new Engine, or `%sglang load` the model again"
@@ -553,7 +549,7 @@ def closed_error(failure: BaseException | None) -> EngineError:
 
 
 def _failed(error: BaseException, what: str = "the request failed") -> Finish:
-    """How a request ends that `error` kept from going on."""
+    """Return the end of a request stopped by `error`."""
     if isinstance(error, SgnbError):
         return Finish("error", error=error)
     failure = EngineError(f"{what}: {type(error).__name__}: {error}", hint_for(error))

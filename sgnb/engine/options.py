@@ -1,4 +1,4 @@
-"""What an engine can be told when it is made, checked before anything is loaded."""
+"""Engine options, validated before loading."""
 
 from __future__ import annotations
 
@@ -26,46 +26,44 @@ _SWITCHES = (
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The switches of an engine; each technique can be turned off, to see what it is worth."""
+    """Options of an engine. Each technique can be disabled to measure its effect."""
 
     device: str = "auto"  # "auto", "cpu", "cuda"
     dtype: str = "auto"  # "auto", "float32", "bfloat16", "float16"
     attention: BackendName = "auto"  # "auto", "torch", "triton", "flashinfer"
-    context_length: int | None = None  # positions a request may use; None: as the model was made
-    # GiB of the GPU's memory for weights, KV pool and work; None for most of what is free.
+    context_length: int | None = None  # maximum positions of a request; None: the model's limit
+    # GiB of GPU memory for weights, KV pool and workspaces; None for most of the free memory.
     memory_limit: float | None = None
     max_total_tokens: int | None = None  # size of the KV pool in tokens; None to fit the memory
-    # Of a model with recurrent layers: states in the pool, those of running requests and the
-    # checkpoints of the cache; None to fit the memory.
+    # State pool of recurrent layers: states of running requests and cache checkpoints; None to fit
+    # the memory.
     max_states: int | None = None
-    # Tokens between the checkpoints of a long prompt, beside those at forks and at its end. None:
-    # 1,024, on a GPU 4,096, where fewer are computed in the time of the kernels' launches alone.
+    # Tokens between checkpoints of a long prompt, in addition to forks and the end. None: 1,024; on
+    # a GPU 4,096, because launch overhead dominates shorter recomputations.
     checkpoint_every: int | None = None
     # Tokens of one forward pass; longer prompts are computed in chunks. None: 2,048, on a GPU
     # 8,192.
     max_step_tokens: int | None = None
     max_running_requests: int | None = None  # in one forward pass; None: 256, on a GPU 1,024
     prefix_cache: bool = True  # keep computed prefixes in the radix tree
-    fork_attention: bool = True  # read a prefix that requests of one step share once
-    jump_forward: bool = True  # append what a grammar forces without asking the model
-    # Launch a step before the last one's tokens are read. None: on a GPU.
+    fork_attention: bool = True  # read a shared prefix once per step
+    jump_forward: bool = True  # append text forced by a grammar without sampling
+    # Launch a step before the tokens of the last step are read. None: on a GPU.
     overlap: bool | None = None
-    # Replay decode steps instead of launching their kernels one by one. None: on a GPU.
+    # Replay decode steps as CUDA graphs. None: on a GPU.
     cuda_graphs: bool | None = None
-    # Compile the kernels of decode steps while loading, not when they are needed first; with
-    # cuda_graphs, and without compile.
+    # Compile the kernels of decode steps during loading; only with cuda_graphs and without compile.
     precompile: bool = True
-    fuse: bool = True  # use faster twins of the model's modules where they agree
+    fuse: bool = True  # use faster equivalents of the model's modules
     compile: bool = False  # run the model's layers through torch.compile; loading takes longer
-    # The same tokens whatever is cached and whoever runs beside; slower, and on a GPU only.
+    # Tokens independent of cache and batch; slower, GPU only.
     deterministic: bool = False
-    # Compiled programs that do not all fit into the KV cache reserve what they hold at most: none
-    # is retracted, and fewer run at once.
+    # Compiled programs reserve their maximum KV cache: no preemption, fewer concurrent programs.
     reserve: bool = False
-    schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or first come
-    # A waiting request is overtaken only by those that arrive at most this many steps after it.
+    schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or "fcfs"
+    # A waiting request is overtaken only by requests arriving at most this many steps later.
     max_overtaking: int = 1024
-    eviction_policy: EvictionPolicy = "lru"  # what the cache forgets first
+    eviction_policy: EvictionPolicy = "lru"  # eviction order of the cache
 
     def __post_init__(self) -> None:
         for name in (
@@ -131,7 +129,8 @@ class EngineOptions:
         object.__setattr__(self, name, value)
 
     def on(self, device: str) -> EngineOptions:
-        """With the values for a kind of device, "cpu" or "cuda", in place of None."""
+        """Return the options with None replaced by the defaults of a device type, "cpu" or "cuda".
+        """
         gpu = device == "cuda"
         rows = self.max_running_requests or (1024 if gpu else 256)
         tokens = self.max_step_tokens or max(8192 if gpu else 2048, rows)
@@ -148,12 +147,13 @@ class EngineOptions:
 
     @property
     def precompiles(self) -> bool:
-        """Whether the kernels of decode steps are compiled at load; of options `on` a device."""
+        """True if decode kernels are compiled at load; requires options from `on`."""
         return self.precompile and bool(self.cuda_graphs) and not self.compile
 
     @classmethod
     def make(cls, options: dict[str, Any]) -> EngineOptions:
-        """An unknown name is an OptionError that gives the nearest."""
+        """Create options from a dict. Raises OptionError with the nearest name for an unknown name.
+        """
         known = [f.name for f in fields(cls)]
         for name in options:
             if name not in known:

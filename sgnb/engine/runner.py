@@ -1,5 +1,4 @@
-"""One step on the device: its tokens through the model, and the choice of the next ones. Waits for
-nothing."""
+"""Asynchronous execution of a step: model forward and sampling."""
 
 from __future__ import annotations
 
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
 
 class ModelRunner:
     """Runs a decoder on the flattened tokens of a step: input_ids [1, T] with explicit positions.
-
-    On a GPU all its work goes to a stream of its own.
-    """
+    Uses a separate stream on a GPU."""
 
     def __init__(
         self,
@@ -44,8 +41,8 @@ class ModelRunner:
         cuda_graphs: bool,
         weights: WeightMonitor | None = None,
     ) -> None:
-        """max_rows: samples in a step, at most. states: of a model with recurrent layers. weights:
-        of a model that the user can change."""
+        """max_rows: maximum samples per step. states: pool for recurrent layers. weights: monitor
+        of weights the user can change."""
         self.sampler, self.weights = sampler, weights
         self._decoder = decoder
         self._model = decoder.model
@@ -53,8 +50,8 @@ class ModelRunner:
         self._attention = attention
         self._states = None if states is None else StepStates(states)
         self._keeps = takes_logits_to_keep(decoder.model)
-        # Our attention makes its own masks. A mask of four dimensions keeps transformers from
-        # preparing one, and from the synchronisation with a GPU that this takes.
+        # sgnb's attention ignores the mask. A 4-D mask stops transformers from building masks and
+        # from synchronizing with the GPU.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
         self._graphs: DecodeGraphs | None = None
         if cuda_graphs and isinstance(sampler, TritonSampler):
@@ -67,15 +64,15 @@ class ModelRunner:
         self.stream: AbstractContextManager[Any] = nullcontext()
         if decoder.device.type == "cuda":
             stream = torch.cuda.Stream(decoder.device)
-            # Weights, pool and tables are made on the current one.
+            # Weights, pool and tables were created on the current stream.
             stream.wait_stream(torch.cuda.current_stream(decoder.device))
             self.stream = torch.cuda.stream(stream)
 
     def run(self, batch: Batch) -> AsyncStepOutput:
-        """Launch a step. A CUDA graph puts samples at other rows, and says so in
-        `batch.sample_rows`. Placeholders take their tokens from the samples of the step before.
+        """Launch a step. Placeholders read their tokens from the samples of the previous step. A
+        CUDA graph updates `batch.sample_rows`.
 
-        Call it in `torch.inference_mode`, and in `stream`.
+        Call in `torch.inference_mode` and in `stream`.
         """
         if self._graphs is not None and self._graphs.fits(batch):
             results = self._graphs.run(batch)
@@ -86,25 +83,25 @@ class ModelRunner:
         return sample_batch(batch, self._forward(batch), self.sampler)
 
     def precompile(self) -> None:
-        """Compile what decode steps need, so that none of them waits for it; with CUDA graphs only.
-        Call it before `run`."""
+        """Compile the kernels of decode steps before the first `run`; only with CUDA graphs."""
         if self._graphs is not None:
             with torch.inference_mode(), self.stream:
                 self._graphs.precompile()
 
     def adopt_weights(self) -> None:
-        """Run with the weights that `weights` found changed."""
+        """Use the changed weights reported by `weights`."""
         assert self.weights is not None
         if self.weights.refresh() and self._graphs is not None:
             self._graphs.clear()
 
     def release(self) -> None:
-        """Leave the model as it was found. The runner runs no more."""
+        """Restore the model. The runner is unusable afterwards."""
         self._graphs = None
         self._decoder.release()
 
     def _forward(self, batch: Batch) -> Tensor:
-        """Logits [rows, vocab] of the `logit_positions` of each request. Writes the tokens' KV."""
+        """Write the tokens' KV and return logits [rows, vocab] at the `logit_positions` of each
+        request."""
         self._attention.plan(batch)
         if self._states is not None:
             self._states.plan(batch)
@@ -115,7 +112,8 @@ class ModelRunner:
         return self._logits(ids, positions, to_device(_logit_rows(batch), self._device))
 
     def _logits(self, ids: Tensor, positions: Tensor, keep: Tensor | None = None) -> Tensor:
-        """Logits of the rows to keep, all by default; ids and positions are integers [T]."""
+        """Return the logits of the rows `keep`, all by default; ids and positions are integers [T].
+        """
         with serving(self._states):
             out = self._model(
                 input_ids=ids[None],
@@ -130,7 +128,7 @@ class ModelRunner:
 
 
 def _logit_rows(batch: Batch) -> NDArray[np.int64]:
-    """The rows whose logits are needed."""
+    """Return the rows with required logits."""
     starts, ends = batch.starts.tolist(), batch.ends.tolist()
     rows: list[int] = []
     columns = batch.requests, starts, ends, batch.samples, batch.first_rows.tolist()

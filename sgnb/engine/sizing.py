@@ -1,7 +1,6 @@
-"""How large the KV cache may be, and what a model's weights and steps need beside it.
+"""Size of the KV cache, and memory needs of weights and steps.
 
-The pool is sized from what is free once the weights are there, not from the card: others may use it
-too.
+Based on the free memory after loading the weights: other processes may share the GPU.
 """
 
 from __future__ import annotations
@@ -21,31 +20,31 @@ from .options import EngineOptions
 CPU_POOL_BYTES = 2 << 30
 CPU_POOL_TOKENS = 1 << 16
 GPU_SHARE = 0.9
-"""Of what is free after the weights, where no limit is given. The rest is for fragments and for
-other processes."""
+"""Default share of the free memory after the weights. The remainder covers fragmentation and other
+processes."""
 
 GPU_POOL_TOKENS = 1 << 22
 SMALL_POOL_TOKENS = 1024
-"""An engine with fewer is refused, unless `max_total_tokens` asks for it."""
+"""Minimum pool size in tokens unless `max_total_tokens` is set."""
 
 STATES_SHARE = 0.5
-"""Of the memory of both pools, the most that states take. Running requests need two or three each,
-and every further one is a checkpoint."""
+"""Maximum share of states in the memory of both pools. A running request needs two or three states;
+the remaining states are checkpoints."""
 
 CHECKPOINTS = 1024
-"""That there is room for, at most, beside the states of running requests."""
+"""Maximum number of checkpoints besides the states of running requests."""
 
 WORKSPACE_BYTES = 512 << 20
-"""Scratch of the matrix library and of the attention kernels, partial results of split sequences,
-graphs' own state."""
+"""Workspaces of cuBLAS and attention kernels, partial results of split sequences, state of graphs.
+"""
 
 GRAMMAR_BYTES = 224 << 20
-"""Tables and masks of grammars, once a request has one; beside them a byte for each row's logit."""
+"""Grammar tables and masks, allocated on first use; plus a byte per logit."""
 
 SAMPLED_ROWS = 256
 SAMPLED_BYTES = 40
-"""For each logit of at most `SAMPLED_ROWS` rows while they are sampled with filters: values and
-indices in order, their sums."""
+"""Bytes per logit of at most `SAMPLED_ROWS` rows while sampling with filters: sorted values,
+indices and sums."""
 
 
 def pool_tokens(decoder: Any, options: EngineOptions) -> int:
@@ -95,7 +94,7 @@ def _pool_hint(options: EngineOptions, fits_with_small_steps: bool) -> str:
 
 
 def _room(decoder: Any, options: EngineOptions) -> int:
-    """Bytes of the GPU for the pools."""
+    """GPU memory for the pools in bytes."""
     free, work = free_bytes(decoder.device), work_bytes(decoder, options)
     if options.memory_limit is None:
         return int(free * GPU_SHARE) - work
@@ -103,8 +102,8 @@ def _room(decoder: Any, options: EngineOptions) -> int:
 
 
 def num_states(decoder: Any, options: EngineOptions) -> int:
-    """How many states the pool of recurrent layers is to hold; 0 without such layers. Raises
-    OptionError when they are too few for one request."""
+    """Return the size of the state pool; 0 without recurrent layers. Raises OptionError if too few
+    for a request."""
     each = bytes_per_state(decoder.states)
     if not each:
         return 0
@@ -112,7 +111,7 @@ def num_states(decoder: Any, options: EngineOptions) -> int:
     room = _room(decoder, options) if gpu else min(free_host_bytes(), CPU_POOL_BYTES)
     rows = options.max_running_requests or 1
     most = rows * LAST_STATES_REWRITTEN + CHECKPOINTS
-    share = STATES_SHARE if decoder.shapes else 1.0  # without attention nothing else needs memory
+    share = STATES_SHARE if decoder.shapes else 1.0  # without attention, only states need memory
     asked, fit = options.max_states, max(0, room) // each
     states = asked or min(most, int(room * share) // each)
     if asked and asked < FEWEST_STATES:
@@ -134,7 +133,7 @@ def num_states(decoder: Any, options: EngineOptions) -> int:
 
 
 def _host_pool_tokens(decoder: Any, options: EngineOptions, each: int) -> int:
-    """`pool_tokens` on a CPU. each: bytes of a token."""
+    """Compute `pool_tokens` on a CPU. each: bytes per token."""
     if not each:
         return options.max_total_tokens or CPU_POOL_TOKENS
     room = free_host_bytes() // each
@@ -152,8 +151,8 @@ def _host_pool_tokens(decoder: Any, options: EngineOptions, each: int) -> int:
 
 
 def make_pools(decoder: Any, options: EngineOptions) -> tuple[KVCache, StatePool | None]:
-    """The tensors of `pool_tokens`, and of `num_states` with recurrent layers. Raises OptionError
-    when they do not fit."""
+    """Allocate the KV pool and, for recurrent layers, the state pool. Raises OptionError if out of
+    memory."""
     tokens, states = pool_tokens(decoder, options), num_states(decoder, options)
     try:
         cache = KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device)
@@ -171,8 +170,7 @@ def make_pools(decoder: Any, options: EngineOptions) -> tuple[KVCache, StatePool
 
 
 def work_bytes(decoder: Any, options: EngineOptions) -> int:
-    """What the largest step needs beside weights and pool, and what the graphs of decode steps keep
-    for themselves."""
+    """Return the bytes of the largest step plus the private memory of decode graphs."""
     tokens, rows = options.max_step_tokens or 1, options.max_running_requests or 1
     work = activation_bytes(decoder, tokens) + logit_bytes(decoder, rows) + WORKSPACE_BYTES
     work += GRAMMAR_BYTES + rows * decoder.vocab_size
@@ -207,12 +205,12 @@ def activation_bytes(decoder: Any, tokens: int) -> int:
 
 
 def graph_bytes(decoder: Any, rows: int) -> int:
-    """What a decode step of `rows` rows works on."""
+    """Return the working memory of a decode step of `rows` rows, in bytes."""
     return activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False)
 
 
 def gathered_bytes(decoder: Any, tokens: int) -> int:
-    """Keys and values that are brought together for FlashInfer in a step of `tokens` tokens."""
+    """Return the bytes of keys and values gathered for FlashInfer in a step of `tokens` tokens."""
     if refusal(decoder.shapes.values(), decoder.dtype, decoder.device) is not None:
         return 0
     size: int = most_gathered(decoder.device) * tokens * _pool_row(decoder) * decoder.dtype.itemsize
@@ -220,7 +218,7 @@ def gathered_bytes(decoder: Any, tokens: int) -> int:
 
 
 def _pool_row(decoder: Any) -> int:
-    """The most numbers that one layer keeps for a token."""
+    """Maximum number of KV elements per token and layer."""
     return max(
         (shape.heads * (shape.key_dim + shape.value_dim) for shape in decoder.shapes.values()),
         default=0,
@@ -228,8 +226,8 @@ def _pool_row(decoder: Any) -> int:
 
 
 def logit_bytes(decoder: Any, rows: int, sampled: bool = True) -> int:
-    """Logits as the model gives them, in float32, and their logarithms; sampling works on
-    `SAMPLED_ROWS` at a time."""
+    """Return the bytes of logits in the model's dtype, in float32, and as logarithms; sampling
+    processes `SAMPLED_ROWS` rows at a time."""
     row: int = decoder.vocab_size * (decoder.dtype.itemsize + 4 + 4)
     return rows * row + (
         min(rows, SAMPLED_ROWS) * decoder.vocab_size * SAMPLED_BYTES if sampled else 0
@@ -237,8 +235,7 @@ def logit_bytes(decoder: Any, rows: int, sampled: bool = True) -> int:
 
 
 def _number(config: Any, *names: str) -> int:
-    """The first of these settings that the config has, or 0; the largest where it has one for each
-    layer."""
+    """Return the first existing setting of the config, or 0; the maximum of per-layer settings."""
     for name in names:
         value = getattr(config, name, None)
         if value:

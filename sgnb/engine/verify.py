@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class JumpDifference(NamedTuple):
-    """A prompt that gave two texts."""
+    """Prompt with two different texts."""
 
     prompt: int  # its place in the list
     position: int  # the first character that differs
@@ -26,7 +26,7 @@ class JumpDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JumpReport:
-    """What `verify_jump_forward` found."""
+    """Result of `verify_jump_forward`."""
 
     prompts: int
     differences: tuple[JumpDifference, ...]

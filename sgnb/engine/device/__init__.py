@@ -1,1 +1,1 @@
-"""What the device does: copies, compiling, memory given back, and what its errors mean."""
+"""Device services: copies, compilation, memory release and error diagnosis."""

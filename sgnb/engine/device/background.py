@@ -1,4 +1,4 @@
-"""Work on a thread of its own that whoever waits for it can stop, whatever Python code it runs."""
+"""Stoppable work on a separate thread."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from ...latch import Latch
 
 STOP_SECONDS = 1.0
-"""How long work that was told to stop may take to end by itself, and between later tries."""
+"""Grace period before stopped work is interrupted, and interval between further interrupts."""
 
 
 class Background:
-    """`work()` on a daemon thread, from now on."""
+    """Run `work()` on a daemon thread, started immediately."""
 
     def __init__(self, work: Callable[[], Any], name: str) -> None:
         self._future: Future[Any] = Future()
@@ -32,19 +32,19 @@ class Background:
             self._done.set()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the work is done after at most `seconds`; an interrupt reaches who waits here."""
-        # Not `Thread.join`: interrupted, that takes the thread for dead (Python 3.11).
+        """Wait at most `seconds`; return True if the work is done. Interruptible."""
+        # Avoid `Thread.join`: an interrupted join marks the thread as dead (Python 3.11).
         return self._done.wait(seconds)
 
     def result(self) -> Any:
-        """What the work gave or raised. Waits for it."""
+        """Wait for the work; return the result or raise the error."""
         self._done.wait()
         self._thread.join()
         return self._future.result()
 
     def stop(self) -> None:
-        """Wait for the end, and raise KeyboardInterrupt in the thread when it does not come. A call
-        that does not return to Python cannot be ended, but an interrupt ends this wait."""
+        """Wait for the end; on timeout, raise KeyboardInterrupt in the thread. A call outside
+        Python cannot be stopped, but an interrupt ends the wait."""
         while not self.wait(STOP_SECONDS):
             ident = ctypes.c_ulong(self._thread.ident or 0)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(KeyboardInterrupt))

@@ -1,4 +1,4 @@
-"""What an error of a forward pass means: memory ran out, or the GPU is lost to this process."""
+"""Diagnosis of forward-pass errors: out of memory, or a GPU lost to this process."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ _DEVICE_LOST = (
     "unknown error",
 )
 _ADVICE = "to enable device-side assertions"
-"""Torch ends the message of every error of CUDA so."""
+"""Final text of every CUDA error message of torch."""
 
 
 def _chain(error: BaseException, outer: BaseException | None) -> Iterator[BaseException]:
-    """The error, the one that it came from, and so on; up to `outer`, which was being handled
-    before."""
+    """Yield the error and the chain of causes, up to `outer`, an error already being handled."""
     seen = [outer]
     link: BaseException | None = error
     while link is not None and not any(link is one for one in seen):
@@ -54,28 +53,27 @@ def _chain(error: BaseException, outer: BaseException | None) -> Iterator[BaseEx
 
 
 def forget_frames(error: BaseException, outer: BaseException | None = None) -> None:
-    """Let go of what the frames of an error hold, and of those that it came from: a notebook keeps
-    the last error."""
+    """Clear the frames of an error and its causes: a notebook retains the last error."""
     for link in _chain(error, outer):
         traceback.clear_frames(link.__traceback__)
 
 
 def find_loss(error: BaseException, outer: BaseException | None = None) -> BaseException | None:
-    """The error, or the one that it came from, if it says that the GPU is lost; the error, if
-    memory ran out."""
+    """Return the error in the chain that reports a lost GPU; the error itself if memory ran out;
+    otherwise None."""
     lost = next(filter(is_device_lost, _chain(error, outer)), None)
     return lost or (error if is_out_of_memory(error) else None)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, on the GPU or on the host: a smaller step may do."""
+    """True if GPU or host memory ran out: a smaller step may succeed."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and _says(error, _OUT_OF_MEMORY)
 
 
 def is_device_lost(error: BaseException) -> bool:
-    """Whether the error is one after which every call to the GPU fails until the process ends."""
+    """True if every further GPU call of this process will fail."""
     if is_out_of_memory(error) or not isinstance(error, RuntimeError):
         return False
     if "CUDA" not in str(error):
@@ -84,7 +82,7 @@ def is_device_lost(error: BaseException) -> bool:
 
 
 def hint_for(error: BaseException) -> str:
-    """What to do about an error of a forward pass."""
+    """Return the remedy for a forward-pass error."""
     if is_out_of_memory(error):
         return OUT_OF_MEMORY_HINT
     if is_device_lost(error):
@@ -93,7 +91,7 @@ def hint_for(error: BaseException) -> str:
 
 
 def _answers() -> bool:
-    """Whether the GPU still does what it is told."""
+    """True if the GPU still executes operations."""
     if not torch.cuda.is_initialized():
         return True
     try:

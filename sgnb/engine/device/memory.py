@@ -1,5 +1,4 @@
-"""A device's memory: whether weights fit, what is given back when an engine ends, and the garbage
-collector while one is open."""
+"""Device memory: weight-size checks, release after an engine, and garbage collection meanwhile."""
 
 from __future__ import annotations
 
@@ -19,20 +18,20 @@ from .errors import is_device_lost
 GIB = 1 << 30
 
 pools: weakref.WeakSet[Any] = weakref.WeakSet()
-"""The KV caches that there are: while there is one, so is an engine."""
+"""Existing KV caches, one or more per open engine."""
 
 CONTROL_GROUPS = (
     (Path("/sys/fs/cgroup"), "memory.max", "memory.current", ""),
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
 )
-"""Of version 2 and 1: a folder, its files with the limit and what is used, and how the totals of
-memory.stat begin."""
+"""For cgroup versions 2 and 1: folder, files of limit and usage, and prefix of totals in
+memory.stat."""
 
 _frozen = threading.Event()
 
 
 def weight_bytes(module: torch.nn.Module) -> int:
-    """Memory of a module's parameters and buffers; what is tied counts once."""
+    """Return the size in bytes of a module's parameters and buffers; tied weights count once."""
     tensors = {t.data_ptr() or id(t): t for t in [*module.parameters(), *module.buffers()]}
     return sum(t.numel() * t.element_size() for t in tensors.values())
 
@@ -44,8 +43,8 @@ def check_weights_fit(
     device: torch.device,
     memory_limit: float | None,
 ) -> None:
-    """Raise ModelError when weights of `needed` bytes are more than the device has free, or on a
-    GPU than `memory_limit` GiB. dtype: None for weights as they are stored."""
+    """Raise ModelError if `needed` bytes of weights exceed the free memory, or on a GPU
+    `memory_limit` GiB. dtype: None for the stored dtype."""
     on_gpu = device.type == "cuda"
     free = free_bytes(device) if on_gpu else free_host_bytes()
     limit = int(memory_limit * GIB) if on_gpu and memory_limit is not None else free
@@ -66,11 +65,10 @@ def check_weights_fit(
 
 
 def freeze_heap() -> None:
-    """Keep Python's garbage collector from looking at all that there is now, until
-    `release_device_memory`. A heap that somebody else has frozen is left alone.
+    """Exclude present objects from garbage collection until `release_device_memory`. Leaves a heap
+    frozen by the user alone.
 
-    A full collection visits all that transformers and torch have made, for 0.2 s, while every
-    request waits.
+    A full collection visits all objects of transformers and torch: 0.2 s with all requests waiting.
     """
     if gc.get_freeze_count() == 0 or _frozen.is_set():
         gc.collect()
@@ -79,11 +77,10 @@ def freeze_heap() -> None:
 
 
 def release_device_memory() -> None:
-    """Give back what is not in use. For the end of an engine, after it let go of model, pool,
-    graphs and workspaces.
+    """Release unused memory at the end of an engine, after its model, pool, graphs and workspaces
+    are dropped.
 
-    The matrix library keeps a workspace for each stream, which graphs point into: they go with the
-    last engine only.
+    cuBLAS keeps a workspace per stream with pointers from graphs: freed only with the last engine.
     """
     if _frozen.is_set():
         _frozen.clear()
@@ -96,7 +93,7 @@ def release_device_memory() -> None:
             torch.cuda.synchronize()
             torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
-        # Pinned buffers; of newer torch.
+        # Pinned buffers; requires a newer torch.
         if empty_host_cache := getattr(torch.accelerator, "empty_host_cache", None):
             empty_host_cache()
     except RuntimeError as error:
@@ -105,26 +102,26 @@ def release_device_memory() -> None:
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes that can be allocated on a GPU now."""
+    """Return the number of free bytes on a GPU."""
     torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info(device)
     return int(free)
 
 
 def free_host_bytes() -> int:
-    """Bytes of the host's memory that can be written now, within the limits of control groups: a
-    process that writes more may be killed."""
+    """Return the available host memory in bytes within cgroup limits; exceeding the limit may kill
+    the process."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = int(dict(line.split(":") for line in lines)["MemAvailable"].split()[0]) << 10
     except (OSError, KeyError):  # not Linux
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for folder, limit, usage, total in CONTROL_GROUPS:
-        with suppress(OSError, ValueError):  # "max" is no number
+        with suppress(OSError, ValueError):  # "max" is not a number
             room = int((folder / limit).read_text()) - int((folder / usage).read_text())
             lines = (folder / "memory.stat").read_text().splitlines()
             stat = {name: int(size) for name, size in map(str.split, lines)}
-            # The cache of files counts as used, and gives way.
+            # The page cache counts as used but is reclaimable.
             files = (stat.get(f"{total}{kind}_file", 0) for kind in ("active", "inactive"))
             free = min(free, room + sum(files))
     return max(0, free)

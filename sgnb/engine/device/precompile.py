@@ -1,9 +1,8 @@
-"""Triton kernels compiled before they are needed, many at a time.
+"""Parallel ahead-of-time compilation of Triton kernels.
 
-All of the engine's kernels are launched through `launch`. A `precompiling` block notes kernels
-instead, by the arguments that they would be compiled for, and then compiles them on a pool of
-threads. Nothing runs: what such kernels write has no meaning, so the block may run any code that
-reads nothing from it.
+All kernels of the engine go through `launch`. A `precompiling` block records kernels by signature
+instead of launching, then compiles on a thread pool. No kernel runs inside a block: code in the
+block must not read kernel outputs.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ import torch
 from torch import Tensor
 
 MAX_THREADS = 16
-PATIENCE = 1.0  # seconds of compiling before it is said
-ALIGNMENT = 16  # bytes: kernels are compiled for aligned pointers, and for others
+PATIENCE = 1.0  # seconds of compilation before a message
+ALIGNMENT = 16  # bytes; Triton specializes kernels for aligned pointers
 
 _noted: ContextVar[set[Hashable] | None] = ContextVar("noted", default=None)
-"""Of this thread's block: the layers of a model ask for the same again and again."""
+"""Signatures recorded in this thread's block: layers repeat the same signatures."""
 
 
 def launch(kernel: Any, grid: tuple[int, ...], /, *args: Any, **options: Any) -> None:
-    """`kernel[grid](*args, **options)`, on this thread's current stream."""
+    """Run `kernel[grid](*args, **options)` on this thread's current stream."""
     noted = _noted.get()
     if noted is None:
         kernel[grid](*args, **options)
@@ -44,19 +43,19 @@ def launch(kernel: Any, grid: tuple[int, ...], /, *args: Any, **options: Any) ->
 
 
 def is_precompiling() -> bool:
-    """Whether this thread is in a `precompiling` block, where whoever chooses between kernels
-    launches all of them."""
+    """True inside a `precompiling` block of this thread; callers with a choice of kernels then
+    launch all."""
     return _noted.get() is not None
 
 
 @contextmanager
 def precompiling(wait: bool = True) -> Iterator[None]:
-    """Note this thread's launches, and compile them at the end; other threads go on as ever.
+    """Record this thread's launches and compile the kernels at the end; other threads are
+    unaffected.
 
-    Then all kernels are ready, but for those that cannot be compiled: they raise when they are
-    launched in earnest. Without `wait` they are compiled in the background, for a later block that
-    notes the same, or until `cancel_unclaimed`. An error or an interrupt leaves out what has not
-    begun. Such blocks cannot be nested.
+    Kernels that fail to compile raise at the real launch. Without `wait`, kernels compile in the
+    background for a later block with the same launches, or until `cancel_unclaimed`. An error or an
+    interrupt skips pending kernels. Blocks cannot be nested.
     """
     kernels = _Kernels()
     with ExitStack() as stack:
@@ -70,7 +69,7 @@ def precompiling(wait: bool = True) -> Iterator[None]:
 
 
 def cancel_unclaimed() -> None:
-    """Leave out what was begun without waiting, and no later block noted."""
+    """Cancel background compilations not recorded by a later block."""
     for key in list(_under_way):
         kernel = _under_way.pop(key, None)
         if kernel is not None:
@@ -78,13 +77,12 @@ def cancel_unclaimed() -> None:
 
 
 _under_way: dict[Hashable, Future[Any]] = {}
-"""Kernels that nobody waits for yet, by device and key."""
+"""Unclaimed background compilations by device and key."""
 
 
 class _Kernels:
-    """What is noted, in the place of triton's AsyncCompileMode. That begins at once, so that
-    compilers and block contend for the GIL; it leaves launchers and loading to the first launch,
-    and breaks when it is interrupted."""
+    """Replacement for triton's AsyncCompileMode, which starts at once (compilers and block contend
+    for the GIL), defers launchers and loading to the first launch, and breaks on interrupts."""
 
     def __init__(self) -> None:
         self._noted: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
@@ -92,7 +90,8 @@ class _Kernels:
     def submit(
         self, key: Hashable, compile_: Callable[[], Any], keep: Callable[[Any], None]
     ) -> None:
-        """For triton. keep: takes what `compile_` gives, on the thread that asked."""
+        """Submit a compilation (called by triton). keep: receives the result of `compile_` on the
+        requesting thread."""
         self._noted.setdefault(key, (compile_, keep))
 
     def compile(self, wait: bool) -> None:
@@ -133,12 +132,11 @@ def _make_ready(compile_: Callable[[], Any]) -> Any:
 
 @cache
 def _load_launchers_alone() -> None:
-    """From now on, let no thread take another kernel's launcher.
+    """Serialize the loading of kernel launchers.
 
-    Triton builds an extension module for each signature, all of one name. When Python loads such a
-    module again, it puts its functions into the one that `sys.modules` has under the name: what
-    another thread loads before these are read takes their place. So modules are loaded one after
-    the other, and each loading gives a module of its own. Triton 3.9 builds none.
+    Triton builds an extension module per signature under a single name. A second load of the name
+    copies functions into the module in `sys.modules`; a concurrent load may overwrite the functions
+    before use. Serialized loads yield separate modules. Triton 3.9 builds no extension modules.
     """
     from triton.runtime import build
 
@@ -157,8 +155,8 @@ def _load_launchers_alone() -> None:
 
 
 def _compiling() -> ContextVar[Any] | None:
-    """Where triton looks for who compiles; None before version 3.5, which compiles one after the
-    other."""
+    """Return triton's variable of the active compile mode; None before version 3.5, with sequential
+    compilation."""
     try:
         from triton.runtime._async_compile import active_mode
     except ImportError:
@@ -171,20 +169,20 @@ def _cores() -> int:
 
 
 def _specialization(argument: Any) -> Hashable:
-    """What a kernel is compiled for, of one argument."""
+    """Return the specialization key of a kernel argument."""
     if isinstance(argument, Tensor):
         return argument.dtype, argument.data_ptr() % ALIGNMENT == 0
     return type(argument), argument
 
 
 def load_triton() -> None:
-    """Begin, on a thread, what the first kernel of a process waits for: triton hashes its own
-    sources for the key of its cache."""
+    """Hash triton's sources on a thread in advance; the first kernel of a process needs the hash as
+    a cache key."""
     threading.Thread(target=_name_triton, name="sgnb-compile", daemon=True).start()
 
 
 def _name_triton() -> None:
-    with suppress(ImportError, OSError):  # without triton, or in a version that does it otherwise
+    with suppress(ImportError, OSError):  # triton is missing or has a different API
         from triton.runtime.cache import triton_key
 
         triton_key()

@@ -1,4 +1,4 @@
-"""What a load does now, for whoever shows it. Knows no display."""
+"""Progress messages of a load. Knows no display."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 
 @contextmanager
 def told(listener: Callable[[str], None]) -> Iterator[None]:
-    """Inside, on this thread, `listener` gets each `stage` as it begins."""
+    """Pass each `stage` on this thread to `listener` inside the block."""
     token = _listener.set(listener)
     try:
         yield
@@ -20,6 +20,6 @@ def told(listener: Callable[[str], None]) -> Iterator[None]:
 
 
 def stage(what: str) -> None:
-    """From now on the load is `what`, such as "reading weights"."""
+    """Announce a stage of the load; `what` is a phrase like "reading weights"."""
     if listener := _listener.get():
         listener(what)

@@ -1,4 +1,4 @@
-"""Copies between the host and the device that nobody waits for."""
+"""Asynchronous copies between host and device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from torch import Tensor
 
 
 def to_device(values: Sequence[float] | NDArray, device: torch.device) -> Tensor:
-    """A new tensor on `device` with the numbers of a list or an array. Integers become int64."""
+    """Return a new tensor on `device` with the numbers of a list or an array. Integers become
+    int64."""
     array = np.asarray(values)
     return pinned(
         array.astype(np.int64, copy=False) if array.dtype.kind in "iu" else array, device
@@ -19,18 +20,17 @@ def to_device(values: Sequence[float] | NDArray, device: torch.device) -> Tensor
 
 
 def pinned(array: NDArray, device: torch.device) -> Tensor:
-    """The array as a tensor from which copies to `device` need no waiting.
+    """Return a pinned tensor for asynchronous copies to `device`.
 
-    It may be dropped at once: the allocator of pinned memory gives it to nobody else before the
-    copy is done.
+    The tensor may be dropped immediately: the pinned allocator reuses memory only after the copy.
     """
     tensor = torch.from_numpy(array)
     return tensor.pin_memory() if device.type == "cuda" else tensor
 
 
 def to_host(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors on the host, for reading once an event recorded after this call has come; on a
-    CPU the tensors themselves."""
+    """Copy tensors to the host asynchronously; read after an event recorded after this call. On a
+    CPU, return the tensors unchanged."""
     if not tensors or tensors[0].device.type != "cuda":
         return tensors
     return tuple(
@@ -40,8 +40,7 @@ def to_host(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def mark(device: torch.device) -> Callable[[], None]:
-    """A function that waits until the device has done what was launched on the current stream up to
-    now."""
+    """Return a function that waits for all work launched on the current stream up to now."""
     if device.type != "cuda":
         return lambda: None
     event = torch.cuda.Event(blocking=True)

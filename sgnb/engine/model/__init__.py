@@ -1,4 +1,4 @@
-"""A transformers decoder: its files, its modules, and how it reads and writes the KV cache."""
+"""Transformers decoders: checkpoint files, modules, and access to the KV cache."""
 
 DTYPES = {
     "auto": "auto",
@@ -9,4 +9,4 @@ DTYPES = {
     "float16": "float16",
     "fp16": "float16",
 }
-"""What may be written for a dtype -> torch's name of it."""
+"""Accepted dtype name -> torch's name."""

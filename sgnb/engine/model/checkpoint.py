@@ -1,7 +1,6 @@
-"""What a folder or hub id has to load: the safetensors files and where in them each tensor lies.
-Reads no weights.
+"""Safetensors index of a local folder or hub id: the files and the location of each tensor.
 
-Knows the file format and the hub; knows no device and no model.
+Reads no weights. Knows the file format and the hub; knows no device and no model.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ INDEX = "model.safetensors.index.json"
 HUB_SECONDS = 5.0
 MAX_HEADER_BYTES = 100_000_000
 LFS_START = b"version "
-"""First bytes of a file that Git LFS has not replaced by its content."""
+"""First bytes of a Git LFS pointer file."""
 
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16,
@@ -32,14 +31,14 @@ DTYPES = {
     "I64": torch.int64, "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
     "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
 }  # fmt: skip
-"""The format's name of a dtype -> torch's."""
+"""Safetensors dtype name -> torch dtype."""
 
 _FOLDER_HINT = "give a folder with config.json and safetensors, a hub id, or 'tiny'"
 _FILE_HINT = "give the model's folder this file again: download or copy it anew"
 
 
 class Entry(NamedTuple):
-    """One tensor of a file: `size` bytes from byte `start` of it."""
+    """Location of one tensor in a file: `size` bytes from byte `start`."""
 
     file: Path
     start: int
@@ -50,26 +49,25 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder's tensors by name."""
+    """Tensors of a folder by name."""
 
     folder: Path
     entries: dict[str, Entry]
 
     @property
     def size(self) -> int:
-        """Bytes to read."""
+        """Total size of the tensors in bytes."""
         return sum(entry.size for entry in self.entries.values())
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of the first tensor of floating point, as a guess at what the model is meant to run
-        in."""
+        """Dtype of the first floating-point tensor, a guess at the intended dtype of the model."""
         dtypes = (entry.dtype for entry in self.entries.values())
         floats = (dtype for dtype in dtypes if dtype.is_floating_point and dtype.itemsize > 1)
         return next(floats, torch.float32)
 
     def size_in(self, dtype: torch.dtype) -> int:
-        """Bytes that the tensors take on a device with those of floating point cast to `dtype`."""
+        """Return the size in bytes on a device, with floating-point tensors cast to `dtype`."""
 
         def size(entry: Entry) -> int:
             cast = dtype if entry.dtype.is_floating_point else entry.dtype
@@ -79,11 +77,12 @@ class Checkpoint:
 
 
 def find_folder(path: str) -> Path:
-    """The folder of a model: `path` itself, or the hub's cache after what is missing there was
-    downloaded.
+    """Return the folder of a model: `path` itself, or the hub cache after downloading missing
+    files.
 
-    Raises ModelError for a local path that is no folder; for a hub id whatever huggingface_hub
-    raises.
+    Raises:
+        ModelError: A local path is not a folder. For a hub id, errors of huggingface_hub pass
+            through.
     """
     folder = Path(path).expanduser()
     if folder.is_dir():
@@ -96,7 +95,7 @@ def find_folder(path: str) -> Path:
 
 
 def _download(repository: str) -> Path:
-    """Only the files that are needed: many repositories have the same weights a second time."""
+    """Download only the required files: many repositories contain duplicate weights."""
     offline = hub_is_away()
 
     def fetch(name: str) -> Path:
@@ -118,20 +117,20 @@ def _try(fetch: Callable[[str], Path], name: str) -> bool:
 
 
 def hub_is_away() -> bool:
-    """Whether the hub cannot be reached. Without asking first, its library tries again for half a
-    minute."""
+    """True if the hub is unreachable. Avoids half a minute of retries by huggingface_hub."""
     try:
         huggingface_hub.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=HUB_SECONDS)
-    except Exception:  # of the HTTP library, which changes with the version of huggingface_hub
+    except Exception:  # of an HTTP library that depends on the version of huggingface_hub
         return True
     return False
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """The headers of a folder's safetensors files, checked against the files' sizes.
+    """Read the headers of a folder's safetensors files and check the file sizes.
 
-    Raises ModelError when there are none, when a shard that the index names is missing, and when
-    one is cut or spoilt.
+    Raises:
+        ModelError: No file exists, a shard of the index is missing, or a file is truncated or
+            damaged.
     """
     entries: dict[str, Entry] = {}
     for file in _files(folder):
@@ -157,11 +156,11 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _weight_files(folder: Path) -> list[str]:
-    """The names to look for, in order. A config may name its weights file; a name that leads out of
-    the folder is not followed."""
+    """Return candidate file names in order. A config may name the weights file; names outside the
+    folder are ignored."""
     try:
         name = json.loads((folder / "config.json").read_text()).get("transformers_weights") or ""
-    except (OSError, ValueError, AttributeError):  # the config's own reader says it better
+    except (OSError, ValueError, AttributeError):  # `read_config` reports the error in detail
         name = ""
     return [Path(name).name] if Path(name).name else [SINGLE, INDEX]
 
@@ -176,8 +175,8 @@ def _shards(index: Path) -> list[str]:
 
 
 def read_header(file: Path) -> dict[str, Entry]:
-    """The tensors of one safetensors file: eight bytes with the header's length, the header in
-    JSON, the data."""
+    """Read the tensor table of a safetensors file: an 8-byte header length, a JSON header, the
+    data."""
     if not file.is_file():
         _check_link(file)
         said = f"{str(file)!r} is missing, though the folder's index names it"

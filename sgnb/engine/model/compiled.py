@@ -1,11 +1,9 @@
-"""Decoder layers through `torch.compile`: one function for all layers of a kind, compiled before
-the engine serves.
+"""Decoder layers through `torch.compile`: one compiled function per kind of layer, before serving.
 
-What torch compiles is a layer as transformers wrote it. Attention is one custom operator in it,
-opaque to torch: it asks the running thread which backend and which layer it works for, so neither
-is part of what is compiled. A pass over one row and a pass over several, of dynamic number, are
-compiled apart, and nothing else is. Knows transformers' conventions; knows nothing of the pool,
-steps or graphs.
+torch compiles the layers of transformers unchanged. Attention is an opaque custom operator;
+thread-local variables hold the backend and the layer, to keep both out of the compiled code. Two
+variants are compiled: for one row, and for a dynamic number of rows. Knows transformers'
+conventions; knows no pool, steps or graphs.
 """
 
 from __future__ import annotations
@@ -29,25 +27,24 @@ from ..fusion.types import LayerBackend, given
 from .loading import first_line
 
 ROWS = 61
-"""Of the pass that is compiled for several: no other dimension of a model has this size."""
+"""Number of rows of the dynamic compile pass: no dimension of a model has this size."""
 
 NO_COMPILER = ("InvalidCxxCompiler", "TritonMissing", "GPUTooOldForTriton")
-"""torch's errors where nothing can be compiled on this machine, as names: they move between its
-modules."""
+"""Names of torch's errors on machines without a compiler: the classes move between modules."""
 
 NUMBER = "layer_idx"
 SETTINGS = (bool, int, float, str, NoneType)
-"""Attributes of a module by which layers are told apart."""
+"""Types of module attributes compared to distinguish kinds of layers."""
 
 COMPILED = object()
-"""Stands for the attention backend inside a compiled layer; see `attend`."""
+"""Placeholder for the attention backend inside a compiled layer; see `attend`."""
 
 
 _HINT = "load it without compile"
-_here = threading.local()  # backend, layer: what the thread's operator works for
+_here = threading.local()  # backend, layer: targets of the thread's operator
 _numbers = itertools.count()
 
-# A name that is free: this module may be imported again in the same process, and operators stay.
+# Use a free name: operators survive a second import of this module in the same process.
 _NAME = next(name for i in itertools.count() if not hasattr(torch.ops.sgnb, name := f"attend_{i}"))
 
 _OPTIONS = "float scaling, int? window, float? softcap, Tensor? sinks"
@@ -74,7 +71,7 @@ _OPERATOR = getattr(torch.ops.sgnb, _NAME)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
-    """Inside a compiled layer: store k and v [T, kv heads, dim] and attend with q [T, heads, dim];
+    """Store k and v [T, kv heads, dim] and attend with q [T, heads, dim] inside a compiled layer;
     see `AttentionBackend`."""
     out: Tensor = _OPERATOR(q, k, v, *options)
     return out
@@ -83,16 +80,20 @@ def attend(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
 def compile_layers(
     name: str, model: PreTrainedModel, swaps: list[Swap], backend: LayerBackend
 ) -> list[Swap]:
-    """Compile the forward of every decoder layer, by running the model with `backend`, and return
-    what is replaced now.
+    """Compile the forward of every decoder layer by running the model with `backend`.
 
-    The model must use sgnb's attention already, and be on its device, in its dtype. swaps: what the
-    fusion pass has replaced; inside the layers that is undone, outside it stays. Takes seconds to
-    minutes the first time that torch meets a kind of layer; later it finds the compiled code on the
-    disk.
+    The model must already use sgnb's attention on its device, in its dtype. The first compilation
+    of a kind of layer takes seconds to minutes; later runs load the code from disk.
 
-    Raises OptionError where torch cannot compile anything, and ModelError for a model that it
-    cannot compile; then nothing is replaced any more.
+    Args:
+        swaps: Replacements by the fusion pass. Undone inside the layers, kept outside.
+
+    Returns:
+        The replacements now in effect.
+
+    Raises:
+        OptionError: torch cannot compile on this machine.
+        ModelError: The model cannot be compiled. All replacements are undone.
     """
     layers = _find_layers(model, {swap.module for swap in swaps})
     inside = {part for layer in layers for part in layer.modules()}
@@ -122,8 +123,8 @@ def compile_layers(
 
 
 class _Layer:
-    """A layer's compiled forward: says who is running, and leaves the rest to the function that all
-    layers share."""
+    """Compiled forward of a layer: sets the thread-local layer, then calls the function shared by
+    all layers."""
 
     def __init__(self, layer: nn.Module, index: int, compiled: Callable[..., Any]) -> None:
         self._layer, self._index, self._compiled = layer, index, compiled
@@ -141,16 +142,15 @@ def _call(layer: nn.Module, *args: Any, **kwargs: Any) -> Any:
 
 
 def _own_function() -> Callable[..., Any]:
-    """`_call` with code of its own: torch keeps what it compiles, and what it learns of shapes, by
-    the code's name and place, and an engine's must neither count against the next one's nor outlive
-    it."""
+    """Copy `_call` with a distinct code object: torch caches compiled code and shapes by code name
+    and place, and engines must not share or outlive the cache."""
     code = _call.__code__.replace(co_name=f"layer_{next(_numbers)}")
     return FunctionType(code, globals(), code.co_name)
 
 
 def _find_layers(model: nn.Module, ours: set[nn.Module]) -> dict[nn.Module, int]:
-    """Decoder layer -> its number: what is in a list and holds one numbered attention. Not those
-    that someone else has given a forward."""
+    """Return decoder layer -> index: list items with one numbered attention, without foreign
+    forwards."""
     found = {}
     for parts in model.modules():
         for part in parts if isinstance(parts, nn.ModuleList) else ():
@@ -177,7 +177,7 @@ def _run(model: PreTrainedModel, layers: list[nn.Module], rows: int, backend: La
 
 
 def _mark_rows(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Tell torch which dimension is that of the rows: a dynamic one."""
+    """Mark the dimension of rows as dynamic."""
     for value in tree_leaves((args, kwargs)):
         if isinstance(value, Tensor):
             for dimension, size in enumerate(value.shape):
@@ -186,8 +186,8 @@ def _mark_rows(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _kind(layer: nn.Module) -> Hashable:
-    """Layers of one kind share a function, so that each kind is compiled once, however many layers
-    it has. Where they still differ, torch's guards notice, and it compiles for each."""
+    """Return the kind of a layer. Layers of a kind share a compiled function; torch's guards detect
+    remaining differences and recompile."""
 
     def made_of(part: nn.Module) -> Hashable:
         settings = ((k, v) for k, v in vars(part).items() if k != NUMBER)

@@ -79,7 +79,7 @@ def _check_dtype(file: Path, settings: dict[str, Any]) -> None:
 
 
 def _check_depth(file: Path, settings: dict[str, Any]) -> None:
-    """Refuse a number of layers whose construction would not end."""
+    """Refuse a number of layers too large to construct."""
     text = settings.get("text_config")
     for part in (settings, text if isinstance(text, dict) else {}):
         for key in LAYER_COUNTS & part.keys():

@@ -1,9 +1,8 @@
-"""A transformers decoder made to read and write the KV pool. Knows transformers; knows nothing of
-scheduling.
+"""Transformers decoders on the KV pool. Knows transformers; knows no scheduling.
 
-Every decoder in transformers takes its attention function by name and hands extra keyword arguments
-down to it. Ours passes each layer's q, k, v to the attention backend that comes as the argument
-`sgnb`.
+Every transformers decoder takes an attention function by name and forwards extra keyword arguments
+to the function. sgnb's function passes q, k, v of each layer to the attention backend in the
+argument `sgnb`.
 """
 
 from __future__ import annotations
@@ -43,33 +42,33 @@ CHUNKS = {"chunked_attention"}
 
 
 UNLIMITED = 1 << 20
-"""The positions of a model that names no limit."""
+"""Context length of a model without a declared limit."""
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """A model ready to run."""
+    """Loaded model, ready to run."""
 
     model: PreTrainedModel
     name: str
     probe: Probe
-    states: States  # of its recurrent layers
+    states: States  # of the recurrent layers
     device: torch.device
-    context_length: int  # the positions that it was made for
+    context_length: int  # maximum number of positions
     vocab_size: int
     eos_token_ids: frozenset[int]
-    fused: list[Swap]  # modules whose forward was replaced
+    fused: list[Swap]  # modules with a replaced forward
     release: Callable[[], None]
-    """Leave the model as it was found, unless another engine uses it. Harmless when repeated."""
+    """Restore the model unless another engine uses the model. Idempotent."""
 
     @property
     def shapes(self) -> dict[int, LayerShape]:
-        """KV of each layer."""
+        """KV shape of each layer."""
         return self.probe.shapes
 
     @property
     def heads(self) -> dict[int, int]:
-        """Query heads of each layer."""
+        """Number of query heads of each layer."""
         return self.probe.heads
 
     @property
@@ -88,18 +87,20 @@ def load_decoder(
     probed: Callable[[Probe, torch.device], None] = lambda probe, device: None,
     context_length: int | None = None,
 ) -> Decoder:
-    """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from
-    safetensors only.
+    """Load a decoder from a local folder or hub id, or adopt a loaded model. Reads only
+    safetensors.
 
-    dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is
-    slower. deterministic: the model is batch-invariant. compiled: the layers go through
-    torch.compile, and `fused` serves what lies outside them. probed: told as soon as it is known
-    what the layers ask for, and on which device. context_length: that the user asked for; see
-    `fixed_length`.
+    Args:
+        dtype: "auto" is the checkpoint's dtype on a GPU, and float32 on a CPU (faster than half).
+        memory_limit: GiB.
+        deterministic: The model is batch-invariant.
+        compiled: Run layers through torch.compile; `fused` then applies outside the layers.
+        probed: Called with the layers' attention requirements and the device once known.
+        context_length: Requested by the user; see `fixed_length`.
 
-    Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a
-    decoder on the KV pool, when another engine uses it in another way, and when its logits are not
-    those of its own attention; with compiled see `compile_layers`.
+    Raises:
+        ModelError: The model is missing, unreadable, too large, not a decoder, in use with another
+            setup, or fails the logits check. See also `compile_layers`.
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         hint = "give a folder, a hub id, 'tiny', or a transformers model"
@@ -109,7 +110,8 @@ def load_decoder(
     on_gpu = target.type == "cuda"
     if on_gpu:
         load_triton()
-    with torch.cuda.device(target) if on_gpu else nullcontext():  # kernels launch on the current
+    # kernels launch on the current device
+    with torch.cuda.device(target) if on_gpu else nullcontext():
         if isinstance(model, PreTrainedModel):
             name, module = type(model).__name__, model
         else:
@@ -172,7 +174,7 @@ def _decoder(
             set_attention(module, ATTENTION)
         except ModelError:
             raise
-        except Exception as error:  # whatever a model's own code raises
+        except Exception as error:  # any error of the model's code
             raise _refusal(name, module, error) from error
 
         probed(probe, setup.device)
@@ -198,7 +200,7 @@ def _decoder(
 
 
 def _keep_modes(module: PreTrainedModel, undo: ExitStack) -> None:
-    """Training or not, and whose attention, of each part."""
+    """Restore the training mode and the attention of each module on `undo`."""
 
     def restore() -> None:
         for part, training in modes:
@@ -213,13 +215,13 @@ def _keep_modes(module: PreTrainedModel, undo: ExitStack) -> None:
 
 
 def _who(name: str, module: PreTrainedModel) -> str:
-    """The name, and the family where that is another."""
+    """Return the name, with the family if different."""
     family = type(module).__name__
     return name if name == family else f"{name} ({family})"
 
 
 def _refusal(name: str, module: PreTrainedModel, error: Exception) -> Exception:
-    """What a model is refused with. Out of memory says nothing of the model."""
+    """Return the error for a refused model. Out of memory does not blame the model."""
     if is_out_of_memory(error):
         return error
     return ModelError(
@@ -235,7 +237,7 @@ _DECODERS = (
 
 
 def _check_options(name: str, module: PreTrainedModel, setup: Setup, recurrent: bool) -> None:
-    """Refuse options that recurrent layers cannot keep."""
+    """Refuse options unsupported by recurrent layers."""
     for option, asked in (("compile", setup.compile), ("deterministic", setup.deterministic)):
         if recurrent and asked:
             raise ModelError(
@@ -246,7 +248,7 @@ def _check_options(name: str, module: PreTrainedModel, setup: Setup, recurrent: 
 
 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
-    """Refuse, before any work, what the configuration says already."""
+    """Refuse unsupported configurations early."""
     config, who = module.config.get_text_config(), _who(name, module)
     known = ATTENTION_TYPES | STATE_TYPES | NEITHER
     unknown = set(getattr(config, "layer_types", None) or ()) - known

@@ -1,7 +1,8 @@
-"""What a model is called with and does not hand on, made to reach the parts that need it: the
-backend, its attentions, by a hook on the model, and in families older than transformers' attention
-interface in place of their own; positions, the embeddings of positions that count for themselves.
-Knows nothing of what the backend does.
+"""Handover of call arguments inside models that do not forward keyword arguments.
+
+A hook on the model passes the backend to attentions, and positions to embeddings with an internal
+counter. Families older than transformers' attention interface get replaced attentions. Knows
+nothing about the backend.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from torch.utils.hooks import RemovableHandle
 from transformers import AttentionInterface, PreTrainedModel
 
 _here = threading.local()
-"""backend, positions: what the thread's model was called with; layer: what its running attention
-was, if it has no number of its own."""
+"""backend, positions: arguments of the thread's running model; layer: argument of the running
+attention without a layer index."""
 
 
 def handed_over() -> Any:
-    """The backend that the running model was called with, on this thread; None for others."""
+    """Return the backend passed to the model running on this thread, or None."""
     return getattr(_here, "backend", None)
 
 
 def layer_of(module: Any) -> int:
-    """The number of the layer that an attention computes: its own, or, where layers share it, the
-    one that it was called with."""
+    """Return the layer index of an attention: an attribute, or the call argument of a shared
+    attention."""
     own: int | None = module.layer_idx
     number: int = own if own is not None and own >= 0 else _here.layer
     return number
 
 
 def hand_over(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
-    """Let `handed_over` know the argument `sgnb` of each call of the model, which may not take it
-    itself, and attention that is no function of transformers' interface use one that is. The hooks
-    on the model that only do this, for who finds that it hands the argument on by itself."""
+    """Record the argument `sgnb` of each model call for `handed_over`, and replace attentions
+    outside transformers' interface. Returns the hooks only needed by models that do not forward
+    `sgnb`."""
     parameters = inspect.signature(model.forward).parameters.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
@@ -75,7 +76,7 @@ def hand_over(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
 
 
 def set_attention(model: PreTrainedModel, name: str) -> None:
-    """As transformers does it, which leaves out models without its attention interface."""
+    """Set the attention as transformers does, including models without the attention interface."""
     if any(_is_adapted(module) for module in model.modules()):
         model.config._attn_implementation = name
     else:
@@ -88,7 +89,7 @@ def _is_adapted(module: nn.Module) -> bool:
 
 
 def _is_shared(module: nn.Module) -> bool:
-    """Whether it is an attention of several layers, as Zamba's, which are told their number."""
+    """True for an attention shared by several layers, as in Zamba; calls pass the layer index."""
     own = getattr(module, "layer_idx", 0)
     return (own is None or own == -1) and "layer_idx" in inspect.signature(
         module.forward
@@ -106,7 +107,7 @@ def _with_layer(attention: nn.Module) -> RemovableHandle:
 
 
 def _counts_for_itself(module: nn.Module) -> bool:
-    """Whether it is an embedding as in BART's decoder, which counts from the cache's length on."""
+    """True for a position embedding that counts from the cache length, as in BART's decoder."""
     if not type(module).__name__.endswith("PositionalEmbedding"):
         return False
     return "position_ids" in list(inspect.signature(module.forward).parameters)[1:]
@@ -115,7 +116,8 @@ def _counts_for_itself(module: nn.Module) -> bool:
 def _with_positions(embedding: nn.Module) -> RemovableHandle:
     def add(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         positions, found = getattr(_here, "positions", None), kwargs.get("position_ids")
-        if positions is None or (found is not None and found.dim() > 1):  # the model was told
+        # the model received positions
+        if positions is None or (found is not None and found.dim() > 1):
             return args, kwargs
         return args, kwargs | {"position_ids": positions[0]}
 
@@ -123,8 +125,8 @@ def _with_positions(embedding: nn.Module) -> RemovableHandle:
 
 
 def _adapt(module: Any, config: Any, undo: ExitStack) -> None:
-    """Names as in GPT-J, CodeGen and GPT-Neo; the proof at load says whether they mean the same
-    elsewhere."""
+    """Adapt attributes named as in GPT-J, CodeGen and GPT-Neo; the proof at load checks the meaning
+    in all families."""
     if not hasattr(module, "layer_idx"):
         module.layer_idx = getattr(module, "layer_id", None)
         undo.callback(delattr, module, "layer_idx")
@@ -147,14 +149,14 @@ def _attn(
     value: Tensor,
     attention_mask: Tensor | None = None,
 ) -> tuple[Tensor, Any]:
-    """[1, heads, T, dim] in and out. own: the name of its own attention, which it has until it gets
-    sgnb's."""
+    """Replace `_attn`; tensors are [1, heads, T, dim]. own: name of the original attention, active
+    until sgnb's is set."""
     if config._attn_implementation == own:
         found: tuple[Tensor, Any] = type(module)._attn(module, query, key, value, attention_mask)
         return found
     attention = AttentionInterface()[config._attn_implementation]
     query, key = query.to(value.dtype), key.to(value.dtype)
-    mask = attention_mask if window is None else None  # which knows nothing of the window
+    mask = attention_mask if window is None else None  # the given mask ignores the window
     out, weights = attention(
         module, query, key, value, mask, scaling=scaling, sliding_window=window
     )
@@ -162,7 +164,7 @@ def _attn(
 
 
 def _forward(module: Any, config: Any, hidden_states: Tensor, **kwargs: Any) -> tuple[Tensor, Any]:
-    """Of a whole attention; the model's own where it looks at an encoder."""
+    """Replace the forward of a whole attention; cross-attention keeps the original."""
     if handed_over() is None or kwargs.get("key_value_states") is not None:
         own: tuple[Tensor, Any] = type(module).forward(module, hidden_states, **kwargs)
         return own
@@ -174,7 +176,7 @@ def _forward(module: Any, config: Any, hidden_states: Tensor, **kwargs: Any) -> 
 
 
 def _falcon(module: Any, hidden_states: Tensor, kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Keys and values once for each group of heads, where its own copies them for each head."""
+    """Compute keys and values once per group of heads; the original copies both for each head."""
     groups = module.num_heads // module.num_kv_heads
     fused = module.query_key_value(hidden_states)
     fused = fused.unflatten(-1, (module.num_kv_heads, groups + 2, module.head_dim))
@@ -199,5 +201,5 @@ FORWARDS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "TrOCRAttention": _projected,
     "XGLMAttention": _projected,
 }
-"""Attentions that compute all in their forward: q, k, v [1, heads, T, dim], and the projection of
-what comes out."""
+"""Attentions without an inner function: computation of q, k, v [1, heads, T, dim], and the output
+projection."""

@@ -1,4 +1,4 @@
-"""sgnb's attention as transformers' attention interface calls it."""
+"""sgnb's attention behind transformers' attention interface."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def attention(
     sgnb: LayerBackend | None = None,
     **ignored: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' attention interface: q [1, heads, T, dim] in, [1, T, heads, dim] out."""
+    """Attend with q [1, heads, T, dim]; return [1, T, heads, dim], as transformers' interface
+    requires."""
     options = LayerOptions(
         query.shape[-1] ** -0.5 if scaling is None else scaling, sliding_window, softcap, s_aux
     )
@@ -45,7 +46,7 @@ def attention(
 
 
 def _no_mask(*args: Any, **kwargs: Any) -> None:
-    """The backend decides what a token sees."""
+    """Return no mask: the backend applies causality and windows."""
 
 
 AttentionInterface.register(ATTENTION, attention)

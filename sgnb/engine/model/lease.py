@@ -1,5 +1,5 @@
-"""Who runs a model: engines on one transformers model share what the first of them made of it, and
-the last gives it back as it was found. Knows nothing of what is made."""
+"""Shared use of a transformers model by several engines: the first engine prepares the model, the
+last engine restores the model. Knows nothing about the preparation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _uses: list[_Use] = []
 
 
 class Setup(NamedTuple):
-    """What engines that share a model must agree in."""
+    """Settings that must be equal for all engines on a model."""
 
     device: torch.device
     dtype: torch.dtype
@@ -29,7 +29,7 @@ class Setup(NamedTuple):
 
 class Made(Protocol):
     def release(self) -> None:
-        """Leave the model as it was found."""
+        """Restore the model."""
 
 
 class _Use:
@@ -37,11 +37,11 @@ class _Use:
         self.model, self.setup = model, setup
         self.modules = frozenset(model.modules())
         self.leases: weakref.WeakSet[Lease] = weakref.WeakSet()
-        self.made: Any = None  # None while the first engine makes it
+        self.made: Any = None  # None during preparation by the first engine
 
 
 class Lease:
-    """One engine's use of a model. It ends with `release`, or when it is no longer held."""
+    """Use of a model by one engine, until `release` or garbage collection."""
 
     def __init__(self, use: _Use) -> None:
         self._use = use
@@ -49,7 +49,7 @@ class Lease:
 
     @property
     def made(self) -> Any:
-        """What the first engine made of the model; None for that engine, until it says so."""
+        """Result of the first engine's preparation; None until the first engine sets the result."""
         return self._use.made
 
     @made.setter
@@ -57,7 +57,7 @@ class Lease:
         self._use.made = value
 
     def release(self) -> None:
-        """Harmless when repeated."""
+        """End the use. Idempotent."""
         self._use.leases.discard(self)
         _give_back()
 
@@ -66,10 +66,11 @@ class Lease:
 
 
 def lease(name: str, model: nn.Module, setup: Setup) -> Lease:
-    """Take the model into use, alone or beside the engines that have it with the same setup.
+    """Lease the model, alone or shared with engines of the same setup.
 
-    Raises ModelError where another engine has it with a different setup, is still loading it, or
-    has a model that shares modules with it.
+    Raises:
+        ModelError: Another engine uses the model with a different setup, is still loading the
+            model, or uses a model with shared modules.
     """
     _give_back()
     try:
@@ -103,9 +104,8 @@ def _lease(name: str, model: nn.Module, setup: Setup) -> Lease:
 
 
 def _give_back() -> None:
-    """Release what no engine uses any more. Never waits: an engine's thread may be here while
-    another thread, inside the lock, waits for that engine to end (its finalizer can run anywhere).
-    Whoever has the lock comes here after it."""
+    """Restore unused models. Never blocks: finalizers of engines may run here while a thread inside
+    the lock waits for the same engine. The lock's holder calls this function afterwards."""
     while any(not use.leases for use in _uses) and _lock.acquire(blocking=False):
         try:
             for use in [use for use in _uses if not use.leases]:

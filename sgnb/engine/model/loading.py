@@ -1,10 +1,8 @@
-"""A local folder or hub id -> a transformers model on the device. Knows nothing of attention or of
-the KV pool.
+"""Loading of transformers models from a local folder or hub id. Knows no attention and no KV pool.
 
-transformers builds the model without weights, renames and merges what the family's checkpoints name
-otherwise, ties and fills in what is not saved. It takes the weights from us, as it would take them
-from open safetensors files: each is read when it is asked for, by several threads, to the device at
-once, and is cast there.
+transformers builds the model without weights, renames and merges tensors, ties weights and fills in
+missing tensors. sgnb supplies lazy weights in place of open safetensors files: several threads read
+each weight on demand directly to the device, and cast there.
 """
 
 from __future__ import annotations
@@ -45,16 +43,16 @@ from .config_file import read_config
 from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
 
 Report = dict[str, Any]
-"""transformers' names of missing, unexpected and mismatched tensors."""
+"""Missing, unexpected and mismatched tensors in transformers' format."""
 
 _one_at_a_time = threading.Lock()
-"""While it loads, transformers replaces functions and the default dtype of the whole process."""
+"""transformers patches functions and the default dtype of the whole process during a load."""
 
 WEIGHT_SCALE = re.compile(
-    r"(?!(input|output|activation|prob|q|k|v)_)"  # not those of activations
+    r"(?!(input|output|activation|prob|q|k|v)_)"  # excludes scales of activations
     r"\w*(scale|zero|absmax|quant_map|quant_state|SCB|g_idx)\w*"
 )
-"""Name of a tensor without which a quantized weight is wrong."""
+"""Names of tensors required to interpret a quantized weight."""
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
@@ -62,8 +60,8 @@ TOKENIZER_FILES = (
 
 
 def pick_device(device: str) -> torch.device:
-    """The GPU for "auto", where there is one; a GPU comes with its number. Raises ModelError for a
-    device that torch cannot use here."""
+    """Return the torch device; "auto" prefers a GPU, and a GPU gets an index. Raises ModelError for
+    an unusable device."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     hint = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
     unusable = f"device {device!r} is not usable"
@@ -82,10 +80,9 @@ def pick_device(device: str) -> torch.device:
 
 
 def pick_dtype(dtype: str, device: torch.device) -> torch.dtype | None:
-    """The dtype to run in, or None for the checkpoint's own, which "auto" is on a GPU.
+    """Return the dtype to run in, or None for the checkpoint's dtype ("auto" on a GPU).
 
-    On a CPU "auto" is float32: half precision is slower there. Raises ModelError for an unknown
-    name.
+    "auto" on a CPU is float32: half precision is slower. Raises ModelError for an unknown name.
     """
     if dtype not in DTYPES:
         raise ModelError(f"unknown dtype {dtype!r}", nearest(str(dtype), DTYPES))
@@ -101,16 +98,18 @@ def load_module(
     dtype: torch.dtype | None = None,
     memory_limit: float | None = None,
 ) -> PreTrainedModel:
-    """Read a causal language model from a local folder or by hub id; weights from safetensors only.
+    """Load a causal language model from a local folder or hub id. Reads only safetensors.
 
-    dtype None: the checkpoint's own. memory_limit: GiB that the engine may use on a GPU. A line on
-    stderr shows the progress of what is large. Host memory never holds more than a few buffers of a
-    model that goes to a GPU, unless the checkpoint is quantized, which only transformers' own way
-    can read. An interrupt stops the reading.
+    Large loads draw a progress line on stderr; an interrupt stops the load. A load to a GPU needs
+    only a few buffers of host memory, except for quantized checkpoints, which transformers loads.
 
-    Raises ModelError when the model cannot be found or read, when its tensors are not those that
-    its config asks for, and, before anything is read, when the weights are too large for the
-    memory.
+    Args:
+        dtype: None for the checkpoint's dtype.
+        memory_limit: GPU memory available to the engine, in GiB.
+
+    Raises:
+        ModelError: The model is missing or unreadable, the tensors do not match the config, or the
+            weights exceed the memory (checked before reading).
     """
     try:
         stage("finding the model")
@@ -139,7 +138,7 @@ def load_module(
         said = f"{str(error.filename or path)!r} cannot be read: permission denied"
         hint = f"allow this user to read the folder: chmod -R u+rX {path}"
         raise ModelError(said, hint) from error
-    except Exception as error:  # a spoilt config or weights file can raise anything
+    except Exception as error:  # damaged files can raise any error
         said = f"{path!r} cannot be loaded as a decoder: {first_line(error)}"
         raise ModelError(said, _hint(path, error)) from error
 
@@ -158,8 +157,8 @@ def _hint(path: str, error: Exception) -> str:
 def place_module(
     module: PreTrainedModel, device: torch.device, dtype: torch.dtype | None
 ) -> PreTrainedModel:
-    """Move a model that is loaded already, in place. Only its parameters are cast: rotary
-    frequencies and other buffers keep the precision that the model made them in."""
+    """Move a loaded model in place. Casts parameters only: rotary frequencies and all buffers keep
+    their precision."""
     if dtype is not None:
         for parameter in module.parameters():
             if parameter.is_floating_point():
@@ -169,10 +168,9 @@ def place_module(
 
 
 class _Weight:
-    """Stands where transformers expects a slice of an open safetensors file, which it takes whole,
-    `weight[...]`, and then moves with `to`. The tensor is read at that point, to the reader's
-    device whichever is asked for: transformers asks for the CPU unless `accelerate` is
-    installed."""
+    """Lazy stand-in for a safetensors slice. transformers takes `weight[...]`, then calls `to`.
+    `[...]` reads the tensor to the reader's device, because transformers requests the CPU unless
+    `accelerate` is installed."""
 
     __slots__ = ("_entry", "_reader")
 
@@ -187,7 +185,7 @@ class _Weight:
 
     def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
         stored = self._entry.dtype
-        scaled = stored.itemsize == 1 or not stored.is_floating_point  # float8 too
+        scaled = stored.itemsize == 1 or not stored.is_floating_point  # includes float8
         if dtype is not None and dtype.is_floating_point and scaled:
             raise _no_scales(self._entry)
         tensor = self._reader.read(self._entry)
@@ -204,8 +202,8 @@ def _no_scales(entry: Entry) -> ModelError:
 
 
 def _check_scales(checkpoint: Checkpoint) -> None:
-    """Raise ModelError for a quantized weight without scales: transformers would read plain
-    numbers."""
+    """Raise ModelError for a quantized weight without scales: transformers would read raw numbers.
+    """
     scaled = {
         name.rsplit(".", depth)[0]
         for name in checkpoint.entries
@@ -235,7 +233,7 @@ def _read(
             progress.begin()
             with torch.device("meta"):
                 family = type(AutoModelForCausalLM.from_config(config))
-            # A multimodal configuration of a family whose decoder stands alone.
+            # Multimodal configuration of a family with a standalone decoder.
             decodes = isinstance(config, family.config_class)
             decoder_config = config if decodes else config.get_text_config(decoder=True)
             folder, entries = checkpoint.folder, checkpoint.entries.items()
@@ -247,7 +245,7 @@ def _read(
                 dtype=dtype,
                 generation_config=GenerationConfig.from_pretrained(folder) if own else None,
                 output_loading_info=True,
-                ignore_mismatched_sizes=True,  # `_check_report` names them
+                ignore_mismatched_sizes=True,  # reported by `_check_report`
             )
         return result
 
@@ -260,8 +258,7 @@ def _read(
 
 
 def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
-    """Do `work` on a thread of its own and draw the progress on this one, which an interrupt
-    reaches."""
+    """Run `work` on a separate thread; draw progress on this thread, the receiver of interrupts."""
     background = Background(work, "sgnb-load")
     try:
         while not background.wait(REDRAW_SECONDS):
@@ -317,7 +314,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _read_quantized(folder: Path, dtype: torch.dtype | None) -> tuple[PreTrainedModel, Report]:
-    """By transformers itself, in the memory of the host."""
+    """Load a quantized checkpoint through transformers, in host memory."""
     with _one_at_a_time:
         result: Any = AutoModelForCausalLM.from_pretrained(
             str(folder),
@@ -326,7 +323,7 @@ def _read_quantized(folder: Path, dtype: torch.dtype | None) -> tuple[PreTrained
             trust_remote_code=False,
             local_files_only=True,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # `_check_report` names them
+            ignore_mismatched_sizes=True,  # reported by `_check_report`
         )
     module, report = result
     return module, report
@@ -334,7 +331,7 @@ def _read_quantized(folder: Path, dtype: torch.dtype | None) -> tuple[PreTrained
 
 @contextmanager
 def _no_bars() -> Any:
-    """transformers counts tensors, and ours counts bytes."""
+    """Disable transformers' bars: sgnb's progress counts bytes, not tensors."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
@@ -345,7 +342,7 @@ def _no_bars() -> Any:
 
 
 def load_tokenizer(path: str) -> Any:
-    """The tokenizer that lies beside a model, or None when there is none."""
+    """Return the tokenizer in the folder of a model, or None."""
     folder = Path(path).expanduser()
     local = folder.is_dir()
     if local and not any((folder / name).exists() for name in TOKENIZER_FILES):
@@ -355,12 +352,13 @@ def load_tokenizer(path: str) -> Any:
         return AutoTokenizer.from_pretrained(
             source, trust_remote_code=False, local_files_only=offline
         )
-    except Exception as error:  # the tokenizers library raises plain ones
+    except Exception as error:  # the tokenizers library raises plain exceptions
         said = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
         raise ModelError(said, "give Engine(..., tokenizer=...) one that works") from error
 
 
 def first_line(error: BaseException) -> str:
-    """Of its message; with the next where that only announces it."""
+    """Return the first line of an error's message, plus the second line after a bare announcement.
+    """
     first, *rest = (str(error).strip() or type(error).__name__).splitlines()
     return (f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first)[:300]

@@ -1,9 +1,8 @@
-"""What each layer of a decoder asks of its attention, learned by one pass over two tokens. Knows
-transformers' masks; knows nothing of the pool.
+"""Attention requirements of each layer, measured by one pass over two tokens. Knows transformers'
+masks; knows no pool.
 
-transformers says a layer's window twice: as an argument of its attention, which some families leave
-out, and as a mask. The mask counts. Here it is asked which tokens it shows; at work, ours comes in
-its place, and the backend decides what a token sees.
+transformers passes a layer's window as an attention argument (missing in some families) and as a
+mask. The probe evaluates the mask. In service, the backend replaces masks.
 """
 
 from __future__ import annotations
@@ -24,30 +23,31 @@ from .handover import handed_over, layer_of, set_attention
 from .interface import attention
 
 PROBING = "sgnb_probe"
-"""The name of the attention that asks."""
+"""Name of the probing attention."""
 
 NEITHER = {"mlp", "moe"}
-"""Types of layers without attention and without a state."""
+"""Layer types without attention and without a recurrent state."""
 
 DEPTHS = "num_decoder_layers", "decoder_layers", "num_hidden_layers"
-"""Names of the number of a decoder's layers; next to an encoder, the last name can be the number of
-the encoder's layers."""
+"""Config names of the number of decoder layers, by priority; `num_hidden_layers` may count the
+layers of an encoder."""
 
 FAR = (1 << 20) - 1, (1 << 20) - 30_000
-"""Positions of the tokens whose masks are looked at: a window shows both the same number."""
+"""Positions of the probed masks: a sliding window shows the same number of tokens at both."""
 
 
 class Probe:
-    """Takes an attention backend's place for one pass. dtype: of a model without attention."""
+    """Stand-in for an attention backend during one pass. dtype: fallback for a model without
+    attention."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.shapes: dict[int, LayerShape] = {}
         self.options: dict[int, LayerOptions] = {}
         self.heads: dict[int, int] = {}
         self.dtype = dtype
-        self.windows: dict[Callable[..., Tensor], int | None] = {}  # of each mask
-        self.was_handed_over = False  # to some layer, which the argument did not reach
-        self.masked: dict[nn.Module, int | None] = {}  # windows that only a mask says
+        self.windows: dict[Callable[..., Tensor], int | None] = {}  # window of each mask
+        self.was_handed_over = False  # the argument `sgnb` did not reach some layer
+        self.masked: dict[nn.Module, int | None] = {}  # windows visible only in masks
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         self.shapes[layer] = LayerShape(k.shape[1], k.shape[2], v.shape[2])
@@ -60,11 +60,15 @@ class Probe:
 
 
 def run_probe(module: PreTrainedModel, recurrent: set[int]) -> tuple[Probe, list[RemovableHandle]]:
-    """The probe, and hooks that hand on windows which only a mask said. recurrent: layers that
-    carry a state, and need no attention.
+    """Run the probe; return the probe and hooks that pass on windows visible only in masks.
 
-    The model's attention is `PROBING` afterwards. Raises ValueError, with the reason, for what the
-    backends cannot do; whatever a model's own code raises.
+    The model's attention is `PROBING` afterwards.
+
+    Args:
+        recurrent: Indices of recurrent layers, exempt from attention.
+
+    Raises:
+        ValueError: The backends do not support a layer. Errors of the model's code pass through.
     """
     set_attention(module, PROBING)
     hooks: list[RemovableHandle] = []
@@ -84,8 +88,8 @@ def run_probe(module: PreTrainedModel, recurrent: set[int]) -> tuple[Probe, list
 
 
 def check_cache(probe: Probe, module: PreTrainedModel, context: int) -> None:
-    """Raise ValueError where transformers' cache forgets tokens that the masks show: what such a
-    model generates depends on whether it has a cache."""
+    """Raise ValueError if transformers' cache drops tokens visible in the masks: outputs of the
+    model would depend on the use of a cache."""
     config = module.config.get_text_config(decoder=True)
     window = getattr(config, "sliding_window", None)
     if window is None or window >= context:
@@ -129,7 +133,7 @@ def _attention(
     sgnb: Probe | None = None,
     **more: Any,
 ) -> tuple[Tensor, None]:
-    """As the attention that computes, and looks at the mask."""
+    """Record the layer's arguments and mask; return a valid attention output."""
     probe: Probe = handed_over() if sgnb is None else sgnb
     probe.was_handed_over |= sgnb is None
     layer = layer_of(module)
@@ -163,8 +167,8 @@ class _Mask(Tensor):
 
 
 class _Repeated(TorchFunctionMode):
-    """Reads the last entry of a tensor for each index beyond the end, while active: a mask function
-    may look up properties of tokens, and the probe's text is short."""
+    """Clamps indices beyond the end of a tensor: mask functions may look up token properties, and
+    the probe's text is short."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.__getitem__ and isinstance(args[1], tuple):
@@ -180,7 +184,7 @@ class _Repeated(TorchFunctionMode):
 def _mask(
     *args: Any, mask_function: Callable[..., Tensor], dtype: torch.dtype, device: Any, **more: Any
 ) -> Tensor:
-    """Shows everything, and remembers what transformers' own would."""
+    """Return a mask that shows all tokens and records transformers' mask function."""
     mask = torch.zeros(1, 1, 1, 1, dtype=dtype, device=device).as_subclass(_Mask)
     mask.visible = mask_function
     return mask

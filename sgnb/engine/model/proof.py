@@ -1,8 +1,7 @@
-"""Proof at load that a model gives with sgnb's attention what it gives with its own: random tokens
-alone, beside another text and in chunks, at the first positions and at the last ones. Knows nothing
-of families.
+"""Load-time check of a model's logits with sgnb's attention against the original attention.
 
-What was proved is remembered on the disk, by architecture and versions.
+Random tokens run alone, batched and in chunks, at the first and the last positions. Results are
+cached on disk by architecture and versions. Knows no model families.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from .probe import Probe
 from .recurrent import Mixer, StepStates, own_cache, serving
 
 TOKENS = 48
-"""Of each of the two texts."""
+"""Length of each of the two texts."""
 
 STEPS = (((0, 20), (0, 0)), ((20, 47), (0, 33)), ((47, 48), (33, 48)))
-"""What each step computes of the texts: one alone, both in chunks, a decode beside a chunk."""
+"""Token ranges of both texts per step: a single chunk, two chunks, a decode next to a chunk."""
 
 TOLERANCE = 1e-2
 COARSE = {torch.float16: 0.05, torch.bfloat16: 0.25}
-"""Relative error of a row's logits: of the worst row of a chunk, in half precision of the median
-one, as routers near a tie turn. Rounding alone makes 0.08 of 32 random layers in bfloat16."""
+"""Tolerated relative error of the logits per chunk: worst row, or median row in half precision,
+because routers near a tie flip. Rounding alone gives 0.08 for 32 random layers in bfloat16."""
 
 
 MOST = 0.7
-"""Relative error, however far the model is from itself; a text that is not its own makes 1.4."""
+"""Upper limit of the tolerance for models with a large spread; a wrong text gives 1.4."""
 
 
 class Texts(NamedTuple):
@@ -51,12 +50,12 @@ class Texts(NamedTuple):
 
 
 class OwnLogits(NamedTuple):
-    texts: list[Tensor]  # of each [TOKENS, vocab]
-    spread: float  # relative error of one way to compute the logits against another
+    texts: list[Tensor]  # logits of each text, [TOKENS, vocab]
+    spread: float  # relative error between two ways to compute the logits
 
 
 def draw_texts(model: PreTrainedModel, context: int) -> Texts:
-    """Random ones, the second at the last positions of the context. The same every time."""
+    """Return fixed random texts; the second text lies at the last positions of the context."""
     generator = torch.Generator().manual_seed(0)
     length = min(TOKENS, context)
     vocab: int = model.get_input_embeddings().weight.shape[0]  # type: ignore[index, assignment]
@@ -95,7 +94,7 @@ def _one_pass(model: PreTrainedModel, texts: Texts) -> list[Tensor]:
 
 @contextmanager
 def _rounding(model: PreTrainedModel) -> Iterator[None]:
-    """Change each embedding by half a unit in the last place, up or down at random."""
+    """Perturb each embedding by half a unit in the last place, with random sign."""
     generator = torch.Generator().manual_seed(0)
 
     def change(module: torch.nn.Module, args: Any, embeddings: Tensor) -> Tensor:
@@ -134,13 +133,13 @@ def check_logits(
     texts: Texts,
     expected: OwnLogits,
 ) -> None:
-    """Raise ValueError where the model, which must use sgnb's attention already, gives others.
-    Rows that are not finite by the model's own attention prove nothing."""
+    """Raise ValueError if the model with sgnb's attention gives different logits. Ignores rows with
+    non-finite expected logits."""
     length = texts.tokens.shape[1]
     backend = TorchAttention(KVCache(probe.shapes, 2 * length, probe.dtype, model.device))
     pool = StatePool(states, 6, model.device)
     recurrent = StepStates(pool) if states else None
-    # Each text's last state: it has two of its own, in turns, and one for the middle of a chunk.
+    # Last state of each text: two alternating states per text, and an extra state inside a chunk.
     last = [pool.states, pool.states]
     requests = []
     for i in range(2):
@@ -191,8 +190,8 @@ def _compare(found: Tensor, expected: Tensor, spread: float, beside: bool) -> No
 
 
 def _error(found: Tensor, expected: Tensor) -> float:
-    """Of the worst row that is finite in what is expected, in half precision of the median one; 0
-    without any."""
+    """Return the relative error of the worst finite row, of the median row in half precision, or 0
+    without finite rows."""
     known = expected.isfinite().all(-1)
     if not known.any():
         return 0.0

@@ -1,12 +1,10 @@
-"""Layers that carry a state from token to token (linear attention, state space, short convolution),
-as transformers' own modules compute them, for many texts at once. Knows transformers' cache of
-such layers; knows no family.
+"""Batched execution of recurrent layers (linear attention, state space, short convolution) through
+transformers' modules. Knows transformers' recurrent cache; knows no model family.
 
-A module that asks its cache for the last state and gives it the next one is a mixer, whatever it
-computes between. At load one pass over a few tokens finds the mixers, the shapes of their states,
-and whether they go on from a state with several tokens at once. At work each is called for the
-texts of a step that are of one length, with their states gathered from the pool; the new ones are
-scattered back.
+A mixer is a module that reads the last state from the cache and writes the next state. A pass over
+a few tokens at load finds the mixers, the state shapes, and support for multi-token continuation.
+In service, each mixer runs once per group of equal-length texts, with states gathered from the pool
+and scattered back.
 """
 
 from __future__ import annotations
@@ -31,44 +29,45 @@ from ..device.transfer import pinned, to_device
 from ..request.batch import Batch
 
 CACHE_NAMES = ("cache_params", "past_key_values")
-"""Of the argument by which a mixer takes its cache."""
+"""Names of a mixer's cache argument."""
 
 TOKENS = 5
-"""Of the text that a mixer computes at load, at once and one by one."""
+"""Length of the test text, computed at once and token by token."""
 
 SCALES = (1.0, 1e2, 1e4)
 SHOWS = 0.1
-"""Random states are made larger until they change what comes out by this share of it."""
+"""Random states are scaled up until the relative change of the output reaches this share."""
 
 DIFFERS = 0.3
-"""Of that change, at once and one by one, at most; a state that is not looked at makes it 1."""
+"""Tolerated difference between both computations relative to the change; an ignored state gives 1.
+"""
 
-_here = threading.local()  # states: of the thread's running step
+_here = threading.local()  # states: StepStates of the thread's running step
 
 
 @dataclass(frozen=True)
 class Mixer:
-    """A module with a state."""
+    """Module with a recurrent state."""
 
     module: nn.Module
     layer: int
     cache_name: str
     shapes: list[StateShape]
-    continues: bool  # goes on from a state with several tokens at once, not one by one
+    continues: bool  # supports several tokens at once after a state
 
 
 class Group(NamedTuple):
-    """Texts that have as many tokens in a step, or between two states in it."""
+    """Texts with equal numbers of tokens in a step, or between two states of a step."""
 
-    rows: slice | Tensor  # of the step, int64[texts * length]
+    rows: slice | Tensor  # rows of the step, int64[texts * length]
     length: int
-    fresh: bool  # they begin here
-    read: Tensor  # int64[texts]: the states that they go on from
-    written: Tensor  # and those that they leave
+    fresh: bool  # texts begin here, without a state
+    read: Tensor  # initial states, int64[texts]
+    written: Tensor  # final states, int64[texts]
 
 
 class StepStates:
-    """Which states the texts of a step read and write, for the mixers to ask."""
+    """State indices read and written by the texts of a step."""
 
     def __init__(self, pool: StatePool) -> None:
         self.pool = pool
@@ -76,13 +75,13 @@ class StepStates:
         self._indices = torch.empty(2, 0, dtype=torch.int64)
 
     def reserve(self, rows: int) -> None:
-        """Before the first padded step: how many rows one may have."""
+        """Set the maximum number of rows. Call before the first padded step."""
         size, device = (2, rows), self.pool.device
         self._indices = torch.full(size, self.pool.scratch, dtype=torch.int64, device=device)
 
     def plan(self, batch: Batch, padded: int | None = None) -> None:
-        """Prepare a step. padded: each text has one token, and the step will have that many rows;
-        what is launched then depends on that number alone."""
+        """Prepare a step. padded: number of rows of a step with one token per text; kernel launches
+        then depend only on this number."""
         if padded is not None:
             indices = np.full((2, padded), self.pool.scratch, np.int64)
             indices[0, : len(batch)] = [plan.read for plan in batch.recurrent_plans]
@@ -91,7 +90,7 @@ class StepStates:
             read, written = self._indices[:, :padded]
             self.groups = [Group(slice(0, padded), 1, False, read, written)]
             return
-        # What lies between two states of a text waits for the one before it.
+        # A piece between two states of a text depends on the preceding piece.
         pieces: dict[tuple[int, int, bool], list[tuple[int, int, int]]] = {}
         columns = batch.recurrent_plans, batch.starts.tolist(), batch.first_rows.tolist()
         rows = zip(*columns, strict=True)
@@ -119,7 +118,7 @@ class StepStates:
 
 @contextmanager
 def serving(states: StepStates | None) -> Iterator[None]:
-    """On this thread, mixers compute the step that `states` planned."""
+    """Let mixers on this thread compute the step planned by `states`."""
     _here.states = states
     try:
         yield
@@ -128,8 +127,8 @@ def serving(states: StepStates | None) -> Iterator[None]:
 
 
 def find_mixers(model: PreTrainedModel) -> list[Mixer]:
-    """The model's mixers, by layer; none of a model without such layers. Raises ValueError for a
-    state that is not in transformers' cache, and what a model's own code raises."""
+    """Return the model's mixers by layer. Raises ValueError for a state outside transformers'
+    cache; errors of the model's code pass through."""
     given = own_cache(model)
     (cache,) = given.values()
     stateful = {
@@ -171,7 +170,7 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
 
 
 def own_cache(model: PreTrainedModel) -> dict[str, DynamicCache]:
-    """An empty one of transformers', under the name by which the model takes it."""
+    """Return an empty transformers cache under the model's argument name."""
     name = "cache_params" if _takes(model, "cache_params") else "past_key_values"
     return {name: DynamicCache(config=model.config.get_text_config(decoder=True))}
 
@@ -181,8 +180,7 @@ def shapes_of(mixers: list[Mixer]) -> States:
 
 
 def use_pool(mixers: list[Mixer], undo: ExitStack) -> None:
-    """Let mixers read and write the pool of the step that the thread is `serving`; else they do as
-    ever."""
+    """Let mixers use the pool of the step in `serving`; outside a step mixers are unchanged."""
     for mixer in mixers:
         own = mixer.module.forward
         names = [name for name in inspect.signature(own).parameters if _is_named(own, name)]
@@ -193,7 +191,7 @@ def use_pool(mixers: list[Mixer], undo: ExitStack) -> None:
 def _forward(
     mixer: Mixer, own: Callable[..., Any], names: list[str], *args: Any, **kwargs: Any
 ) -> Any:
-    """In place of a mixer's `own` forward, with tensors [1, T, ...] in and out."""
+    """Replacement for a mixer's `own` forward; tensors are [1, T, ...]."""
     states: StepStates | None = getattr(_here, "states", None)
     if states is None:
         return own(*args, **kwargs)
@@ -215,7 +213,7 @@ def _compute(
     group: Group,
     arguments: dict[str, Any],
 ) -> Any:
-    """What `own` gives for the group, with its states in the pool."""
+    """Run `own` on the group with states from the pool."""
     tensors = pool.tensors[mixer.layer]
     states = [tensor.index_select(0, group.read) for tensor in tensors]
     layer = _Layer(mixer.shapes, states, not group.fresh)
@@ -230,7 +228,7 @@ def _compute(
 
 
 def _token(arguments: dict[str, Any], index: int) -> dict[str, Any]:
-    """Of tensors [texts, length, ...] the token of that index."""
+    """Select token `index` of tensors [texts, length, ...]."""
     return {
         name: value[:, index : index + 1] if isinstance(value, Tensor) else value
         for name, value in arguments.items()
@@ -238,14 +236,14 @@ def _token(arguments: dict[str, Any], index: int) -> dict[str, Any]:
 
 
 def _joined(outputs: list[Any]) -> Any:
-    """Of the tokens one by one."""
+    """Concatenate the outputs of single tokens."""
     if isinstance(outputs[0], tuple):
         return tuple(_joined(list(column)) for column in zip(*outputs, strict=True))
     return torch.cat(outputs, 1) if isinstance(outputs[0], Tensor) else outputs[0]
 
 
 def _of_step(outputs: Sequence[Any], groups: list[Group]) -> Any:
-    """[1, T, ...] of the groups' [texts, length, ...]; what is no tensor as it is."""
+    """Merge group outputs [texts, length, ...] into [1, T, ...]; non-tensors pass through."""
     if not isinstance(outputs[0], Tensor):
         return outputs[0]
     flat = [output.flatten(0, 1) for output in outputs]
@@ -258,7 +256,8 @@ def _of_step(outputs: Sequence[Any], groups: list[Group]) -> Any:
 
 
 def _of_group(value: Any, group: Group) -> Any:
-    """Of tensors [1, T, ...] the group's rows, [texts, length, ...]; anything else as it is."""
+    """Select the group's rows of tensors [1, T, ...] as [texts, length, ...]; other values pass
+    through."""
     if isinstance(value, tuple):
         return tuple(_of_group(each, group) for each in value)
     if isinstance(value, Tensor) and value.dim() > 1 and value.shape[0] == 1:
@@ -267,7 +266,7 @@ def _of_group(value: Any, group: Group) -> Any:
 
 
 class _Layer(LinearAttentionLayer):
-    """One layer's states of several texts, as transformers' cache holds them."""
+    """States of several texts in one layer, in the form of transformers' cache."""
 
     conv_states: dict[int, Any]
     recurrent_states: dict[int, Any]
@@ -291,13 +290,13 @@ class _Layer(LinearAttentionLayer):
         return recurrent_states
 
     def now(self, shapes: list[StateShape]) -> list[Tensor]:
-        """The states, in the order of `shapes`."""
+        """Return the current states in the order of `shapes`."""
         kinds = {"conv": self.conv_states, "recurrent": self.recurrent_states}
         return [kinds[shape.kind][shape.number] for shape in shapes]
 
 
 class _Everywhere(list[LinearAttentionLayer]):
-    """The same layer under every number."""
+    """List with the same layer at every index."""
 
     def __init__(self, layer: LinearAttentionLayer) -> None:
         super().__init__([layer])
@@ -310,16 +309,16 @@ class _Everywhere(list[LinearAttentionLayer]):
 
 
 class _OneLayer(Cache):
-    """A cache of the one layer that runs."""
+    """Cache of the running layer only."""
 
     def __init__(self, layer: LinearAttentionLayer) -> None:
         self.layers: Any = _Everywhere(layer)
 
 
 def _continues(module: nn.Module, name: str, shapes: list[StateShape], width: int) -> bool:
-    """Compare several tokens in one call with the same tokens in a call each, by the change that
-    random states make in the output. A text in two parts cannot show a difference: some layers
-    forget most of their first tokens. width: the last dimension of the module's input."""
+    """Compare one call over several tokens with single-token calls, by the output change due to
+    random states. A split text would not show a difference, because some layers forget early
+    tokens. width: last dimension of the module's input."""
     weight = next(module.parameters())
     generator = torch.Generator().manual_seed(0)
 

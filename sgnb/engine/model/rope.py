@@ -1,7 +1,7 @@
-"""Rotary factors that transformers takes by the longest text of a call, fixed to one set.
+"""Rotary factors made independent of the longest text in a call.
 
-A step computes many texts at once, and the cache keeps keys for others: their factors must not
-depend on who is beside them. Knows transformers' rotary modules.
+A step batches many texts and the cache shares keys: factors must not depend on the batch. Knows
+transformers' rotary modules.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 LONGROPE = "longrope"
 FIXED = "default"
-"""The type of a module whose factors never change."""
+"""Rope type with constant factors."""
 
 
 def fixed_length(model: PreTrainedModel, context_length: int | None) -> int | None:
-    """How long a text may be with the factors that `fix_factors` takes; None where no factor
-    depends on that.
+    """Return the maximum text length under the factors of `fix_factors`, or None for constant
+    factors.
 
-    Those of short texts, which are exact for them, unless a longer context_length was asked for.
+    Uses the exact factors of short texts unless `context_length` is longer.
     """
     lengths = [_original_length(module, key) for module, key, _ in _changing(model)]
     if not lengths:
@@ -35,7 +35,7 @@ def fixed_length(model: PreTrainedModel, context_length: int | None) -> int | No
 
 
 def fix_factors(model: PreTrainedModel, length: int) -> Callable[[], None]:
-    """Take the factors for texts of `length` tokens, for all texts. Returns what undoes it."""
+    """Fix the factors for texts of `length` tokens. Returns a function that undoes the change."""
     undo: list[Callable[[], None]] = []
     for module, key, kind in list(_changing(model)):
         undo.append(_fix(module, key, kind, length))
@@ -48,7 +48,7 @@ def fix_factors(model: PreTrainedModel, length: int) -> Callable[[], None]:
 
 
 def warn_of_factors(name: str, model: PreTrainedModel, length: int) -> None:
-    """Tell what the fixed factors mean for the user, if they differ from the model's own."""
+    """Warn about the effect of fixed factors if different from the model's factors."""
     context = getattr(model.config.get_text_config(), "max_position_embeddings", 0)
     originals = [_original_length(module, key) for module, key, _ in _changing(model)]
     if not originals or context <= min(originals):
@@ -69,7 +69,7 @@ def warn_of_factors(name: str, model: PreTrainedModel, length: int) -> None:
 
 
 def _changing(model: nn.Module) -> Iterator[tuple[Any, str | None, str]]:
-    """Rotary modules, kinds of layers (None where the module has one kind), and rope types."""
+    """Yield rotary modules, layer kinds (None for a module with a single kind) and rope types."""
     for module in model.modules():
         types = getattr(module, "rope_type", None)
         for key, kind in types.items() if isinstance(types, dict) else [(None, types)]:

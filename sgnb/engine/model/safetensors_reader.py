@@ -1,8 +1,7 @@
-"""Stretches of files to tensors on a device, at the speed of the disk or the page cache. Knows no
-models.
+"""Parallel reader of file ranges into device tensors at disk or page-cache speed. Knows no models.
 
-Several threads read pieces into pinned buffers, which the GPU copies while the threads read on: no
-more than these is ever in host memory. On a CPU the pieces are read to where they belong.
+Threads read into pinned buffers while the GPU copies: host memory holds only the buffers. On a CPU,
+threads read directly into the destination.
 """
 
 from __future__ import annotations
@@ -28,11 +27,12 @@ REDRAW_SECONDS = 0.2
 
 
 class ReadCancelled(Exception):
-    """The reader was told to stop."""
+    """The reader was cancelled."""
 
 
 class Reader:
-    """Reads tensors to `device`; `progress.add` is told of each piece. Thread-safe; close it."""
+    """Reader of tensors to `device`; reports each piece to `progress.add`. Thread-safe. Close after
+    use."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Reader:
         self._cancelled = False
 
     def read(self, entry: Entry) -> Tensor:
-        """The tensor in the file's dtype. On a GPU the last copies may be pending on the current
+        """Return the tensor in the file's dtype. On a GPU, copies may be pending on the current
         stream.
 
         Raises OSError, and ReadCancelled after `cancel`.
@@ -68,7 +68,7 @@ class Reader:
         return target
 
     def cancel(self) -> None:
-        """Let every read that is going on, or comes, raise."""
+        """Make running and future reads raise ReadCancelled."""
         self._cancelled = True
 
     def check(self) -> None:
@@ -80,7 +80,7 @@ class Reader:
         self._pool.shutdown(cancel_futures=True)
 
     def _choose_device(self) -> None:
-        """Else this thread would open the first GPU too, when it pins memory."""
+        """Select the device: pinning memory would otherwise open a context on the first GPU."""
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
 
@@ -98,8 +98,7 @@ class Reader:
             self._progress.add(len(target))
 
     def _next_buffer(self) -> tuple[Tensor, Any]:
-        """This thread's pinned buffers in turn, each with the event after which it may be
-        overwritten."""
+        """Return this thread's next pinned buffer with the event that permits overwriting."""
         own = self._own
         if not hasattr(own, "buffers"):
             memory = torch.empty(BUFFERS, self._piece_bytes, dtype=torch.uint8, pin_memory=True)
@@ -121,11 +120,10 @@ def _read_into(file: Path, start: int, target: Tensor) -> None:
 
 
 class Progress:
-    """How far a load is, as one line that is drawn over itself: only for more than `SMALL_BYTES`.
+    """Progress line of a load larger than `SMALL_BYTES`.
 
-    `add` may be called from any thread; `draw` and `finish` write, and are for the thread that
-    waits, whose cell the line belongs to. Where a line cannot be drawn over (a file), only the last
-    one is written.
+    Any thread may call `add`; only the waiting thread calls `draw` and `finish`, because the line
+    belongs to the thread's notebook cell. A file receives only the last line.
     """
 
     def __init__(self, name: str, total: int, stream: TextIO) -> None:
@@ -138,7 +136,7 @@ class Progress:
         self._width = 0
 
     def begin(self) -> None:
-        """Count the time from now."""
+        """Start the clock."""
         self._begin = time.perf_counter()
 
     def add(self, count: int) -> None:
@@ -150,14 +148,14 @@ class Progress:
             self._write(self.line(time.perf_counter() - self._begin), "\r")
 
     def finish(self) -> None:
-        """The last line: what was read, in what time."""
+        """Write the last line: bytes read and time."""
         if self._shown:
             seconds, done = time.perf_counter() - self._begin, self.done / 1e9
             rate = f"{done / max(seconds, 1e-9):.1f} GB/s"
             self._write(f"read {self._name}: {done:.1f} GB in {seconds:.1f} s, {rate}", "\n")
 
     def line(self, seconds: float) -> str:
-        """The line after `seconds`; the time left is what the rate so far promises."""
+        """Return the line after `seconds`, with the time left at the average rate."""
         done, total = self.done / 1e9, self._total / 1e9
         rate = done / max(seconds, 1e-9)
         left = f", {(total - done) / rate:.0f} s left" if rate > 0 else ""

@@ -21,14 +21,14 @@ SAMPLES = 64
 """Numbers of each weight that are compared: 0.2 ms for 291 weights (8B Llama) on a quiet CPU."""
 
 COLUMN_SHIFT = 0.382
-"""Share of a row by which each sample lies left of the one before: by the golden section, few
-samples are spread over all columns."""
+"""Left shift of successive samples as a share of a row: the golden section spreads few samples over
+all columns."""
 
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Item size -> the dtype that compares numbers bit by bit: NaN equals NaN."""
 
 NO_ADDRESS = -1
-"""Address of a tensor without memory of its own."""
+"""Address of a tensor without storage."""
 
 Layout = tuple[torch.Size, torch.dtype, torch.device]
 
@@ -178,7 +178,7 @@ def _is_current(weight: WeightRecord) -> bool:
 def _address(tensor: Tensor) -> int:
     try:
         return tensor.data_ptr()
-    except RuntimeError:  # of a subclass that wraps other tensors
+    except RuntimeError:  # a subclass that wraps tensors
         return NO_ADDRESS
 
 
@@ -205,7 +205,7 @@ def _sample(weights: list[WeightRecord]) -> list[SampledWeights]:
 
 
 def _view_samples(tensor: Tensor) -> Tensor:
-    """A view of at most `SAMPLES` numbers of a tensor, spread over rows and columns."""
+    """Return a view of at most `SAMPLES` numbers, spread over rows and columns."""
     start = tensor.storage_offset()
     stored = tensor.untyped_storage().nbytes() // tensor.element_size() - start
     count, width = min(tensor.numel(), stored), tensor.shape[-1] if tensor.dim() else 1

@@ -1,2 +1,1 @@
-"""One request: its tokens, text and grammar, and the step's batch of them. Knows no scheduler and
-no model."""
+"""Requests: tokens, text, grammar, and the batch of a step. Independent of scheduler and model."""

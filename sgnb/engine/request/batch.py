@@ -1,5 +1,4 @@
-"""What one step computes. The scheduler makes it once; runner, graphs, sampler and attention take
-it as it is."""
+"""Input of one step. Built by the scheduler; read by runner, CUDA graphs, sampler and attention."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ from .request import Request
 Longs = NDArray[np.int64]
 
 SHORT = 16
-"""Requests with at most this many tokens in a step come first in it: attention takes those tokens
-as rows, as it does in decode."""
+"""Maximum number of tokens of a short request. Short requests come first in a batch, and attention
+processes their tokens as rows, as in decode."""
 
 NO_ROW = -1
 
@@ -41,17 +40,18 @@ class Batch:
         self.starts: Longs = np.asarray(starts, np.int64)  # position of each request's first token
         self.lengths: Longs = np.asarray(lengths, np.int64)
         self.num_tokens = int(self.lengths.sum())  # rows of the step
-        self.samples = [True] * len(requests) if samples is None else samples  # who gets a token
-        self.sample_rows = self._ranks()  # of the step's samples each request's, or NO_ROW
-        self.has_cascade = False  # attention reads a prefix once for several of the requests
-        self.recurrent_plans: list[StatePlan] = []  # per request, with recurrent layers
+        # True for requests that sample a token
+        self.samples = [True] * len(requests) if samples is None else samples
+        self.sample_rows = self._ranks()  # row of each request among the samples, or NO_ROW
+        self.has_cascade = False  # attention reads a shared prefix once for several requests
+        self.recurrent_plans: list[StatePlan] = []  # per request; empty without recurrent layers
 
     def __len__(self) -> int:
         return len(self.requests)
 
     @property
     def is_decode(self) -> bool:
-        """Whether every request has one token."""
+        """True if every request has one token."""
         return self.num_tokens == len(self.requests)
 
     @cached_property
@@ -60,28 +60,28 @@ class Batch:
 
     @cached_property
     def last_rows(self) -> Longs:
-        """The row of each request's last token."""
+        """Row of each request's last token."""
         return self.lengths.cumsum() - 1
 
     @cached_property
     def first_rows(self) -> Longs:
-        """The row of each request's first token."""
+        """Row of each request's first token."""
         return self.lengths.cumsum() - self.lengths
 
     @cached_property
     def num_short(self) -> int:
-        """How many of the requests have at most `SHORT` tokens."""
+        """Number of requests with at most `SHORT` tokens."""
         return len(self) if self.is_decode else int((self.lengths <= SHORT).sum())
 
     @cached_property
     def positions(self) -> Longs:
-        """Of each row in its request, int64[num_tokens]."""
+        """Position of each row in its request, int64[num_tokens]."""
         if self.is_decode:
             return self.starts
         return np.arange(self.num_tokens) + (self.starts - self.first_rows).repeat(self.lengths)
 
     def tokens(self) -> Ints:
-        """Of each row, int32[num_tokens]; -1 - sample_row for one that is not read yet."""
+        """Token of each row, int32[num_tokens]; -1 - sample_row for an unread placeholder."""
         if self.is_decode:
             rows = zip(self.requests, self.starts.tolist(), strict=True)
             return np.array([request.token_at(start) for request, start in rows], np.int32)
@@ -89,7 +89,7 @@ class Batch:
         return np.concatenate([request.span(start, end) for request, start, end in spans])
 
     def new_slots(self) -> Ints:
-        """Where each row's keys and values go, int32[num_tokens]."""
+        """KV slot written by each row, int32[num_tokens]."""
         if self.is_decode:
             rows = zip(self.requests, self.starts.tolist(), strict=True)
             return np.array([request.slots.item(start) for request, start in rows], np.int32)
@@ -97,7 +97,7 @@ class Batch:
         return np.concatenate([request.slots[start:end] for request, start, end in spans])
 
     def part(self, begin: int, end: int) -> Batch:
-        """The requests begin .. end alone."""
+        """Return a batch of the requests begin .. end."""
         span = slice(begin, end)
         part = Batch(self.requests[span], self.starts[span], self.lengths[span], self.samples[span])
         part.recurrent_plans = self.recurrent_plans[span]
@@ -111,5 +111,5 @@ class Batch:
         return rows
 
     def clear(self) -> None:
-        """Let go of the requests: who still holds the batch holds numbers alone."""
+        """Drop the references to requests; a stale batch then holds only numbers."""
         self.requests = []

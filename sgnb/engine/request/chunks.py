@@ -1,9 +1,8 @@
-"""Long texts are tokenized in chunks, cut where no token can lie across: the tokens of a text are
-those of its chunks, and texts that begin alike share the work. Knows no prompt.
+"""Chunked tokenization of long texts with a chunk cache. Knows no prompts.
 
-A text may be cut after a word that a blank follows, and before a word that begins a line, if no
-token of the vocabulary goes across such a place, and if every cut of `PROBES` gives the same
-tokens. Tokenizers of which one of these is not true get their texts whole.
+Cut places are after a word before a blank, and after a line break before a word. A text is cut if
+no token of the vocabulary crosses a cut place and every cut of `PROBES` preserves the tokens.
+Otherwise the tokenizer encodes texts whole.
 """
 
 from __future__ import annotations
@@ -15,23 +14,24 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 Encode = Callable[[Sequence[str], bool], list[list[int]]]
-"""A tokenizer's own tokens of each text, with what it puts around a text or without."""
+"""Encoder of texts by the tokenizer itself; the flag adds the special tokens around a text."""
 
 CHUNK = 512
-"""Characters that a chunk has at least. A text without so many is not cut."""
+"""Minimum length of a chunk in characters. Shorter texts are not cut."""
 
 REMEMBERED = 4096
-"""Chunks whose tokens are kept: about 10 MB."""
+"""Number of cached chunks: about 10 MB."""
 
 CUTS = (r"(?<=[^\W_])(?= )", r"(?<=\S\n)(?=[^\W_])")
 
-# A letter outside ASCII may end in any of the bytes from 0x80 on.
+# Letters outside ASCII may end in any byte from 0x80 on.
 _LETTER = r"[0-9A-Za-z\u00a1-\u00ff\u0121-\u0143]"
 CROSSING_BYTE_LEVEL = rf"{_LETTER}\u0120", rf"\u010a{_LETTER}"
-"""For each of `CUTS`, what the name of a token across it holds, in byte-level BPE's alphabet."""
+"""For each of `CUTS`, a pattern of token names across the cut, in the alphabet of byte-level BPE.
+"""
 
 CROSSING = r"[^\W_][ ▁]", r"\n[^\W_]"
-"""The same where names are text."""
+"""`CROSSING_BYTE_LEVEL` for vocabularies with plain text as names."""
 
 PROBES = (
     "It can't be 3.14, they've said; is it 1,000,000 or 10 000? x_1 = f(a)[0]\nNo. 42\nyes",
@@ -43,19 +43,20 @@ PROBES = (
 
 
 class ChunkedEncoder:
-    """Any thread may call it."""
+    """Thread-safe encoder with a cache of chunks."""
 
     def __init__(
         self, encode: Encode, names: Callable[[], Iterable[str]], byte_level: bool
     ) -> None:
-        """names: of all tokens, in the alphabet of byte-level BPE if `byte_level`."""
+        """names: names of all tokens, in the alphabet of byte-level BPE if `byte_level`."""
         self._encode, self._byte_level = encode, byte_level
         self._names = names
         self._known: OrderedDict[tuple[bool, str], list[int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def encode(self, texts: Sequence[str], special: bool) -> list[list[int]]:
-        """The tokens of each text, with what the tokenizer puts around it if `special`."""
+        """Return the tokens of each text; `special` adds the tokenizer's special tokens around a
+        text."""
         chunks = [self._cut(text) for text in texts]
         result = self._encode([one[0] if len(one) == 1 else "" for one in chunks], special)
         for i, one in enumerate(chunks):
@@ -67,14 +68,14 @@ class ChunkedEncoder:
 
     @cached_property
     def anchor(self) -> str:
-        """What to put before a text that others precede: many tokenizers begin a text with a blank,
-        but no line. "" where there is none."""
+        """Text to prepend before a continuation: many tokenizers begin a text with a blank, but not
+        a line. "" if the tokenizer needs no anchor."""
         [alone, after, anchor] = self._encode(["a", "\na", "\n"], False)
         return "\n" if after[: len(anchor)] == anchor and after[len(anchor) :] != alone else ""
 
     def _cut(self, text: str) -> list[str]:
-        """Where it is cut depends on what stands before alone, so that texts which begin alike
-        have chunks in common."""
+        """Cut a text; a cut depends only on the preceding text, and texts with equal prefixes share
+        chunks."""
         chunks, start = [], 0
         if len(text) > CHUNK and self._cuts is not None:
             while found := self._cuts.search(text, start + CHUNK):
@@ -83,7 +84,8 @@ class ChunkedEncoder:
         return [*chunks, text[start:]]
 
     def _remembered(self, chunks: list[str]) -> list[list[int]]:
-        """The tokens of each chunk of a text. The last one's are not kept: it may go on."""
+        """Return the tokens of each chunk. The last chunk is not cached because the text may grow.
+        """
         keys = [(i == 0, chunk) for i, chunk in enumerate(chunks)]
         with self._lock:
             known = {key: self._known[key] for key in keys[:-1] if key in self._known}
@@ -98,7 +100,7 @@ class ChunkedEncoder:
         return [known[key] for key in keys]
 
     def _encode_chunks(self, keys: Sequence[tuple[bool, str]]) -> list[list[int]]:
-        """Of each, whether it begins a text, and its own text."""
+        """Encode (is first chunk, text) keys."""
         texts = [chunk if begins else self.anchor + chunk for begins, chunk in keys]
         [anchor, *result] = self._encode([self.anchor, *texts], False)
         return [
@@ -108,14 +110,14 @@ class ChunkedEncoder:
 
     @cached_property
     def _around(self) -> tuple[list[int], list[int]]:
-        """What the tokenizer puts before and after a text."""
+        """Tokens added by the tokenizer before and after a text."""
         [inside], [whole] = self._encode(["a"], False), self._encode(["a"], True)
         at = next(i for i in range(len(whole)) if whole[i : i + len(inside)] == inside)
         return whole[:at], whole[at + len(inside) :]
 
     @cached_property
     def _cuts(self) -> re.Pattern[str] | None:
-        """Finds where texts may be cut."""
+        """Pattern of the cut places; None if texts must not be cut."""
         crossing = CROSSING_BYTE_LEVEL if self._byte_level else CROSSING
         names = "\0".join(self._names())
         allowed = [

@@ -1,8 +1,7 @@
-"""Waiting for outputs that the engine's thread puts into a queue, blocking or not: all of them, or
-one growing.
+"""Blocking and asynchronous collection of outputs from a queue filled by the engine's thread.
 
-Whoever stops waiting, by an interrupt, an error, by closing the event loop or by letting go of a
-stream, ends the requests: `abort` takes ids.
+An interrupt, an error, a closed event loop or an abandoned stream aborts the requests: `abort`
+takes ids.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from .request_state import OnOutput
 
 Abort = Callable[[list[int]], None]
 Indexed = tuple[int, Output]
-"""The number of a sample, and its output."""
+"""Index of a sample and its output."""
 
 
 def numbered_callbacks(put: Callable[[Indexed], None], count: int) -> list[OnOutput]:
-    """One for each of `count` samples; each puts the sample's number with what it is given."""
+    """Return `count` callbacks; each passes the sample's index and the output to `put`."""
     return [_indexed(i, put) for i in range(count)]
 
 
@@ -32,7 +31,7 @@ def _indexed(index: int, put: Callable[[Indexed], None]) -> OnOutput:
 
 
 def gather(results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort) -> list[Output]:
-    """The outputs of all samples, in order. Raises the first one's error."""
+    """Return the outputs of all samples in order. Raises the error of the first failed sample."""
     outputs: dict[int, Output] = {}
     try:
         while len(outputs) < len(ids):
@@ -61,7 +60,7 @@ async def agather(results: asyncio.Queue[Indexed], ids: list[int], abort: Abort)
 
 
 def streamed(results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort) -> Iterator[Output]:
-    """The outputs of one sample as they grow, up to the finished one. Raises its error."""
+    """Yield the partial outputs of one sample, then the final output. Raises the sample's error."""
     outputs = _streamed(results, ids, abort)
     next(outputs)
     return outputs  # type: ignore[return-value]  # the first one, None, is taken
@@ -70,7 +69,7 @@ def streamed(results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort) 
 def _streamed(
     results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort
 ) -> Iterator[Output | None]:
-    """None before the outputs: a generator that has not begun ends without its `finally`."""
+    """Yield None first: a generator that was never started skips `finally`."""
     home = HomeProcess("a stream")
     try:
         yield None
@@ -114,7 +113,7 @@ async def _astreamed(
 
 
 def _wait(results: queue.SimpleQueue[Indexed]) -> Indexed:
-    """The next item; looks up now and then so that an interrupt gets through."""
+    """Return the next item; wake up periodically to let interrupts through."""
     while True:
         try:
             return results.get(timeout=0.1)

@@ -1,28 +1,22 @@
-"""A request's grammar while it runs: what may come next, what must, and how the text still ends in
-time.
+"""Grammar state of a running request: masks, jump-forward, endings. Knows no model or scheduler.
 
-Decides and keeps count; the engine masks, the request holds the tokens. Knows no model and no
-scheduler.
+Jump-forward (Zheng et al., arXiv 2312.07104, section 4) appends text forced by the grammar without
+sampling. The last tokens are retokenized together with the forced text, because the model was
+trained on tokens of its tokenizer. The longest common prefix stays; the new tokens are computed in
+one pass. Except for the last token, a jump never retokenizes more tokens than the jump adds:
+repairing the model's own tokenization is not worth a recomputation.
 
-Jump-forward (Zheng et al., arXiv 2312.07104, section 4): text that the grammar forces is appended
-without asking the model. The last tokens are retokenized together with it, because the model knows
-the tokens that its tokenizer makes; the longest common beginning stays, and what follows goes
-through the model in one pass. But for the last one, no more tokens are retokenized than the jump
-brings in: to mend how the model tokenized its own text is not worth computing it again.
+Token healing at the end of a jump: while an allowed longer token begins with the last forced
+tokens, the model chooses in their place. Otherwise the model would continue from an unseen token
+border (after the blank of `"age": ` the model writes ` true`, not `true`). The grammar's mask
+enforces the remaining forced bytes. To save a pass, the tail is drafted as in speculative decoding:
+the pass over the jump also verifies the tail.
 
-The end of a jump is healed: while an allowed longer token begins with its last tokens, those are
-the model's to choose, which else would go on from a border between tokens that it never saw (after
-the blank of `"age": ` it writes no `true`, but ` true`). Nothing needs to be kept for that: where
-the jump stops early, the grammar's mask allows just what agrees with the forced bytes. To save the
-pass, such a tail is drafted as in speculative decoding: it goes through the model with the rest of
-the jump, and what the model would have chosen in its place is found in the same pass.
-
-The text ends before the tokens do: at each place the shortest way to an end must fit into what is
-left of max_new_tokens. A token after which it would not is taken back, and the shortest way is
-written instead. A JSON schema of the library has a short way only after a search of milliseconds:
-that is done now and then, each token when it gets close. Where none is known, the text ends early
-in the last part of its tokens, which means that it closes the JSON strings, arrays and objects that
-it can close, and ends as soon as it may.
+Timely endings: the shortest completion must always fit into the remaining max_new_tokens. A token
+that violates this rule is undone, and the shortest completion is written instead. For a JSON schema
+of the library, finding a completion takes a search of milliseconds; the search runs occasionally,
+and at every token near the limit. Without a known completion, the last part of the budget closes
+open JSON strings, arrays and objects, and ends the text at the first chance.
 """
 
 from __future__ import annotations
@@ -41,36 +35,36 @@ from .request import Request
 from .tokenizer import Tokenizer, common_tokens, unfinished_bytes
 
 RETOKENIZED = 8
-"""Of the last tokens, how many are at most retokenized with the text that a jump appends."""
+"""Maximum number of last tokens retokenized with the text of a jump."""
 
 END_SHARE = 0.25
-"""The share of max_new_tokens that is kept for ending early."""
+"""Share of max_new_tokens reserved for ending early."""
 
 SEARCH_SHARE = 0.25
-"""The share of the tokens that are left beyond an end that is found, after which the next is looked
-for: what is open seldom grows by three tokens with each token."""
+"""Next search after this share of the slack beyond the last completion: open structures seldom grow
+by three tokens per token."""
 
 SEARCH_ALWAYS = 32
-"""With so many tokens left beyond twice those of the end that was found, or fewer, an end is looked
-for at each: one token may open an object with much that is required."""
+"""Search for a completion at every token once fewer than `2 * completion + SEARCH_ALWAYS` tokens
+remain: one token may open an object with many required properties."""
 
 SEARCH_AGAIN = 16
-"""Tokens until the next search, after one that found nothing."""
+"""Tokens until the next search after a search without result."""
 
 
 class OpenToken(NamedTuple):
-    """A token at the end of a jump with whose bytes an allowed longer one begins."""
+    """Drafted token at the end of a jump whose bytes are a prefix of an allowed longer token."""
 
     token: int
-    mask: NDArray[np.uint32]  # what may stand in its place, see `Matcher.next_token_bitmask`
-    may_end: bool  # whether the text may end before it
-    before: int  # the grammar's state, and that after it
+    mask: NDArray[np.uint32]  # tokens allowed in its place, see `Matcher.next_token_bitmask`
+    may_end: bool  # the text may end before the token
+    before: int  # grammar state before the token, then after
     after: int
     labels: tuple[str, ...]  # as in `Jumped`
 
 
 class Constraint:
-    """A matcher with the request that it binds, and what it wrote and kept of that."""
+    """Matcher bound to a request, with the records of the constrained text."""
 
     def __init__(
         self,
@@ -82,8 +76,8 @@ class Constraint:
         jump: bool = True,
         draft: bool = False,
     ) -> None:
-        """draft: write the tails of jumps as guesses, which `verify` settles; else the model is
-        asked for them, token by token."""
+        """draft: write the tails of jumps as drafts for `verify`; otherwise the model samples the
+        tails."""
         self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
         self._vocabulary = tokenizer.vocabulary
         self._pieces = self._vocabulary.pieces
@@ -92,35 +86,35 @@ class Constraint:
         self._jumps, self._drafts = jump, draft
         self._first = request.num_prompt_tokens
         self._seen = b""
-        self._search_at = request.limit  # with so few tokens left, or fewer, an end is looked for
+        self._search_at = request.limit  # remaining tokens at the next search for a completion
         self._end_unknown = False
         self.binds = not thinking_end
         self.sealed = False  # the constraint ended the text
-        self.data = bytearray()  # the text that the grammar binds, so far
-        self.reasoning = bytearray()  # what came before it in a thinking section
-        self.records: list[TokenRecord] = []  # one for each output token
-        self.jumps: list[Jumped] = []  # those that nobody has collected yet
-        # Of the request's last tokens those not verified yet: in no text, record and event so far.
+        self.data = bytearray()  # constrained text
+        self.reasoning = bytearray()  # thinking section before the constrained text
+        self.records: list[TokenRecord] = []  # one per output token
+        self.jumps: list[Jumped] = []  # jumps not collected yet
+        # Unverified last tokens of the request, not yet in texts, records and events.
         self.tail: list[OpenToken] = []
 
     @property
     def state(self) -> int:
-        """The automaton's state; -1 for a grammar without numbered states."""
+        """State of the automaton; -1 for a grammar without numbered states."""
         return self._matcher.state
 
     @property
     def may_end(self) -> bool:
-        """Whether an end of sequence is allowed here."""
+        """True if the grammar allows an end of sequence here."""
         return self.binds and self._matcher.is_final
 
     @property
     def finished(self) -> bool:
-        """Whether nothing can follow."""
+        """True if nothing can follow."""
         return self.binds and self._matcher.finished
 
     def begin(self) -> None:
-        """Write what the grammar forces at once. RequestError if no text of the grammar fits into
-        max_new_tokens."""
+        """Write the text forced at the beginning. Raises RequestError if no text of the grammar
+        fits into max_new_tokens."""
         limit, thinking = self._request.limit, not self.binds
         if not self._fits(self._matcher, limit - thinking):
             need = len(self._mark_tokens) + self._needs(self._matcher) + thinking
@@ -134,11 +128,8 @@ class Constraint:
             self._jump()
 
     def allowed_tokens(self) -> NDArray[np.bool_]:
-        """Which tokens of the vocabulary may follow, bool [size]; no end of sequence. Only where
-        the grammar binds.
-
-        GrammarError when the vocabulary has no token for what must follow.
-        """
+        """Return the allowed next tokens without end of sequence, bool[size]. Call only while the
+        grammar binds. Raises GrammarError if the vocabulary has no allowed token."""
         words = self._matcher.next_token_bitmask()
         if not words.any() and not self._matcher.is_final:
             raise GrammarError(
@@ -149,14 +140,15 @@ class Constraint:
         return self._closing(allowed) if self._ends_early else allowed
 
     def allowed_in_tail(self, index: int) -> NDArray[np.bool_]:
-        """Which tokens may stand in place of one of the tail, bool [size]; no end of sequence."""
+        """Return the tokens allowed in place of a tail token, without end of sequence, bool[size].
+        """
         return self._vocabulary.unpacked(self.tail[index].mask)
 
     def accept_token(
         self, token: int, ends: bool, allowed: int, logprob: float, masked_logprob: float
     ) -> TokenRecord:
-        """Move on by a sampled token, and keep what the mask did to it. `ends`: it ends the text
-        and is no part."""
+        """Advance by a sampled token and record the effect of the mask. `ends`: the token ends the
+        text and is not part of the text."""
         before, text = self._matcher.state, self._tokenizer.text(token)
         if not self.binds:
             self._think(token)
@@ -172,14 +164,14 @@ class Constraint:
         return record
 
     def is_idle(self) -> bool:
-        """Whether the token taken last, which is appended to the request, leaves nothing to
-        settle."""
+        """True if the last accepted token, already appended to the request, needs no further work.
+        """
         remaining = self._request.remaining
         return self.binds and remaining > 0 and self._matcher.is_idle(remaining)
 
     def jump_forward(self) -> None:
-        """The token taken last is appended to the request: end the text if it would not fit any
-        more, else jump."""
+        """After the last accepted token is appended: end the text if no completion fits, otherwise
+        jump."""
         remaining = self._request.remaining
         if not self.binds:
             if self._ends_early or not self._fits(self._matcher, remaining - 1):
@@ -195,7 +187,7 @@ class Constraint:
 
     @property
     def _ends_early(self) -> bool:
-        """Whether it is time to end a text whose shortest way to an end is not known."""
+        """True if a text without a known completion should end early."""
         if not self._end_unknown:
             return False
         request, data = self._request, self.data
@@ -203,7 +195,7 @@ class Constraint:
         return request.remaining <= max(END_SHARE * request.limit, 2 * depth + 8)
 
     def _closing(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Of the allowed tokens those that close a JSON text: where letters may follow, it is in a
+        """Select allowed tokens that close a JSON text; if letters may follow, the text is in a
         string."""
         quotes, brackets, letters = self._tokenizer.closing
         in_string = (allowed & letters).sum() > len(b"tfn")
@@ -222,8 +214,7 @@ class Constraint:
                 del self.reasoning[place:]
 
     def _fits(self, matcher: Matcher, tokens: int) -> bool:
-        """Whether `tokens` tokens are enough for the shortest way to an end; where that is not
-        known, any are."""
+        """True if the shortest completion fits into `tokens` tokens or is unknown."""
         tokens -= 0 if self.binds else len(self._mark_tokens)
         if tokens < 0 or (matcher.searches and tokens > self._search_at):
             return tokens >= 0
@@ -240,17 +231,17 @@ class Constraint:
         return needed <= tokens
 
     def _needs(self, matcher: Matcher) -> int:
-        """The tokens of the shortest way to an end; of one that is known."""
+        """Length in tokens of the shortest completion, if known."""
         return len(self._tokenizer.write(matcher.completion() or b""))
 
     def _fitted_before(self, tokens: int) -> bool:
-        """Whether `tokens` tokens were enough for a way to an end before the last one."""
+        """True if a completion before the last token fitted into `tokens` tokens."""
         before = self._matcher.fork()
         before.rollback(1)
         return before.completion() is not None and self._needs(before) <= tokens
 
     def _undo(self) -> None:
-        """Take the last sampled token back."""
+        """Undo the last sampled token."""
         request, before = self._request, self._matcher.state
         self._matcher.rollback(1)
         self.records.pop()
@@ -260,7 +251,7 @@ class Constraint:
         request.rewrite(request.num_tokens - 1, ())
 
     def _force_end(self) -> None:
-        """End a thinking section, and write the shortest way to an end if it is known."""
+        """End a thinking section and write the shortest completion if known."""
         if not self.binds:
             self._request.rewrite(self._request.num_tokens, self._mark_tokens)
             self.records += [
@@ -276,13 +267,13 @@ class Constraint:
             return
         end, trial = self._matcher.completion() or b"", self._matcher.fork()
         tokens = self._tokenizer.write(end)
-        if len(tokens) > self._request.remaining:  # of a search, which may find no short one
+        if len(tokens) > self._request.remaining:  # from a search, possibly not the shortest
             return
         self._write("limit", end, 0, tokens, trial, self._accept(trial, tokens))
         self.sealed = True
 
     def _jump(self) -> None:
-        """Append what the grammar forces, if it does and a text that ends still fits after it."""
+        """Append the text forced by the grammar if a completion still fits afterwards."""
         data = self._whole(self._matcher.find_jump_forward_string()) if self._jumps else b""
         if not data:
             return
@@ -297,7 +288,7 @@ class Constraint:
             self._draft(tail)
 
     def _append(self, data: bytes, dropped: int, tokens: Sequence[int]) -> bool:
-        """Write the forced `tokens`, unless no text that ends fits after them; whether it did."""
+        """Write the forced `tokens`; return False if no completion would fit."""
         trial = self._matcher.fork()
         trial.rollback(dropped)
         records = self._accept(trial, tokens)
@@ -308,8 +299,8 @@ class Constraint:
         return True
 
     def _find_tail(self, dropped: int, tokens: Sequence[int], forced: int) -> list[OpenToken]:
-        """The last of `tokens`, as far as an allowed longer token begins with their bytes: the
-        model has to choose there. At most `forced` bytes: those before are its own choice."""
+        """Return the last of `tokens` whose bytes are a prefix of an allowed longer token, at most
+        `forced` bytes: earlier bytes were chosen by the model."""
         matcher = self._matcher.fork()
         matcher.rollback(dropped)
         self._accept(matcher, tokens)
@@ -329,8 +320,7 @@ class Constraint:
         return tail[::-1]
 
     def _draft(self, tail: list[OpenToken]) -> None:
-        """Write a jump's tail as a guess, which `verify` settles, if the text cannot end with it
-        and has room to go on."""
+        """Draft a jump's tail if the text cannot end with the tail and has room to continue."""
         tokens, trial = [open.token for open in tail], self._matcher.fork()
         self._accept(trial, tokens)
         room = self._request.remaining - len(tokens)
@@ -339,8 +329,8 @@ class Constraint:
             self._request.draft(tokens)
 
     def verify(self, chosen: Sequence[int]) -> int:
-        """The model would have written `chosen` for the first tokens of the tail: those that agree
-        are settled, from the first that does not the tail is taken back. How many agree."""
+        """Compare the tail with `chosen`, the model's tokens. Accepts the agreeing prefix, drops
+        the tail from the first mismatch on, and returns the number of accepted tokens."""
         agree = common_tokens(chosen, [open.token for open in self.tail])
         for token, _, _, before, after, labels in self.tail[:agree]:
             piece = self._pieces[token]
@@ -357,21 +347,20 @@ class Constraint:
         return agree
 
     def take_back_tail(self) -> None:
-        """Drop what is not verified."""
+        """Drop the unverified tail."""
         if self.tail:
             self._matcher.rollback(len(self.tail))
             self._request.take_back(len(self.tail))
             self.tail = []
 
     def _retokenize(self, data: bytes) -> tuple[int, Sequence[int]]:
-        """How many of the last tokens give way, and the tokens for their bytes and `data`.
+        """Return the number of replaced last tokens, and the tokens for their bytes plus `data`.
 
-        Where the model writes its tokenizer's tokens, only the last one can change, and two are
-        enough to see that. Else the last `RETOKENIZED` are looked at. A token that is put aside
-        costs a row of a step, and one that the jump brings in wins one: so no more may give way
-        than are brought in, and never more than the bytes of `data`. The first of them must stay:
-        else others before it would change too. Where that fails, only the last token is
-        retokenized, for the sake of the boundary.
+        If the model wrote its tokenizer's tokens, only the last token can change, and two tokens
+        prove so. Otherwise retokenize the last `RETOKENIZED` tokens. A dropped token costs a row of
+        a step and a new token saves a row: drop at most as many tokens as the jump adds, and at
+        most len(data). The first retokenized token must stay, else earlier tokens would change too.
+        If a check fails, only the last token is retokenized, to heal the boundary.
         """
         request, pieces = self._request, self._pieces
         for count in (2, RETOKENIZED, 1):
@@ -384,8 +373,8 @@ class Constraint:
         return dropped, new[common:]
 
     def _whole(self, data: bytes) -> bytes:
-        """`data` without the beginning of a character at its end: the rest of that one is not
-        forced."""
+        """Cut an incomplete character from the end of `data`: its remaining bytes are not forced.
+        """
         return data[: max(0, len(data) - unfinished_bytes(bytes(self.data[-3:]) + data))]
 
     def _write(
@@ -397,8 +386,8 @@ class Constraint:
         matcher: Matcher,
         new: list[TokenRecord],
     ) -> None:
-        """Put `tokens` in place of the `dropped` last ones; `matcher` and the `new` records have
-        them already."""
+        """Replace the `dropped` last tokens by `tokens`; `matcher` and the `new` records include
+        them."""
         before, labels = self._matcher.state, self._matcher.labels(data) if data else ()
         self._request.rewrite(self._request.num_tokens - dropped, tokens)
         del self.records[len(self.records) - dropped :]
@@ -420,7 +409,7 @@ class Constraint:
         )
 
     def _accept(self, matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:
-        """Move `matcher` on by all of `tokens`."""
+        """Advance `matcher` by all of `tokens`."""
         records, text, after = [], self._tokenizer.text, matcher.state
         for token in tokens:
             before = after

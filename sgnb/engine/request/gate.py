@@ -1,13 +1,12 @@
-"""Programs that have reserved what they hold of the KV cache at most, and which of them may run: so
-many that all fit into the pool at once, and none is retracted for want of memory.
+"""Admission control for programs with reservations: the sum of reservations fits the KV pool, so no
+program is preempted.
 
-In the order of their first requests' ranks, and while the first does not fit none is admitted: a
-large one is not overtaken for ever, and runs alone where it is larger than the pool. An admitted
-program waits for no program that is held: each ends, and gives its share back. What programs begin
-with counts once.
+Programs are admitted in the order of their first requests' ranks. If the first program does not
+fit, no program is admitted: large programs do not starve, and a program larger than the pool runs
+alone. Admitted programs never wait for held programs. Shared prefixes count once.
 
-How much of what they may write programs do write is seen at their ends. Of the slots that are for
-that, as large a share counts as any of the last few has used: where answers are short, more run.
+Output reservations are scaled by the largest share used by recently ended programs: with short
+answers, more programs run.
 """
 
 from __future__ import annotations
@@ -23,38 +22,43 @@ from ..cache.radix import Node, RadixTree
 from .request import Request
 
 RANKED = 256
-"""Programs that wait, of which the first is looked for: the oldest."""
+"""Number of held programs, the oldest, ranked for admission."""
 
 RECENT = 16
-"""Programs that ended last: the others are taken to write no larger share of what they may."""
+"""Number of recently ended programs; their largest used share of output scales reservations."""
 
 
 class ProgramGate:
-    """capacity: gives the slots that programs may hold together. rank: of a first request; the
-    smallest comes first, of equal ones the oldest."""
+    """Gate in front of the waiting queue.
+
+    Args:
+        capacity: Returns the number of slots available to all programs together.
+        rank: Rank of a first request; the smallest is admitted first, ties by age.
+    """
 
     def __init__(self, capacity: Callable[[], int], rank: Callable[[Request], float]) -> None:
         self._capacity, self._rank = capacity, rank
-        self._prefixes = RadixTree()  # of the admitted, locked; its slots mean nothing
-        self._admitted: dict[Reservation, tuple[Node, int]] = {}  # where its prefix ends, and own
-        self._own = 0  # slots of the admitted beside their prefixes, and of those
-        self._open = 0  # for what is to be written
-        self._shares: deque[float] = deque(maxlen=RECENT)  # of that, used by who ended
-        self._held: dict[Reservation, list[Request]] = {}  # the others, the oldest first
-        self._full = False  # the first of them does not fit, and nothing has changed since
+        # locked prefixes of admitted programs; slot values are dummies
+        self._prefixes = RadixTree()
+        self._admitted: dict[Reservation, tuple[Node, int]] = {}  # (end of the prefix, own slots)
+        self._own = 0  # slots of admitted programs without prefixes
+        self._open = 0  # part of `_own` reserved for output
+        self._shares: deque[float] = deque(maxlen=RECENT)  # used shares of reserved output
+        self._held: dict[Reservation, list[Request]] = {}  # held programs, oldest first
+        self._full = False  # the first held program does not fit, unchanged since the last test
 
     def __len__(self) -> int:
-        """Requests that are held."""
+        """Number of held requests."""
         return sum(map(len, self._held.values()))
 
     @property
     def reserved(self) -> int:
-        """Slots of the admitted."""
+        """Slots of the admitted programs."""
         return self._prefixes.locked + self._own - self._unused(self._open)
 
     def enter(self, request: Request) -> list[Request]:
-        """The request, if its program is admitted, or can be now. Else it is held, and nothing
-        comes of it yet."""
+        """Return the request if its program is or can be admitted. Otherwise hold the request and
+        return nothing."""
         reservation = request.sharing.reservation
         assert reservation is not None
         if reservation in self._admitted:
@@ -63,8 +67,8 @@ class ProgramGate:
         return [] if self._full else self._admit()
 
     def release(self, reservation: Reservation, made: int | None = None) -> list[Request]:
-        """The program is over. The requests that may run for that. made: the tokens that its
-        generations wrote, if it ended as it was to."""
+        """End a program and return the newly admitted requests. made: number of tokens written by
+        the program's generations, None if the program was cut short."""
         if made is not None and reservation.new:
             self._shares.append(min(1.0, made / reservation.new))
         self._held.pop(reservation, None)
@@ -76,7 +80,7 @@ class ProgramGate:
         return self._admit()
 
     def drop(self, request: Request) -> list[Request]:
-        """The request ended, held or not. Those that may run for that."""
+        """Remove an ended request, held or not, and return the newly admitted requests."""
         reservation = request.sharing.reservation
         held = self._held.get(reservation, []) if reservation is not None else []
         if request not in held:
@@ -88,15 +92,15 @@ class ProgramGate:
         return self._admit()
 
     def admit_first(self) -> list[Request]:
-        """Admit the first program in line without a test of its size, and return its requests.
-        Call this if nothing runs: the admitted programs do not wait for slots."""
+        """Admit the first held program without a size test, and return its requests. Call this if
+        nothing runs: admitted programs do not wait for slots."""
         for reservation, requests in self._ranked()[:1]:
             self._take(reservation, requests[0].sharing.namespace, must_fit=False)
             return self._held.pop(reservation)
         return []
 
     def _admit(self) -> list[Request]:
-        """Admit the first programs in line, as many as fit; their requests."""
+        """Admit the first held programs until a program does not fit; return their requests."""
         entered: list[Request] = []
         self._full = False
         for reservation, requests in self._ranked():
@@ -112,8 +116,8 @@ class ProgramGate:
         return sorted(oldest, key=lambda program: self._rank(program[1][0]))
 
     def _take(self, reservation: Reservation, namespace: str | None, must_fit: bool = True) -> bool:
-        """Admit a program if no other is admitted, or if all fit. Returns False otherwise.
-        namespace: part of the cache with the program's prefix; None to share no prefix."""
+        """Admit a program if the gate is empty or the sum fits; return False otherwise. namespace:
+        cache namespace of the program's prefix; None shares no prefix."""
         tokens = np.array(() if namespace is None else reservation.prefix, np.int32)
         own = reservation.own + len(reservation.prefix) - len(tokens)
         node = self._prefixes.insert(tokens, tokens, namespace or "").node
@@ -128,7 +132,7 @@ class ProgramGate:
         return True
 
     def _unused(self, open: int) -> int:
-        """Of slots for what is to be written, those that are left to others."""
+        """Slots reserved for output but expected to stay unused."""
         return int(open * (1 - max(self._shares, default=1.0)))
 
     def _forget(self, node: Node) -> None:

@@ -1,8 +1,6 @@
-"""What may be asked of an engine: prompts become token ids, parameters become samples, limits are
-checked.
+"""Validation of prompts and parameters: token ids, samples, limits.
 
-All of it runs on the caller's thread, before anything is queued. Knows no model and no request that
-runs.
+Runs on the caller's thread before a request is queued. Knows no model and no running request.
 """
 
 from __future__ import annotations
@@ -29,21 +27,21 @@ Sampling = SamplingParams | Mapping[str, Any] | None
 
 
 class Samples(NamedTuple):
-    """What to draw, sample by sample."""
+    """Samples to draw: one prompt and one SamplingParams per sample."""
 
-    prompts: list[Prompt]  # one for each sample
-    params: list[SamplingParams]  # the same
-    alone: bool  # the caller gave one prompt, for one sample
+    prompts: list[Prompt]  # one per sample
+    params: list[SamplingParams]  # one per sample
+    alone: bool  # the caller passed a single prompt for a single sample
 
 
 def read_samples(
     prompt: Any, sampling_params: Any, sampling: dict[str, Any], stream: bool
 ) -> Samples:
-    """The arguments of `Engine.generate`, each prompt n times. Raises OptionError for what does not
-    go together."""
+    """Expand the arguments of `Engine.generate` into samples, each prompt n times. Raises
+    OptionError for contradictory arguments."""
     try:
         prompts, several = _split_prompts(prompt)
-    except Exception as error:  # of a class of the caller's
+    except Exception as error:  # raised by a caller's class
         raise _no_prompt(prompt) from error
     each = (
         sampling_params
@@ -69,7 +67,7 @@ def read_samples(
 
 
 def _split_prompts(prompt: Any) -> tuple[list[Any], bool]:
-    """The prompts, and whether there may be several."""
+    """Return the prompts, and True if the argument may hold several prompts."""
     if hasattr(prompt, "tolist"):  # a tensor or an array of token ids
         prompt = prompt.tolist()
     if not isinstance(prompt, Iterable) or isinstance(prompt, (str, bytes, Mapping)):
@@ -81,8 +79,7 @@ def _split_prompts(prompt: Any) -> tuple[list[Any], bool]:
 
 
 def split_samples(params: SamplingParams) -> list[SamplingParams]:
-    """The n samples of one request as requests of one sample, each with a seed of its own when
-    there is a seed."""
+    """Return n parameters with n=1, each with a distinct seed if a seed is set."""
     if params.n == 1:
         return [params]
     return [
@@ -93,13 +90,13 @@ def split_samples(params: SamplingParams) -> list[SamplingParams]:
 
 @dataclass(frozen=True, slots=True)
 class InputProcessor:
-    """The limits of one engine."""
+    """Prompt validation against the limits of an engine."""
 
-    model_name: str  # for people
+    model_name: str  # for error messages
     tokenizer: Tokenizer | None
     vocab_size: int
-    context_length: int  # tokens that one request may have
-    pool_tokens: int  # and that all have
+    context_length: int  # maximum tokens per request
+    pool_tokens: int  # maximum tokens of all requests
 
     def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
         """See `Tokenizer.encode`."""
@@ -112,12 +109,12 @@ class InputProcessor:
             return self.tokenizer.encode([_plain(prompt) for prompt in prompts])
         except SgnbError:
             raise
-        except Exception as error:  # of segments with odd fields, or of a class of the caller's
+        except Exception as error:  # from segments with odd fields or a caller's class
             raise _no_prompt(prompts) from error
 
     def tokens(self, prompts: Sequence[Prompt]) -> list[Ints]:
-        """Token ids of each prompt. RequestError for what is no prompt, or not of this
-        vocabulary."""
+        """Return the token ids of each prompt. Raises RequestError for invalid prompts and ids
+        outside the vocabulary."""
         texts = [p for p in prompts if isinstance(p, str)]
         encoded = iter(self.encode(texts) if texts else [])
         return [self._checked(next(encoded) if isinstance(p, str) else p) for p in prompts]
@@ -126,7 +123,7 @@ class InputProcessor:
         tokens = _integers(prompt)
         if not len(tokens):
             raise RequestError("the prompt is empty", "give at least one token")
-        # As unsigned, negative ones are huge.
+        # Viewed as unsigned, negative ids are huge.
         if tokens.dtype == np.int32 and tokens.view(np.uint32).max() < self.vocab_size:
             return tokens
         outside = (tokens < 0) | (tokens >= self.vocab_size)
@@ -139,8 +136,9 @@ class InputProcessor:
         return tokens.astype(np.int32)
 
     def limit(self, tokens: Ints, params: SamplingParams) -> int:
-        """New tokens that context and pool leave room for, at most max_new_tokens. RequestError
-        when the prompt leaves none, or the parameters name what this model does not have."""
+        """Return the number of new tokens allowed by context and pool, at most max_new_tokens.
+        Raises RequestError if the prompt leaves no room or the parameters need a missing feature of
+        the model."""
         self._check_params(len(tokens), params)
         wants = 1 if params.max_new_tokens else 0
         for what, size, hint in (
@@ -183,12 +181,12 @@ class InputProcessor:
 
 
 def _integers(prompt: Any) -> NDArray:
-    """The items of a prompt; objects when some are too large for an integer of a machine."""
+    """Return the items of a prompt as an array; dtype object if an item overflows int64."""
     if isinstance(prompt, list):
         try:
             return np.frombuffer(struct.pack(f"{len(prompt)}i", *prompt), np.int32)
         except Exception:
-            pass  # there are others than numbers, or large ones
+            pass  # items are not all numbers, or too large
     try:
         if isinstance(prompt, (bytes, Mapping)):
             raise TypeError("their items would pass for token ids")
@@ -198,7 +196,7 @@ def _integers(prompt: Any) -> NDArray:
             if array.dtype.kind in "iu" and array.ndim == 1
             else np.array([index(t) for t in prompt])
         )
-    except Exception:  # also of a class of the caller's
+    except Exception:  # also from a caller's class
         raise _no_prompt(prompt) from None
 
 
@@ -208,7 +206,7 @@ def _no_prompt(prompt: Any) -> RequestError:
 
 
 def _plain(prompt: str | Sequence[Segment]) -> str | Sequence[Segment]:
-    """The prompt with texts of exactly `str`: the tokenizer remembers texts by their hash."""
+    """Convert texts to exact `str`: the tokenizer caches texts by hash."""
     if isinstance(prompt, str):
         return str.__str__(prompt)
     if all(type(segment.text) is str for segment in prompt):

@@ -1,5 +1,5 @@
-"""Special tokens that a text spells: which a tokenizer has, and its twin that reads none of them in
-data. Knows no prompt."""
+"""Special tokens spelled in texts, and a tokenizer twin that ignores them in data. Knows no
+prompts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ...errors import RequestError
 from .chunks import ChunkedEncoder
 
 Places = list[tuple[int, int, int]]
-"""Start, end and token of marks in a text, in order."""
+"""Start, end and token of the marks in a text, in order."""
 
 
 def marks_of(tokenizer: Any) -> dict[str, int]:
-    """The tokens of a transformers tokenizer that data must not become: special ones, and those of
-    the chat template, which some models do not call special."""
+    """Return the special tokens of a transformers tokenizer, including tokens of the chat template
+    not declared as special by some models."""
     template = str(tokenizer.chat_template or "")
     added = {
         str(token): number
@@ -32,20 +32,20 @@ def marks_of(tokenizer: Any) -> dict[str, int]:
 
 
 def pattern_of(marks: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds them as a tokenizer does: the first in the text, and of those the longest."""
+    """Return a leftmost-longest pattern of the marks, the matching rule of tokenizers."""
     longest_first = sorted(marks, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
 
 class Unmarked:
-    """A tokenizer's twin in which every mark has a name that nobody can guess, so that its old name
-    is plain text. What else the tokenizer does to a text, and beside a mark, stays."""
+    """Tokenizer twin with every mark renamed to an unguessable name: the old names are plain text.
+    All normalization and stripping next to a mark is preserved."""
 
     def __init__(
         self, fast: tokenizers.Tokenizer | None, marks: dict[str, int], byte_level: bool
     ) -> None:
-        """byte_level: see `ChunkedEncoder`. RequestError for a tokenizer written in Python, which
-        has no such twin."""
+        """byte_level: see `ChunkedEncoder`. Raises RequestError for a tokenizer written in Python,
+        because only Rust tokenizers can be copied."""
         if fast is None:
             raise RequestError(
                 "the prompt's data holds special tokens, which this tokenizer cannot read as text",
@@ -61,12 +61,12 @@ class Unmarked:
         self._fast.no_padding()
         self._fast.no_truncation()
         self._chunks = ChunkedEncoder(self._encode_whole, self._fast.get_vocab, byte_level)
-        # A mark outside the model's vocabulary may be numbered anew.
+        # Marks outside the model's vocabulary may receive new ids.
         self._ids = {self._fast.token_to_id(alias): marks[name] for name, alias in names.items()}
 
     def encode(self, text: str, marks: Places, special: bool) -> list[int]:
-        """Token ids of `text`, in which only these places are marks; with what the tokenizer puts
-        around it if `special`."""
+        """Return the token ids of `text` with marks only at the places `marks`; `special` adds the
+        tokenizer's special tokens around the text."""
         parts, at = [], 0
         for start, end, token in marks:
             parts += [text[at:start], self._names[token]]
@@ -81,7 +81,7 @@ class Unmarked:
 
 
 def _rename(model: dict[str, Any], names: dict[str, str]) -> None:
-    """In the vocabulary of a tokenizer's model too: some read any name in it as that token."""
+    """Rename marks in the model's vocabulary: some models match any name of the vocabulary."""
     vocabulary = model["vocab"]
     if isinstance(vocabulary, dict):
         model["vocab"] = {names.get(name, name): token for name, token in vocabulary.items()}
@@ -92,5 +92,5 @@ def _rename(model: dict[str, Any], names: dict[str, str]) -> None:
 
 
 def _unguessable() -> str:
-    """Eight characters of private use, 128 bits."""
+    """Return eight private-use characters, 128 bits."""
     return "".join(chr(0xF0000 + secrets.randbelow(0xFFFE)) for _ in range(8))

@@ -1,4 +1,4 @@
-"""What a request gives back."""
+"""Results of requests."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ...sampling import SamplingParams
 
 TokenLogprob = tuple[int, float]
 Triple = tuple[float | None, int, str | None]
-"""SGLang's: log-probability, token, and its text where that was asked for."""
+"""SGLang's triple: log-probability, token, and the token's text if requested."""
 
 
 class TokenRecord(NamedTuple):
-    """What a grammar did to one output token."""
+    """Effect of a grammar on one output token."""
 
     kind: str  # "free" (in a thinking section), "sampled" or "jumped"
-    text: str  # the token's, with U+FFFD for a part of a character
-    before: int  # the grammar's state before it; -1 where it has no numbered states
-    after: int  # and after it
-    allowed: int = 0  # how many tokens the mask left
-    # Natural, without the mask, before temperature and filters; None if it was not sampled.
+    text: str  # text of the token, with U+FFFD for a partial character
+    before: int  # grammar state before the token; -1 without numbered states
+    after: int  # grammar state after the token
+    allowed: int = 0  # number of tokens allowed by the mask
+    # Natural log, unmasked, before temperature and filters; None for unsampled tokens.
     logprob: float | None = None
-    masked_logprob: float | None = None  # the same with the mask
+    masked_logprob: float | None = None  # log-probability with the mask
 
     @property
     def removed(self) -> float | None:
-        """The probability that the mask took away from other tokens."""
+        """Probability mass removed by the mask."""
         if self.logprob is None or self.masked_logprob is None:
             return None
         return max(0.0, 1 - math.exp(self.logprob - self.masked_logprob))
@@ -36,43 +36,43 @@ class TokenRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Output(Mapping[str, Any]):
-    """The result of one sample, or while it is streamed, its result so far. Log-probabilities are
-    natural ones by the model itself, and empty when not asked for.
+    """Result of one sample; a partial result while streaming. Log-probabilities are natural
+    logarithms under the model, empty unless requested.
 
-    As a mapping it is what SGLang's engine returns: "text", "output_ids" and "meta_info".
+    As a mapping, equal to the result of SGLang's engine: "text", "output_ids" and "meta_info".
     """
 
     text: str
-    token_ids: list[int]  # of the output
-    prompt_tokens: int  # how many the prompt has
-    cached_tokens: int  # prompt tokens found in the cache
-    finish_reason: str | None  # "stop", "length", "abort" or "error"; None while it runs
-    stopped_by: str | int | None = None  # the stop string or token id
-    error: Exception | None = None  # what ended it, with finish_reason "error"
-    delta: str = ""  # the end of `text` that is new since the last Output
-    # Of the output tokens; with max_new_tokens=0 of the sampled next token, which is `next_token`.
+    token_ids: list[int]  # output tokens
+    prompt_tokens: int  # number of prompt tokens
+    cached_tokens: int  # prompt tokens with cached KV
+    finish_reason: str | None  # "stop", "length", "abort" or "error"; None while running
+    stopped_by: str | int | None = None  # matched stop string or token id
+    error: Exception | None = None  # cause of finish_reason "error"
+    delta: str = ""  # suffix of `text` added since the last Output
+    # Per output token; with max_new_tokens=0, of the sampled `next_token`.
     logprobs: list[float] = field(default_factory=list)
-    # Of the prompt's tokens from max(logprob_start_len, 1) on.
+    # Per prompt token from max(logprob_start_len, 1) on.
     prompt_logprobs: list[float] = field(default_factory=list)
-    # The likeliest (token, log-probability) pairs at the places of `logprobs`.
+    # Most likely (token, log-probability) pairs at the positions of `logprobs`.
     top_logprobs: list[list[TokenLogprob]] = field(default_factory=list)
-    # And of `prompt_logprobs`.
+    # Most likely pairs at the positions of `prompt_logprobs`.
     prompt_top_logprobs: list[list[TokenLogprob]] = field(default_factory=list)
-    reasoning: str = ""  # the thinking section that came before `text`
-    # With a grammar, one for each output token.
+    reasoning: str = ""  # thinking section before `text`
+    # One per output token of a constrained request.
     records: list[TokenRecord] = field(default_factory=list)
-    id: str = ""  # the request's number in its engine
-    e2e_latency: float = 0.0  # seconds since it was submitted
-    # The prompt's tokens from logprob_start_len on. The first of a prompt has no log-probability.
+    id: str = ""  # request number in the engine
+    e2e_latency: float = 0.0  # seconds since submission
+    # Prompt tokens from logprob_start_len on. The first prompt token has no log-probability.
     scored_ids: list[int] = field(default_factory=list)
     next_token: int | None = None  # see `logprobs`
-    # What was asked for.
+    # Parameters of the request.
     params: SamplingParams = field(default=SamplingParams(), repr=False, compare=False)
-    # Gives a token's text, where that was asked for.
+    # Converts a token to text, if token texts are requested.
     token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Any:
-        """SGLang's value of `key`."""
+        """Return SGLang's value of `key`."""
         if key == "output_ids":
             return self.token_ids
         if key in ("text", "meta_info"):
@@ -87,7 +87,7 @@ class Output(Mapping[str, Any]):
 
     @property
     def meta_info(self) -> dict[str, Any]:
-        """Everything but the text: SGLang's keys in SGLang's shapes, and our own."""
+        """Metadata with SGLang's keys and shapes, plus sgnb's keys."""
         info: dict[str, Any] = {
             "id": self.id,
             "finish_reason": self._finish(),
@@ -116,7 +116,7 @@ class Output(Mapping[str, Any]):
         return info
 
     def _finish(self) -> dict[str, Any] | None:
-        """The finish reason in SGLang's shape."""
+        """Finish reason in SGLang's shape."""
         if self.finish_reason is None:
             return None
         if self.finish_reason == "stop":
@@ -145,7 +145,7 @@ class Output(Mapping[str, Any]):
 
 
 def _described(token: int, record: TokenRecord) -> dict[str, Any]:
-    """A record as `meta_info` shows it, with probabilities; None where nothing was sampled."""
+    """Return a record for `meta_info` with probabilities; None for unsampled tokens."""
     raw, masked = record.logprob, record.masked_logprob
     return {
         "token": token,

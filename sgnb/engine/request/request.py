@@ -1,4 +1,4 @@
-"""One request inside the engine: its tokens, where their keys and values lie, and how far it is."""
+"""Engine-side request: tokens, KV slots and progress."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 _seeds = random.Random()
-"""Not the user's `random`, which is neither asked nor moved on, and not the system, which it costs
-the GIL to ask."""
+"""Private generator: the user's `random` state stays untouched, and a system call would contend for
+the GIL."""
 
 
 class RequestFault(Exception):
-    """An error of the scheduler that belongs to one request."""
+    """Scheduler error attributed to one request."""
 
     def __init__(self, request: Request, error: Exception) -> None:
         super().__init__(request.id)
@@ -33,11 +33,11 @@ class RequestFault(Exception):
 class Request(CachedSequence):
     """Prompt and output, with log-probabilities and placeholders.
 
-    A placeholder is a sampled token that is not read yet. `num_slots` and `num_computed` count
-    placeholders, so with a step in flight they may exceed `num_tokens`.
+    A placeholder is a sampled but unread token. `num_slots` and `num_computed` count placeholders;
+    with a step in flight both may exceed `num_tokens`.
     """
 
-    state: RequestState  # who makes text of the tokens; gone when the request has ended
+    state: RequestState  # text of the request; deleted when the request ends
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Request(CachedSequence):
         limit: int,
         sharing: Sharing = SHARED,
     ) -> None:
-        """limit: the largest number of new tokens, at most what context and pool can hold."""
+        """limit: maximum number of new tokens, within context and pool."""
         super().__init__(prompt, len(prompt) + limit, sharing)
         self.id = id
         self.params = params
@@ -56,14 +56,14 @@ class Request(CachedSequence):
         self.seed = _seeds.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
 
         self.num_tokens_with_placeholders = len(prompt)
-        self.cached_tokens: int | None = None  # of the prompt, at the first admission
+        self.cached_tokens: int | None = None  # cached prompt tokens at the first admission
         # Further prompt tokens with cached KV, recomputed because no checkpoint covers them.
         self.recomputed_tokens = 0
-        self.arrival = 0  # step of the arrival in the queue
+        self.arrival = 0  # step number at arrival in the queue
 
         self.sealed = False  # no token will be added; present tokens are still scored
-        self.sample_row = 0  # of the last step's samples, the row of this request's
-        self.version = 0  # counts rewrites, and the end: what was sampled before is void
+        self.sample_row = 0  # row of this request among the samples of the last step
+        self.version = 0  # incremented by rewrites and the end; invalidates samples in flight
         self._unscored = _first_scored(params, len(prompt))
         self.prompt_logprobs: list[float] = []
         self.prompt_top_logprobs: list[list[tuple[int, float]]] = []
@@ -72,7 +72,7 @@ class Request(CachedSequence):
 
     @property
     def isolated(self) -> bool:
-        """Whether it shares no keys and values with others."""
+        """True if the request shares no KV cache."""
         return self.sharing.namespace is None
 
     @property
@@ -82,7 +82,7 @@ class Request(CachedSequence):
 
     @property
     def scored_ids(self) -> list[int]:
-        """The prompt's tokens from `logprob_start_len` on."""
+        """Prompt tokens from `logprob_start_len` on."""
         start = self.params.logprob_start_len
         if not self.params.return_logprob or start < 0:
             return []
@@ -95,12 +95,12 @@ class Request(CachedSequence):
 
     @property
     def remaining(self) -> int:
-        """New tokens that may still come."""
+        """Number of new tokens still allowed."""
         return self.max_len - self.num_tokens
 
     @property
     def num_placeholders(self) -> int:
-        """Tokens that a step has sampled and that are not read yet."""
+        """Number of sampled but unread tokens."""
         return self.num_tokens_with_placeholders - self.num_tokens
 
     @property
@@ -109,29 +109,28 @@ class Request(CachedSequence):
 
     @property
     def full(self) -> bool:
-        """Whether no further token may come."""
+        """True if no further token may be added."""
         return self.num_tokens_with_placeholders >= self.max_len
 
     @property
     def idle(self) -> bool:
-        """Whether all that it needs is for its last step to be read."""
+        """True if the request only waits for its last step to be read."""
         return self.num_uncomputed == 0 or (self.full and self.num_placeholders > 0)
 
     @property
     def score_from(self) -> int:
-        """First position whose log-probability is still to be computed, or whose drafted token to
-        be verified; the size when none is."""
+        """First position to score or drafted token to verify; the size if none remains."""
         return min(self._unscored, self.num_tokens)
 
     @property
     def reusable(self) -> int:
-        """How many leading tokens may come from the cache: the last one, and what is scored, must
+        """Number of leading tokens reusable from the cache; the last token and scored tokens must
         be computed."""
         return min(self._unscored, self.num_tokens) - 1
 
     def append(self, token: int) -> None:
-        """Add a sampled token, whose log-probability is known with it. It takes the first
-        placeholder's place, if there is one."""
+        """Append a sampled token with its log-probability, in place of the first placeholder if
+        any."""
         size = self.num_tokens
         self._tokens[size] = token
         self.num_tokens = size = size + 1
@@ -141,8 +140,8 @@ class Request(CachedSequence):
             self._unscored = size
 
     def rewrite(self, position: int, tokens: Sequence[int]) -> None:
-        """Put `tokens` in place of all tokens from `position` on. What was computed of those is
-        forgotten, and so are placeholders. The last token will be computed, for its logits."""
+        """Replace all tokens from `position` on by `tokens`. Discards their KV and all
+        placeholders. The last token will be computed for its logits."""
         self.version += 1
         self.num_tokens = self.num_tokens_with_placeholders = position + len(tokens)
         self._tokens[position : self.num_tokens] = tokens
@@ -155,8 +154,7 @@ class Request(CachedSequence):
         self._find_state()
 
     def draft(self, tokens: Sequence[int]) -> None:
-        """Append tokens that are a guess: they are scored, to see what the model writes there. What
-        is in flight is void."""
+        """Append draft tokens, to be scored for verification. Voids samples in flight."""
         first = self.num_tokens
         self.rewrite(first, tokens)
         self._unscored = first
@@ -164,14 +162,14 @@ class Request(CachedSequence):
         self._find_state()
 
     def verified(self, count: int) -> None:
-        """The first `count` of the drafted tokens stay."""
+        """Accept the first `count` drafted tokens."""
         self._unscored += count
         if self._unscored == self.num_tokens:
             self._unscored = sys.maxsize
 
     def take_back(self, count: int) -> None:
-        """Drop the last `count` tokens, and with them what is still drafted. What is in flight is
-        void; the logits for a token in their place are known."""
+        """Drop the last `count` tokens and all drafted tokens. Voids samples in flight; the logits
+        at the new end are known."""
         self.version += 1
         self.num_tokens = self.num_tokens_with_placeholders = self.num_tokens - count
         self.num_computed = min(self.num_computed, self.num_tokens)
@@ -179,19 +177,18 @@ class Request(CachedSequence):
         self._find_state()
 
     def isolate(self) -> None:
-        """Keep the tokens, and void what was computed and scored of them, and what is in flight.
-        From now on it shares no keys and values with others."""
+        """Keep the tokens, discard KV, scores and samples in flight, and stop sharing KV."""
         self.sharing = self.sharing._replace(namespace=None)
         self.rewrite(self.num_tokens, ())
         self.prompt_logprobs, self.prompt_top_logprobs = [], []
         self.logprobs, self.top_logprobs = [], []
-        if self.params.return_logprob:  # else drafted tokens stay drafted
+        if self.params.return_logprob:  # otherwise drafted tokens stay drafted
             self._unscored = _first_scored(self.params, self.num_prompt_tokens)
         self.prefix_hint = None
 
     def scored(self, logprobs: list[float], top: list[list[tuple[int, float]]]) -> None:
-        """Take the log-probabilities of the tokens from `score_from` on, and with `top` the
-        likeliest ones there."""
+        """Store the log-probabilities of tokens from `score_from` on, and `top`, the most likely
+        tokens."""
         prompt = max(0, self.num_prompt_tokens - self.score_from)
         self.prompt_logprobs += logprobs[:prompt]
         self.logprobs += logprobs[prompt:]
@@ -200,25 +197,24 @@ class Request(CachedSequence):
         self._unscored += len(logprobs)
 
     def _find_state(self) -> None:
-        """What was computed after the last state that is still true is computed again."""
+        """Roll back to the last valid recurrent state; later tokens are recomputed."""
         if self.states is not None:
             self.num_computed = self.states.back_to(self.num_computed)
 
     def token_at(self, position: int) -> int:
-        """As `span`, of one position."""
+        """Return the token of `span` at one position."""
         if position < self.num_tokens:
             return self._tokens.item(position)
         return -1 - self.sample_row
 
     def span(self, start: int, end: int) -> Ints:
-        """Tokens start .. end; -1 - sample_row for one that is sampled and not read yet."""
+        """Tokens start .. end; -1 - sample_row for an unread placeholder."""
         known = self._tokens[start : min(end, self.num_tokens)]
         return known if end <= self.num_tokens else np.append(known, np.int32(-1 - self.sample_row))
 
     def logit_positions(self, start: int, end: int, samples: bool) -> range:
-        """Of the positions start .. end those whose logits are needed: to score a given token, for
-        a new one with `samples`, and the last of a request that wants none, to see whether they are
-        numbers."""
+        """Positions in start .. end with required logits: for scoring, for sampling if `samples`,
+        and at the last position otherwise, to detect NaN."""
         first = max(start, self.score_from - 1)
         wanted = samples or self.limit == 0 or end < self.num_tokens_with_placeholders
         last = end if wanted else end - 1

@@ -1,5 +1,4 @@
-"""A request with its listener: turns sampled tokens into text, decides when it ends. Knows no
-scheduler."""
+"""Text, grammar and end of a running request, with its listener. Knows no scheduler."""
 
 from __future__ import annotations
 
@@ -25,16 +24,16 @@ _Utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 class Finish(NamedTuple):
-    """Why a request ended."""
+    """Reason for the end of a request."""
 
-    reason: str | None  # an `Output`'s finish_reason
-    by: str | int | None = None  # its stopped_by: a token is no text, and a string ended text early
-    error: Exception | None = None  # its error
+    reason: str | None  # `Output.finish_reason`
+    by: str | int | None = None  # `Output.stopped_by`; a token is not text, a string cuts the text
+    error: Exception | None = None  # `Output.error`
 
 
 class Origin(NamedTuple):
-    """Where a request comes from, for the events: a program's run, branch, variable and line; see
-    `RequestQueued`."""
+    """Source of a request for events: program run, branch, variable and line; see `RequestQueued`.
+    """
 
     run: str = ""
     branch: str = ""
@@ -48,7 +47,7 @@ NO_ORIGIN = Origin()
 
 
 class RequestState:
-    """What a request's tokens mean: their text, their grammar, and when they end. `request.state`
+    """Converts a request's tokens to text, follows the grammar and detects the end. `request.state`
     is this object until `finish`."""
 
     def __init__(
@@ -62,9 +61,8 @@ class RequestState:
         origin: Origin = NO_ORIGIN,
         grammar: Future[TokenGrammar] | None = None,
     ) -> None:
-        """on_output: called on the engine's thread, which it must not keep, with the finished
-        `Output`, and with `stream` for each piece of text before.
-        """
+        """on_output: called on the engine's thread, without blocking, with the finished `Output`;
+        with `stream` also with each partial output."""
         self.request = request
         request.state = self
         params = request.params
@@ -73,21 +71,22 @@ class RequestState:
         self.stop_tokens = frozenset() if params.ignore_eos else eos
         if params.stop_token_ids:
             self.stop_tokens = self.stop_tokens.union(params.stop_token_ids)
-        self.ending: Finish | None = None  # how it will end once its last tokens are scored
+        self.ending: Finish | None = None  # pending end, until the last tokens are scored
 
-        self.grammar = grammar  # perhaps still being compiled; `begin` needs it done
+        self.grammar = grammar  # may still be compiling; must be done at `begin`
         self.constraint: Constraint | None = None
-        self.table_offset: int | None = None  # of its automaton's states in the device's tables
+        # offset of the automaton's states in the device tables
+        self.table_offset: int | None = None
         self.holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
         self.wants_only_tokens = grammar is None and not params.return_logprob
         self._classify()
 
         self._on_output = on_output
         self._stream = stream
-        # Whether its text is needed while it runs: a new stop condition on text belongs here and in
+        # True if the running text is needed. Add new stop conditions on text here and in
         # `_found_end`.
         self._reads_text = bool(stream or params.stop or params.stop_regex)
-        # Whether more is to be done with a token than to append it.
+        # True if a token needs more work than an append.
         self._checks_text = self._reads_text or params.return_logprob
         self._tokenizer = tokenizer
         self._detokenizer = None
@@ -101,12 +100,12 @@ class RequestState:
         if params.stop_regex:
             self._stops += (StopRegex(params.stop_regex),)
         self._text = ""
-        self._shown = 0  # characters of it
+        self._shown = 0  # number of characters already shown
         self._pushed = request.num_tokens if grammar is None else 0
 
     @property
     def banned(self) -> frozenset[int]:
-        """Tokens that may not be chosen yet."""
+        """Tokens forbidden at this position."""
         if not self.holds_back:
             return frozenset()
         request = self.request
@@ -116,8 +115,8 @@ class RequestState:
         return self.stop_tokens if early or thinks else frozenset()
 
     def put_grammar_on_device(self, table_offset: int | None) -> None:
-        """From now on the device masks the request's logits: its automaton's states begin at
-        `table_offset` in the tables there. With None the host goes on."""
+        """Mask the request's logits on the device from now on; the automaton's states begin at
+        `table_offset` in the device tables. None keeps masking on the host."""
         self.table_offset = table_offset
         self._classify()
 
@@ -126,25 +125,22 @@ class RequestState:
             self.request.params,
             self.grammar is None or self.table_offset is not None,
         )
-        # whether the next token can be chosen before the host has read the last one
+        # True if the next token can be sampled before the host has read the last token.
         self.runs_ahead = on_device and not params.penalises
-        # whether kernels on the device can choose its tokens, but for what is `banned`
+        # True if device kernels can sample the tokens, except for `banned`.
         self.fits_kernels = on_device and params.is_plain
 
     def begin(self, jump_forward: bool) -> Finish | None:
-        """Start on the grammar, which is compiled by now; how the request ended, if that was all of
-        it.
-
-        Raises the error of a grammar that failed, or a RequestError when none of its texts fits.
-        """
+        """Start the compiled grammar; return the end if the grammar forced the whole text. Raises
+        the grammar's compile error, or RequestError if no text fits."""
         if self.grammar is None:
             return None
         assert self._tokenizer is not None
         params = self.request.params
         failure = self.grammar.exception()
         if isinstance(failure, GrammarError):
-            # One error for each request. The future's own is kept for others: raised here, it would
-            # keep this frame.
+            # Raise a new error per request: a raised error of the shared future would retain this
+            # frame.
             raise GrammarError(failure.message, failure.hint) from failure
         grammar = self.grammar.result()
         self.constraint = Constraint(
@@ -153,14 +149,14 @@ class RequestState:
             self._tokenizer,
             thinking_end=params.thinking_end,
             jump=params.jump_forward and jump_forward,
-            # A penalty, a stop condition and a log-probability count tokens one by one.
+            # Penalties, stop conditions and log-probabilities need tokens one at a time.
             draft=not (self._stops or params.return_logprob or params.penalises),
         )
         self.constraint.begin()
         return self._check() if self.request.num_output_tokens else None
 
     def advance(self, token: int) -> Finish | None:
-        """Take the sampled token; how the request ended, if it did."""
+        """Accept the sampled token; return the end of the request, if reached."""
         request = self.request
         request.append(token)
         if token in self.stop_tokens:
@@ -175,7 +171,8 @@ class RequestState:
         return self._check()
 
     def _check(self) -> Finish | None:
-        """Whether the text that there is now is the end; if not, show it to who listens."""
+        """Return the end if the current text contains an end; otherwise pass the new text to the
+        listener."""
         if self._reads_text:
             self._read()
         ending = self._found_end()
@@ -195,14 +192,14 @@ class RequestState:
         return Finish("length") if self.request.remaining == 0 else None
 
     def take_jumps(self) -> list[Jumped]:
-        """What was written without the model since the last call."""
+        """Return the jumps since the last call."""
         if self.constraint is None:
             return []
         jumps, self.constraint.jumps = self.constraint.jumps, []
         return jumps
 
     def read_rest(self, ending: Finish) -> None:
-        """Before `finish`: decode the text up to its end, which a guess is no part of."""
+        """Decode the text up to the end, without drafted tokens. Call before `finish`."""
         if self.constraint is not None:
             self.constraint.take_back_tail()
         if isinstance(ending.by, str):
@@ -214,16 +211,16 @@ class RequestState:
             self._text += self._characters.decode(b"", True)
 
     def finish(self, ending: Finish) -> None:
-        """Call `on_output` for the last time, with the text that was decoded, and void what is in
-        flight: `version` rises, and `request.state` is gone."""
+        """Call `on_output` a last time with the decoded text. Increments `version` to void samples
+        in flight, and deletes `request.state`."""
         try:
             self._on_output(self._output(ending))
         finally:
             self.request.version += 1
-            del self.request.state  # the two hold each other
+            del self.request.state  # breaks the reference cycle
 
     def _read(self, skip_last: bool = False) -> None:
-        """Decode what is not decoded yet. A stop token is no text."""
+        """Decode new tokens. A stop token is not text."""
         if self.constraint is not None:
             data = bytes(self.constraint.data[self._pushed :])
             self._pushed += len(data)

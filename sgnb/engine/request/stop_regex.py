@@ -1,8 +1,7 @@
-"""Regexes that end a text which grows, read character by character. Knows no tokens.
+"""Stop regexes on a growing text, matched character by character. Knows no tokens.
 
-Each place where a match has begun and may still come is followed through one automaton; two that
-are in the same state go on alike, and the first of them stays. So a character costs at most one
-step for each state of the automaton, however long the text is.
+All open match starts run through one automaton; starts in the same state merge into the earliest. A
+character costs at most one step per automaton state, independent of the text length.
 """
 
 from __future__ import annotations
@@ -19,37 +18,37 @@ LIMITS = Limits(states=4096, seconds=1.4)
 
 
 class _Compiled(NamedTuple):
-    automaton: Automaton  # of the texts that one of the patterns matches
+    automaton: Automaton  # of the union of the patterns
     patterns: tuple[re.Pattern[str], ...]
 
 
 @lru_cache(256)
 def compile_stop(patterns: tuple[str, ...]) -> _Compiled:
-    """Raises GrammarError as `parse_occurrence`, and for patterns that are too large."""
+    """Compile patterns. Raises GrammarError as `parse_occurrence` does, and for oversized patterns.
+    """
     nodes = [parse_occurrence(pattern) for pattern in patterns]
     return _Compiled(build(Rules(alternate(*nodes)), LIMITS), tuple(map(re.compile, patterns)))
 
 
 class StopRegex:
-    """Finds where the first match in a text that grows begins, and says how much of the text can be
-    shown already. The first match is the one that ends first; of several that end there, the one
-    that begins first."""
+    """Search for the first match in a growing text, and the length safe to show. The first match
+    ends first; ties go to the earliest start."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
-        """patterns: one or more."""
+        """patterns: at least one pattern."""
         self._automaton, self._patterns = compile_stop(patterns)
         self._final = self._automaton.final.tolist()
-        self._first: dict[str, int] = {}  # the state after a character that begins a match
-        self._begun: dict[int, int] = {}  # state -> the first place that led to it
+        self._first: dict[str, int] = {}  # state after the first character of a match
+        self._begun: dict[int, int] = {}  # state -> earliest start leading to the state
         self._read = 0
 
     def ignore(self, text: str) -> None:
-        """Matches that begin in `text` no longer count."""
+        """Ignore matches that begin in `text`."""
         self._begun, self._read = {}, len(text)
 
     def find(self, text: str) -> tuple[int, str] | None:
-        """Where the first match begins in `text`, which has only grown since the last call, and its
-        pattern; None if there is none."""
+        """Return the start and the pattern of the first match in `text`, or None. `text` extends
+        the text of the last call."""
         for place in range(self._read, len(text)):
             self._begun = self._step(text[place], place)
             if ends := [begin for state, begin in self._begun.items() if self._final[state]]:
@@ -60,12 +59,12 @@ class StopRegex:
         return None
 
     def safe_length(self, text: str) -> int:
-        """How much of `text`, in which nothing was found, can be in no match, however it goes
-        on."""
+        """Return the length of the prefix of `text` outside any possible match. Call after `find`
+        returned None."""
         return min(self._begun.values(), default=len(text))
 
     def _step(self, character: str, place: int) -> dict[int, int]:
-        """`_begun` after the character at `place`."""
+        """Return `_begun` after the character at `place`."""
         first = self._first.get(character)
         if first is None:
             first = self._automaton.step(START, character.encode())

@@ -1,6 +1,6 @@
-"""Stop strings in a text that grows. Knows no tokens.
+"""Stop strings in a growing text. Knows no tokens.
 
-However many there are, each new character is looked up in their sorted lists once.
+Each new character costs one lookup in sorted lists, independent of the number of strings.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 
 class SortedWords:
-    """Words among which those are found that a text begins with. Never changes."""
+    """Immutable word list with prefix lookup."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = sorted(set(words))
-        self._shorter: dict[str, str | None] = {}  # of each the longest other that it begins with
+        # longest proper prefix of each word among the words
+        self._shorter: dict[str, str | None] = {}
         path = list[str]()
         for word in self._words:
             while path and not word.startswith(path[-1]):
@@ -25,9 +26,9 @@ class SortedWords:
             path.append(word)
 
     def longest_in(self, text: str) -> str | None:
-        """The longest word that `text` begins with."""
-        # All of those lie in the order between the shortest of them and `text`, and so are
-        # beginnings of the last word there.
+        """Return the longest word that is a prefix of `text`."""
+        # All prefixes of `text` sort between the shortest prefix and `text`, and are prefixes of
+        # the last word in the range.
         at = bisect_right(self._words, text)
         word = self._words[at - 1] if at else None
         while word is not None and not text.startswith(word):
@@ -35,15 +36,15 @@ class SortedWords:
         return word
 
     def continues(self, text: str) -> bool:
-        """Whether some word begins with `text`."""
+        """True if `text` is a prefix of some word."""
         at = bisect_left(self._words, text)
         return at < len(self._words) and self._words[at].startswith(text)
 
 
 class _Compiled(NamedTuple):
     forwards: SortedWords
-    backwards: SortedWords  # each word from its end to its beginning
-    longest: int  # characters
+    backwards: SortedWords  # reversed words
+    longest: int  # length in characters
 
 
 @lru_cache(16)
@@ -53,23 +54,22 @@ def _compiled(stops: tuple[str, ...]) -> _Compiled:
 
 
 class StopStrings:
-    """Finds the first stop string in a text that grows, and says how much of the text can be shown
-    already."""
+    """Search for the first stop string in a growing text, and the length safe to show."""
 
     def __init__(self, stops: tuple[str, ...]) -> None:
-        """stops: one or more."""
+        """stops: at least one string."""
         self._stops = _compiled(stops)
-        self._begin = 0  # stop strings that begin before this place do not count
-        self._searched = 0  # none ends up to here
-        self._safe = 0  # none begins before this place, however the text goes on
+        self._begin = 0  # earlier starts are ignored
+        self._searched = 0  # no stop string ends before this position
+        self._safe = 0  # no stop string can begin before this position
 
     def ignore(self, text: str) -> None:
-        """Stop strings that begin in `text` no longer count."""
+        """Ignore stop strings that begin in `text`."""
         self._begin = self._searched = self._safe = len(text)
 
     def find(self, text: str) -> tuple[int, str] | None:
-        """Where the first stop string begins in `text`, which has only grown since the last call,
-        and the longest that begins there; None if there is none."""
+        """Return the start of the first stop string in `text` and the longest string at the start,
+        or None. `text` extends the text of the last call."""
         first = len(text)
         for end in range(self._searched + 1, len(text) + 1):
             begin = max(self._begin, end - self._stops.longest)
@@ -81,8 +81,8 @@ class StopStrings:
         return None if stop is None else (first, stop)
 
     def safe_length(self, text: str) -> int:
-        """How much of `text`, in which nothing was found, can be in no stop string, however it goes
-        on."""
+        """Return the length of the prefix of `text` outside any possible stop string. Call after
+        `find` returned None."""
         self._safe = max(self._safe, len(text) - self._stops.longest + 1)
         while self._safe < len(text) and not self._stops.forwards.continues(text[self._safe :]):
             self._safe += 1

@@ -1,5 +1,4 @@
-"""Between text and tokens: encoding prompts, the bytes of a token, text that grows token by token.
-Knows no engine."""
+"""Tokenization: prompt encoding, bytes of tokens, incremental detokenization. Knows no engine."""
 
 from __future__ import annotations
 
@@ -24,19 +23,19 @@ from .chunks import ChunkedEncoder
 from .marks import Places, Unmarked, marks_of, pattern_of
 
 CONTEXT_TOKENS = 6
-"""How many prompt tokens early decoding starts: some tokenizers drop the space before a first
-word."""
+"""Number of prompt tokens decoded as context: some tokenizers drop the space before a first word.
+"""
 
 CACHED_WORDS = 1000
-"""How many words' tokens each thread of the tokenizers library keeps. Its own 10,000 take 5 to 80
-MB a thread, and it has a thread for each core; texts that repeat their words need no more."""
+"""Cached words per thread of the tokenizers library. The default 10,000 takes 5 to 80 MB per
+thread, with a thread per core; repetitive texts need no more."""
 
 REMEMBERED = 1 << 20
-"""Characters of the texts that are remembered whole."""
+"""Capacity in characters of the cache of whole texts."""
 
 
 class Tokenizer:
-    """A transformers tokenizer, and what sgnb asks of it."""
+    """Adapter of a transformers tokenizer."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.hf = tokenizer
@@ -51,7 +50,8 @@ class Tokenizer:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
         self._chunks = ChunkedEncoder(self._encode_whole, tokenizer.get_vocab, self._byte_level)
         self._marks = marks_of(tokenizer)
-        self.marks = pattern_of(self._marks)  # finds special tokens written in a text, if any exist
+        # matches special tokens spelled in a text; None without special tokens
+        self.marks = pattern_of(self._marks)
         self._begun, self._gone_on = Known(), Known()
         self._written = lru_cache(4096)(self._write)
         self._texts: dict[int, str] = {}
@@ -59,9 +59,8 @@ class Tokenizer:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The bytes of all tokens; special ones, and ids that no token has, are no text. Takes a
-        moment when made."""
-        # Grammars are compiled on several threads, and a cached property has no lock of its own.
+        """Bytes of all tokens; special tokens and unused ids are not text. Slow on first access."""
+        # Grammars compile on several threads, and cached properties have no lock.
         with self._making:
             return self._vocabulary
 
@@ -75,18 +74,18 @@ class Tokenizer:
 
     @cached_property
     def closing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which tokens of the vocabulary close a JSON string, close only brackets, or are one
-        letter; bool [size]."""
+        """Masks of tokens closing a JSON string, of pure closing brackets and of single letters,
+        bool[size]."""
         pieces = self.vocabulary.pieces
         quotes = np.array([piece[:1] == b'"' and not piece[1:].strip(b"]}") for piece in pieces])
         brackets = np.array([bool(piece) and not piece.strip(b"]}") for piece in pieces])
         return quotes, brackets, np.array([len(piece) == 1 and piece.isalpha() for piece in pieces])
 
     def write(self, data: bytes) -> tuple[int, ...]:
-        """Tokens for bytes that continue a text, and exactly these bytes.
+        """Return tokens for exactly `data`, as the continuation of a text.
 
-        The tokenizer's own choice where it gives it; else, as for bytes inside a character, the
-        longest tokens first. GrammarError for bytes that the vocabulary does not have.
+        Uses the tokenizer's choice if exact, otherwise longest tokens first (for bytes inside a
+        character). Raises GrammarError for bytes missing from the vocabulary.
         """
         return self._written(data)
 
@@ -97,9 +96,9 @@ class Tokenizer:
         return (*longest(data[:lead]), *self._write_text(data[lead:end]), *longest(data[end:]))
 
     def _write_text(self, data: bytes) -> Sequence[int]:
-        """The same for whole characters."""
+        """Tokenize whole characters."""
         text, pieces = data.decode(), self.vocabulary.pieces
-        # After a line break no tokenizer puts the blank that begins a text.
+        # After a line break no tokenizer adds the leading blank of a text.
         for before in ("", "\n"):
             skipped = self._encode([before], False)[0] if before else []
             [tokens] = self._encode([before + text], False)
@@ -112,12 +111,11 @@ class Tokenizer:
         return self.vocabulary.longest_match(data)
 
     def _encode(self, texts: Sequence[str], special: bool) -> list[list[int]]:
-        """The tokens of each text, with what the tokenizer puts around it if `special`."""
+        """Return the tokens of each text; `special` adds the tokenizer's special tokens."""
         return self._chunks.encode(texts, special)
 
     def _encode_whole(self, texts: Sequence[str], special: bool) -> list[list[int]]:
-        """The same in one piece. Neither padded nor cut, whatever the tokenizer's file or whoever
-        shares it asks for."""
+        """Encode without chunks, padding or truncation, regardless of the tokenizer's settings."""
         fast = self._fast
         if fast is None:
             return [list(self.hf.encode(text, add_special_tokens=special)) for text in texts]
@@ -127,12 +125,12 @@ class Tokenizer:
         ]
 
     def encode_alone(self, text: str) -> list[int]:
-        """Token ids of a raw text, with nothing around it."""
+        """Return the token ids of a raw text without added special tokens."""
         return self._encode([text], False)[0]
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for tokenizers with the same tokens."""
+        """Hash of the vocabulary; equal for tokenizers with equal tokens."""
         names = sorted(self.hf.get_vocab().items(), key=itemgetter(1))
         return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]
 
@@ -142,10 +140,10 @@ class Tokenizer:
         return frozenset() if eos is None else frozenset([eos])
 
     def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
-        """Token ids of each prompt. Special tokens written in a text, or in a raw segment, are
-        taken as such, those in data are plain text, and tokens stay as they are: text after them is
-        tokenized by itself. A beginning-of-sequence token that the tokenizer would add is not added
-        twice. RequestError for what is no Unicode text."""
+        """Return the token ids of each prompt. Special tokens spelled in a text or raw segment are
+        parsed, and data is plain text. Token segments stay unchanged; the text after a token
+        segment is tokenized separately. A beginning-of-sequence token is never added twice. Raises
+        RequestError for invalid Unicode."""
         stretches = [
             [(Segment(prompt),)] if isinstance(prompt, str) else _stretches(prompt)
             for prompt in prompts
@@ -168,8 +166,8 @@ class Tokenizer:
         encode: Callable[[Sequence[Text]], list[list[int]]],
         texts: Iterable[Text],
     ) -> dict[Text, list[int]]:
-        """The tokens of each text. They are remembered: the branches of a program begin alike, and
-        what stands between generations is said again and again."""
+        """Return the tokens of each text from the cache `known` or `encode`: branches of a program
+        repeat prefixes and the text between generations."""
         found = {text: known.get(text) for text in texts}
         new = [text for text, ids in found.items() if ids is None]
         made = dict(zip(new, encode(new), strict=True))
@@ -183,7 +181,7 @@ class Tokenizer:
         return {text: made[text] if ids is None else ids for text, ids in found.items()}
 
     def _begin(self, texts: Sequence[Text]) -> list[list[int]]:
-        """Token ids of texts that begin a prompt."""
+        """Encode texts at the beginning of a prompt."""
         if not texts:
             return []
         bos = self.hf.bos_token or ""
@@ -199,7 +197,7 @@ class Tokenizer:
         return [ids or ([self.hf.bos_token_id] if bos else []) for ids in result]
 
     def _go_on(self, texts: Sequence[Text]) -> list[list[int]]:
-        """Token ids of texts that stand after tokens, without the blank that begins a text."""
+        """Encode texts after tokens, without the leading blank of a text."""
         if not texts:
             return []
         anchor_text = self._chunks.anchor
@@ -215,7 +213,7 @@ class Tokenizer:
         ]
 
     def _encode_texts(self, texts: Sequence[Text], special: bool) -> list[list[int]]:
-        """As `_encode`, with the special tokens written in data as plain text."""
+        """Encode texts, with special tokens in data as plain text."""
         joined = [_joined(text) for text in texts]
         for whole in joined:
             _check_unicode(whole)
@@ -230,7 +228,7 @@ class Tokenizer:
         return result
 
     def _raw_marks(self, text: Text) -> Places:
-        """The marks that lie in raw stretches of `text`."""
+        """Return the marks in raw segments of `text`."""
         assert self.marks is not None
         found: Places = []
         at = 0
@@ -243,7 +241,7 @@ class Tokenizer:
         return found
 
     def _count_marks(self, ids: Sequence[int], special: bool) -> Counter[int]:
-        """How often each mark is in `ids`, but for those that the tokenizer puts around a text."""
+        """Count each mark in `ids`, except special tokens added around a text."""
         marks = self._mark_ids
         count = Counter(token for token in ids if token in marks)
         if special:
@@ -256,7 +254,7 @@ class Tokenizer:
 
     @cached_property
     def _around(self) -> list[int]:
-        """What the tokenizer puts around every text."""
+        """Special tokens added around every text."""
         return self._encode([""], True)[0]
 
     @cached_property
@@ -269,7 +267,7 @@ class Tokenizer:
             return text
         try:
             return self._decode(tokens, skip_special_tokens)
-        except Exception:  # as in `pieces`; tokenizers in Rust leave such ids out
+        except Exception:  # see `pieces`; Rust tokenizers omit unused ids
             known = [token for token in tokens if self._name(token) is not None]
             return self._decode(known, skip_special_tokens)
 
@@ -281,36 +279,36 @@ class Tokenizer:
         )
 
     def piece(self, token: int) -> bytes:
-        """The bytes that a token stands for; special and added ones give their name."""
+        """Return the bytes of a token; for special and added tokens, the name."""
         return self.pieces([token])[0]
 
     def pieces(self, tokens: list[int]) -> list[bytes]:
-        """`piece` of each; its number for one without a name."""
+        """Return `piece` of each token; the number of a token without a name."""
         try:
             names = self.hf.convert_ids_to_tokens(tokens)
             return [
                 numbered(token) if name is None else self._bytes(token, name)
                 for token, name in zip(tokens, names, strict=True)
             ]
-        except Exception:  # of a tokenizer written in Python, for an id that no token has
+        except Exception:  # a Python tokenizer raises for unused ids
             return [self._piece(token) for token in tokens]
 
     def _piece(self, token: int) -> bytes:
         try:
             name = self._name(token)
             return numbered(token) if name is None else self._bytes(token, name)
-        except Exception:  # a name that is none
+        except Exception:  # invalid name
             return numbered(token)
 
     def _name(self, token: int) -> Any:
-        """None for an id that no token has."""
+        """Name of a token; None for an unused id."""
         try:
             return self.hf.convert_ids_to_tokens(token)
         except Exception:
             return None
 
     def text(self, token: int) -> str:
-        """The same as text, with U+FFFD for a part of a character."""
+        """Return `piece` as text, with U+FFFD for a partial character."""
         text = self._texts.get(token)
         if text is None:
             text = self._texts[token] = self.piece(token).decode(errors="replace")
@@ -322,7 +320,7 @@ class Tokenizer:
         if self._byte_level:
             try:
                 return str(name).translate(_LATIN_1).encode("latin-1")
-            except UnicodeEncodeError:  # of an added token, say
+            except UnicodeEncodeError:  # e.g. an added token
                 return b"".join(_BYTE_OF[c] if c in _BYTE_OF else c.encode() for c in name)
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes.fromhex(name[3:5])
@@ -330,36 +328,36 @@ class Tokenizer:
 
 
 def numbered(token: int) -> bytes:
-    """What stands for a token that has no name."""
+    """Placeholder name of a token without a name."""
     return b"<%d>" % token
 
 
 def _own_copy(fast: Any) -> Any:
-    """A copy without padding and truncation: of the original, whoever shares it turns them on and
-    off at any time, on any thread. The model, which is large, is the same one where that does."""
+    """Copy a tokenizer without padding and truncation: the original's user may toggle both on any
+    thread. The large model is shared if the copy stays exact."""
     copy = type(fast)(fast.model)
     copy.normalizer, copy.pre_tokenizer = fast.normalizer, fast.pre_tokenizer
     copy.post_processor, copy.decoder = fast.post_processor, fast.decoder
     copy.encode_special_tokens = fast.encode_special_tokens
     added = fast.get_added_tokens_decoder()
     copy.add_tokens([added[token] for token in sorted(added)])
-    if copy.get_added_tokens_decoder() != added:  # say, ids with gaps
+    if copy.get_added_tokens_decoder() != added:  # e.g. ids with gaps
         copy = type(fast).from_str(fast.to_str())
         copy.no_padding()
         copy.no_truncation()
-    if hasattr(copy.model, "_resize_cache"):  # those that split words
+    if hasattr(copy.model, "_resize_cache"):  # word-splitting models
         copy.model._resize_cache(CACHED_WORDS)
     return copy
 
 
 Text = tuple[Segment, ...]
-"""Raw stretches and data that follow each other."""
+"""Consecutive raw and data segments."""
 
 
 class Known(dict[Text, list[int]]):
-    """The tokens of texts."""
+    """Cache of the tokens of texts."""
 
-    size = 0  # characters of the texts
+    size = 0  # total characters of the texts
 
 
 def _joined(segments: Iterable[Segment]) -> str:
@@ -367,8 +365,7 @@ def _joined(segments: Iterable[Segment]) -> str:
 
 
 def _stretches(prompt: Sequence[Segment]) -> list[Text]:
-    """A prompt as a text, tokens, a text, and so on; it begins and ends with a text, which may be
-    empty."""
+    """Split a prompt into alternating texts and tokens; the first and last text may be empty."""
     stretches: list[list[Segment]] = [[]]
     for segment in prompt:
         made = len(stretches) % 2 == 0
@@ -381,14 +378,14 @@ def _stretches(prompt: Sequence[Segment]) -> list[Text]:
 
 
 def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens the two begin with alike."""
+    """Return the length of the common prefix of a and b."""
     return next(
         (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
     )
 
 
 def unfinished_bytes(data: bytes) -> int:
-    """How many bytes at the end of UTF-8 `data` begin a character that is not complete."""
+    """Return the number of trailing bytes of UTF-8 `data` in an incomplete character."""
     for count in range(1, min(4, len(data) + 1)):
         byte = data[-count]
         if byte & 0xC0 != 0x80:
@@ -409,8 +406,8 @@ def _check_unicode(text: str) -> None:
 
 
 def _bytes_by_character() -> dict[str, bytes]:
-    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for
-    U+0100 on."""
+    """Invert byte-level BPE's alphabet: printable bytes map to themselves, all others to U+0100 on.
+    """
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]
     return {chr(b): bytes([b]) for b in plain} | {
@@ -422,12 +419,11 @@ _BYTE_OF = _bytes_by_character()
 _LATIN_1 = dict.fromkeys(range(256), "\u0100") | {
     ord(character): chr(byte[0]) for character, byte in _BYTE_OF.items()
 }
-"""`_BYTE_OF` for `str.translate`; other characters become some that latin-1 does not have."""
+"""`_BYTE_OF` for `str.translate`; foreign characters map outside latin-1."""
 
 
 class Detokenizer:
-    """Text that grows by whole characters: bytes of an unfinished one are held back until it is
-    complete."""
+    """Incremental detokenizer; holds back the bytes of an incomplete character."""
 
     def __init__(
         self, tokenizer: Tokenizer, prompt: Sequence[int] | Ints, skip_special_tokens: bool = True
@@ -438,18 +434,18 @@ class Detokenizer:
         self._start, self._read = 0, len(self._tokens)
 
     def push(self, tokens: Sequence[int]) -> str:
-        """Take tokens, return the text that is now certain."""
+        """Append tokens and return the newly final text."""
         self._tokens.extend(tokens)
         text = self._pending()
-        # Special tokens alone give no text; the window must keep a word before the next one, which
-        # would lose its space
+        # Special tokens alone give no text; keep a word in the window, or the next word loses its
+        # space.
         if not text or text.endswith("\ufffd"):
             return ""
         self._start, self._read = self._read, len(self._tokens)
         return text
 
     def finish(self) -> str:
-        """What is left, with U+FFFD for a character that was never completed."""
+        """Return the remaining text, with U+FFFD for an incomplete character."""
         text = self._pending()
         self._start = self._read = len(self._tokens)
         return text
