@@ -1,5 +1,5 @@
-"""Attention over the KV pool: planned once a step, run once a layer. A backend is one class and one
-line here."""
+"""Attention backends over the KV pool: one plan per step, one kernel launch per layer. A new
+backend is a class and a line in this module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LayerOptions(NamedTuple):
-    """What a layer asks of its attention besides q, k and v."""
+    """Attention options of a layer, besides q, k and v."""
 
     scaling: float  # factor of the scores
     window: int | None = None  # a token sees itself and the `window` - 1 before it
@@ -26,39 +26,46 @@ class LayerOptions(NamedTuple):
 
 
 class AttentionBackend(Protocol):
-    """`plan` fixes which tokens are computed and where their KV lies; then every layer stores, and
-    attends. Rows are the tokens of the batch, T of them."""
+    """Interface of the attention backends.
 
-    name: str  # for people
+    `plan` fixes the new tokens of a step and their KV slots; each layer then calls `store` and
+    `attend`. Rows are the T new tokens of the batch.
+    """
+
+    name: str  # display name
     kv: KVCache
-    new_slots: Tensor  # int64[T], slots of the rows' new KV, for who writes to the pool himself
+    # int64[T], KV slots of the new rows, for callers that write to the pool directly
+    new_slots: Tensor
 
     def plan(self, batch: Batch, padded: int | None = None) -> None:
         """Prepare a step.
 
-        padded: every chunk is short, and the tensors will be padded to that many rows. What `store`
-        and `attend` launch then depends on `padded` and `graph_key` only, so that a CUDA graph of
-        it can be replayed after other plans.
+        Args:
+            batch: The requests and their new tokens.
+            padded: Number of rows after padding, only for short chunks. The launches of `store` and
+                `attend` then depend only on `padded` and `graph_key`, so a CUDA graph of them can
+                be replayed after later plans.
         """
         ...
 
     def precompile(self, rows: int) -> None:
-        """In a `precompiling` block, in place of `plan`: padding rows only, with every kernel that
-        a step may need."""
+        """Plan `rows` padding rows and every kernel that a step may need. Call instead of `plan`
+        within a `precompiling` block."""
         ...
 
     @property
     def graph_key(self) -> Hashable:
-        """What besides the number of rows decides which kernels the planned step launches."""
+        """Key of the kernels that the planned step launches, besides the number of rows."""
         ...
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        """Write k and v, [T, kv heads, dim], to the pool. The last dimension is contiguous."""
+        """Write k and v, [T, kv heads, dim] with a contiguous last dimension, to the pool of
+        `layer`."""
         ...
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        """q [T, heads, dim], with the last dimension contiguous, against what its tokens see: [T,
-        heads, v's dim]."""
+        """Return the attention of q, [T, heads, dim] with a contiguous last dimension, to the
+        visible tokens: [T, heads, v's dim]."""
         ...
 
 
@@ -66,11 +73,12 @@ BackendName = Literal["auto", "torch", "triton", "flashinfer"]
 BACKENDS: tuple[BackendName, ...] = get_args(BackendName)
 
 _PACKAGES = {"triton": ("triton",), "flashinfer": ("triton", "flashinfer")}
-"""What the backends of a GPU need beside torch."""
+"""Packages of the GPU backends, in addition to torch."""
 
 
 def check_backend(name: str, device: device, batch_invariant: bool) -> None:
-    """Raise OptionError when the backend called `name` cannot be used there."""
+    """Raise OptionError if the backend `name` cannot be used on `device`, or not with
+    `batch_invariant`."""
     if batch_invariant and name not in ("auto", "triton"):
         raise OptionError(f"attention={name!r} cannot be deterministic", "use attention='auto'")
     if name in _PACKAGES and device.type != "cuda":
@@ -92,12 +100,18 @@ def make_backend(
     batch_invariant: bool = False,
     on_switch: Callable[[str, str, float], None] | None = None,
 ) -> AttentionBackend:
-    """The backend called `name`, which `check_backend` allows; "auto" is the best that works on the
-    pool's device.
+    """Create the backend `name`, already accepted by `check_backend`.
 
-    heads: query heads of each layer. batch_invariant: what else is in a step changes no bit of a
-    token's result. on_switch: told of (kernels before, kernels now, seconds of compiling in the
-    background). Raises OptionError when a package that it needs does not work.
+    Args:
+        name: Backend name; "auto" selects the best backend for the pool's device.
+        kv: The KV pool.
+        heads: Query heads of each layer.
+        fork_attention: Read shared prefixes once.
+        batch_invariant: Results of a token do not depend on other requests in the step.
+        on_switch: Called with (previous kernels, new kernels, seconds of background compilation).
+
+    Raises:
+        OptionError: A required package does not work.
     """
     if not heads:
         from .no_attention import NoAttention

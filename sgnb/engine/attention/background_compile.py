@@ -1,5 +1,5 @@
-"""Jobs done once in the background, such as compiling kernels, and whether they are done. Knows
-nothing of the jobs."""
+"""Background jobs that run once, such as kernel compilation, and their completion state. Knows
+nothing about the jobs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 class Job(NamedTuple):
     name: str
-    run: Callable[[], object]  # raises when it cannot; holds nothing that is to be freed before
+    run: Callable[[], object]  # raises on failure; must not keep resources alive
 
 
 class BackgroundCompile:
-    """Runs jobs one after another on a daemon thread of its own, from `start` on.
+    """Run jobs in sequence on a daemon thread after `start`.
 
-    `done` or `failure` is set once, from the thread, which then ends.
+    The thread sets `done` or `failure` once and then ends.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        self.done = False  # all jobs went well
-        self.failure: str | None = None  # why the jobs that were left are not done
+        self.done = False  # all jobs succeeded
+        self.failure: str | None = None  # reason why the remaining jobs did not run
         self.seconds = 0.0  # from the start to the end
         self._jobs = list(jobs)
         self._stopped = threading.Event()
@@ -35,11 +35,12 @@ class BackgroundCompile:
         return self
 
     def stop(self) -> None:
-        """Begin no further job. One that runs goes on: compilers keep their results on disk."""
+        """Start no further job. A running job continues, because compilers cache results on disk.
+        """
         self._stopped.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until the thread has ended, at most `seconds`. Returns `done`."""
+        """Wait for the end of the thread, at most `seconds`. Returns `done`."""
         self._thread.join(seconds)
         return self.done
 
@@ -59,5 +60,5 @@ class BackgroundCompile:
 
 
 def _last_lines(error: Exception) -> str:
-    """A compiler's message can be thousands of lines; what it died of comes last."""
+    """Return the end of the message: compilers print thousands of lines and the cause last."""
     return f"{type(error).__name__}: " + "\n".join(str(error).strip().splitlines()[-8:])

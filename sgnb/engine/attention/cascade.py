@@ -1,9 +1,8 @@
-"""Cascade groups: the prefixes that rows of a step share. Knows the radix tree; no tensors, no
-kernels.
+"""Cascade groups: prefixes shared by rows of a step. Knows the radix tree; no tensors, no kernels.
 
-A group is a range of positions whose KV is the same for several requests, so that it can be read
-once for all of their rows (RadixAttention, Zheng et al., arXiv 2312.07104). Groups are nested as
-the nodes of the tree are.
+A group is a range of positions with the same KV for several requests. The KV is read once for all
+rows of the group (RadixAttention, Zheng et al., arXiv 2312.07104). Groups nest like the nodes of
+the radix tree.
 """
 
 from __future__ import annotations
@@ -21,20 +20,25 @@ Longs = NDArray[np.int64]
 
 
 class Cascade(NamedTuple):
-    """The rows of a step in depth-first order of the tree, where the rows of a group are
-    neighbours."""
+    """Rows of a step in depth-first order of the tree; rows of a group are adjacent."""
 
-    first_places: Longs  # [requests], place of each request's first row in that order
-    own_from: Longs  # [requests], first position of each that is in no group
-    groups: Longs  # [n, 5], parents first: begin and end position, low and high place, some request
+    first_places: Longs  # [requests], index of each request's first row in this order
+    own_from: Longs  # [requests], first position of each request outside all groups
+    # [n, 5], parents first: begin and end position, low and high index, a member request
+    groups: Longs
 
 
 def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], bool]) -> Cascade:
-    """rows: how many each request counts for. worth(rows, tokens): whether reading `tokens` common
-    tokens once for `rows` rows pays; a stretch that is not worth it becomes part of those below.
+    """Find the prefixes that are worth reading once for several rows.
+
+    Args:
+        batch: The requests of the step.
+        rows: Number of rows of each request.
+        worth: worth(rows, tokens) returns True if reading `tokens` common tokens once for `rows`
+            rows pays off. Any other prefix is merged into the groups below.
     """
     nodes = [
-        # A request that computes anew what the tree has must not read it from there.
+        # A request that recomputes cached tokens must not read them from the tree.
         node
         if (node := request.node) is not None and node.end <= start and request.sharing.reads
         else None
@@ -43,7 +47,7 @@ def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], 
     numbers, parents, ends = _number(nodes)
     count, number_of = len(parents), [numbers.get(node, 0) for node in nodes]
 
-    # Bottom up: rows at and below each node, and a request below it.
+    # Bottom up: number of rows in each subtree, and a request of the subtree.
     own, holders = [0] * count, [0] * count
     for i, number in enumerate(number_of):
         own[number] += rows[i]
@@ -53,7 +57,7 @@ def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], 
         below[parents[n]] += below[n]
         holders[parents[n]] = holders[n]
 
-    # Top down: a node's own rows come before those below it, children in order.
+    # Top down: rows of a node precede rows of the children, children in order.
     begins, grouped, groups = [0] * count, [False] * count, []
     places, next_places = [0] * count, [own[0]] + [0] * (count - 1)
     for n in range(1, count):
@@ -80,8 +84,8 @@ def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], 
 
 
 def _number(nodes: Sequence[Node | None]) -> tuple[dict[Node | None, int], list[int], list[int]]:
-    """Numbers of the nodes and those above, parents first; of each its parent's number, and its
-    end. Number 0 is the root's, and that of None."""
+    """Number nodes and ancestors, parents first; the root and None are 0. Returns numbers, parents
+    and ends."""
     numbers: dict[Node | None, int] = {}
     parents, ends = [0], [0]
     for leaf in dict.fromkeys(nodes):

@@ -1,9 +1,8 @@
-"""Query tiles of rows below common prefixes. Plain numpy: knows batches and their cascades; no
-device.
+"""Query tiles of rows with common prefixes. Plain numpy: knows batches and cascades; no device.
 
-A tile reads all levels of the tree above its rows at a time: first what all of them see, then
-narrower groups, then each row's own tokens, with row masks. Short chunks of several tokens are such
-trees too: a later token is seen from its own row on.
+A tile reads all tree levels above the rows at once, with row masks: first the common tokens of all
+rows, then narrower groups, then the private tokens of each row. A short chunk of several tokens is
+also a tree: each later token is visible from the token's row onward.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from .query_tiles import MASK_BASE, KVIndices, QueryTiles, RowMasks, TileConfig,
 
 
 class _Layout(NamedTuple):
-    """The KV of all tiles, tile after tile; with what is reserved, each is padded to a multiple of
-    the alignment."""
+    """KV layout of all tiles in sequence; each tile with its reserve is padded to the alignment."""
 
     begin: Longs  # of each tile
     length: Longs  # of each tile, without padding
@@ -38,10 +36,18 @@ def cascade_tiles(
     kv_indices: KVIndices,
     reserve: int,
 ) -> tuple[QueryTiles, RowMasks, Longs]:
-    """members: the requests below groups, or of several tokens. reserve: KV indices that are left
-    free behind each tile for every request whose own tokens it has.
+    """Build the shared tiles of a step.
 
-    Also returns those of them whose own tokens are left for private tiles.
+    Args:
+        batch: The requests of the step.
+        cascade: The groups of the step.
+        members: Requests below groups, or with several new tokens.
+        config: Tile sizes and costs.
+        kv_indices: Collector of the KV indices.
+        reserve: KV indices left free behind each tile, per request with private tokens in the tile.
+
+    Returns:
+        Tiles, row masks, and the members whose private tokens need private tiles.
     """
     groups, costs = cascade.groups, config.costs
     low, own_from = cascade.first_places[members], cascade.own_from[members]
@@ -50,8 +56,8 @@ def cascade_tiles(
     trees = np.concatenate([groups[:, 2:4], np.stack([low, high], 1)[several]])
     bounds, large, tile_of = _cut_trees(trees, batch.num_tokens, config)
 
-    # KV segments, with the columns of groups: the groups, each request's own tokens up to the
-    # first new one, and the new tokens after it.
+    # KV segments, with the columns of groups: the groups, the private tokens of each request up to
+    # and including the first new token, and the later new tokens.
     attached = several | (own_to - own_from < costs.detach) | ~large[tile_of[low]]
     own = np.stack([own_from, own_to, low, high, members], 1)[attached]
     segments = np.concatenate([groups, own, _later_tokens(own)])
@@ -78,7 +84,7 @@ def cascade_tiles(
 
 
 def _later_tokens(own: Longs) -> Longs:
-    """Segments of one token each, from the second new token of a request on."""
+    """Segments of one token each, from the second new token of a request onward."""
     counts = own[:, 3] - own[:, 2] - 1
     request, n = own.repeat(counts, 0), ranks(counts)
     position, place = request[:, 1] + n, request[:, 2] + 1 + n
@@ -88,11 +94,11 @@ def _later_tokens(own: Longs) -> Longs:
 def _cut_trees(
     spans: Longs, total: int, config: TileConfig
 ) -> tuple[Longs, NDArray[np.bool_], Longs]:
-    """Deal out the rows of each tree evenly to tiles.
+    """Distribute the rows of each tree evenly over tiles.
 
-    spans: [n, 2], low and high places of trees and of their branches. Returns the tiles' places,
-    [tiles, 2], which of them are large, and the tile of each of `total` places; places outside of
-    trees get the last one.
+    spans: [n, 2], low and high row indices of trees and branches. Returns the row ranges of the
+    tiles, [tiles, 2], a flag for large tiles, and the tile of each of the `total` rows; rows
+    outside trees get the last tile.
     """
     spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
     reached = np.maximum.accumulate(spans[:, 1])
@@ -112,7 +118,7 @@ def _cut_trees(
 def _lay_out(
     batch: Batch, segments: Longs, bounds: Longs, tile_of: Longs, reserved: Longs, align: int
 ) -> _Layout:
-    """Copy each segment to every tile that it meets."""
+    """Copy each segment to every intersecting tile."""
     num_tiles, first_tile = len(bounds), tile_of[segments[:, 2]]
     copies = tile_of[segments[:, 3] - 1] - first_tile + 1
     tile = first_tile.repeat(copies) + ranks(copies)
@@ -126,7 +132,7 @@ def _lay_out(
     padded = -(-(used + reserved) // align) * align
     tile_begin = padded.cumsum() - padded
 
-    # Padding is one more segment of each tile, which no row sees: of the last array of slots.
+    # Padding is an additional segment of each tile, visible to no row: of the last array of slots.
     mask = low - bounds[tile, 0] + MASK_BASE * rows
     columns = np.zeros((4, len(tile) + num_tiles), np.int64)
     columns[:, : len(tile)] = holder, begin, end, mask
@@ -142,6 +148,6 @@ def _lay_out(
     masks = mask.astype(np.int32).repeat(length)
     positions = (begin - length.cumsum() + length).astype(np.int32).repeat(length)
     positions += np.arange(len(positions), dtype=np.int32)
-    # Padding must be finite in the pool: it repeats a token of its tile.
+    # Padding must refer to finite KV, so padding repeats a token of the tile.
     indices[masks == 0] = indices[tile_begin].repeat(padded - used)
     return _Layout(tile_begin, used, num_common, indices, RowMasks(masks, positions))

@@ -1,9 +1,9 @@
-"""Plans of decode steps that follow one another: the last plan, with one more token in each row.
+"""Incremental plans of consecutive decode steps: the previous plan plus one token per row.
 
-From one decode step to the next, requests and tree stay as they are, and each row reads one more
-token. The tiles then stay too, and each row's new KV index goes to where a place was reserved for
-it: a new plan would read the same in another order. This matters for large trees, whose tiles take
-milliseconds to lay out. Nobody else knows of it, but that there may be reserved KV indices.
+Requests and tree are unchanged between two decode steps and each row reads one more token. The
+tiles are reused, and the new KV index of each row goes to a reserved index. The order of KV differs
+from a new plan, the set does not. Large trees profit: a tile layout takes milliseconds. Other
+modules know only about reserved KV indices.
 """
 
 from __future__ import annotations
@@ -21,48 +21,49 @@ from .query_tiles import MASK_BASE, KVIndices, QueryTiles, TileConfig, ranks
 from .schedule import Schedule, lengthen, make_schedule
 
 RESERVE, MAX_RESERVE = 32, 256
-"""Reserved KV indices of each row, at least and at most: steps until a plan is made anew."""
+"""Minimum and maximum number of reserved KV indices per row: decode steps between two full plans.
+"""
 
 RESERVED_TOKENS = 4096
-"""Of all rows together, as far as that is more than `RESERVE` for each."""
+"""Reserved KV indices of all rows together, if more than `RESERVE` per row."""
 
 BALANCED = 8
-"""Steps that a schedule serves, its last work items growing, before work is divided anew."""
+"""Steps per schedule. The last work items grow, so the work is then divided again."""
 
 
 class _Growth(NamedTuple):
-    """Where the next token of each row goes, and how its tile grows."""
+    """Index of the next token of each row, and the growth of each tile."""
 
-    places: Longs  # [rows], among the KV indices
-    mask_places: Longs  # [rows], among the row masks; -1 for rows whose tile has none
-    masks: Longs  # [rows], that the row alone sees the token
-    strides: Longs  # [rows], to the place of the token after it
-    per_tile: Longs  # [tiles], tokens that come in a step
-    moves: Longs  # [tiles], 1; 0 for padding, whose rows stay at position 0
+    places: Longs  # [rows], positions in the KV indices
+    mask_places: Longs  # [rows], positions in the row masks; -1 for rows of tiles without masks
+    masks: Longs  # [rows], mask values: only the row sees the token
+    strides: Longs  # [rows], distance to the index of the following token
+    per_tile: Longs  # [tiles], new tokens per step
+    moves: Longs  # [tiles], 1; 0 for padding, because padding rows stay at position 0
 
 
 class DecodePlans:
-    """fork, scratch: as for `planning.plan_short`."""
+    """Cache of the last decode plan. `fork` and `scratch` as for `planning.plan_short`."""
 
     def __init__(self, config: TileConfig, *, fork: bool, scratch: int) -> None:
         self._config, self._fork, self._scratch = config, fork, scratch
-        self._requests: list[Any] = []  # numbers: a plan must not keep requests alive
+        self._requests: list[Any] = []  # ids, because a plan must not keep requests alive
         self._nodes: list[Node | None] = []
         self._starts: Longs = np.empty(0, np.int64)
         self._num_rows = self._reserved = 0
-        self._age = 0  # steps that the schedule has served
+        self._age = 0  # steps served by the schedule
         self._has_cascade = False
         self._schedule: Schedule
 
     def plan(self, batch: Batch, new_slots: Ints, num_rows: int) -> tuple[Schedule, Ints]:
-        """Of a decode batch: its schedule and KV indices, which change with the next plan."""
+        """Plan a decode batch. Returns schedule and KV indices; the next plan overwrites both."""
         requests = list(map(attrgetter("id", "version"), batch.requests))
         nodes = list(map(attrgetter("node"), batch.requests))
         follows = (
             self._reserved > 0
             and num_rows == self._num_rows
             and requests == self._requests
-            # Slots change otherwise only by a retraction, and a step without the request is planned
+            # Other slots change only on preemption, and a step without the request is planned in
             # between.
             and nodes == self._nodes
             and bool((batch.starts - self._starts == 1).all())
@@ -73,7 +74,7 @@ class DecodePlans:
             self._advance(batch, new_slots)
             batch.has_cascade = self._has_cascade
         else:
-            self.forget()  # also when making a plan fails half-way
+            self.forget()  # also if planning fails halfway
             self._plan_anew(batch, num_rows)
             self._has_cascade = batch.has_cascade
         positions = row_positions(batch, 0, num_rows)
@@ -87,7 +88,7 @@ class DecodePlans:
         return self._schedule, self._kv_indices
 
     def forget(self) -> None:
-        """Make the next plan anew: requests computed more than one token since the last one."""
+        """Force a full plan next: requests computed several tokens since the last plan."""
         self._reserved = 0
 
     def _plan_anew(self, batch: Batch, num_rows: int) -> None:
@@ -123,15 +124,15 @@ class DecodePlans:
 
 
 def _find_growth(tiles: QueryTiles, count: int) -> _Growth:
-    """Of the first `count` rows; the others are padding. A row with a private tile grows there, any
-    other in its shared tile."""
+    """Growth of the first `count` rows (the others are padding), in the private tile if any, else
+    in the shared tile."""
     tile = np.arange(len(tiles.num_rows)).repeat(tiles.num_rows)
     private = tiles.mask_begin[tile] < 0
     has_private = np.zeros(len(tiles.rows), np.bool_)
     has_private[tiles.rows[private]] = True
     grows = (private | ~has_private[tiles.rows]) & (tiles.rows < count)
     entries = grows.nonzero()[0]
-    entries = entries[tiles.rows[entries].argsort()]  # one of each row, in the order of rows
+    entries = entries[tiles.rows[entries].argsort()]  # one entry per row, in row order
 
     first_rows = tiles.rows[tiles.num_rows.cumsum() - tiles.num_rows]
     per_tile = np.bincount(tile[grows], minlength=len(tiles.num_rows))

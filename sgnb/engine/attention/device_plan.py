@@ -1,8 +1,7 @@
-"""A plan on the device: the tables of a step for layers of one geometry, and the kernels that are
-launched on them.
+"""A plan on the device: tables and kernel launches of a step for layers of one geometry.
 
-All that short chunks launch has a fixed grid and fixed pointers, so that CUDA graphs of it can be
-replayed after later plans. Knows schedules; knows no layers.
+Launches of short chunks have a fixed grid and fixed pointers, so their CUDA graphs can be replayed
+after later plans. Knows schedules; knows no layers.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from .triton_tiles import attend_tiles
 from .tuning import Geometry, Launch, Tuning, power
 
 ROWS = 1024
-"""Staging buffers begin with room for a step of this many rows."""
+"""Initial capacity of the staging buffers, in rows."""
 
 CTAS_ON_CPU = 4
-"""CTAs of all KV heads together where there is no GPU."""
+"""Number of CTAs of all KV heads on a machine without a GPU."""
 
 
 class _Kernel(NamedTuple):
-    """What of a launch is the same for all layers of the same options."""
+    """Launch arguments shared by all layers with equal options."""
 
     kernel: Any
     grid: tuple[int, ...]
@@ -46,16 +45,17 @@ class _Kernel(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """What decides which kernels are launched."""
+    """Plan properties that select the kernels to launch."""
 
-    masked: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # see `_masked`: small, large tiles
-    merges: bool = False  # whether some row has partials
+    # kernel variants from `_masked`: small, large tiles
+    masked: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    merges: bool = False  # True if a row has partials
     num_rows: int = 0  # of the schedule
     num_extends: int = 0  # tiles of the prefill kernel
 
 
 class DevicePlan:
-    """One plan at a time; the next takes its place."""
+    """The current plan; a new plan replaces the previous plan."""
 
     def __init__(self, kv: KVCache, geometry: Geometry, tuning: Tuning, *, fork: bool) -> None:
         """fork: read common prefixes once."""
@@ -92,7 +92,7 @@ class DevicePlan:
         return self._tables.generation, self._partials_generation, *self._shape
 
     def plan(self, batch: Batch, new_slots: Ints, padded: int | None) -> None:
-        """Short chunks in tiles that share prefixes, long ones on the prefill kernel."""
+        """Plan short chunks in tiles with shared prefixes, long chunks on the prefill kernel."""
         if batch.is_decode:
             planned, indices = self._decodes.plan(batch, new_slots, padded or len(batch))
             self._put([indices], planned)
@@ -116,11 +116,11 @@ class DevicePlan:
         self._put(kv_indices.arrays, schedule, extends)
 
     def forget_decodes(self) -> None:
-        """The next decode step does not follow the last one."""
+        """Force a full plan: the next decode step does not follow the last decode step."""
         self._decodes.forget()
 
     def plan_invariant(self, batch: Batch, first_row: int, padded: int | None) -> None:
-        """Of the rows from `first_row` on, each alone."""
+        """Plan the rows from `first_row` onward without sharing, for batch-invariant results."""
         self._causal, kv_indices = True, KVIndices()
         schedule = plan_invariant(
             batch,
@@ -133,7 +133,7 @@ class DevicePlan:
         self._put(kv_indices.arrays, schedule)
 
     def precompile(self, causal: bool) -> None:
-        """As after a plan with work of every kind; for a `precompiling` block."""
+        """Launch kernels for work of every kind, within a `precompiling` block."""
         self._launches.clear()
         self._causal = causal
         self._shape = _Shape(((0, 1, 2), (0, 1, 2)), True, 1, 0 if causal else 1)
@@ -154,7 +154,7 @@ class DevicePlan:
             launch(kernel, grid, *layer, *constants, **launch_options)
 
     def _prepare(self, window: int, softcap: float, with_sinks: bool) -> list[_Kernel]:
-        """The launches of a layer with such options, until the shape changes."""
+        """Prepare the launches of layers with these options, valid until the shape changes."""
         kv_heads, groups, _, value_dim = self._geometry
         tables, tuning, config, shape = self._tables, self._tuning, self._config, self._shape
         names = "scatter_map", "kv_indices", "row_masks", "kv_positions", "row_positions"
@@ -190,7 +190,7 @@ class DevicePlan:
     def _put(
         self, kv_indices: list[Ints], schedule: Schedule | None, extends: Ints | None = None
     ) -> None:
-        """Bring the tables to the device, and note what must be launched for them."""
+        """Copy the tables to the device and record the launches."""
         tables: dict[str, Sequence[Ints]] = {"kv_indices": kv_indices}
         masked: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
         num_rows = num_partials = num_extends = 0
@@ -244,7 +244,7 @@ def _tile_config(device: torch.device, geometry: Geometry, tuning: Tuning) -> Ti
 
 
 def _masked(work: WorkItems) -> tuple[int, ...]:
-    """Variants of the kernel for these work items: none without any; 0 when no item has row masks,
-    1 when some have, 2 when all."""
+    """Kernel variants of the work items: empty without items; 0, 1 or 2 if none, some or all items
+    have row masks."""
     masked = work.items[:, 2] >= 0
     return (int(masked.any()) + int(masked.all()),) if len(masked) else ()

@@ -1,9 +1,8 @@
-"""FlashInfer's attention for what extends: a plan for each kind of layer once a step.
+"""FlashInfer attention for long chunks: a plan per kind of layer and step.
 
-Keys and values are read where they lie, as pages of one token, or are brought together before: a
-prefix that requests share is read once for each. Knows nothing of CUDA graphs, nor of storing.
-FlashInfer compiles a kernel at its first use, for about a minute, unless `flashinfer_kernels` has
-built it.
+Keys and values are read in place as pages of one token, or gathered first; a shared prefix is read
+once per request. Knows nothing about CUDA graphs or storing. FlashInfer compiles a kernel for about
+a minute at first use, unless `flashinfer_kernels` has compiled the kernel before.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ from .flashinfer_kernels import AttentionKernel, extend_generation
 LEAST_WORKSPACE = 64 << 20
 
 MOST_GATHERED = 4
-"""Keys and values are brought together where there are at most this many for a new token. Hopper's
-kernels read what lies together by other and faster means: a prompt of 8,192 tokens, all in all, by
-2 to 3 % (`benchmarks.gpu.serving`, prefill). More is copied than is gained where short
-continuations follow long prefixes."""
+"""Gather keys and values up to this number of KV tokens per new token. Hopper kernels read
+contiguous KV faster: by 2 to 3 % for a whole prompt of 8,192 tokens (`benchmarks.gpu.serving`,
+prefill). Short continuations of long prefixes lose more by the copy than the kernels gain."""
 
 
 def most_gathered(device: torch.device) -> int:
@@ -36,7 +34,7 @@ def most_gathered(device: torch.device) -> int:
 
 
 class LayerKind(NamedTuple):
-    """Layers that agree in this share a plan."""
+    """Properties of a layer that select a plan: layers with equal properties share a plan."""
 
     heads: int
     kv_heads: int
@@ -47,13 +45,13 @@ class LayerKind(NamedTuple):
 
     @classmethod
     def of(cls, q: Tensor, keys: Tensor, options: LayerOptions) -> LayerKind:
-        """q [T, heads, dim] against keys [slots, kv heads, dim]."""
+        """Kind of a layer with q [T, heads, dim] and keys [slots, kv heads, dim]."""
         return cls(
             q.shape[1], keys.shape[1], q.shape[2], options.scaling, options.window, options.softcap
         )
 
     def kernel(self, dtype: torch.dtype, device: torch.device) -> AttentionKernel:
-        """What must be compiled for such layers."""
+        """Return the kernel to compile for these layers."""
         generation = extend_generation(device)
         return AttentionKernel(
             generation, dtype, self.dim, self.window is not None, self.softcap is not None
@@ -61,17 +59,19 @@ class LayerKind(NamedTuple):
 
 
 class PagedBatch(NamedTuple):
-    """A step as FlashInfer takes it. All int32: kv_indices on the device, the others pinned."""
+    """A step in FlashInfer's format. All int32: kv_indices on the device, the other tensors pinned.
+    """
 
     qo_indptr: Tensor  # [requests + 1], the rows of each request
-    kv_indptr: Tensor  # [requests + 1], its KV indices
+    kv_indptr: Tensor  # [requests + 1], the KV indices of each request
     kv_indices: Tensor  # slots, as pages of one token
     last_page_len: Tensor  # [requests], ones
-    gathered: bool  # whether KV is copied together first, except for layers with a window
+    gathered: bool  # True if KV is gathered first, except for layers with a window
 
     @classmethod
     def of(cls, batch: Batch, device: torch.device, most: int) -> PagedBatch:
-        """most: KV tokens for a new token, at most, that are gathered."""
+        """Convert `batch`; `most` is the maximum number of KV tokens per new token for gathering.
+        """
         spans = zip(batch.requests, batch.ends.tolist(), strict=True)
         slots = np.concatenate([request.slots[:end] for request, end in spans])
         zero = np.zeros(1, np.int32)
@@ -87,8 +87,8 @@ class PagedBatch(NamedTuple):
 
 
 class FlashInferAttention:
-    """Serves where `flashinfer_kernels.refusal` has nothing against it. All work is on the current
-    stream."""
+    """FlashInfer attention for models accepted by `flashinfer_kernels.refusal`. All work runs on
+    the current stream."""
 
     name = "flashinfer"
 
@@ -104,12 +104,12 @@ class FlashInferAttention:
         self._copied = torch.cuda.Event() if kv.device.type == "cuda" else None
 
     def plan(self, batch: Batch) -> None:
-        """Prepare `attend` for a step, for every kind of layer met so far; a new one is planned
-        when it is met. Does not wait for the device."""
+        """Prepare `attend` for a step and all known kinds of layers; a new kind is planned on first
+        use. Does not wait for the device."""
         if self._copied is not None:
-            # FlashInfer stages its plans in one pinned buffer a wrapper. The last step's copies
-            # from it come before that step's kernels, so that they are over when the step before it
-            # is: there is next to nothing to wait.
+            # FlashInfer stages plans in one pinned buffer per wrapper. The copies of the last step
+            # precede the kernels of the last step, so the copies end with the step before. The wait
+            # is short.
             self._copied.synchronize()
         self._step = step = PagedBatch.of(batch, self._kv.device, self._most_gathered)
         for (kind, gathered), wrapper in self._wrappers.items():
@@ -117,7 +117,7 @@ class FlashInferAttention:
                 self._plan_kind(kind, wrapper, step)
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions, out: Tensor) -> None:
-        """Write the attention of q [T, heads, dim] to `out`, of the same shape and contiguous."""
+        """Write the attention of q [T, heads, dim] to `out`, contiguous and of the same shape."""
         step = self._step
         if step is None:
             raise RuntimeError("attend: nothing was planned")
@@ -130,15 +130,14 @@ class FlashInferAttention:
         if options.sinks is None:
             wrapper.run(q, *kv, out=out)
             return
-        # The kernels know no sinks. A score without a value only makes the sum of the weights
-        # larger.
+        # The kernels do not support sinks. A sink has no value and only increases the softmax
+        # denominator.
         _, lse = wrapper.run(q, *kv, out=out, return_lse=True)
         natural = lse * math.log(2)
         out.mul_(torch.sigmoid(natural - options.sinks.float())[..., None])
 
     def _planned(self, kind: LayerKind, step: PagedBatch) -> Any:
-        """The wrapper for such layers in the step, for which `plan` had none if there were none
-        before."""
+        """Return the wrapper of these layers, and plan the step if the kind is new."""
         key = kind, _gathers(kind, step)
         if key not in self._wrappers:
             name = f"BatchPrefillWith{'Ragged' if key[1] else 'Paged'}KVCacheWrapper"
@@ -172,12 +171,13 @@ class FlashInferAttention:
             self._copied.record()
 
     def _float_workspace(self, kind: LayerKind) -> Tensor:
-        """Partial results of split KV: one buffer for all wrappers, which never run at once.
+        """Buffer for partial results of split KV, shared by all wrappers, because wrappers never
+        run concurrently.
 
-        Hopper's kernels do not split. The others have at most two blocks on each multiprocessor,
-        shared by the KV heads, each with a float32 tile of outputs and their log-sum-exps for every
-        query head (`PrefillPlan` in FlashInfer's attention/scheduler.cuh). The recommended 128 MB
-        are too little for a few models.
+        Hopper kernels do not split. Other kernels run at most two blocks per multiprocessor, shared
+        by the KV heads. Each block has a float32 tile of outputs and log-sum-exps per query head
+        (`PrefillPlan` in FlashInfer's attention/scheduler.cuh). The recommended 128 MB are too
+        small for a few models.
         """
         size = LEAST_WORKSPACE
         if self._generation == "fa2" and self._kv.device.type == "cuda":

@@ -1,5 +1,4 @@
-"""Small steps through FlashInfer against plain torch: before anyone relies on kernels that were
-just compiled."""
+"""Check of newly compiled FlashInfer kernels: small steps compared with plain torch."""
 
 from __future__ import annotations
 
@@ -21,19 +20,21 @@ STEPS = (
     ((40, 1), (300, 129), (70, 33), (200, 200), (9, 9)),
     ((600, 40), (100, 1), (400, 130), (33, 33)),
 )
-"""(tokens in all, new ones) of the requests of two steps: with and without cached tokens, of one
-tile of rows and of several. Where keys and values are brought together at all, those of the first
-are, and those of the second are not."""
+"""(total tokens, new tokens) of the requests of two steps: with and without cached tokens, of one
+and of several row tiles. KV of the first step is gathered if gathering is enabled; KV of the second
+step is not."""
 
 TOLERANCE = 0.02
-"""Of the largest output; bfloat16 rounds to 0.004 of a number."""
+"""Maximum error relative to the largest output; bfloat16 rounds to 0.004 of a number."""
 
 
 def verify(kinds: Iterable[LayerKind], dtype: torch.dtype, device: torch.device) -> None:
-    """Raises ArithmeticError where FlashInfer's result is not attention; otherwise whatever
-    FlashInfer raises.
+    """Compare FlashInfer with plain torch for `kinds` of layers with `dtype` on `device`.
 
     Takes milliseconds, and waits for the device.
+
+    Raises:
+        ArithmeticError: FlashInfer's result is wrong. Errors of FlashInfer also propagate.
     """
     for kind in kinds:
         error = largest_error(kind, dtype, device)
@@ -44,7 +45,7 @@ def verify(kinds: Iterable[LayerKind], dtype: torch.dtype, device: torch.device)
 
 
 def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> float:
-    """Over random queries, keys and values; relative to the largest number of the reference."""
+    """Largest error of `kind` for random q, k and v, relative to the largest reference output."""
     generator = torch.Generator(device).manual_seed(0)
     slots = max(sum(total for total, _ in lengths) for lengths in STEPS)
     kv = KVCache({0: LayerShape(kind.kv_heads, kind.dim, kind.dim)}, slots, dtype, device)
@@ -70,7 +71,7 @@ def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> 
 
 
 def _attend(q: Tensor, kv: KVCache, slots: Ints, kind: LayerKind) -> Tensor:
-    """The last rows of one request with its KV in these slots, in float32."""
+    """Attention of the last rows of a request with KV in `slots`, in float32."""
     index = torch.from_numpy(slots.astype(np.int64)).to(q.device)
     group = kind.heads // kind.kv_heads
     k, v = (pool[0][index].float().repeat_interleave(group, 1) for pool in (kv.keys, kv.values))

@@ -1,7 +1,7 @@
-"""Which of FlashInfer's kernels a model needs, whether they can be used here, and compiling them.
+"""Selection, support check and compilation of FlashInfer kernels for a model.
 
-Knows FlashInfer's versions and limits; knows nothing of steps. Importing it imports neither
-FlashInfer nor CUDA.
+Knows FlashInfer's versions and limits; knows nothing about steps. Imports neither FlashInfer nor
+CUDA at module import.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from ..cache.kv_cache import LayerShape
 from .background_compile import Job
 
 OLDEST, TOO_NEW = (0, 6, 1), (0, 7)
-"""Measured and tested with 0.6.8; from 0.6.1 on the interface is the same. 0.7 changes how plans
-take arguments."""
+"""Supported version range. Measured and tested with 0.6.8; the interface is the same since 0.6.1.
+Version 0.7 changes the arguments of plans."""
 
 DTYPES = torch.float16, torch.bfloat16
 HEAD_DIMS = 64, 128, 256
-"""Widths for which both of its generations of kernels, for Ampere (fa2) and for Hopper (fa3), are
-made."""
+"""Head dimensions supported by both kernel generations, Ampere (fa2) and Hopper (fa3)."""
 
 
 class AttentionKernel(NamedTuple):
-    """One module that FlashInfer compiles: generation "fa2" or "fa3", width of a head, and two
-    switches."""
+    """A module compiled by FlashInfer: generation "fa2" or "fa3", head dimension, and two switches.
+    """
 
     generation: str
     dtype: torch.dtype
@@ -51,8 +50,8 @@ class AttentionKernel(NamedTuple):
 
 
 def refusal(shapes: Iterable[LayerShape], dtype: torch.dtype, device: torch.device) -> str | None:
-    """Why FlashInfer cannot serve layers of these shapes on the device; None when it can. Imports
-    nothing of it."""
+    """Return the reason why FlashInfer cannot serve layers of `shapes` and `dtype` on `device`, or
+    None. Does not import FlashInfer."""
     return (
         _unfit(set(shapes), dtype) or _unfit_device(device) or _unfit_version() or _cannot_compile()
     )
@@ -102,7 +101,7 @@ def installed_version() -> str | None:
 
 def _cannot_compile() -> str | None:
     if importlib.util.find_spec("flashinfer_jit_cache") is not None:
-        return None  # the package with everything compiled beforehand
+        return None  # the package with precompiled kernels
     if shutil.which("ninja") is None:
         return "FlashInfer compiles its kernels with ninja, which is not on the PATH"
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
@@ -117,7 +116,7 @@ def _cannot_compile() -> str | None:
 
 
 def extend_generation(device: torch.device) -> str:
-    """The kernels for many new tokens of a request: Hopper has its own."""
+    """Kernel generation for long chunks on `device`: Hopper has separate kernels."""
     if device.type != "cuda" or torch.cuda.get_device_capability(device)[0] != 9:
         return "fa2"
     toolkit = tuple(int(x) for x in re.findall(r"\d+", torch.version.cuda or "")[:2])
@@ -125,15 +124,16 @@ def extend_generation(device: torch.device) -> str:
 
 
 def build_attention(kernel: AttentionKernel) -> None:
-    """Compile the module, or find it compiled, and load it where FlashInfer's wrappers look for it.
+    """Compile the module of `kernel`, or reuse the compiled module, and load the module for
+    FlashInfer's wrappers.
 
-    Launches nothing and touches no stream. The first time takes a minute for fa3 and a quarter of
-    that for fa2, on 16 cores; FlashInfer keeps the result in its own cache on disk. Raises what its
-    compilation raises.
+    Launches nothing and touches no stream. The first compilation takes a minute for fa3 and a
+    quarter of a minute for fa2, on 16 cores; FlashInfer caches the result on disk. Compilation
+    errors propagate.
     """
     _quiet()
     prefill = importlib.import_module("flashinfer.prefill")
-    dtypes = [kernel.dtype] * 3  # of queries, keys and values, and outputs
+    dtypes = [kernel.dtype] * 3  # queries, keys and values, outputs
     no_position_encoding, half_precision_scores = 0, False
     prefill.get_batch_prefill_module(
         kernel.generation,
@@ -149,7 +149,8 @@ def build_attention(kernel: AttentionKernel) -> None:
 
 
 def _quiet() -> None:
-    """It logs its compilations to stderr, which in a notebook is the user's cell."""
+    """Silence FlashInfer's compilation log on stderr, because a notebook shows stderr in the cell.
+    """
     logger = getattr(importlib.import_module("flashinfer.jit.core"), "logger", None)
     if logger is not None and "FLASHINFER_LOGGING_LEVEL" not in os.environ:
         logger.setLevel(logging.WARNING)

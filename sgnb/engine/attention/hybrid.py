@@ -1,8 +1,8 @@
-"""The attention of a GPU: Triton's kernels at once; for what extends FlashInfer's, as soon as they
-are compiled.
+"""GPU attention: Triton kernels from the start, FlashInfer kernels for long chunks after
+compilation.
 
-Decides who serves which rows of a step; computes nothing itself. Where FlashInfer cannot be used,
-or fails, Triton's kernels go on serving all and `without_flashinfer` says why.
+Assigns the rows of a step to backends; computes nothing. If FlashInfer is unusable or fails, Triton
+serves all rows and `without_flashinfer` contains the reason.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from .flashinfer_check import verify
 from .flashinfer_kernels import refusal
 
 Switched = Callable[[str, str, float], None]
-"""Told of (the kernels before, those from now on, seconds of compiling in the background)."""
+"""Callback with (previous kernels, new kernels, seconds of background compilation)."""
 
 
 class HybridAttention:
-    """`triton` serves until FlashInfer is compiled; from then on FlashInfer takes long chunks.
+    """Triton attention, with FlashInfer for long chunks after compilation.
 
-    Long chunks are bound by arithmetic, for which FlashInfer's kernels are made. Decodes and other
-    short chunks are bound by the KV they read, of which Triton's read a shared prefix once. So
-    steps that only decode, those of CUDA graphs, are Triton's as before. The first forward pass
-    shows which kinds of layers there are; then their kernels are compiled in the background. The
-    switch happens in `plan`, between two steps.
+    Long chunks are bound by arithmetic, the strength of FlashInfer. Decodes and short chunks are
+    bound by KV reads, and Triton reads a shared prefix once. Pure decode steps, including CUDA
+    graphs, therefore stay on Triton. The first forward pass determines the kinds of layers; their
+    kernels are compiled in the background. `plan` switches backends between two steps.
     """
 
     def __init__(
@@ -43,18 +42,18 @@ class HybridAttention:
         *,
         on_switch: Switched | None = None,
     ) -> None:
-        """refused: why FlashInfer is not to be used."""
+        """refused: reason for not using FlashInfer."""
         self.kv: KVCache = triton.kv
         self.name = triton.name
         self.new_slots: Tensor = triton.new_slots
-        self.without_flashinfer = refused  # why it does not serve and never will
+        self.without_flashinfer = refused  # reason why FlashInfer will never serve
         self._triton = triton
         self._on_switch = on_switch
         self._kinds: dict[LayerKind, None] = {}
         self._background: BackgroundCompile | None = None
         self._flashinfer: FlashInferAttention | None = None
-        self._split: Batch | None = None  # the step, when FlashInfer serves some of it
-        self._border = 0  # the row from which it does
+        self._split: Batch | None = None  # the step, if FlashInfer serves a part
+        self._border = 0  # first row of FlashInfer's part
 
     @property
     def graph_key(self) -> Hashable:
@@ -62,7 +61,8 @@ class HybridAttention:
 
     @property
     def compiling(self) -> bool:
-        """Whether FlashInfer's kernels are being compiled, or will be after the first step."""
+        """True while FlashInfer's kernels are being compiled, or before the first step starts the
+        compilation."""
         return self.without_flashinfer is None and self._flashinfer is None
 
     def plan(self, batch: Batch, padded: int | None = None) -> None:
@@ -81,13 +81,13 @@ class HybridAttention:
         self.new_slots = self._triton.new_slots
 
     def _plan_split(self, batch: Batch) -> None:
-        """Triton's part of a step of which FlashInfer serves the long chunks."""
+        """Plan Triton's part of a step with long chunks on FlashInfer."""
         short = batch.part(0, batch.num_short)
         if len(short):
             self._triton.plan(short)
             batch.has_cascade = short.has_cascade
         self._split, self._border = batch, short.num_tokens
-        # Triton stores for both.
+        # Triton stores the KV of both parts.
         self.new_slots = self._triton.new_slots = to_device(batch.new_slots(), self.kv.device)
 
     def precompile(self, rows: int) -> None:
@@ -116,7 +116,7 @@ class HybridAttention:
         return out
 
     def _compile_in_background(self) -> None:
-        """Start compiling; or when that is over, switch."""
+        """Start the compilation, or switch after the compilation."""
         dtype, device = next(iter(self.kv.keys.values())).dtype, self.kv.device
         if self._background is None:
             kernels = {kind.kernel(dtype, device) for kind in self._kinds}
@@ -136,8 +136,7 @@ class HybridAttention:
             self._tell(self._flashinfer.name, self._background.seconds)
 
     def _give_up(self, error: Exception) -> None:
-        """Go on without FlashInfer. Want of memory is no reason to: that is for the engine to deal
-        with."""
+        """Continue without FlashInfer. Out-of-memory errors propagate to the engine."""
         if isinstance(error, torch.OutOfMemoryError):
             raise error
         self.without_flashinfer = f"{type(error).__name__}: {error}"
@@ -159,8 +158,16 @@ def make_gpu_attention(
     batch_invariant: bool = False,
     on_switch: Switched | None = None,
 ) -> HybridAttention:
-    """heads: query heads of each layer. batch_invariant: Triton's kernels only, since FlashInfer
-    divides a request's work by what else is in the step."""
+    """Create the attention of a GPU for `kv`.
+
+    Args:
+        kv: The KV pool.
+        heads: Query heads of each layer.
+        fork_attention: Read shared prefixes once.
+        batch_invariant: Use Triton only, because FlashInfer splits work depending on the other
+            requests.
+        on_switch: Called after the switch to FlashInfer.
+    """
     from .triton_backend import TritonAttention
 
     triton = TritonAttention(

@@ -1,4 +1,4 @@
-"""For a model whose layers all carry states: there are no keys and values."""
+"""Attention backend of models without KV: all layers are recurrent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import LayerOptions
 
 
 class NoAttention:
-    """Plans nothing; no layer asks it."""
+    """Empty backend: no layer calls `attend`."""
 
     name = "none"
     graph_key: Hashable = None

@@ -1,13 +1,13 @@
-"""Plans a step's attention: which query tiles there are, and their schedule. Plain numpy.
+"""Attention planning: query tiles of a step and their schedule. Plain numpy.
 
-Decode steps and other short chunks launch `attend_tiles`, on tiles that are decided here:
+Decode steps and other short chunks launch `attend_tiles`, on the following tiles:
 
-- rows below no prefix worth sharing (`worth_sharing`): a private tile each, tuned as small ones
-- a tree of at most `small_rows` rows: one shared small tile
-- a larger tree, if that saves `CostModel.launch`: shared large tiles, in a launch of their own
-- own tokens of a row, from `CostModel.detach` on: a private tile, merged with the shared one
+- rows without a prefix worth sharing (`worth_sharing`): a private small tile each
+- a tree of at most `small_rows` rows: a shared small tile
+- a larger tree, if sharing saves `CostModel.launch`: shared large tiles, in a separate launch
+- private tokens of a row, from `CostModel.detach` on: a private tile, merged with the shared tile
 
-Long chunks go to `extend_tiles`, or to FlashInfer (`hybrid.py`), which never decodes.
+Long chunks use `extend_tiles` or FlashInfer (`hybrid.py`); FlashInfer never decodes.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from .query_tiles import (
 from .schedule import Schedule, make_schedule
 
 INVARIANT_SPLIT = 512
-"""Batch-invariant attention splits KV at multiples of this many positions, whatever else is in the
-step."""
+"""KV split size of batch-invariant attention, in positions, independent of the other requests."""
 
 
 def worth_sharing(rows: int, tokens: int, costs: CostModel) -> bool:
-    """The cost rule: whether `rows` rows read `tokens` tokens of a common prefix together.
+    """Return True if `rows` rows should read `tokens` tokens of a common prefix together.
 
-    It saves (rows - 1) reads of them, and costs each row its place in a shared tile.
+    Under the cost model `costs`, sharing saves (rows - 1) reads of the prefix and costs each row a
+    place in a shared tile.
     """
     return (rows - 1) * tokens > rows * costs.shared_row
 
@@ -57,10 +57,10 @@ def plan_short(
     num_rows: int,
     scratch: int,
 ) -> Schedule:
-    """Of short chunks. fork: read common prefixes once.
+    """Plan short chunks. fork: read common prefixes once.
 
-    num_rows: of the schedule. Those after the batch's belong to no request, and read the slot
-    `scratch`.
+    num_rows: rows of the schedule. Rows after the batch's rows belong to no request and read the
+    slot `scratch`.
     """
     tiles, masks = short_tiles(
         batch, config, kv_indices, fork=fork, num_rows=num_rows, scratch=scratch
@@ -78,9 +78,9 @@ def short_tiles(
     scratch: int,
     reserve: int = 0,
 ) -> tuple[QueryTiles, RowMasks]:
-    """The tiles of `plan_short`: first those with row masks, then private ones, then padding.
+    """Tiles of `plan_short`: masked tiles, then private tiles, then padding.
 
-    reserve: KV indices that are left free for each row, behind its tile's.
+    reserve: KV indices left free for each row, behind the row's tile.
     """
     cascade = _worthwhile(batch, config) if fork and len(batch) > 1 else None
     tiles, masks = list[QueryTiles](), NO_MASKS
@@ -115,11 +115,11 @@ def plan_invariant(
     num_rows: int,
     scratch: int,
 ) -> Schedule:
-    """A schedule in which a row's result depends on nothing but what it sees. The batch's rows
-    begin at `first_row`; later ones are as for `plan_short`.
+    """Plan batch-invariant attention. The batch's rows begin at `first_row`; later rows are padding
+    as in `plan_short`.
 
-    Tokens of one request share a large tile, its KV begins at position 0, and is split at multiples
-    of `INVARIANT_SPLIT`: so a row meets the same blocks, in the same order, whatever is with it.
+    Tokens of a request share a large tile. The KV of the tile begins at position 0 and is split at
+    multiples of `INVARIANT_SPLIT`, so a row reads the same blocks in the same order in every batch.
     """
     request, first, count = consecutive_tiles(batch, config.large_rows)
     kv_begin = kv_indices.add(_whole_prefixes(batch))
@@ -146,10 +146,10 @@ def plan_invariant(
 
 
 def plan_extend(batch: Batch, first_row: int, tile_rows: int, kv_indices: KVIndices) -> Ints:
-    """Tiles for the prefill kernel, int32[n, 4]: first row, rows, position, first KV index of the
+    """Tiles of the prefill kernel, int32[n, 4]: first row, rows, position, first KV index of the
     request.
 
-    Those that read the most come first, so that the last ones to finish are short.
+    Tiles with the longest KV come first, so the last tiles to finish are short.
     """
     request, first, count = consecutive_tiles(batch, tile_rows)
     kv_begin = kv_indices.add(_whole_prefixes(batch))
@@ -160,15 +160,14 @@ def plan_extend(batch: Batch, first_row: int, tile_rows: int, kv_indices: KVIndi
 
 
 def row_positions(batch: Batch, first_row: int, num_rows: int) -> Ints:
-    """Of the rows of a schedule; 0 for those that are not the batch's."""
+    """Positions of the schedule's rows; 0 for padding rows."""
     positions = np.zeros(num_rows, np.int32)
     positions[first_row : first_row + batch.num_tokens] = batch.positions
     return positions
 
 
 def _worthwhile(batch: Batch, config: TileConfig) -> Cascade | None:
-    """What to read once, or None when that saves less in the whole step than another kernel
-    costs."""
+    """The cascade, or None if sharing saves less in the whole step than a second kernel costs."""
     worth = partial(worth_sharing, costs=config.costs)
     cascade = find_cascade(batch, batch.lengths.tolist(), worth)
     begin, end, low, high, _ = cascade.groups.T
@@ -180,7 +179,7 @@ def _worthwhile(batch: Batch, config: TileConfig) -> Cascade | None:
 
 
 def _in_groups(batch: Batch, cascade: Cascade) -> NDArray[np.bool_]:
-    """Whether each request is below some group."""
+    """Per request: True if the request is below a group."""
     low, high = cascade.groups[:, 2], cascade.groups[:, 3]
     places = batch.num_tokens + 1
     depth = np.bincount(low, minlength=places) - np.bincount(high, minlength=places)

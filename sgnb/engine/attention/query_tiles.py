@@ -1,9 +1,8 @@
-"""Query tiles: a few rows of a step, and the KV indices that they read together. Plain numpy:
-knows no device.
+"""Query tiles: a few rows of a step and their common KV indices. Plain numpy; knows no device.
 
-A tile reads the union of what its rows see, each KV token once. Where not every row sees every
-token, a *row mask* beside each KV index says which rows of the tile do: a contiguous range of them,
-since rows are in depth-first order of the radix tree.
+A tile reads the union of the KV of all rows, each KV token once. If not every row sees every token,
+each KV index has a *row mask* of the rows that see the token. The rows of a mask are a contiguous
+range, since rows are in depth-first order of the radix tree.
 """
 
 from __future__ import annotations
@@ -20,25 +19,26 @@ from ..request.batch import Batch
 from .cascade import Longs
 
 MASK_BASE = 256
-"""A row mask is first + MASK_BASE * count, of the tile's rows that see the token. As in the
-kernels."""
+"""Row masks are first + MASK_BASE * count, for the tile's rows that see the token. Same value as in
+the kernels."""
 
 
 class CostModel(NamedTuple):
     """Cost model. Unit: reading one KV token for one query row."""
 
     shared_row: int = 48  # a row in a shared tile: wider matrix products, one more partial state
-    launch: int = 3000  # one more launch of `attend_tiles`, for large tiles
+    launch: int = 3000  # an additional launch of `attend_tiles`, for large tiles
     work_item: int = 48  # starting a work item
-    min_work: int = 128  # least work of a CTA; half of it where there is little in all
-    align: int = 64  # KV is split at multiples of it, and masked tiles are padded to one
-    detach: int = 256  # a row with this many private tokens or more reads them in its own tile
+    min_work: int = 128  # minimum work of a CTA; half if the total is small
+    # KV is split at multiples of `align`, and masked tiles are padded to a multiple
+    align: int = 64
+    detach: int = 256  # minimum number of private tokens for a private tile of the row
 
 
 class TileConfig(NamedTuple):
-    """What a plan must know of the kernels of small and of large tiles."""
+    """Parameters of the kernels for small and large tiles, as needed for planning."""
 
-    small_rows: int  # query rows of a tile, at most
+    small_rows: int  # maximum query rows of a tile
     large_rows: int
     small_ctas: int  # persistent CTAs of each KV head
     large_ctas: int
@@ -46,21 +46,22 @@ class TileConfig(NamedTuple):
 
 
 class QueryTiles(NamedTuple):
-    """One entry a tile, except for `rows`."""
+    """Query tiles, one entry per tile except `rows`."""
 
     rows: Longs  # the rows of all tiles, tile after tile
     num_rows: Longs
     kv_begin: Longs  # the tile's first KV index
     kv_len: Longs  # without the padding of masked tiles
-    mask_begin: Longs  # its first row mask; -1 when every row sees every token
-    num_common: Longs  # leading tokens that all rows see, where there are row masks
-    kv_position: Longs  # position of the first token, where there are none: they are consecutive
-    min_position: Longs  # lowest position of its rows: what lies before its window is skipped
+    mask_begin: Longs  # first row mask; -1 if every row sees every token
+    num_common: Longs  # leading tokens visible to all rows, for masked tiles
+    # position of the first token of unmasked tiles, whose positions are consecutive
+    kv_position: Longs
+    min_position: Longs  # lowest row position: KV before the window of this row is skipped
     large: NDArray[np.bool_]
 
 
 class RowMasks(NamedTuple):
-    """Of the tiles that have them, one entry a KV token."""
+    """Row masks of masked tiles, one entry per KV token."""
 
     masks: Ints
     kv_positions: Ints
@@ -70,14 +71,15 @@ NO_MASKS = RowMasks(np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 class KVIndices:
-    """Collects the KV indices of a step: slots of the pool."""
+    """Collector of a step's KV indices (slots of the pool)."""
 
     def __init__(self) -> None:
         self.arrays: list[Ints] = []
         self.count = 0
 
     def add(self, arrays: Sequence[Ints], reserve: int = 0) -> Longs:
-        """Returns where each of them begins. reserve: indices left free behind each."""
+        """Append `arrays` and return the begin of each array. reserve: free indices behind each
+        array."""
         lengths = np.fromiter(map(len, arrays), np.int64, len(arrays)) + reserve
         begins = self.count + lengths.cumsum() - lengths
         if reserve:
@@ -91,9 +93,9 @@ class KVIndices:
 def private_tiles(
     batch: Batch, which: Longs, begins: Longs, kv_indices: KVIndices, reserve: int
 ) -> QueryTiles:
-    """One tile for the one row of each of these requests, reading positions begins[i] .. end.
+    """One tile per request for the request's single row, reading positions begins[i] .. end.
 
-    reserve: KV indices that are left free behind each.
+    reserve: KV indices left free behind each tile.
     """
     last = batch.starts[which]
     requests = [batch.requests[i] for i in which.tolist()]
@@ -115,7 +117,7 @@ def private_tiles(
 
 
 def padding_tiles(rows: Longs, scratch: int, large: bool, kv_indices: KVIndices) -> QueryTiles:
-    """One tile for each of these rows, which belong to no request: they read the slot `scratch`."""
+    """One tile per padding row, reading the slot `scratch`."""
     zeros = np.zeros(len(rows), np.int64)
     return QueryTiles(
         rows=rows,
@@ -131,8 +133,8 @@ def padding_tiles(rows: Longs, scratch: int, large: bool, kv_indices: KVIndices)
 
 
 def consecutive_tiles(batch: Batch, most: int) -> tuple[Longs, Longs, Longs]:
-    """Cut each request's tokens into tiles of at most `most`. Of each tile: the request, its first
-    token and its length."""
+    """Cut each request's tokens into tiles of at most `most`. Returns request, first token and
+    length of each tile."""
     counts = -(-batch.lengths // most)
     request = np.arange(len(batch)).repeat(counts)
     first = ranks(counts) * most

@@ -1,9 +1,9 @@
-"""Schedules query tiles on persistent CTAs: split-KV work items, and where their results go. Plain
-numpy: knows no requests.
+"""Schedule of query tiles on persistent CTAs: split-KV work items and destinations of results.
+Plain numpy: knows no requests.
 
-The KV of all tiles, laid end to end, is divided into ranges of equal work, one for each CTA
-(stream-K, Osama et al., arXiv 2301.03598), so that a tile is split only where a range ends. A row
-in one work item is final there; the partial states of others are merged.
+The concatenated KV of all tiles is divided into ranges of equal work, one per CTA (stream-K, Osama
+et al., arXiv 2301.03598), so a tile is split only at the end of a range. A row in a single work
+item is final; partial states of other rows are merged.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from .cascade import Longs
 from .query_tiles import CostModel, QueryTiles, RowMasks, TileConfig, ranks
 
 EVEN = 1.1
-"""One work item for each CTA is better than ranges of equal work, as long as the largest is at most
-so much larger."""
+"""Maximum ratio of the largest work item to an equal range for assigning one work item per CTA."""
 
 
 class WorkItems(NamedTuple):
-    """Of one kernel: small or large tiles. All int32."""
+    """Work items of a kernel, for small or large tiles. All int32."""
 
     cta_indptr: Ints  # [CTAs + 1], the work items of each CTA
     items: Ints
     """[n, 8]: first KV index, length, first row mask or -1, position of the first token, first
-    entry of the scatter map, rows, lowest position of a row, leading tokens that all rows see."""
-    tile: Longs  # [n], of each work item; those of a tile follow one another
+    entry of the scatter map, rows, lowest row position, leading tokens visible to all rows."""
+    tile: Longs  # [n], tile of each work item; work items of a tile are adjacent
 
 
 class Schedule(NamedTuple):
@@ -46,7 +45,7 @@ class Schedule(NamedTuple):
 def make_schedule(
     tiles: QueryTiles, masks: RowMasks, row_positions: Ints, config: TileConfig, every: int = 0
 ) -> Schedule:
-    """every: split KV at its multiples only, however many CTAs there are."""
+    """Build the schedule. every: split KV only at multiples of `every`, for any number of CTAs."""
     first_entry, lengths = 0, _lengths(tiles, config)
     items, rows = [], []
     for chosen, ctas in ((~tiles.large, config.small_ctas), (tiles.large, config.large_ctas)):
@@ -71,8 +70,8 @@ def make_schedule(
 
 
 def lengthen(schedule: Schedule, tiles: QueryTiles, config: TileConfig) -> None:
-    """Make the last work item of each tile reach to its end, in place: the tiles are those of the
-    schedule, some tokens longer. CTAs then work less evenly than a new schedule makes them."""
+    """Extend the last work item of each tile in place to the tile's new end. The tiles are those of
+    the schedule, some tokens longer. The work is less even than in a new schedule."""
     lengths = _lengths(tiles, config)
     for _, items, tile in (schedule.small, schedule.large):
         if len(items):
@@ -83,7 +82,7 @@ def lengthen(schedule: Schedule, tiles: QueryTiles, config: TileConfig) -> None:
 
 
 def _lengths(tiles: QueryTiles, config: TileConfig) -> Longs:
-    """KV indices of each tile, with those that fill up a block where there are row masks."""
+    """KV indices of each tile, including the padding of masked tiles to whole blocks."""
     align = config.costs.align
     padded = -(-tiles.kv_len // align) * align
     return np.where(tiles.mask_begin < 0, tiles.kv_len, padded)
@@ -92,7 +91,7 @@ def _lengths(tiles: QueryTiles, config: TileConfig) -> Longs:
 def _describe(
     tiles: QueryTiles, tile: Longs, begin: Longs, end: Longs, first_entry: int
 ) -> tuple[Ints, Longs]:
-    """The table of work items begin .. end of these tiles, and the rows of all of them."""
+    """Table of the work items begin .. end of `tile`, and the rows of all work items."""
     num_rows, mask_begin, length = tiles.num_rows[tile], tiles.mask_begin[tile], end - begin
     entries = num_rows.cumsum() - num_rows
     table = np.empty((len(tile), 8), np.int32)
@@ -114,9 +113,10 @@ def split_kv(
 ) -> tuple[Longs, Longs, Longs, Longs]:
     """Split the KV of tiles between CTAs.
 
-    Evenly where there are no fewer CTAs than tiles, so that each has one work item, unless that
-    makes the largest clearly larger than equal ranges would be. every: split each tile at multiples
-    of it instead. Returns for each work item its tile, begin and end; and the CTAs' indptr.
+    With at least as many CTAs as tiles, tiles are split evenly and each CTA has at most one work
+    item, unless the largest item clearly exceeds an equal range. every: split each tile at
+    multiples of `every` instead. Returns tile, begin and end of each work item, and the indptr of
+    the CTAs.
     """
     if every:
         return _split_at_multiples(lengths, ctas, costs, every)
@@ -156,7 +156,7 @@ def _split_evenly(
 def _split_by_work(
     lengths: Longs, ctas: int, used: int, costs: CostModel
 ) -> tuple[Longs, Longs, Longs, Longs]:
-    """used: CTAs that get a range; the others get none."""
+    """used: number of CTAs with a range; the other CTAs are idle."""
     ends, work = lengths.cumsum(), (lengths + costs.work_item).cumsum()
     borders = np.concatenate([[0], ends])
     targets = work[-1] * np.arange(1, used) // used
@@ -173,7 +173,7 @@ def _split_by_work(
 
 
 def _even_size(lengths: Longs, ctas: int, least: int, align: int) -> int:
-    """The largest work item when each tile is split evenly, into no more items than CTAs."""
+    """Largest work item of an even split of each tile into at most `ctas` items in total."""
     size = max(least, -(-int(lengths.sum()) // ctas))
     while True:
         size = -(-size // align) * align

@@ -13,20 +13,20 @@ from torch import Tensor
 from ..cache.radix import Ints
 
 ALIGN = 64
-"""Tables begin at multiples of this: kernels are compiled for aligned pointers."""
+"""Alignment of tables: kernels are compiled for aligned pointers."""
 
 GAP = 4096
-"""Tables no farther apart are one copy to the device: another costs as much as this many numbers
-more."""
+"""Maximum gap between tables in one device copy: a further copy costs as much as this number of
+elements."""
 
 STAGES = 3
-"""Steps whose copies to the device may be under way at a time."""
+"""Maximum number of steps with pending device copies."""
 
 
 class StagingBuffers:
-    """Tables by name in one device tensor, and pinned host memory to fill them from.
+    """Named tables in one device tensor, with pinned host memory for filling.
 
-    They move only when one outgrows its capacity; `generation` then changes.
+    Tables move only if a table outgrows the capacity; `generation` then changes.
     """
 
     def __init__(self, device: torch.device, capacities: Mapping[str, int]) -> None:
@@ -36,8 +36,8 @@ class StagingBuffers:
         self._allocate()
 
     def fill(self, tables: Mapping[str, Sequence[Ints]]) -> None:
-        """Put each table's arrays, one after the other, in its place, without waiting. What other
-        tables held is lost."""
+        """Write the concatenated arrays of each table without waiting. The content of all other
+        tables is lost."""
         capacities = self._capacities
         lengths = {
             name: arrays[0].size if len(arrays) == 1 else sum(map(len, arrays))
@@ -77,7 +77,7 @@ class StagingBuffers:
         self._allocate()
 
     def __getitem__(self, name: str) -> Tensor:
-        """int32, the whole capacity; the same memory until `generation` changes."""
+        """Table `name` as int32 in full capacity; same memory until `generation` changes."""
         return self._views[name]
 
     def _allocate(self) -> None:

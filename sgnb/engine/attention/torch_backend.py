@@ -1,10 +1,10 @@
 """Attention in plain torch: the reference, and the default on a CPU.
 
-A step is cut into tasks, each a set of query rows against a set of KV slots, whose partial states
-are merged by log-sum-exp (cascade inference). Three kinds of task: the prefix of a cascade group,
-read once for all requests below it; a long chunk, whose prefix needs no mask and whose own tokens
-are a causal square, or which a sliding window cuts into bands; and other private KV, where requests
-of like size are padded to one batch with a mask.
+A step is cut into tasks of query rows and KV slots; partial states are merged by log-sum-exp
+(cascade inference). Three kinds of task exist: (1) the prefix of a cascade group, read once for all
+requests of the group; (2) a long chunk: an unmasked prefix and a causal square of new tokens, or
+bands with a sliding window; (3) other private KV: requests of similar size are padded to a masked
+batch.
 """
 
 from __future__ import annotations
@@ -26,52 +26,53 @@ from .query_tiles import ranks
 from .torch_softmax import Mask, attend
 
 SHARED_READS_SAVED = 256
-"""A prefix is read once for all its requests when that saves at least so many KV reads; below,
-merging costs more."""
+"""Minimum number of KV reads saved by reading a prefix once; below, merging costs more."""
 
 LONG_CHUNK = 256
-"""A chunk of at least this many tokens has tasks of its own."""
+"""Minimum length of a chunk with separate tasks, in tokens."""
 
 BAND_ROWS = 128
-"""Rows of a band of a sliding window: fewer are more calls, more see further beyond the window."""
+"""Rows of a sliding-window band: fewer rows mean more calls, more rows read more KV outside the
+window."""
 
 MOST_RUNS = 8
-"""Up to so many runs of consecutive slots are concatenated; more are gathered one by one."""
+"""Maximum number of runs of consecutive slots to concatenate; more runs are gathered slot by slot.
+"""
 
 NOWHERE = np.iinfo(np.int32).max
-"""Position of padding: after every token, so that nothing sees it."""
+"""Position of padding: after every token and therefore invisible."""
 
 
 class Task(NamedTuple):
-    """Query rows against KV slots; the positions of both decide what is visible."""
+    """Query rows and KV slots; the positions of both decide visibility."""
 
     rows: Tensor  # int64[N, T]
     slots: Tensor  # int64[N, L]
     row_positions: Tensor  # int64[N, T]
     slot_positions: Tensor  # int64[N, L]
-    valid: Tensor | None  # flat indices of the rows that are not padding, None when all are
-    ahead: bool  # whether some slot lies after some row
-    run: tuple[int, int] | None  # (first, length) of consecutive slots of a batch of one: no gather
+    valid: Tensor | None  # flat indices of rows without padding; None without padding
+    ahead: bool  # True if a slot lies after a row
+    run: tuple[int, int] | None  # (first, length) of consecutive slots for N = 1: no gather
 
 
 class Tasks(NamedTuple):
-    """All that layers of one window compute in a step."""
+    """Tasks of a step for layers with the same window."""
 
-    window: int | None  # None: it hides nothing
-    masks: dict[tuple[int, int], Mask]  # by a task's index and how often its rows are repeated
+    window: int | None  # None: no window
+    masks: dict[tuple[int, int], Mask]  # by task index and repetition count of rows
     tasks: list[Task]
-    in_order: bool  # one task, whose rows are those of the step
-    disjoint: bool  # no row is in two tasks: there is nothing to merge
+    in_order: bool  # a single task with the rows of the step in order
+    disjoint: bool  # no row is in two tasks: no merge
 
 
 class Solo(NamedTuple):
-    """One token of one request, the commonest step of a notebook."""
+    """A single token of a single request, the most frequent step of a notebook."""
 
     slots: Tensor  # int64[L]
-    runs: list[tuple[int, int]]  # the same as (first, length) of consecutive slots, or none
+    runs: list[tuple[int, int]]  # slots as (first, length) of consecutive runs, or empty
 
     def rows(self, pool: Tensor, window: int | None) -> Tensor:
-        """[1, heads, L, dim] of the slots that the token sees; a view when all are consecutive."""
+        """[1, heads, L, dim] of the visible slots; a view if all slots are consecutive."""
         if self.runs:
             parts = [pool.narrow(0, first, length) for first, length in self.runs]
             seen = parts[0] if len(parts) == 1 else torch.cat(parts)
@@ -83,7 +84,7 @@ class Solo(NamedTuple):
 
 
 class TorchAttention:
-    """`fork_attention` off reads a shared prefix once for each request, as servers do."""
+    """Torch attention. Without `fork_attention`, each request reads a shared prefix separately."""
 
     name = "torch"
 
@@ -92,7 +93,7 @@ class TorchAttention:
         self.new_slots = torch.empty(0, dtype=torch.long)
         self._fork = fork_attention
         self._batch: Batch | None = None
-        self._tasks: dict[int | None, Tasks] = {}  # by the layers' window, made when asked for
+        self._tasks: dict[int | None, Tasks] = {}  # by window, created on demand
         self._new_run: tuple[int, int] | None = None
         self._solo: Solo | None = None
 
@@ -117,7 +118,7 @@ class TorchAttention:
 
     def _plan_tasks(self, batch: Batch, window: int | None) -> Tasks:
         tasks, begins = list[Task](), np.zeros(len(batch), np.int64)
-        # Positions before these are in no row's window.
+        # Earlier positions are outside the window of every row.
         firsts = np.maximum(0, batch.starts - window + 1) if window is not None else begins
         if self._fork and len(batch) > 1:
             first_places, begins, groups = find_cascade(batch, [1] * len(batch), _worth_sharing)
@@ -197,14 +198,13 @@ class TorchAttention:
         values: Tensor,
         options: LayerOptions,
     ) -> tuple[Tensor, Tensor]:
-        """One task: ([N, T, heads, v's dim], log-sum-exp [N, T, heads])."""
+        """Compute a task: ([N, T, heads, v's dim], log-sum-exp [N, T, heads])."""
         task = plan.tasks[index]
         n, t = task.rows.shape
         kv_heads, groups = keys.shape[1], q.shape[0] // keys.shape[1]
         query = (q if plan.in_order else q[:, task.rows.flatten()]).view(kv_heads, groups, n, t, -1)
         k, v = _gather(keys, task), _gather(values, task)
-        # The heads that share a KV head become more rows of it, or for long stretches a batch of
-        # their own.
+        # Query heads of a KV head become additional rows, or a batch dimension for long sequences.
         if n == 1 and t > 1:
             query = query[:, :, 0].transpose(0, 1)
             mask = self._mask(plan, index, repeat=1)
@@ -220,7 +220,7 @@ class TorchAttention:
         return out.reshape(n, t, kv_heads * groups, -1), lse.reshape(n, t, kv_heads * groups)
 
     def _mask(self, plan: Tasks, index: int, repeat: int) -> Mask:
-        """What the rows of a task may see, its rows repeated so many times; made once a step."""
+        """Mask of a task with rows repeated `repeat` times, cached per step."""
         key = index, repeat
         if key not in plan.masks:
             plan.masks[key] = self._make_mask(plan.tasks[index], plan.window, repeat)
@@ -251,7 +251,7 @@ class TorchAttention:
     def _shared_task(
         self, batch: Batch, members: np.ndarray, slots: np.ndarray, begin: int
     ) -> Task:
-        """All rows of these requests against a prefix from position `begin` on."""
+        """All rows of `members` and a prefix from position `begin` onward."""
         lengths = batch.lengths[members]
         rows = batch.first_rows[members].repeat(lengths) + ranks(lengths)
         positions = np.arange(begin, begin + len(slots))
@@ -260,7 +260,7 @@ class TorchAttention:
         )
 
     def _chunk_tasks(self, batch: Batch, member: int, begin: int, window: int | None) -> list[Task]:
-        """A long chunk of one request against its own KV from position `begin` on."""
+        """A long chunk of a request and the request's KV from position `begin` onward."""
         start, end = int(batch.starts[member]), int(batch.ends[member])
         if window is None:
             spans = [(start, end, begin, start)] if begin < start else []
@@ -283,7 +283,7 @@ class TorchAttention:
         ]
 
     def _private_task(self, batch: Batch, members: list[int], begins: np.ndarray) -> Task:
-        """Each of these requests against its own KV from position begins[i] on, padded."""
+        """Each of `members` with the request's KV from position begins[i] onward, padded."""
         ends, lengths = batch.ends[members], batch.lengths[members]
         t, length = int(lengths.max()), int((ends - begins[members]).max())
         column, token = np.arange(t), begins[members][:, None] + np.arange(length)
@@ -334,7 +334,7 @@ class TorchAttention:
 def _decode_solo(
     solo: Solo, q: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions
 ) -> Tensor:
-    """No mask, no merging, few operations."""
+    """Decode without mask and merge, for few operations."""
     k, v = (solo.rows(pool, options.window) for pool in pools)
     if options.softcap is None and options.sinks is None:
         out = F.scaled_dot_product_attention(
@@ -351,7 +351,7 @@ def _worth_sharing(rows: int, tokens: int) -> bool:
 
 
 def _gather(pool: Tensor, task: Task) -> Tensor:
-    """[N, heads, L, dim] of the task's slots; a view when they are consecutive."""
+    """[N, heads, L, dim] of the task's slots; a view if the slots are consecutive."""
     if task.run is not None:
         first, length = task.run
         return pool[first : first + length].transpose(0, 1)[None]
@@ -362,7 +362,7 @@ def _gather(pool: Tensor, task: Task) -> Tensor:
 
 
 def _weight(part: Tensor, whole: Tensor) -> Tensor:
-    """exp(part - whole), 0 where nothing was seen yet."""
+    """exp(part - whole), 0 for rows without visible tokens."""
     return torch.exp(part - torch.where(whole == -torch.inf, 0.0, whole))[..., None]
 
 
@@ -373,7 +373,7 @@ def _with_sinks(out: Tensor, lse: Tensor, sinks: Tensor | None) -> Tensor:
 
 
 def _runs(slots: np.ndarray) -> list[tuple[int, int]]:
-    """The runs of consecutive slots; none when gathering slot by slot is cheaper."""
+    """Runs of consecutive slots; empty if gathering slot by slot is cheaper."""
     starts = [0, *(np.flatnonzero(np.diff(slots) != 1) + 1).tolist(), len(slots)]
     if len(starts) > MOST_RUNS + 1:
         return []

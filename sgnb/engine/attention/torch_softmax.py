@@ -15,18 +15,18 @@ from torch import Tensor
 from . import LayerOptions
 
 SCORE_ELEMENTS = 1 << 24
-"""The slow path forms score matrices of at most so many numbers at a time."""
+"""Maximum number of elements of a score matrix in the slow path."""
 
 _flash_attention_for_cpu = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-"""What `scaled_dot_product_attention` calls on a CPU; called directly because it also gives the
-log-sum-exp."""
+"""CPU kernel of `scaled_dot_product_attention`, called directly for the log-sum-exp."""
 
 
 class Mask(NamedTuple):
-    """What the rows of a task see of its KV."""
+    """Visibility of a task's KV per row."""
 
     add: Tensor | None = None  # float[N, 1, T, L], added to scores; None: every row sees all
-    blind: Tensor | None = None  # bool[N, 1, T], rows that see nothing; None: there are none
+    # bool[N, 1, T], rows without visible tokens; None without blind rows
+    blind: Tensor | None = None
     causal: bool = False  # T equals L, and the triangle is the whole mask: no `add`
 
 

@@ -1,8 +1,8 @@
-"""Attention with Triton kernels of our own, for GPUs: forks of a prefix read it once. Needs triton.
+"""Attention with Triton kernels for GPUs; forks of a prefix read the prefix once. Needs triton.
 
-`planning.py` plans a step on the host, `device_plan.py` brings the plan to the device and launches
-the kernels: `triton_tiles.py` for decodes and other short chunks, `triton_extend.py` for long ones,
-`triton_rows.py` to store and to merge.
+`planning.py` plans a step on the host. `device_plan.py` copies the plan to the device and launches
+the kernels: `triton_tiles.py` for decodes and other short chunks, `triton_extend.py` for long
+chunks, `triton_rows.py` to store and to merge.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .triton_rows import store_rows
 from .tuning import Geometry, Tuning, geometry_of, power, tuning_of
 
 MAX_PARTIALS = 8192
-"""Batch-invariant attention computes as many rows at a time as have no more partials than this."""
+"""Maximum number of partials per pass of batch-invariant attention."""
 
 
 class TritonAttention:
-    """heads: query heads of each layer.
+    """Triton attention. heads: query heads of each layer.
 
-    fork_attention off reads a shared prefix once for each request, as servers do. batch_invariant:
-    a token's result is bit for bit the same whatever else is in the step, however its prefix was
-    computed or cached; slower, and never shared between requests.
+    Without fork_attention, each request reads a shared prefix separately. batch_invariant: results
+    of a token are bitwise equal in every batch and for every cache state of the prefix; slower, and
+    without sharing between requests.
     """
 
     name = "triton"
@@ -90,7 +90,7 @@ class TritonAttention:
             plan.precompile(self._invariant)
 
     def _fill_new_slots(self, new: Ints, rows: int) -> None:
-        """Rows that belong to no request are stored in the scratch slot."""
+        """Store rows without a request in the scratch slot."""
         slots = np.full(rows, self.kv.slots, np.int64)
         slots[: len(new)] = new
         self._new.fill({"new_slots": [slots.view(np.int32)]})
@@ -100,8 +100,8 @@ class TritonAttention:
         self.new_slots = self._new_slots[where]
 
     def _take(self, geometry: Geometry, in_graph: bool, count: int) -> list[DevicePlan]:
-        """Plans for `count` passes. Those of steps that graphs run are kept apart: what else runs
-        cannot move them."""
+        """Plans for `count` passes. Plans of CUDA graphs are separate, so other steps cannot move
+        their tables."""
         plans = self._plans.setdefault((geometry, in_graph), [])
         while len(plans) < count:
             tuning = self._tunings[geometry]
@@ -133,7 +133,7 @@ def precompile_layers(
     device: torch.device,
     batch_invariant: bool,
 ) -> None:
-    """Begin to compile what `attend` needs in decode steps of such layers, and wait for nothing."""
+    """Start compiling the decode kernels of `attend` for these layers, without waiting."""
     attention = TritonAttention(
         KVCache(shapes, 1, dtype, device), heads, batch_invariant=batch_invariant
     )
@@ -152,8 +152,8 @@ def _store_sizes(kv: KVCache, layer: int) -> tuple[int, ...]:
 
 
 def _passes(batch: Batch) -> list[tuple[Batch, int]]:
-    """The batch cut, between any two tokens, into batches of no more than `MAX_PARTIALS`, each with
-    the row at which it begins."""
+    """Cut the batch, between any two tokens, into batches of at most `MAX_PARTIALS`, each with the
+    first row."""
     passes: list[tuple[Batch, int]] = []
     part: list[tuple[Request, int, int]] = []  # request, start, length
     room, first_row, row = MAX_PARTIALS, 0, 0
@@ -165,7 +165,7 @@ def _passes(batch: Batch) -> list[tuple[Batch, int]]:
 
     spans = zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), strict=True)
     for request, start, end in spans:
-        partials = -(-end // INVARIANT_SPLIT)  # of a row, at most
+        partials = -(-end // INVARIANT_SPLIT)  # maximum of a row
         while start < end:
             if part and room < partials:
                 close()

@@ -1,9 +1,9 @@
-"""Prefill kernel: query tiles of neighbouring tokens of one request, against all that they see.
+"""Prefill kernel: query tiles of neighbouring tokens of a request, against all visible tokens.
 
-A tile reads its request's KV from position 0: first whole blocks that every row sees, then the
-blocks on the causal diagonal, masked. With a window all blocks are masked, from the first that a
-row sees. No prefix sharing and no split-KV: prompts are bound by arithmetic. `planning.plan_extend`
-documents the table, `triton_softmax.py` what the kernels have in common.
+A tile reads the request's KV from position 0: first unmasked blocks visible to every row, then the
+masked blocks on the causal diagonal. With a window, all blocks are masked, from the first visible
+block on. No prefix sharing and no split-KV: prompts are bound by arithmetic. `planning.plan_extend`
+documents the table, `triton_softmax.py` the common parts of the kernels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _extend_blocks(
     WINDOW: tl.constexpr,
     SOFTCAP: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """KV positions begin .. end. Not MASKED: whole blocks that every row sees."""
+    """KV positions begin .. end. Not MASKED: whole blocks visible to every row."""
     n = begin + tl.arange(0, BLOCK_N)
     next_slot = tl.load(kv_indices + n, mask=n < end, other=0)
     for start in range(begin, end, BLOCK_N):
@@ -82,7 +82,7 @@ def extend_tiles(
     SOFTCAP: tl.constexpr,
     SINKS: tl.constexpr,
 ) -> None:
-    """Program (KV head, tile): neighbouring tokens of a request against all that they see."""
+    """Program (KV head, tile): attention of neighbouring tokens to all visible tokens."""
     kv_head = tl.program_id(0)
     entry = extend_items + tl.program_id(1) * 4
     first_row = tl.load(entry).to(tl.int64)
@@ -91,7 +91,7 @@ def extend_tiles(
     request_kv = kv_indices + tl.load(entry + 3)
     m = tl.arange(0, BLOCK_M)
     valid = m // GROUPS < tokens
-    # Padding rows of a tile repeat its first token, so that they give no NaN.
+    # Padding rows repeat the first token of the tile to avoid NaN.
     row = first_row + tl.where(valid, m // GROUPS, 0)
     row_position = position + tl.where(valid, m // GROUPS, 0)
     head = kv_head * GROUPS + m % GROUPS

@@ -33,7 +33,7 @@ def store_rows(
     BLOCK_K: tl.constexpr,
     BLOCK_V: tl.constexpr,
 ) -> None:
-    """One program writes the keys and values of one row to its slot."""
+    """Each program writes the keys and values of a row to the row's slot."""
     row = tl.program_id(0).to(tl.int64)
     slot = tl.load(new_slots + row)
     head = tl.arange(0, BLOCK_H)[:, None]
@@ -62,7 +62,7 @@ def merge_states(
     """Program (head, row) merges the states partials_indptr[row] .. [row + 1] into the row's
     output.
 
-    A row without any is left as it is.
+    Rows without states are unchanged.
     """
     head = tl.program_id(0)
     row = tl.program_id(1)

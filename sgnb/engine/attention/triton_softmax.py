@@ -64,7 +64,8 @@ def load_keys(
     KEY_DIM: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ) -> tl.tensor:
-    """[BLOCK_N, BLOCK_K]. Past the end of a list any slot is read: its scores are masked."""
+    """Load keys, [BLOCK_N, BLOCK_K]. Any slot is read past the end of a list: the scores are
+    masked."""
     i = tl.arange(0, BLOCK_K)
     pointers = (
         keys

@@ -1,5 +1,5 @@
-"""How Triton's kernels of attention are launched, by the shape of a model's heads. Knows neither
-kernels nor steps."""
+"""Launch parameters of the Triton attention kernels by head geometry. Knows neither kernels nor
+steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .query_tiles import CostModel
 
 
 class Launch(NamedTuple):
-    """How a kernel runs."""
+    """Launch parameters of a kernel."""
 
     block_m: int  # rows of a tile times query heads of a KV head
     block_n: int  # KV tokens of a block
@@ -45,7 +45,7 @@ launches of each on an H200; the others are chosen by registers and shared memor
 
 
 class Geometry(NamedTuple):
-    """What layers must have in common to run on the same plan."""
+    """Properties of layers that share a plan."""
 
     kv_heads: int
     groups: int  # query heads of a KV head
@@ -54,8 +54,8 @@ class Geometry(NamedTuple):
 
 
 def geometry_of(kv: KVCache, layer: int, heads: int) -> Geometry:
-    """heads: query heads of the layer. Raises ValueError when its KV heads cannot share them
-    evenly."""
+    """Geometry of `layer` in the pool `kv`. heads: query heads. Raises ValueError if the number of
+    KV heads does not divide `heads`."""
     _, kv_heads, key_dim = kv.keys[layer].shape
     if heads % kv_heads:
         raise ValueError(
@@ -75,5 +75,5 @@ def tuning_of(geometry: Geometry, dtype: torch.dtype) -> Tuning:
 
 
 def power(n: int) -> int:
-    """The smallest power of two that is at least n, and at least 16, as matrix products need."""
+    """Smallest power of two >= max(n, 16), the minimum of matrix products."""
     return 1 << (max(16, n) - 1).bit_length()

@@ -1,11 +1,9 @@
-"""Swaps modules of a transformers decoder for fused ones that compute the same, found by patterns
-and checked by use.
+"""Module fusion: replaces modules of a transformers decoder by verified fused equivalents.
 
-A trace of the model on random tokens keeps what goes in and out of each module. A module that looks
-like one of `patterns` then gets a fused forward if that gives what the module gave, and, for
-attention, hands the same q, k and v to the attention backend. What does not match, or has a twist
-that no pattern knows, keeps its own forward. Knows transformers' conventions; knows nothing of the
-pool, steps or graphs.
+A trace of the model on random tokens records inputs and outputs of each module. A module that
+matches one of `patterns` gets a fused forward if the outputs agree and, for attention, q, k and v
+at the backend agree. Any other module keeps its forward. Knows transformers' conventions; knows
+nothing of the pool, steps or graphs.
 """
 
 from __future__ import annotations
@@ -50,15 +48,13 @@ class Swap(NamedTuple):
 def fuse(
     model: nn.Module, options: dict[int, LayerOptions], *, linear: Linear | None = None
 ) -> list[Swap]:
-    """Replace the forward of every module that has a faster twin, and return what was replaced; see
-    `unfuse`.
+    """Replace forwards of `model` by fused forwards, and return the replaced modules for `unfuse`.
 
-    The model must use sgnb's attention already, and be on its device, in its dtype. options: those
-    of each layer. Merged weights, and those of what only looked like it could be merged, stay in
-    memory once: the modules keep views of them. linear: computes every GEMM with a linear module's
-    weights, also of those that match no pattern; slower, for who needs all rows of any batch
-    rounded alike. A module stays as it is where someone else has replaced a forward already, or put
-    a hook, on it or inside it: a twin would call neither.
+    The model must already use sgnb's attention and have its final device and dtype. options:
+    attention options of each layer. Merged weights, and weights of rejected candidates, stay in
+    memory once: the modules keep views. linear: computes every GEMM of linear modules, also outside
+    patterns; slower, but rounds all rows of any batch alike. Modules with a foreign forward or a
+    hook, on the module or inside, stay unchanged, because a fused forward would call neither.
     """
     first = next(model.parameters())
     operations = pick_operations(first.device, first.dtype, linear)
@@ -69,7 +65,7 @@ def fuse(
 
 
 def unfuse(swaps: list[Swap]) -> None:
-    """Give the modules that `fuse` returned their own forward back."""
+    """Restore the original forwards of the `swaps` returned by `fuse`."""
     for swap in swaps:
         del swap.module.forward
 
@@ -103,7 +99,7 @@ def _find(
                 _match(_one_of_each(candidates), trace.trustful(), options, operations)
         found += _match(candidates, trace, options, operations)
 
-    # A lone linear module gains where there are skinny GEMMs, or must go through the caller's.
+    # Fusing a single linear module pays only for skinny GEMMs or a GEMM given by the caller.
     if operations.skinny is not None or operations.multiply is not F.linear:
         linears = [module for module in modules if type(module) is nn.Linear]
         found += [(Swap("linear", module), _linear(module, operations)) for module in linears]
@@ -111,13 +107,13 @@ def _find(
 
 
 def _is_changed(module: nn.Module) -> bool:
-    """Whether someone gave `module` a forward of its own, or is to be told when it is called."""
+    """True if `module` has a replaced forward or a hook."""
     hooked = module._forward_hooks or module._forward_pre_hooks
     return bool(hooked) or "forward" in vars(module)
 
 
 def _one_of_each(candidates: _Candidates) -> _Candidates:
-    """Without layers built as one before them, and what is in these: they need the same kernels."""
+    """Remove repeated layers of equal structure and their parts: all need the same kernels."""
     kinds: dict[Hashable, nn.Module] = {}
     for layer in candidates["layer"]:
         made_of = map(type, layer.modules()), (parameter.shape for parameter in layer.parameters())

@@ -1,5 +1,4 @@
-"""Attention whose q, k and v come from one GEMM, with everything up to the KV pool as one
-operation."""
+"""Fused attention: one GEMM for q, k and v, and one operation for all steps up to the KV pool."""
 
 from __future__ import annotations
 
@@ -18,14 +17,15 @@ from .types import AttentionPlan, Backend, Heads, Norm, given
 from .weights import Merged, find_linears, merge
 
 Positions = tuple[Tensor, Tensor] | None
-"""cos and sin [1, T, n] as transformers hands them to its layers; None where positions are in the
-embeddings."""
+"""cos and sin [1, T, n] in the format of transformers' layers; None for models with positions in
+the embeddings."""
 
 _OUTPUTS = [(name,) for name in ATTENTION_OUTPUTS]
 
 
 class FusedAttention:
-    """`forward` is `attend`, then a GEMM with `output`; a fused layer does the two itself."""
+    """Fused attention module: `attend`, then a GEMM with `output`. A fused layer calls both
+    directly."""
 
     def __init__(
         self,
@@ -47,14 +47,15 @@ class FusedAttention:
         sgnb: Backend | None = None,
         **ignored: Any,
     ) -> tuple[Tensor, None]:
-        """hidden_states [1, T, K], which stay as they are."""
+        """Compute attention; hidden_states [1, T, K] are not modified."""
         mixed = self.attend(hidden_states[0], None, position_embeddings, given(sgnb))
         return self._operations.linear(mixed, self.output.weight, self.output.bias)[None], None
 
     def attend(
         self, x: Tensor, norm: Norm | None, position_embeddings: Positions, backend: Backend
     ) -> Tensor:
-        """From x [T, K], which is first normed if asked, to what all heads saw: [T, q]."""
+        """Return the attention output of all heads, [T, q], for x [T, K], normed first if `norm` is
+        given."""
         operations, plan, (weight, bias, _) = self._operations, self._plan, self._merged
         cos, sin = position_embeddings or (None, None)
         angles = None if cos is None or sin is None else (cos[0], sin[0])
@@ -83,8 +84,7 @@ def match_attention(
     options: dict[int, LayerOptions],
     operations: Operations,
 ) -> FusedAttention | None:
-    """The first way to norm and rotate that hands over the module's own q, k and v, and gives its
-    output."""
+    """Return the first combination of norm and rotation with the module's q, k, v and output."""
     layer: Any = module.layer_idx
     heads, angles = _heads(module, trace), _angles(module, trace)
     merged = merge(find_linears(module, PROJECTIONS))
@@ -103,7 +103,8 @@ def match_attention(
 
 
 def _heads(module: nn.Module, trace: Trace) -> Heads | None:
-    """As seen in the run; None when the module did not run, or keys and values differ in width."""
+    """Head sizes from the trace; None if the module did not run, or keys and values differ in
+    width."""
     backend = trace.calls[module][0].kwargs.get("sgnb") if trace.calls[module] else None
     if backend is None or module.layer_idx not in backend.queries:
         return None
@@ -113,8 +114,7 @@ def _heads(module: nn.Module, trace: Trace) -> Heads | None:
 
 
 def _angles(module: nn.Module, trace: Trace) -> int | None:
-    """The last dimension of cos and sin, 0 where there are none; None when they are not those of
-    single tokens."""
+    """Last dimension of cos and sin, 0 without rotation; None if the angles are not per token."""
     found = {call.kwargs.get("position_embeddings") for call in trace.calls[module]}
     if found == {None}:
         return 0

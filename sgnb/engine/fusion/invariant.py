@@ -1,9 +1,9 @@
-"""A batch-invariant GEMM: a row gives the same bits alone, and among any others.
+"""Batch-invariant GEMM: the bits of a row do not depend on the other rows.
 
-Libraries choose another order of summation for another number of rows; see "Defeating
-Nondeterminism in LLM Inference" (Thinking Machines Lab, 2025). Here every output is one sum over K
-from front to back, never split-K, however the rows are tiled. On a GPU that is a Triton kernel;
-elsewhere, or without triton, the rows are multiplied one by one.
+Libraries change the order of summation with the number of rows; see "Defeating Nondeterminism in
+LLM Inference" (Thinking Machines Lab, 2025). Here every output is a single sum over K from front to
+back, never split-K, for any row tiling. On a GPU, a Triton kernel computes the sums; otherwise, or
+without triton, the rows are multiplied one by one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ FULL_PRECISION = GemmTiling(32, 32, 32, 4, 2)
 """For float32, which is multiplied without tensor cores."""
 
 TILINGS = ((64, GemmTiling(64, 32, 128, 4, 4)), (512, GemmTiling(128, 64, 64, 4, 4)))
-"""By the most rows: where reading the weights takes most of the time, programs are many and
-narrow. The bits do not depend on it."""
+"""Tilings by maximum number of rows. For few rows, reading the weights dominates, so programs are
+many and narrow. The bits do not depend on the tiling."""
 
 LARGE = GemmTiling(128, 256, 64, 8, 3)
 

@@ -1,10 +1,10 @@
-"""A batch-invariant model: what is left to do when every linear module is an `invariant_linear`.
+"""Batch-invariant model: coverage beyond linear modules with `invariant_linear`.
 
-Routers multiply by weights of their own, experts in grouped GEMMs, and a module that no pattern
-knows may do anything. So the fused model runs once on random tokens, and each GEMM and each long
-reduction that torch computes is laid to the module that asked for it. There it is replaced, or the
-model is refused. Relied on in torch on a GPU: softmax, top-k, layer norms and sums of few numbers
-go row by row. Not seen: GEMMs inside of other libraries' operators.
+Routers multiply by separate weights, experts use grouped GEMMs, and unmatched modules may compute
+anything. The fused model therefore runs once on random tokens, and each GEMM and long reduction of
+torch is attributed to the calling module. The operation is replaced, or the model is refused.
+Assumption for torch on a GPU: softmax, top-k, layer norms and short sums are computed per row. Not
+covered: GEMMs inside operators of other libraries.
 """
 
 from __future__ import annotations
@@ -40,16 +40,18 @@ SUMS = {
 }  # fmt: skip
 
 FEW = 32
-"""A sum of no more numbers has an order that the number of rows does not change: one warp has them
-all."""
+"""Maximum length of a sum with an order independent of the number of rows: a single warp holds all
+elements."""
 
 
 def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[Swap]:
-    """As `fuse`, and batch-invariant: no row of any batch changes a bit of another row.
+    """Fuse `model` like `fuse`, with batch-invariant results; `options` are those of each layer.
 
-    Also swaps modules that multiply by themselves (routers), kind "product". Raises ModelError,
-    with every forward as it was, when one computes what cannot be replaced: experts without a
-    kernel, GEMMs by other functions than F.linear, norms that no pattern knows.
+    Also replaces modules with direct products (routers), kind "product".
+
+    Raises:
+        ModelError: A module computes an operation without replacement: experts without a kernel,
+            GEMMs by functions other than F.linear, unknown norms. All forwards are then unchanged.
     """
     trace = Trace(model, [])
     swaps = fuse(model, options, linear=invariant_linear)
@@ -59,7 +61,7 @@ def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[S
         trace.run()
     except BaseException as error:
         unfuse(swaps)
-        if isinstance(error, ValueError):  # of a product that `invariant_linear` does not take
+        if isinstance(error, ValueError):  # from a product unsupported by `invariant_linear`
             raise _refusal(model, f"computes what has no such twin ({error})") from error
         raise
     return swaps
@@ -97,7 +99,7 @@ def _refusal(model: nn.Module, what: str) -> ModelError:
 
 
 def _computed(model: nn.Module, trace: Trace) -> dict[nn.Module, set[str]]:
-    """The GEMMs and long reductions of a run, by the innermost module that was at work."""
+    """GEMMs and long reductions of a run, by innermost active module."""
     watch = _Watch()
     with ExitStack() as hooks:
         for module in model.modules():
@@ -110,7 +112,7 @@ def _computed(model: nn.Module, trace: Trace) -> dict[nn.Module, set[str]]:
 
 
 class _Watch(TorchFunctionMode):
-    """found[module]: names of what torch computed there."""
+    """Recorder of torch functions; found[module]: names of the functions called there."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +134,8 @@ class _Watch(TorchFunctionMode):
 
 
 def _has_terms(name: str, args: Any, out: Any) -> bool:
-    """Whether an output has enough terms that their order counts; where that is not known, yes."""
+    """True if an output has enough terms for the order to matter, or the number of terms is
+    unknown."""
     first = args[0] if args else None
     if not isinstance(first, Tensor) or first.dim() == 0:
         return True

@@ -1,5 +1,4 @@
-"""A whole decoder layer over its fused parts, with the residual added in the epilogue of the
-GEMMs."""
+"""Fused decoder layer, with the residual added in the epilogue of the GEMMs."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ from .types import Backend, Norm, given
 
 
 class FusedLayer:
-    """In a step of one row a layer like Llama's is four kernels and attention itself: each GEMM has
-    in it what comes before and after. Norms of heads, norms after a GEMM and other kinds of MLPs
-    add theirs."""
+    """Fused decoder layer. In a step of one row, a Llama layer needs four kernels plus attention:
+    each GEMM includes the neighbouring operations. Head norms, norms after a GEMM and other MLPs
+    add kernels."""
 
     def __init__(
         self,
@@ -41,8 +40,8 @@ class FusedLayer:
         sgnb: Backend | None = None,
         **ignored: Any,
     ) -> Tensor:
-        """hidden_states [1, T, K], which may be overwritten: no one reads a layer's input after the
-        layer."""
+        """Compute the layer; hidden_states [1, T, K] may be overwritten, because a layer's input is
+        not read after the layer."""
         x, backend = hidden_states[0], given(sgnb)
         mixed = self._attention.attend(x, self._before_attention, position_embeddings, backend)
         x = self._add_product(x, mixed, self._attention.output, self._after_attention)
@@ -85,7 +84,7 @@ def match_layer(
     mlps: dict[nn.Module, FusedMLP],
     operations: Operations,
 ) -> FusedLayer | None:
-    """The first pattern whose names the layer has and that agrees with it."""
+    """Return the first pattern with matching names and matching output."""
     attention, mlp = attentions.get(getattr(module, ATTENTION)), getattr(module, MLP)
     scale = getattr(module, RESIDUAL_MULTIPLIER, 1.0)
     if attention is None or not isinstance(scale, (int, float)):

@@ -211,8 +211,8 @@ def _check(
 
 
 class FusedExperts:
-    """The forward of a module that transformers' `use_experts_implementation` decorates, by
-    `fused_experts`; act is the module's own gate where that is none of the known ones."""
+    """Forward by `fused_experts` for modules decorated with transformers'
+    `use_experts_implementation`; act is the module's gate function if the activation is unknown."""
 
     def __init__(self, module: Any, act: Act, *, batch_invariant: bool = False) -> None:
         self.module, self.act, self.batch_invariant = module, act, batch_invariant
@@ -237,15 +237,15 @@ class FusedExperts:
 
 
 def looks_like_experts(module: nn.Module) -> bool:
-    """Whether transformers made it one that lets others compute: weights of all experts in one
+    """True if transformers allows a custom experts implementation: weights of all experts in one
     tensor."""
     marks = ("has_gate", "has_bias", "is_transposed", "is_concatenated", "_apply_gate", "down_proj")
     return all(hasattr(module, mark) for mark in marks)
 
 
 def match_experts(module: Any, trace: Trace) -> FusedExperts | None:
-    """None where the kernels cannot serve: no GPU or triton, weights quantised or spread out, a
-    norm per expert."""
+    """Return fused experts, or None if unsupported: no GPU or triton, quantised or distributed
+    weights, a norm per expert."""
     marks = "has_post_expert_norm", "_is_expert_parallel"
     if any(getattr(module, mark, False) for mark in marks) or find_spec("triton") is None:
         return None
@@ -257,8 +257,7 @@ def match_experts(module: Any, trace: Trace) -> FusedExperts | None:
 
 
 def activation_of(module: Any) -> Act:
-    """The name of what gates, if it is a known one in the usual arrangement; else the function of
-    the module itself."""
+    """Name of a known activation in the usual arrangement; otherwise the module's gate function."""
     from transformers.integrations.moe import _default_apply_gate
 
     if not module.has_gate:

@@ -1,4 +1,4 @@
-"""RMSNorm: found by the name of its class, its variant by trying."""
+"""RMSNorm, matched by class name; the variant is determined by comparison."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def looks_like_norm(module: nn.Module) -> bool:
 
 
 def match_norm(module: nn.Module, trace: Trace, operations: Operations) -> FusedNorm | None:
-    """The variant that comes closest, where one agrees."""
+    """Return the closest variant with agreeing output, or None."""
     weight, eps = module.weight, _eps(module)
     assert isinstance(weight, nn.Parameter) and eps is not None
     variants = [FusedNorm(module, *variant, eps, operations) for variant in NORM_VARIANTS]

@@ -1,4 +1,5 @@
-"""How the fused forwards compute: a GEMM, and the operations between GEMMs, chosen once a model."""
+"""Operations of the fused forwards: a GEMM and the operations between GEMMs, selected once per
+model."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ class Skinny(NamedTuple):
 
 @dataclass(frozen=True)
 class Operations:
-    """skinny: `linear` and `project` below in a kernel or two, where reading the weights is all
-    that counts."""
+    """Selected operations. skinny: single-kernel `linear` and `project` for cases bound by weight
+    reads."""
 
     norm: NormRows = reference.norm
     gate: Callable[[Tensor, Activation], Tensor] = reference.gate
@@ -114,8 +115,7 @@ class Operations:
 
 
 def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | None) -> Operations:
-    """The fastest that work there. linear: takes the place of every GEMM, for who needs its
-    rounding."""
+    """Select the fastest operations for `device` and `dtype`. linear: replacement of every GEMM."""
     if device.type != "cuda" or find_spec("triton") is None:
         return Operations(multiply=linear or F.linear)
     from . import kernels

@@ -1,8 +1,6 @@
-"""What the pass looks for in a model, as data: names of parts, rotary embeddings, orders of a
-layer's norms. Nothing else.
+"""Fusion patterns as data: names of parts, rotary embeddings, orders of a layer's norms.
 
-A name that matches is a guess; the pass compares each guess with the module itself before it swaps
-anything.
+A matching name is a guess; fusion compares each guess with the module before a replacement.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from .types import Rotary
 
 ROTARY_SUFFIX = "RotaryEmbedding"
 ROTARY_TYPES = {"default", "linear", "llama3", "yarn"}
-"""Those whose frequencies do not depend on how long the text is."""
+"""Rotary types with frequencies independent of the text length."""
 
 NORM_SUFFIX = "RMSNorm"
 NORM_EPS = ("variance_epsilon", "eps")
@@ -44,5 +42,5 @@ LAYERS: tuple[tuple[str | None, str | None, str | None, str | None], ...] = (
     (None, _POST, None, "post_feedforward_layernorm"),  # OLMo2, EXAONE4
     (_INPUT, None, _POST, None),  # Llama and most others
 )
-"""Norms before and after attention, before and after the MLP; None where there is none. Names alone
-do not tell the orders apart; the comparison with the layer does."""
+"""Norms before and after attention, before and after the MLP; None without a norm. Names alone are
+ambiguous; the comparison with the layer decides."""

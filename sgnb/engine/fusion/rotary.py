@@ -1,5 +1,5 @@
-"""Rotary embeddings: cos and sin by position, or what else a module gives for positions alone, from
-a table that it filled itself."""
+"""Rotary embeddings: cos and sin, or other functions of the position, from a table filled by the
+original module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ bfloat16."""
 
 
 class FusedRotary:
-    """A table for each kind of layer that the module tells apart, made when first asked for."""
+    """A lazily created table for each layer type of the rotary module."""
 
     def __init__(self, own: Callable[..., Any], positions: int) -> None:
         self._own, self._positions = own, positions
@@ -39,7 +39,8 @@ class FusedRotary:
 
 
 def match_rotary(module: nn.Module) -> FusedRotary | None:
-    """Where the frequencies never change, and the table is not too large."""
+    """Return a fused rotary embedding if the frequencies are constant and the table is small
+    enough."""
     kinds = getattr(module, "rope_type", None)
     positions = getattr(module, "max_seq_len_cached", 0)
     if not type(module).__name__.endswith(ROTARY_SUFFIX) or not 0 < positions <= MAX_POSITIONS:

@@ -32,8 +32,8 @@ MASK_BYTES = 128 << 20
 class _Kept(NamedTuple):
     """An automaton in the table."""
 
-    automaton: Automaton  # referred to, so that its id stays its own
-    first: int  # its states are rows first .. first + size
+    automaton: Automaton  # referenced to keep the id unique
+    first: int  # first row; the states are rows first .. first + size
     size: int
     users: int
 

@@ -1,5 +1,5 @@
-"""Who chooses a step's tokens: torch for any row on any device, kernels for plain rows on a GPU.
-Waits for nothing."""
+"""Selection of the sampler for a step: torch for any row on any device, kernels for plain rows on a
+GPU. Never waits."""
 
 from __future__ import annotations
 

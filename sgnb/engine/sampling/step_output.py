@@ -51,7 +51,7 @@ class StepOutput:
     alternatives: list[Alternatives] = field(default_factory=list)
     # Those whose grammar or biases left no token.
     failed: list[tuple[Request, BaseException]] = field(default_factory=list)
-    spoilt: list[Request] = field(default_factory=list)  # those with logits that are no numbers
+    spoilt: list[Request] = field(default_factory=list)  # requests with NaN or infinite logits
     # Requests whose last tokens are computed.
     exhausted: list[Request] = field(default_factory=list)
     # Those whose drafted tokens were settled, or taken back.
@@ -161,8 +161,8 @@ def _is_spoilt(request: Request, extra: Extra, sample: Sequence[Any] | None) -> 
 
 
 def _verify(request: Request, chosen: SamplerOutput) -> list[Any] | None:
-    """Compare drafted tokens with those that the model writes. The fields of the first that is
-    another, which takes the place of all that follow, if there is one."""
+    """Compare drafted tokens with the model's tokens. Returns the fields of the first mismatch,
+    which replaces all later drafts, or None."""
     constraint = request.state.constraint
     assert constraint is not None
     columns = [column.tolist() for column in chosen]
