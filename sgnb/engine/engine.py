@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import PreTrainedModel
 
 from .. import models
@@ -480,6 +481,7 @@ class Engine:
         closed = ", closed" if self.closed else ""
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
 
+    @torch.inference_mode(False)  # tensors derived from weights are written in place later
     def _assemble(self, source: Any, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
         """Load the model and create the loop. On failure `forget_frames` clears this frame: the
         runner in the parts holds device memory."""

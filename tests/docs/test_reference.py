@@ -51,7 +51,7 @@ def test_what_a_docstring_says_of_its_parameters_is_a_list_of_them() -> None:
 def test_a_field_is_described_by_what_stands_beside_it() -> None:
     page = reference.pages()["engine"]
     assert ":param max_new_tokens: 0 computes the prompt only" in page
-    assert ":param fork_attention: read a prefix" in page
+    assert ":param fork_attention: read a shared prefix" in page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -384,3 +384,15 @@ def test_scores_of_choices_are_those_of_the_new_weights() -> None:
             after = scores(engine)
     with Engine(model, device="cpu", tokenizer=tokenizer) as engine:
         assert after == pytest.approx(scores(engine)) != pytest.approx(before)
+
+
+def test_an_engine_made_in_inference_mode_notices(changed: State) -> None:
+    model = random_model()
+    with torch.inference_mode():
+        engine = Engine(model, device="cpu")
+    with engine:
+        engine.generate([[5, 9, 13]], temperature=0, max_new_tokens=3, ignore_eos=True)
+        with pytest.warns(UserWarning):
+            model.load_state_dict(changed)
+            output = engine.generate([[5, 9, 13]], temperature=0, max_new_tokens=6, ignore_eos=True)
+    assert output[0].token_ids == continuations(model, [[5, 9, 13]], 6)[0]
