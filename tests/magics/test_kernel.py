@@ -174,7 +174,7 @@ kernel.pre_handler_hook = kernel.post_handler_hook = lambda: None
 """
 
 
-@pytest.mark.xfail(run=False, reason="known regression: a cell hangs after some interrupts (issue 34)")
+@pytest.mark.xfail(run=False, reason="known regression: cells hang after interrupts")
 @pytest.mark.slow
 def test_interrupts_at_random_moments(kernel: Kernel) -> None:
     """300 of them; the engine goes on each time, and in the end it closes and its memory is
