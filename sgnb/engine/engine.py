@@ -329,8 +329,7 @@ class Engine:
         return self._loop.call(lambda: manual.pin(tree, target, owner, namespace))
 
     def unpin(self, node: int | None = None, owner: str | None = None) -> int:
-        """Remove the pins of a node, of an owner, or all pins. Returns the number of removed pins.
-        """
+        """Remove the pins of a node, of an owner, or all pins. Returns the number of pins."""
         node = arguments.optional_number("node", node)
         owner = arguments.optional_string("owner", owner)
         return self._loop.call(lambda: manual.unpin(self._cache.tree, node, owner))
@@ -437,8 +436,7 @@ class Engine:
         return self._loop.call(read)
 
     def cached_length(self, prompt: Prompt) -> int:
-        """Return the number of leading tokens of `prompt` in the cache, without changing the cache.
-        """
+        """Return the number of leading tokens of `prompt` in the cache, without side effects."""
         self.log.home.check()
         (tokens,) = self._input_processor.tokens([prompt])
         return self._loop.call(lambda: self._cache.cached_length(tokens))

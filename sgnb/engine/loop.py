@@ -517,8 +517,7 @@ class EngineLoop:
         self._closing = True
 
     def _end_everything(self) -> None:
-        """End all waiting requests at the end of the thread, each independent of errors of another.
-        """
+        """End all waiting requests at the end of the thread, each independent of other errors."""
         while not self._commands.empty():
             with suppress(BaseException):
                 self._commands.get()()

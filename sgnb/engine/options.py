@@ -129,8 +129,7 @@ class EngineOptions:
         object.__setattr__(self, name, value)
 
     def on(self, device: str) -> EngineOptions:
-        """Return the options with None replaced by the defaults of a device type, "cpu" or "cuda".
-        """
+        """Return the options with None replaced by defaults of a device type, "cpu" or "cuda"."""
         gpu = device == "cuda"
         rows = self.max_running_requests or (1024 if gpu else 256)
         tokens = self.max_step_tokens or max(8192 if gpu else 2048, rows)
@@ -152,8 +151,7 @@ class EngineOptions:
 
     @classmethod
     def make(cls, options: dict[str, Any]) -> EngineOptions:
-        """Create options from a dict. Raises OptionError with the nearest name for an unknown name.
-        """
+        """Create options from a dict. OptionError suggests the nearest name for an unknown name."""
         known = [f.name for f in fields(cls)]
         for name in options:
             if name not in known:

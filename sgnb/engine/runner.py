@@ -112,8 +112,7 @@ class ModelRunner:
         return self._logits(ids, positions, to_device(_logit_rows(batch), self._device))
 
     def _logits(self, ids: Tensor, positions: Tensor, keep: Tensor | None = None) -> Tensor:
-        """Return the logits of the rows `keep`, all by default; ids and positions are integers [T].
-        """
+        """Return the logits of the rows `keep` (default: all); ids and positions: integers [T]."""
         with serving(self._states):
             out = self._model(
                 input_ids=ids[None],

@@ -35,8 +35,7 @@ class BackgroundCompile:
         return self
 
     def stop(self) -> None:
-        """Start no further job. A running job continues, because compilers cache results on disk.
-        """
+        """Start no further job. A running job continues because compilers cache results."""
         self._stopped.set()
 
     def wait(self, seconds: float | None = None) -> bool:

@@ -59,8 +59,7 @@ class LayerKind(NamedTuple):
 
 
 class PagedBatch(NamedTuple):
-    """A step in FlashInfer's format. All int32: kv_indices on the device, the other tensors pinned.
-    """
+    """A step in FlashInfer's format. All int32: kv_indices on the device, others pinned."""
 
     qo_indptr: Tensor  # [requests + 1], the rows of each request
     kv_indptr: Tensor  # [requests + 1], the KV indices of each request
@@ -70,8 +69,7 @@ class PagedBatch(NamedTuple):
 
     @classmethod
     def of(cls, batch: Batch, device: torch.device, most: int) -> PagedBatch:
-        """Convert `batch`; `most` is the maximum number of KV tokens per new token for gathering.
-        """
+        """Convert `batch`; `most`: maximum number of KV tokens per new token for gathering."""
         spans = zip(batch.requests, batch.ends.tolist(), strict=True)
         slots = np.concatenate([request.slots[:end] for request, end in spans])
         zero = np.zeros(1, np.int32)

@@ -33,8 +33,7 @@ HEAD_DIMS = 64, 128, 256
 
 
 class AttentionKernel(NamedTuple):
-    """A module compiled by FlashInfer: generation "fa2" or "fa3", head dimension, and two switches.
-    """
+    """A module compiled by FlashInfer: generation "fa2" or "fa3", head dimension, two switches."""
 
     generation: str
     dtype: torch.dtype
@@ -149,8 +148,7 @@ def build_attention(kernel: AttentionKernel) -> None:
 
 
 def _quiet() -> None:
-    """Silence FlashInfer's compilation log on stderr, because a notebook shows stderr in the cell.
-    """
+    """Silence FlashInfer's compilation log, because a notebook shows stderr in the cell."""
     logger = getattr(importlib.import_module("flashinfer.jit.core"), "logger", None)
     if logger is not None and "FLASHINFER_LOGGING_LEVEL" not in os.environ:
         logger.setLevel(logging.WARNING)

@@ -202,8 +202,7 @@ def _no_scales(entry: Entry) -> ModelError:
 
 
 def _check_scales(checkpoint: Checkpoint) -> None:
-    """Raise ModelError for a quantized weight without scales: transformers would read raw numbers.
-    """
+    """Raise ModelError for a quantized weight without scales: transformers reads raw numbers."""
     scaled = {
         name.rsplit(".", depth)[0]
         for name in checkpoint.entries
@@ -358,7 +357,6 @@ def load_tokenizer(path: str) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, plus the second line after a bare announcement.
-    """
+    """Return the first line of an error's message, plus the second after a bare announcement."""
     first, *rest = (str(error).strip() or type(error).__name__).splitlines()
     return (f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first)[:300]

@@ -84,8 +84,7 @@ class ChunkedEncoder:
         return [*chunks, text[start:]]
 
     def _remembered(self, chunks: list[str]) -> list[list[int]]:
-        """Return the tokens of each chunk. The last chunk is not cached because the text may grow.
-        """
+        """Return the tokens of each chunk. The last chunk may grow and is not cached."""
         keys = [(i == 0, chunk) for i, chunk in enumerate(chunks)]
         with self._lock:
             known = {key: self._known[key] for key in keys[:-1] if key in self._known}

@@ -140,8 +140,7 @@ class Constraint:
         return self._closing(allowed) if self._ends_early else allowed
 
     def allowed_in_tail(self, index: int) -> NDArray[np.bool_]:
-        """Return the tokens allowed in place of a tail token, without end of sequence, bool[size].
-        """
+        """Return the tokens allowed in place of a tail token, without end tokens, bool[size]."""
         return self._vocabulary.unpacked(self.tail[index].mask)
 
     def accept_token(
@@ -164,8 +163,7 @@ class Constraint:
         return record
 
     def is_idle(self) -> bool:
-        """True if the last accepted token, already appended to the request, needs no further work.
-        """
+        """True if the last accepted token, appended to the request, needs no further work."""
         remaining = self._request.remaining
         return self.binds and remaining > 0 and self._matcher.is_idle(remaining)
 
@@ -373,8 +371,7 @@ class Constraint:
         return dropped, new[common:]
 
     def _whole(self, data: bytes) -> bytes:
-        """Cut an incomplete character from the end of `data`: its remaining bytes are not forced.
-        """
+        """Cut an incomplete character off the end of `data`: remaining bytes are not forced."""
         return data[: max(0, len(data) - unfinished_bytes(bytes(self.data[-3:]) + data))]
 
     def _write(

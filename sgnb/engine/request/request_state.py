@@ -32,8 +32,7 @@ class Finish(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Source of a request for events: program run, branch, variable and line; see `RequestQueued`.
-    """
+    """Source of a request for events: run, branch, variable and line; see `RequestQueued`."""
 
     run: str = ""
     branch: str = ""

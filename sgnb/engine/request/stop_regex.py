@@ -24,8 +24,7 @@ class _Compiled(NamedTuple):
 
 @lru_cache(256)
 def compile_stop(patterns: tuple[str, ...]) -> _Compiled:
-    """Compile patterns. Raises GrammarError as `parse_occurrence` does, and for oversized patterns.
-    """
+    """Compile patterns. Raises the errors of `parse_occurrence`, also for oversized patterns."""
     nodes = [parse_occurrence(pattern) for pattern in patterns]
     return _Compiled(build(Rules(alternate(*nodes)), LIMITS), tuple(map(re.compile, patterns)))
 

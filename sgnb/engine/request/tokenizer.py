@@ -406,8 +406,7 @@ def _check_unicode(text: str) -> None:
 
 
 def _bytes_by_character() -> dict[str, bytes]:
-    """Invert byte-level BPE's alphabet: printable bytes map to themselves, all others to U+0100 on.
-    """
+    """Invert byte-level BPE's alphabet: printable bytes map to themselves, others to U+0100 on."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]
     return {chr(b): bytes([b]) for b in plain} | {
