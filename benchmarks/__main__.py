@@ -38,7 +38,6 @@ NAMES = (
     "views",
     "compile",
     "compiler",
-    "code_motion",
     "models",
     "damaged_files",
     "hybrid",

@@ -21,7 +21,7 @@ import sgnb.lang
 from sgnb.backends.api.usage import Usage
 from sgnb.engine.options import EngineOptions
 from sgnb.engine.request.output import Output
-from sgnb.lang.graph.motion import Motion
+from sgnb.lang.graph.code_motion import Motion
 from sgnb.magics.bench import BenchReport
 from sgnb.magics.compare import CompareReport
 from sgnb.magics.dry import DryReport

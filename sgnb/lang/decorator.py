@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import BoundArguments
 from typing import Any
 
@@ -13,9 +13,9 @@ from .compiled import CompiledProgram, graphs_inside
 from .core.state import ProgramState
 from .executor import executor_of
 from .explaining import explain_dry, explain_graph
+from .graph.code_motion import Motion, move_constants
 from .graph.explanation import Explanation
 from .graph.graph import Graph
-from .graph.motion import Motion, moved
 from .graph.nodes import Called
 from .graph.prefix import cache_prefix
 from .graph.tracer import is_open, trace
@@ -128,18 +128,27 @@ class SglFunction(Runnable):
         executor = executor_for(backend)
         return cache_prefix(self.trace(backend=executor, partial=True, **arguments), executor)
 
-    def moved(self, *, by: Any = None, backend: Any = None, **arguments: Any) -> Motion:
-        """The graph of `trace` with constant blocks of its prompt before those with arguments, so
-        that more of the prompt is the same in all runs: by rule, where the words of a block show
-        that its place does not matter, or in the order that a model gives, `by` an engine or an
-        executor.
+    def moved(self, *, by: Any, backend: Any = None, **arguments: Any) -> Motion:
+        """Return the graph of `trace` with constant paragraphs before paragraphs with arguments.
 
-        What moved is in `diff`, and in `gained` the tokens by which the constant prefix is longer,
-        on `backend`. TraceError, with the line and the reason, where nothing moves.
+        A longer part of the prompt is then equal in all runs and computed once.
+
+        Args:
+            by: The first words of each paragraph to move, or an engine or executor whose model
+                chooses the order.
+            backend: Counts the tokens; the default engine if None.
+            **arguments: Arguments of `trace`.
+
+        Returns:
+            The graph, a `diff` of the text, and the number of `gained` tokens.
+
+        Raises:
+            TraceError: The order is not valid, or the constant prefix does not grow.
         """
         executor = executor_for(backend)
         graph = self.trace(backend=executor, **arguments)
-        return moved(graph, executor, None if by is None else executor_of(by))
+        order = by if isinstance(by, Sequence) else executor_of(by)
+        return move_constants(graph, executor, order)
 
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """What a run with these arguments, on `backend`, will take: as `CompiledProgram.explain`.
@@ -160,15 +169,21 @@ class SglFunction(Runnable):
         return explain_graph(graph, executor, {}, defaults)
 
     def compile(
-        self, *, backend: Any = None, partial: bool = False, move: bool = False, **arguments: Any
+        self, *, backend: Any = None, partial: bool = False, move: Any = None, **arguments: Any
     ) -> CompiledProgram:
-        """A program that runs the graph of `trace`, or with `move` of `moved`, without this one's
-        code; `backend` and `arguments` are theirs. With `partial`, a program that cannot be traced
-        to its end runs as it is, which is said, and what it calls as graphs where that can be."""
-        if move:
-            graph = self.moved(backend=backend, **arguments).graph
-        else:
+        """Return a program that runs the graph of `trace` without the original code.
+
+        Args:
+            backend: As in `trace`.
+            partial: Interpret a program that cannot be traced to the end, with a warning; called
+                programs with a graph run as graphs.
+            move: Run the graph of `moved(by=move)` instead.
+            **arguments: As in `trace`.
+        """
+        if move is None:
             graph = self.trace(backend=backend, partial=partial, **arguments)
+        else:
+            graph = self.moved(by=move, backend=backend, **arguments).graph
         if graph.stopped:
             what = f"{graph.title} is interpreted, not run as a graph: {graph.stopped}"
             warn_once(what, caller())
