@@ -4,7 +4,7 @@ has them under the same name."""
 import sys
 from typing import Any
 
-from .lang.words.config import global_config
+from .lang.primitives.config import global_config
 
 modules: dict[str, Any] = sys.modules
 modules[__name__] = global_config

@@ -115,7 +115,7 @@ INTERNAL = {
     "grammar names",
     "EngineOptions": "on precompiles make",
     "Graph": "called signature",
-    "Run": "state let_go params tick wait cancel stop_all join mark_read count_finished finish",
+    "Run": "state forget params tick wait cancel stop_all join mark_read count_finished finish",
     "SavedState": "of",
     "Snapshot": "role read_by",
     "ToolCall": "run",

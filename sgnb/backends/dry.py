@@ -37,7 +37,7 @@ from ..lang.executor import (
 from ..lang.location import Location
 from ..sampling import SamplingParams
 from ..segment import Segment
-from .local import LocalExecutor, chat_template, encode_choices, executor_of, marks
+from .local import LocalExecutor, chat_template, encode_choices, executor_of, special_tokens
 
 STAND_IN = "…"
 """Text of a generation without a stand-in from a grammar."""
@@ -57,7 +57,7 @@ class DryCall:
     """
 
     name: str
-    place: Location | None  # call site in the program
+    location: Location | None  # call site in the program
     prompt_tokens: int
     cached_tokens: int  # prompt tokens in the engine's cache now
     shared_tokens: int  # further prompt tokens cached by earlier requests of this program
@@ -93,7 +93,11 @@ class DryExecutor:
 
     def __init__(self, engine: Engine, of: DryExecutor | None = None) -> None:
         """`of`: the run's dry executor, if this executor handles another model of the run."""
-        self.chat, self.marks, self.log = chat_template(engine), marks(engine), EventLog()
+        self.chat, self.special_tokens, self.log = (
+            chat_template(engine),
+            special_tokens(engine),
+            EventLog(),
+        )
         # In call order, including calls to other models.
         self.calls: list[DryCall] = [] if of is None else of.calls
         self._model = "" if of is None else model_name(executor_of(engine))

@@ -89,7 +89,7 @@ class LocalExecutor:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.log = engine.log
-        self.chat, self.marks = chat_template(engine), marks(engine)
+        self.chat, self.special_tokens = chat_template(engine), special_tokens(engine)
         self._apart = Apart()
         self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # by choice
@@ -429,9 +429,9 @@ def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[lis
     return prompt, continued, start
 
 
-def marks(engine: Engine) -> re.Pattern[str] | None:
+def special_tokens(engine: Engine) -> re.Pattern[str] | None:
     """Return a pattern of the tokenizer's special tokens in a text."""
-    return engine.tokenizer.marks if engine.tokenizer else None
+    return engine.tokenizer.special_tokens if engine.tokenizer else None
 
 
 def chat_template(engine: Engine) -> ChatTemplate:
@@ -467,7 +467,9 @@ def _with_stops(engine: Engine, template: ChatTemplate) -> ChatTemplate:
     assert engine.tokenizer is not None
     after = template.roles["assistant"][1]
     closing = (after if after.strip() else after + template.roles["user"][0]).rstrip()
-    mark = engine.tokenizer.marks.search(closing) if engine.tokenizer.marks else None
+    mark = (
+        engine.tokenizer.special_tokens.search(closing) if engine.tokenizer.special_tokens else None
+    )
     text = closing if mark is None else closing[: mark.start()].rstrip()
     if text:
         return replace(template, stop=(text,))

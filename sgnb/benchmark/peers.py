@@ -56,7 +56,11 @@ class Peer(ABC):
     most = 32  # maximum batch size
 
     def __init__(self, executor: LocalExecutor) -> None:
-        self.chat, self.marks, self.log = executor.chat, executor.marks, EventLog()
+        self.chat, self.special_tokens, self.log = (
+            executor.chat,
+            executor.special_tokens,
+            EventLog(),
+        )
         self.engine = executor.engine
         self._calls: queue.SimpleQueue[tuple[Call, Callable[[Any], None], threading.Event] | None]
         self._calls = queue.SimpleQueue()

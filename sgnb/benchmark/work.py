@@ -90,7 +90,11 @@ class Noted:
     """
 
     def __init__(self, executor: Executor, as_text: bool = False) -> None:
-        self.chat, self.log, self.marks = executor.chat, executor.log, executor.marks
+        self.chat, self.log, self.special_tokens = (
+            executor.chat,
+            executor.log,
+            executor.special_tokens,
+        )
         self.work = Work()
         self._executor, self._as_text = executor, as_text
         self._lock = threading.Lock()

@@ -26,18 +26,9 @@ from .decorator import SglFunction, function
 from .graph.graph import Graph
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
-from .words.agents import agent
-from .words.config import global_config, set_default_executor
-from .words.patterns import (
-    beam_search,
-    best_of_n,
-    judge,
-    majority_vote,
-    map_over,
-    retry,
-    tree_search,
-)
-from .words.primitives import (
+from .primitives.agents import agent
+from .primitives.config import global_config, set_default_executor
+from .primitives.expressions import (
     assistant,
     assistant_begin,
     assistant_end,
@@ -56,6 +47,15 @@ from .words.primitives import (
     user,
     user_begin,
     user_end,
+)
+from .primitives.patterns import (
+    beam_search,
+    best_of_n,
+    judge,
+    majority_vote,
+    map_over,
+    retry,
+    tree_search,
 )
 
 set_default_backend = set_default_executor

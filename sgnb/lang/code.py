@@ -12,8 +12,8 @@ from typing import Any
 
 from ..errors import ProgramError
 from .location import Location, caller
+from .primitives import lint
 from .source import source_of
-from .words import frozen, mistakes
 
 
 class Code:
@@ -53,15 +53,10 @@ class Code:
         return None if self._file is None else Location(self._file, self.first_line - before)
 
     def check(self) -> None:
-        """See `mistakes.check`; once."""
+        """See `lint.check`; once."""
         if not self._checked:
-            mistakes.check(self.func, self.body, self.first_line)
+            lint.check(self.func, self.body, self.first_line)
             self._checked = True
-
-    def check_trace(self, arguments: Set[str]) -> None:
-        """See `frozen.check`."""
-        if self._file is not None:
-            frozen.check(self._file, self.body, self.first_line, arguments)
 
     def constants(self) -> dict[str, str]:
         """The texts, numbers and tuples outside of `func` that its code reads and does not set."""

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 
 from ..errors import SgnbError, TraceError
 from .code import GraphCode
-from .core.holding import Holding
+from .core.reservation_ref import ReservationRef
 from .core.state import ProgramState
 from .executor import Executor, admitting
-from .explaining import explain_graph
+from .explain import explain_graph
 from .graph.bounds import Bound
 from .graph.explanation import Explanation
 from .graph.graph import Graph
@@ -23,8 +23,8 @@ from .graph.prefix import cache_prefix
 from .graph.replay import Plan
 from .graph.tracer import TracingState
 from .planning import Planner
+from .primitives.config import executor_for
 from .runnable import Runnable
-from .words.config import executor_for
 
 
 class CompiledProgram(Runnable):
@@ -47,7 +47,9 @@ class CompiledProgram(Runnable):
         func = _code_of(graph) if interpreted is None else _with_graphs_inside(interpreted.func)
         bound = {} if interpreted is None else interpreted.bound
         code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
-        super().__init__(func, bound, own.marks, own.keep_tokens, own.num_api_spec_tokens, code)
+        super().__init__(
+            func, bound, own.special_tokens, own.keep_tokens, own.num_api_spec_tokens, code
+        )
         self.graph = graph
         self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()
 
@@ -85,12 +87,12 @@ class CompiledProgram(Runnable):
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         program = state.program
         # Run by a select's method in a program that has reserved, it has that one's share.
-        executor = None if program.holding else admitting(program.executor)
+        executor = None if program.reservation_ref else admitting(program.executor)
         planner = None if executor is None else self._planner(executor)
         if executor is not None and planner is not None:
             reservation = planner.reserve(arguments.arguments, program.run)
             if reservation is not None:
-                program.hold(Holding(reservation, executor.release))
+                program.attach(ReservationRef(reservation, executor.release))
         super()._work(state, arguments)
 
     def _planner(self, executor: Executor) -> Planner | None:

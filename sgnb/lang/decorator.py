@@ -12,7 +12,7 @@ from ..sampling import scalar
 from .compiled import CompiledProgram, graphs_inside
 from .core.state import ProgramState
 from .executor import executor_of
-from .explaining import explain_dry, explain_graph
+from .explain import explain_dry, explain_graph
 from .graph.code_motion import Motion, move_constants
 from .graph.explanation import Explanation
 from .graph.graph import Graph
@@ -20,8 +20,8 @@ from .graph.nodes import Called
 from .graph.prefix import cache_prefix
 from .graph.tracer import is_open, trace
 from .location import caller, warn_once
+from .primitives.config import executor_for
 from .runnable import Runnable
-from .words.config import executor_for
 
 MAX_GRAPHS = 16
 """Of a program, for values of its arguments that are no texts: each costs about what running its
@@ -33,22 +33,24 @@ def function(
     func: Callable[..., Any] | None = None,
     num_api_spec_tokens: int | None = None,
     *,
-    marks: bool = False,
+    special_tokens: bool = False,
     keep_tokens: bool = True,
+    marks: bool | None = None,
 ) -> Any:
     """Make a program of a Python function whose first argument is the state, `s`; no other may be
     called as one of `run`'s own is.
 
-    With `marks`, special tokens written in the contents of its roles and in its arguments are read
-    as such, and not as plain text, in every run of it. Without `keep_tokens`, what the model wrote
-    is tokenized anew with the text around it, as a server would that is sent text.
+    With `special_tokens`, special tokens written in the contents of its roles and in its arguments
+    are read as such, and not as plain text, in every run of it; `marks` is the former name. Without
+    `keep_tokens`, what the model wrote is tokenized anew with the text around it, as a server would
+    that is sent text.
     With `num_api_spec_tokens` a model behind an API is let write on beyond a stop, up to so many
     tokens, and generations after it are taken from what it wrote where that is what the program
     has (docs/API_MODELS.md). It changes nothing for an engine.
     """
     make = functools.partial(
         SglFunction,
-        marks=marks,
+        special_tokens=special_tokens if marks is None else marks,
         keep_tokens=keep_tokens,
         num_api_spec_tokens=_checked(num_api_spec_tokens),
     )
@@ -115,8 +117,6 @@ class SglFunction(Runnable):
             what = f"{self.func.__name__} is an async def, which has no graph"
             raise TraceError(f"{self._code.location}: {what}", "trace a def")
         given = {**self.bound, **arguments}
-        parameters = self._signature.parameters.items()
-        self._code.check_trace({name for name, one in parameters if is_open(one, given)})
         executor = None if backend is None else executor_of(backend)
         called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
         return trace(called, self.func, self._signature, given, executor, partial)

@@ -123,7 +123,7 @@ class Executor(Protocol):
 
     chat: ChatTemplate
     log: EventLog
-    marks: re.Pattern[str] | None  # finds the special tokens that raw text would become
+    special_tokens: re.Pattern[str] | None  # finds the special tokens that raw text would become
 
     def generate(
         self, call: Call, sink: Callable[[Delta | Result], None]

@@ -60,7 +60,7 @@ class Expr:
 @dataclass(frozen=True, slots=True)
 class Text(Expr):
     text: str
-    kind: Kind | None = None  # None: by where it stands, see `Program._tell_apart`
+    kind: Kind | None = None  # None: by where it stands, see `Program._split_by_taint`
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,16 +39,16 @@ class Planner:
         at_once = min(programs, self._room.requests)
         size = sum(len(str(value)) for value in arguments.values())
         defaults, length, slots = self._largest
-        if run.held is not None or run.defaults != defaults:
+        if run.initial is not None or run.defaults != defaults:
             length = slots = 0
         if size <= length and slots * at_once <= self._room.slots:
             return None
         try:
-            most = self.bound(arguments, run.defaults, run.held)
+            most = self.bound(arguments, run.defaults, run.initial)
         except SgnbError:
             return None
         own = most.slots - len(most.prefix)
-        if run.held is None:
+        if run.initial is None:
             self._largest = run.defaults, *max((length, slots), (size, own))
         if len(most.prefix) + own * at_once <= self._room.slots:
             return None

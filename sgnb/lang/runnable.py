@@ -35,7 +35,7 @@ from .graph.replay import shown_arguments
 from .graph.tracer import Tracer, TracingState
 from .location import caller
 from .pool import MAX_WORKERS, BatchTasks, LoopThread, start_thread
-from .words.config import executor_for
+from .primitives.config import executor_for
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
@@ -53,14 +53,14 @@ class Runnable:
         self,
         func: Callable[..., Any],
         bound: Mapping[str, Any] | None = None,
-        marks: bool = False,  # see `function`
+        special_tokens: bool = False,  # see `function`
         keep_tokens: bool = True,
         num_api_spec_tokens: int | None = None,
         code: Code | None = None,  # where it is not that of `func`
     ) -> None:
         self.func = func
         self.bound = dict(bound or {})
-        self.marks, self.keep_tokens = marks, keep_tokens
+        self.special_tokens, self.keep_tokens = special_tokens, keep_tokens
         self.num_api_spec_tokens = num_api_spec_tokens
         self.is_async = inspect.iscoroutinefunction(func)
         self._code = code or Code(func)
@@ -107,7 +107,9 @@ class Runnable:
         if isinstance(tracer := inside.get(), Tracer):
             self._refuse_in_trace(continue_from is not None, "run(continue_from=...)")
             return self._trace_call(tracer, arguments, defaults, backend, stream)
-        run = self._run(executor_for(backend), defaults, stream=stream, held=_held(continue_from))
+        run = self._run(
+            executor_for(backend), defaults, stream=stream, initial=_initial(continue_from)
+        )
         if stream:
             return self._on_a_thread(run, arguments)
         try:
@@ -139,7 +141,7 @@ class Runnable:
         """
         self._refuse_in_trace(True, "arun(...)")
         arguments, defaults = self._split(args, kwargs)
-        run = self._run(executor_for(backend), defaults, held=_held(continue_from))
+        run = self._run(executor_for(backend), defaults, initial=_initial(continue_from))
         stop_watching = on_close(partial(_cancel_elsewhere, run))
         try:
             if self.is_async:
@@ -205,14 +207,14 @@ class Runnable:
             return frame(rows, [], empty) if as_frame else iter(()) if generator_style else empty
 
         executor, params = executor_for(backend), SamplingParams.make(defaults)
-        held = _held(continue_from)
+        initial = _initial(continue_from)
         saved = None
         if save is not None:
-            saved = SavedRows(Path(save), self._identity(executor, params, held))
+            saved = SavedRows(Path(save), self._identity(executor, params, initial))
         programs = Batch(
             (self._arguments(*row) for row in rows),
             rows.total,
-            lambda total: self._run(executor, params, total=total, held=held),
+            lambda total: self._run(executor, params, total=total, initial=initial),
             self._task,
             LoopThread() if self.is_async else BatchTasks(limit),
             saved,
@@ -256,7 +258,7 @@ class Runnable:
             self._code.source,
             location=self._code.location,
             defaults=defaults,
-            marks=self.marks,
+            special_tokens=self.special_tokens,
             keep_tokens=self.keep_tokens,
             num_api_spec_tokens=self.num_api_spec_tokens,
             **options,
@@ -272,7 +274,7 @@ class Runnable:
             caller,
             self._code.source,
             self._code.location,
-            self.marks,
+            self.special_tokens,
             self.keep_tokens,
             self.num_api_spec_tokens,
             options,
@@ -334,15 +336,15 @@ class Runnable:
         return awork if self.is_async else work
 
     def _identity(
-        self, executor: Executor, params: SamplingParams, held: Snapshot | None
+        self, executor: Executor, params: SamplingParams, initial: Snapshot | None
     ) -> list[Any]:
         """What besides the arguments decides what a run gives."""
         if not self._code.body:
             hint = "write the program into a file or a cell"
             raise OptionError(f"save= cannot tell versions of {self!r} apart: no source", hint)
         model = executor.server_info().get("model", "")
-        how = f"{params} marks={self.marks} keep_tokens={self.keep_tokens}"
-        before = "" if held is None else f"{held.segments} {held.variables}"
+        how = f"{params} special_tokens={self.special_tokens} keep_tokens={self.keep_tokens}"
+        before = "" if initial is None else f"{initial.segments} {initial.variables}"
         constants = self._code.constants()
         return [self._code.body, str(self._signature), how, str(model), before, constants]
 
@@ -365,7 +367,7 @@ class Runnable:
         run.emit(ProgramCalled(run.id, branch, shown_arguments(arguments.arguments)))
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
-        state.program.know(arguments.arguments)
+        state.program.taint(arguments.arguments)
         return self.func(state, *arguments.args, **arguments.kwargs)
 
     def _split(
@@ -407,7 +409,7 @@ def _cancel_elsewhere(run: Run) -> None:
     threading.Thread(target=run.cancel, name="sgnb-cancel", daemon=True).start()
 
 
-def _held(state: ProgramState | Snapshot | None) -> Snapshot | None:
+def _initial(state: ProgramState | Snapshot | None) -> Snapshot | None:
     if state is None or isinstance(state, Snapshot):
         return state
     if isinstance(state, ProgramState):

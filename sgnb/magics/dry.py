@@ -139,7 +139,7 @@ def _row(call: DryCall, of_others: bool) -> dict[str, Any]:
     return {
         "call": call.name,
         **({"model": call.model} if of_others else {}),
-        "line": str(call.place or ""),
+        "line": str(call.location or ""),
         "prompt": call.prompt_tokens,
         "cached": call.cached_tokens,
         "earlier": call.shared_tokens,

@@ -59,7 +59,9 @@ CELL_OPTIONS = (
         "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
     ),
     option("--static", "pictures that need no running kernel, instead of live views"),
-    option("--marks", "read special tokens written in roles and arguments as such"),
+    option(
+        "--marks --special-tokens", "read special tokens written in roles and arguments as such"
+    ),
     option("--dry", "generate nothing: say what the calls would take, and compile their grammars"),
     option("--bg", "run in the background; the value is there at once, and has stop() and wait()"),
     option("--timeout", "stop the run after this time, in seconds", "S", seconds),
@@ -234,7 +236,7 @@ class CellLine:
     rounds: int | None = None
     show: tuple[str, ...] = VIEWS
     static: bool = False
-    marks: bool = False
+    special_tokens: bool = False
     dry: bool = False
     bg: bool = False
     timeout: float | None = None

@@ -17,7 +17,7 @@ from ..lang.batches.rows import Rows, is_frame
 from ..lang.chat import tools
 from ..lang.code import Code
 from ..lang.core import choices
-from ..lang.words import agents, patterns, primitives
+from ..lang.primitives import agents, expressions, patterns
 from ..viz import Display
 from ..viz.live.display import in_kernel
 from .body import CELL_LINES_BEFORE_BODY, compile_body
@@ -38,7 +38,7 @@ def _exported(*modules: Any) -> dict[str, Any]:
     return {k: value for k, value in values.items() if getattr(value, "__module__", "") in homes}
 
 
-PRIMITIVES = _exported(primitives, choices)
+PRIMITIVES = _exported(expressions, choices)
 PRIMITIVES.pop("needs_unconditional")
 """Names of the language in a cell, not valid as program names."""
 
@@ -173,7 +173,9 @@ class CellRun:
         words = {k: value for k, value in PATTERNS.items() if k not in names} | PRIMITIVES
         function = compile_body(body, name, line.params, file, self.namespace, words)
         code = Code(function, cell, body, 1 + CELL_LINES_BEFORE_BODY)
-        return CellProgram(SglFunction(function, marks=line.marks, code=code), line, self.session)
+        return CellProgram(
+            SglFunction(function, special_tokens=line.special_tokens, code=code), line, self.session
+        )
 
     def _work(self, program: CellProgram) -> Callable[..., Any]:
         """Return a function that starts the run and takes further options of it."""

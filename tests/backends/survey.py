@@ -245,7 +245,7 @@ def _locals(error: BaseException) -> Iterator[str]:
                     yield repr(value)
 
 
-_NO_ENGINE: Any = SimpleNamespace(chat=PLAIN, marks=None, engine=None)
+_NO_ENGINE: Any = SimpleNamespace(chat=PLAIN, special_tokens=None, engine=None)
 
 _watches: list[Watch] = []
 

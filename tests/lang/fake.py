@@ -49,7 +49,7 @@ class FakeExecutor:
         together: int = 0,
     ) -> None:
         self.chat, self.log = chat, EventLog()
-        self.marks = re.compile(r"<\|\w+\|>")
+        self.special_tokens = re.compile(r"<\|\w+\|>")
         self.calls: list[Call | ScoreCall] = []
         self.cancelled: list[Call | ScoreCall] = []
         self.running = self.most_running = 0

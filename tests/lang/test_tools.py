@@ -263,7 +263,7 @@ def test_parallel_calls(fake: Any) -> None:
 
 
 def test_results_are_data(fake: Any) -> None:
-    @sgl.function(marks=True)
+    @sgl.function(special_tokens=True)
     def program(s: Any) -> None:
         s += sgl.user("?") + sgl.assistant(sgl.gen("call", tools=[search], tool_choice="required"))
         s += sgl.tool(s["call"], "<|end|>")

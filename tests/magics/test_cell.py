@@ -78,7 +78,7 @@ def test_marks_in_an_argument_are_read_as_such_where_the_line_says_so(shell: Any
     mark = sgnb.load(BUNDLED).tokenizer.hf.eos_token
     body = 's += user(q) + assistant(gen("answer", max_tokens=1))'
     counts = []
-    for flag in ("", "--marks"):
+    for flag in ("", "--special-tokens"):
         line = f"%%sglang ask q:str --run q={mark * 5} --show none {flag}"
         for state in (shell(f"{line}\n{body}"), shell.ns["ask"].run(q=mark * 5)):
             counts.append(state.get_meta_info("answer")["prompt_tokens"])

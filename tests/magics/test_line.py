@@ -66,7 +66,7 @@ def test_a_full_line() -> None:
     cell = CellLine.parse(
         "qa q:str n:int=3 -m=small -o out --over questions[:5] --temperature 0 "
         "--top-p=0.9 --max-tokens 7 --seed 1 "
-        "--show text --static --marks --bg --timeout 2.5 -q"
+        "--show text --static --special-tokens --bg --timeout 2.5 -q"
     )
     assert (cell.name, cell.params) == ("qa", (Param("q", "str"), Param("n", "int", "3")))
     assert (cell.model, cell.out, cell.over, cell.show) == (
@@ -76,7 +76,7 @@ def test_a_full_line() -> None:
         ("text",),
     )
     assert dict(cell.sampling) == {"temperature": 0, "top_p": 0.9, "max_new_tokens": 7, "seed": 1}
-    assert cell.marks and not CellLine.parse("qa").marks
+    assert cell.special_tokens and not CellLine.parse("qa").special_tokens
     assert (cell.static, cell.bg, cell.timeout, cell.quiet, cell.defines_only) == (
         True,
         True,

@@ -39,7 +39,7 @@ class ApiExecutor:
         self, endpoint: Endpoint, limits: Limits | None = None, price: Price = lambda tokens: None
     ) -> None:
         self.endpoint, self.limits = endpoint, limits or Limits()
-        self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
+        self.chat, self.special_tokens, self.log = endpoint.chat, None, EventLog()
         self._usage = Usage(endpoint.model, price)
         self._token_usage = TokenUsage(self._usage)
         self._gate = Gate(self.limits, f"the service of {endpoint.model!r}")

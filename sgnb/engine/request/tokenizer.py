@@ -20,7 +20,7 @@ from ...grammar.vocabulary import Vocabulary
 from ...segment import Segment
 from ..cache.radix import Ints
 from .chunks import ChunkedEncoder
-from .marks import Places, Unmarked, marks_of, pattern_of
+from .special_tokens import PlainTextEncoder, SpecialTokenSpans, pattern_of, special_tokens_of
 
 CONTEXT_TOKENS = 6
 """Number of prompt tokens decoded as context: some tokenizers drop the space before a first word.
@@ -49,9 +49,9 @@ class Tokenizer:
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
         self._chunks = ChunkedEncoder(self._encode_whole, tokenizer.get_vocab, self._byte_level)
-        self._marks = marks_of(tokenizer)
+        self._special_token_ids = special_tokens_of(tokenizer)
         # matches special tokens spelled in a text; None without special tokens
-        self.marks = pattern_of(self._marks)
+        self.special_tokens = pattern_of(self._special_token_ids)
         self._begun, self._gone_on = Known(), Known()
         self._written = lru_cache(4096)(self._write)
         self._texts: dict[int, str] = {}
@@ -218,39 +218,41 @@ class Tokenizer:
         for whole in joined:
             _check_unicode(whole)
         result = self._encode(joined, special)
-        if self.marks is None:
+        if self.special_tokens is None:
             return result
         for i, (text, whole) in enumerate(zip(texts, joined, strict=True)):
             if any(segment.kind != "raw" for segment in text):
-                marks = self._raw_marks(text)
-                if self._count_marks(result[i], special) != Counter(t for _, _, t in marks):
-                    result[i] = self._unmarked.encode(whole, marks, special)
+                spans = self._raw_special_tokens(text)
+                expected = Counter(token for _, _, token in spans)
+                if self._count_special_tokens(result[i], special) != expected:
+                    result[i] = self._plain_text_encoder.encode(whole, spans, special)
         return result
 
-    def _raw_marks(self, text: Text) -> Places:
-        """Return the marks in raw segments of `text`."""
-        assert self.marks is not None
-        found: Places = []
+    def _raw_special_tokens(self, text: Text) -> SpecialTokenSpans:
+        """Return the special tokens spelled in raw segments of `text`."""
+        assert self.special_tokens is not None
+        spans: SpecialTokenSpans = []
         at = 0
         for is_raw, group in groupby(text, key=lambda segment: segment.kind == "raw"):
             stretch = _joined(group)
             if is_raw:
-                for mark in self.marks.finditer(stretch):
-                    found.append((at + mark.start(), at + mark.end(), self._marks[mark[0]]))
+                for match in self.special_tokens.finditer(stretch):
+                    token = self._special_token_ids[match[0]]
+                    spans.append((at + match.start(), at + match.end(), token))
             at += len(stretch)
-        return found
+        return spans
 
-    def _count_marks(self, ids: Sequence[int], special: bool) -> Counter[int]:
-        """Count each mark in `ids`, except special tokens added around a text."""
-        marks = self._mark_ids
-        count = Counter(token for token in ids if token in marks)
+    def _count_special_tokens(self, ids: Sequence[int], special: bool) -> Counter[int]:
+        """Count each special token in `ids`, except tokens added around a text."""
+        special_ids = self._special_id_set
+        count = Counter(token for token in ids if token in special_ids)
         if special:
-            count.subtract(token for token in self._around if token in marks)
+            count.subtract(token for token in self._around if token in special_ids)
         return +count
 
     @cached_property
-    def _mark_ids(self) -> frozenset[int]:
-        return frozenset(self._marks.values())
+    def _special_id_set(self) -> frozenset[int]:
+        return frozenset(self._special_token_ids.values())
 
     @cached_property
     def _around(self) -> list[int]:
@@ -258,8 +260,8 @@ class Tokenizer:
         return self._encode([""], True)[0]
 
     @cached_property
-    def _unmarked(self) -> Unmarked:
-        return Unmarked(self._fast, self._marks, self._byte_level)
+    def _plain_text_encoder(self) -> PlainTextEncoder:
+        return PlainTextEncoder(self._fast, self._special_token_ids, self._byte_level)
 
     def decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
         if self._fast is not None:

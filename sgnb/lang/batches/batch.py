@@ -148,7 +148,7 @@ class Batch:
                     meanwhile()
                 yield self._window.popleft()
                 if not keep and isinstance(state, ProgramState):
-                    run.let_go(state)
+                    run.forget(state)
 
     def _wait(self, keep: bool, meanwhile: Callable[[], None] | None) -> None:
         """Wait for the first state of the window. A batch that returns all states waits for the

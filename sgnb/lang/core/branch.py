@@ -77,7 +77,7 @@ class Branch:
         self.unjoined = 0  # children that the join waiting here still needs
         self.joiner: Branch | None = None  # the parent, while its join waits for this branch
         self.error: BaseException | None = None  # why no further op will run
-        self.seen = False  # the program has read the error
+        self.error_reported = False  # the program has read the error
         self.excused = False  # and had read the error before the join
         self.expired = False  # the op that runs now has used up its timeout
         self.limited = -1  # `done` at the latest op with a timeout
@@ -176,7 +176,7 @@ class Branch:
             for child in op.children if isinstance(op, Fork) else ():
                 child.fail(error)
         if self.joiner is not None:
-            self.seen = True
+            self.error_reported = True
             self.joiner.fail(error)
         self.finish()
         self._changed()
@@ -201,13 +201,17 @@ class Branch:
         branch = self
         while branch.done < 0 and branch.parent is not None:
             branch = branch.parent
-        branch.seen = branch.seen or branch.error is not None
+        branch.error_reported = branch.error_reported or branch.error is not None
         return self.error
 
     @property
     def unread(self) -> bool:
         """True if the branch failed by itself and the program has not read the error."""
-        return self.error is not None and not self.seen and (self.done >= 0 or self.parent is None)
+        return (
+            self.error is not None
+            and not self.error_reported
+            and (self.done >= 0 or self.parent is None)
+        )
 
     def has_set(self, name: str) -> bool:
         """Return whether the last op that sets the variable has run, and belongs to the branch."""
@@ -224,7 +228,7 @@ class Branch:
 
     def _reservation(self, backend: Executor | None) -> Reservation | None:
         """The program's, for a call to the run's own executor: no other one is told of its end."""
-        holding = self.program.holding
+        holding = self.program.reservation_ref
         return None if holding is None or backend is not None else holding.reservation
 
     def _emit(self, event: Any) -> None:
@@ -329,7 +333,7 @@ class Branch:
         return True
 
     def _kind(self, kind: Kind | None) -> Kind:
-        return "raw" if self.program.run.marks else kind or "raw"
+        return "raw" if self.program.run.special_tokens else kind or "raw"
 
     def _begin_role(self, op: RoleBegin) -> bool:
         self.add(self._mark(op, self.messages[-1]["role"] if self.messages else None))
@@ -377,7 +381,7 @@ class Branch:
 
     def _generate_calls(self, op: GenerateCalls) -> bool:
         self.op_at = len(self.text)
-        self.steps = op.use.write(op.params, self.chat.tools, self.program.executor.marks)
+        self.steps = op.use.write(op.params, self.chat.tools, self.program.executor.special_tokens)
         return self._next_step(op, None)
 
     def _next_step(self, op: GenerateCalls, result: Result | None) -> bool:
@@ -448,7 +452,7 @@ class Branch:
                 s._replace(origin=op.backend) if s.kind == "output" else s for s in segments
             )
         self._append_made(segments or (Segment(text, "data"),), result.meta[0])
-        self.program.data.add(result.texts)
+        self.program.tainted.add(result.texts)
         self._emit(GenerationDone(self._run, self.id, op.name, text))
 
     def _append_made(self, segments: Iterable[Segment], meta: dict[str, Any]) -> None:

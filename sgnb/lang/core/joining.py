@@ -20,7 +20,7 @@ def start_join(parent: Branch, join: Join) -> bool:
     """
     for child in join.children:
         if child.error is not None and not child.excused:
-            child.seen = True
+            child.error_reported = True
             parent.fail(child.error)
             return False
 

@@ -27,12 +27,12 @@ from ..location import caller, warn_once
 from ..pool import blocking
 from .branch import Branch
 from .choices import METHODS, apply_method
-from .data import KnownData
-from .holding import Holding
 from .ops import Assign, Choose, Fork, Generate, Join, Op
+from .reservation_ref import ReservationRef
 from .scope import Scope
 from .snapshot import Snapshot
 from .stopping import limit_call, no_answer, stop_call
+from .taint import TaintedTexts
 from .waits import Waits
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ inside: ContextVar[Program | None] = ContextVar("inside", default=None)
 class Program:
     """The branches of one program, and its calls."""
 
-    def __init__(self, run: Run, number: int, held: Snapshot | None = None) -> None:
+    def __init__(self, run: Run, number: int, initial: Snapshot | None = None) -> None:
         self.run, self.executor = run, run.executor
         self.changed = threading.Lock()
         self.waits = Waits(self.changed)
@@ -70,22 +70,28 @@ class Program:
         self.failure: BaseException | None = None  # what it raised
         self._busy = 0  # branches with ops to run
         self.nested: list[Run] = []  # begun by its code, and not over or with an error to be read
-        self.holding: Holding | None = None  # what it, or who called it, has reserved
+        self.reservation_ref: ReservationRef | None = (
+            None  # what it, or who called it, has reserved
+        )
         outer = run.outer
-        if outer is not None and outer.holding is not None and outer.executor is run.executor:
-            self.hold(outer.holding)
+        if (
+            outer is not None
+            and outer.reservation_ref is not None
+            and outer.executor is run.executor
+        ):
+            self.attach(outer.reservation_ref)
         self.called: list[str] = []  # the ids of the runs that began in it, and in those
-        self.data = KnownData(run.executor.marks)
+        self.tainted = TaintedTexts(run.executor.special_tokens)
         self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
-        if held is not None:
-            self.data.add(held.variables)
-            self.root.restore(held)
+        if initial is not None:
+            self.tainted.add(initial.variables)
+            self.root.restore(initial)
 
-    def hold(self, holding: Holding) -> None:
+    def attach(self, reservation_ref: ReservationRef) -> None:
         """Its calls belong to a reservation. Before it starts."""
-        holding.take()
-        self.holding = holding
+        reservation_ref.take()
+        self.reservation_ref = reservation_ref
 
     def start(self) -> None:
         """Begin the root branch."""
@@ -117,18 +123,18 @@ class Program:
             with self.changed:
                 self.check_open(branch)
                 for node in nodes:
-                    for part in self._tell_apart(node, branch.scope.role):
+                    for part in self._split_by_taint(node, branch.scope.role):
                         branch.append(branch.scope.lower(part, self.run.params))
                 self.waits.notify()
         finally:
             self.send()
 
-    def know(self, value: Any) -> None:
+    def taint(self, value: Any) -> None:
         """The texts in `value` are data wherever the program appends them."""
         with self.changed:
-            self.data.add(value)
+            self.tainted.add(value)
 
-    def _tell_apart(self, node: Expr, role: str | None) -> list[Expr]:
+    def _split_by_taint(self, node: Expr, role: str | None) -> list[Expr]:
         """`node` with its text as data or raw: what stands in a role is data, and so is what an
         argument brought or a model wrote; what else the program appends is raw. A call that names
         the run's own backend names none."""
@@ -139,17 +145,21 @@ class Program:
             if role is not None:
                 self._warn_of_marks(node.text, role)
                 return [replace(node, kind="data")]
-            return [Text(text, kind) for text, kind in self.data.tell_apart(node.text)]
+            return [Text(text, kind) for text, kind in self.tainted.split_by_taint(node.text)]
         if isinstance(node, Select):
-            known = any(kind == "data" for c in node.choices for _, kind in self.data.tell_apart(c))
+            known = any(
+                kind == "data" for c in node.choices for _, kind in self.tainted.split_by_taint(c)
+            )
             return [replace(node, kind="data" if role or known else "raw")]
         return [node]
 
     def _warn_of_marks(self, text: str, role: str) -> None:
         """Say once for each line that special tokens which the program itself wrote are text."""
-        told_apart = self.data.tell_apart(text)
-        own = any(kind == "raw" and self.data.has_marks(part) for part, kind in told_apart)
-        if self.run.marks or not own:
+        told_apart = self.tainted.split_by_taint(text)
+        own = any(
+            kind == "raw" and self.tainted.has_special_tokens(part) for part, kind in told_apart
+        )
+        if self.run.special_tokens or not own:
             return
         location = caller()
         what = f"special tokens in the content of the role {role!r} are plain text"
@@ -196,7 +206,7 @@ class Program:
             names = () if append and not keep else _gathered(children)
             for child in children:
                 child.scope.joined = True
-                child.excused = child.error is not None and child.seen and not keep
+                child.excused = child.error is not None and child.error_reported and not keep
                 child.advance()
             branch.scope.record(op := Join(children, names, append, keep))
             branch.scope.gather(names)
@@ -301,7 +311,7 @@ class Program:
         if not self.closed or self._busy or self.finished:
             return
         self.finished, self.ended_at = True, time.monotonic()
-        self.data = KnownData(None)  # as large as the arguments, and nothing will be appended
+        self.tainted = TaintedTexts(None)  # as large as the arguments, and nothing will be appended
         if self.failure is not None:
             self.root.error = None
             self.root.fail(self.failure)
@@ -312,14 +322,14 @@ class Program:
         for branch in reversed(self.branches):
             branch.finish()
         self.waits.notify()
-        if self.holding is not None:
-            self.holding.leave(self.num_tokens if self.root.error is None else None)
+        if self.reservation_ref is not None:
+            self.reservation_ref.leave(self.num_tokens if self.root.error is None else None)
         self.run.count_finished(self)
 
     def __del__(self) -> None:
         """As asyncio does for tasks."""
         error = self.root.error
-        if self.finished and not self.root.seen and not isinstance(error, Aborted | None):
+        if self.finished and not self.root.error_reported and not isinstance(error, Aborted | None):
             _log.error("a program failed, and nobody read its error", exc_info=error)
 
     def cancel(self) -> None:

@@ -58,10 +58,10 @@ class Run:
         total: int | None = 1,  # programs that will run; None: not known yet
         defaults: SamplingParams | Mapping[str, Any] | None = None,  # for every `gen`
         stream: bool = False,  # ask the executor for text as it is made
-        marks: bool = False,  # special tokens written in data are read as such
+        special_tokens: bool = False,  # special tokens written in data are read as such
         keep_tokens: bool = True,  # outputs stay the tokens that they were made of
         num_api_spec_tokens: int | None = None,  # see `Ahead`
-        held: Snapshot | None = None,  # what its programs begin with
+        initial: Snapshot | None = None,  # what its programs begin with
         traced: bool = False,  # it only becomes a graph: no view is told, and nobody waits for it
     ) -> None:
         executor.log.home.check()
@@ -71,7 +71,7 @@ class Run:
         self.message = ""  # of `RunFinished`
         self.executor, self.stream = executor, stream
         self.others = OtherModels(self.id, executor)
-        self.marks, self.keep_tokens, self.held = marks, keep_tokens, held
+        self.special_tokens, self.keep_tokens, self.initial = special_tokens, keep_tokens, initial
         self.num_api_spec_tokens = num_api_spec_tokens
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
@@ -104,7 +104,7 @@ class Run:
     def state(self, start: bool = True) -> ProgramState:
         """The state of the run's next program. With `start` the program begins, and its code is
         whoever holds the state."""
-        program = Program(self, self.begun, self.held)
+        program = Program(self, self.begun, self.initial)
         state = ProgramState(program.root, inside=start)
         self.begun += 1
         self.states.append(state)
@@ -112,7 +112,7 @@ class Run:
             program.start()
         return state
 
-    def let_go(self, state: ProgramState) -> None:
+    def forget(self, state: ProgramState) -> None:
         """Of a finished program remember only whether it failed."""
         self.states.remove(state)
         if state.program.root.error is not None:
@@ -178,7 +178,9 @@ class Run:
             for state in self.states:
                 for run in tuple(state.program.nested):
                     run.join()
-            if self.outer is None or any(not state.program.root.seen for state in self.states):
+            if self.outer is None or any(
+                not state.program.root.error_reported for state in self.states
+            ):
                 self._raise_if_none_succeeded()
         except BaseException as error:
             self.finish(error)
@@ -187,7 +189,7 @@ class Run:
     def mark_read(self) -> None:
         """What ended the programs' code is raised where they were begun."""
         for state in self.states:
-            state.program.root.seen = True
+            state.program.root.error_reported = True
 
     def count_finished(self, program: Program) -> None:
         """Programs call this, with their lock, when they are finished."""

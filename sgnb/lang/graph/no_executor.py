@@ -16,7 +16,7 @@ class NoExecutor:
     """An executor for traces: provides a chat template and never receives a request."""
 
     tokenizer_id = ""
-    marks: re.Pattern[str] | None = None
+    special_tokens: re.Pattern[str] | None = None
 
     def __init__(self) -> None:
         self.chat: ChatTemplate = PLAIN

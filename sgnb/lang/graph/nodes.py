@@ -52,7 +52,7 @@ class OwnRun:
     caller: int  # stream of the calling program
     source: str
     location: Location | None
-    marks: bool
+    special_tokens: bool
     keep_tokens: bool
     num_api_spec_tokens: int | None
     defaults: tuple[tuple[str, Any], ...] = ()  # sampling defaults

@@ -19,11 +19,11 @@ from .replay import Plan
 def constant_prefix(graph: Graph, executor: Executor) -> tuple[Segment, ...]:
     """Return the prompt of `executor` before the graph's first argument, generation or fork."""
     quiet = NoExecutor()
-    quiet.chat, quiet.marks = executor.chat, executor.marks
+    quiet.chat, quiet.special_tokens = executor.chat, executor.special_tokens
     quiet.tokenizer_id = executor.tokenizer_id
     own = graph.called.run
     assert own is not None
-    state = Run(quiet, graph.title, marks=own.marks, traced=True).state()
+    state = Run(quiet, graph.title, special_tokens=own.special_tokens, traced=True).state()
     head, *nodes = [node for node in graph.nodes if node.stream == 0]
     first = [one for one in takewhile(_is_constant, nodes) if not isinstance(one.what, Called)]
     Plan(replace(graph, nodes=(head, *first))).run(state, {}, _none)

@@ -107,13 +107,13 @@ class Rehearsal:
             run = Run(
                 self._here,
                 defaults=defaults,
-                marks=own.marks,
+                special_tokens=own.special_tokens,
                 keep_tokens=own.keep_tokens,
-                held=held,
+                initial=held,
                 traced=True,
             )
             state = run.state()
-            state.program.know(dict(arguments))
+            state.program.taint(dict(arguments))
             self._plan.run(state, arguments, self._stand_in)
             state.raise_error()
             return list(map(Rehearsed, self._asking, self._asked))
@@ -146,7 +146,11 @@ class StandIn:
     ) -> None:
         """Wrap `executor`; append each call's requests to `asked`, or an empty tuple if not
         `counts`."""
-        self.chat, self.marks, self.log = executor.chat, executor.marks, EventLog(0)
+        self.chat, self.special_tokens, self.log = (
+            executor.chat,
+            executor.special_tokens,
+            EventLog(0),
+        )
         self.tokenizer_id = executor.tokenizer_id
         self._executor = weakref.ref(executor)
         self._asked, self._counts = asked, counts

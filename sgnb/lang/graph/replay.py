@@ -284,7 +284,7 @@ class Replay:
         arguments = dict(self._fill(called.arguments, step.node))
         if called.run is not None and step.node.id > 0:
             self._begin(step.node, called.run, arguments)
-        self.branches[step.node.stream].program.know(arguments)
+        self.branches[step.node.stream].program.taint(arguments)
 
     def _begin(self, node: Node, own: OwnRun, arguments: dict[str, Any]) -> None:
         """Begin the run of a called program."""
@@ -297,7 +297,7 @@ class Replay:
                 location=own.location,
                 defaults=dict(self._fill(own.defaults, node)),
                 stream=own.stream,
-                marks=own.marks,
+                special_tokens=own.special_tokens,
                 keep_tokens=own.keep_tokens,
                 num_api_spec_tokens=own.num_api_spec_tokens,
             )

@@ -61,7 +61,7 @@ class Tracer(Program):
         assert isinstance(join, Join)
         self.trace.record_join(branch, join)
 
-    def _tell_apart(self, node: Expr, role: str | None) -> list[Expr]:
+    def _split_by_taint(self, node: Expr, role: str | None) -> list[Expr]:
         return [node]  # split during replay, when the texts are available
 
     def wait(self, *args: Any, **kwargs: Any) -> NoReturn:

@@ -21,7 +21,7 @@ from ...sampling import scalar
 from ..core.state import ProgramState
 from ..ir import Expr
 from ..location import caller
-from .primitives import select
+from .expressions import select
 
 Step = Any
 """What `ForkGroup += step` takes: an expression, a list of them, or a function of the number."""

@@ -63,7 +63,11 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
 
 def special(tokenizer: Tokenizer, tokens: list[int]) -> list[str]:
     names = tokenizer.hf.convert_ids_to_tokens(tokens)
-    return [name for name in names if tokenizer.marks is not None and tokenizer.marks.match(name)]
+    return [
+        name
+        for name in names
+        if tokenizer.special_tokens is not None and tokenizer.special_tokens.match(name)
+    ]
 
 
 def test_data_opens_nothing(tokenizer: Tokenizer) -> None:
@@ -138,7 +142,9 @@ def test_a_tokenizer_in_python_says_that_it_cannot() -> None:
     tokenizer = Tokenizer(byte_level())
     tokenizer._fast = None
     assert tokenizer.encode([[Segment("ab", "data")]]) == tokenizer.encode(["ab"])
-    with pytest.raises(RequestError, match=r"data holds special tokens.*\n  hint: .*marks=True"):
+    with pytest.raises(
+        RequestError, match=r"data holds special tokens.*\n  hint: .*special_tokens=True"
+    ):
         tokenizer.encode([[Segment(EOS, "data")]])
 
 

@@ -1,5 +1,5 @@
-"""Special tokens spelled in texts, and a tokenizer twin that ignores them in data. Knows no
-prompts."""
+"""Special tokens spelled in texts: a pattern that matches them, and an encoder that reads
+special tokens as plain text. Knows no prompts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import tokenizers
 from ...errors import RequestError
 from .chunks import ChunkedEncoder
 
-Places = list[tuple[int, int, int]]
-"""Start, end and token of the marks in a text, in order."""
+SpecialTokenSpans = list[tuple[int, int, int]]
+"""Start, end and token id of the special tokens spelled in a text, in order."""
 
 
-def marks_of(tokenizer: Any) -> dict[str, int]:
+def special_tokens_of(tokenizer: Any) -> dict[str, int]:
     """Return the special tokens of a transformers tokenizer, including tokens of the chat template
     not declared as special by some models."""
     template = str(tokenizer.chat_template or "")
@@ -31,44 +31,56 @@ def marks_of(tokenizer: Any) -> dict[str, int]:
     return {name: token for name, token in (dict(special) | added).items() if name}
 
 
-def pattern_of(marks: Iterable[str]) -> re.Pattern[str] | None:
-    """Return a leftmost-longest pattern of the marks, the matching rule of tokenizers."""
-    longest_first = sorted(marks, key=len, reverse=True)
+def pattern_of(special_tokens: Iterable[str]) -> re.Pattern[str] | None:
+    """Return a leftmost-longest pattern of the special tokens, the matching rule of tokenizers."""
+    longest_first = sorted(special_tokens, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
 
-class Unmarked:
-    """Tokenizer twin with every mark renamed to an unguessable name: the old names are plain text.
-    All normalization and stripping next to a mark is preserved."""
+class PlainTextEncoder:
+    """Copy of a tokenizer with unguessable names for the special tokens: the old names are plain
+    text. Normalization and stripping next to a special token are preserved."""
 
     def __init__(
-        self, fast: tokenizers.Tokenizer | None, marks: dict[str, int], byte_level: bool
+        self, fast: tokenizers.Tokenizer | None, special_tokens: dict[str, int], byte_level: bool
     ) -> None:
-        """byte_level: see `ChunkedEncoder`. Raises RequestError for a tokenizer written in Python,
-        because only Rust tokenizers can be copied."""
+        """Copy the tokenizer `fast`.
+
+        Args:
+            fast: Rust tokenizer; None for a tokenizer written in Python.
+            special_tokens: Token id of each special token.
+            byte_level: See `ChunkedEncoder`.
+
+        Raises:
+            RequestError: `fast` is None: only Rust tokenizers can be copied.
+        """
         if fast is None:
             raise RequestError(
                 "the prompt's data holds special tokens, which this tokenizer cannot read as text",
-                "take them out, let them count (@function(marks=True)), or use a fast tokenizer",
+                "remove them, use @function(special_tokens=True), or use a fast tokenizer",
             )
-        made = json.loads(fast.to_str())
-        names = {name: _unguessable() for name in marks}
-        self._names = {marks[name]: alias for name, alias in names.items()}
-        for added in made["added_tokens"]:
+
+        definition = json.loads(fast.to_str())
+        names = {name: _unguessable() for name in special_tokens}
+        self._names = {special_tokens[name]: alias for name, alias in names.items()}
+        for added in definition["added_tokens"]:
             added["content"] = names.get(added["content"], added["content"])
-        _rename(made["model"], names)
-        self._fast = tokenizers.Tokenizer.from_str(json.dumps(made))
+        _rename(definition["model"], names)
+
+        self._fast = tokenizers.Tokenizer.from_str(json.dumps(definition))
         self._fast.no_padding()
         self._fast.no_truncation()
         self._chunks = ChunkedEncoder(self._encode_whole, self._fast.get_vocab, byte_level)
-        # Marks outside the model's vocabulary may receive new ids.
-        self._ids = {self._fast.token_to_id(alias): marks[name] for name, alias in names.items()}
+        # Special tokens outside the model's vocabulary may receive new ids.
+        self._ids = {
+            self._fast.token_to_id(alias): special_tokens[name] for name, alias in names.items()
+        }
 
-    def encode(self, text: str, marks: Places, special: bool) -> list[int]:
-        """Return the token ids of `text` with marks only at the places `marks`; `special` adds the
+    def encode(self, text: str, spans: SpecialTokenSpans, special: bool) -> list[int]:
+        """Return the token ids of `text` with special tokens only at `spans`. `special` adds the
         tokenizer's special tokens around the text."""
         parts, at = [], 0
-        for start, end, token in marks:
+        for start, end, token in spans:
             parts += [text[at:start], self._names[token]]
             at = end
         whole = "".join([*parts, text[at:]])
@@ -77,11 +89,11 @@ class Unmarked:
 
     def _encode_whole(self, texts: Sequence[str], special: bool) -> list[list[int]]:
         encoded = self._fast.encode_batch_fast(list(texts), add_special_tokens=special)
-        return [one.ids for one in encoded]
+        return [encoding.ids for encoding in encoded]
 
 
 def _rename(model: dict[str, Any], names: dict[str, str]) -> None:
-    """Rename marks in the model's vocabulary: some models match any name of the vocabulary."""
+    """Rename special tokens in the model's vocabulary: some models match every name there."""
     vocabulary = model["vocab"]
     if isinstance(vocabulary, dict):
         model["vocab"] = {names.get(name, name): token for name, token in vocabulary.items()}

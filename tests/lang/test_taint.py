@@ -10,8 +10,8 @@ import pytest
 
 from sgnb.errors import ProgramError
 from sgnb.lang import assistant, data, function, gen, raw, select, user
-from sgnb.lang.core.data import KnownData
 from sgnb.lang.core.run import Run
+from sgnb.lang.core.taint import TaintedTexts
 from sgnb.lang.executor import Call, Result
 from sgnb.segment import Segment
 
@@ -129,7 +129,7 @@ def test_raw_and_data_say_it_themselves(fake: FakeExecutor) -> None:
 
 
 def test_a_program_that_wants_the_marks(fake: FakeExecutor) -> None:
-    @function(marks=True)
+    @function(special_tokens=True)
     def ask(s: Any, question: str) -> None:
         s += question + user(question)
         s += assistant(gen("a"))
@@ -165,14 +165,14 @@ def test_an_argument_that_holds_itself(fake: FakeExecutor) -> None:
 
 
 def test_places_that_touch_are_one() -> None:
-    known = KnownData(re.compile("#"))
+    known = TaintedTexts(re.compile("#"))
     known.add(["a#", "#b", {"x": ("no mark",)}, 3])
-    assert known.tell_apart("-a#b-no mark#") == [
+    assert known.split_by_taint("-a#b-no mark#") == [
         ("-", "raw"),
         ("a#b", "data"),
         ("-no mark#", "raw"),
     ]
-    assert KnownData(None).tell_apart("#") == [("#", "raw")]
+    assert TaintedTexts(None).split_by_taint("#") == [("#", "raw")]
 
 
 def test_an_argument_that_spells_a_mark_with_what_stands_beside_it(fake: FakeExecutor) -> None:

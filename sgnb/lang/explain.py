@@ -43,7 +43,7 @@ def explain_dry(
     for one in dry.calls:
         made = Forecast(
             one.name,
-            one.place,
+            one.location,
             0,
             one.requests,
             one.prompt_tokens,

@@ -11,7 +11,7 @@ from typing import Any
 from ...segment import Kind
 
 
-class KnownData:
+class TaintedTexts:
     """The texts that are data wherever a program appends them."""
 
     def __init__(self, marks: re.Pattern[str] | None) -> None:
@@ -20,7 +20,7 @@ class KnownData:
         self._texts: dict[str, None] = {}  # those that spell marks
         self._whole: set[str] = set()
 
-    def has_marks(self, text: str) -> bool:
+    def has_special_tokens(self, text: str) -> bool:
         return self._marks is not None and self._marks.search(text) is not None
 
     def add(self, value: Any) -> None:
@@ -36,16 +36,16 @@ class KnownData:
 
     def _add_text(self, text: str) -> None:
         self._whole.add(text)
-        if self.has_marks(text):
+        if self.has_special_tokens(text):
             self._texts[text.strip()] = None
 
-    def tell_apart(self, text: str) -> list[tuple[str, Kind]]:
+    def split_by_taint(self, text: str) -> list[tuple[str, Kind]]:
         """`text` in order, as raw stretches and data. A known text that the program took apart
         counts line by line. One that is appended whole is data too where it spells no mark: beside
         others it may."""
         if text in self._whole:
             return [(text, "data")]
-        if not self._texts or not self.has_marks(text):
+        if not self._texts or not self.has_special_tokens(text):
             return [(text, "raw")]
         result: list[tuple[str, Kind]] = []
         at = 0
@@ -58,7 +58,9 @@ class KnownData:
         for known in self._texts:
             places = list(_places(known, text))
             if not places:
-                lines = {line.strip() for line in known.splitlines() if self.has_marks(line)}
+                lines = {
+                    line.strip() for line in known.splitlines() if self.has_special_tokens(line)
+                }
                 places = [place for line in lines for place in _places(line, text)]
             yield from places
 

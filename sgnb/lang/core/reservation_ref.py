@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ...reservation import Reservation
 
 
-class Holding:
+class ReservationRef:
     """Held by the program that reserved and by those that it calls; when the last of them is over
     it is released."""
 

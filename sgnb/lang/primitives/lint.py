@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import ProgramError, shown
 from ..location import Location, warn_once
 from ..source import parse
-from . import primitives
+from . import expressions
 
 
 def check(func: Callable[..., Any], source: str, first_line: int) -> None:
@@ -74,7 +74,7 @@ class _Finder(ast.NodeVisitor):
         """Whether its value is one of the language's, as far as names tell."""
         match node:
             case ast.Call(func=func):
-                return getattr(self._value(func), "__module__", "") == primitives.__name__
+                return getattr(self._value(func), "__module__", "") == expressions.__name__
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 return self._is_expression(left) or self._is_expression(right)
             case ast.IfExp(body=one, orelse=other):
