@@ -1,4 +1,4 @@
-"""A hostile service with some 280 answers against every client: what it reaches, reads, blocks and
+"""A hostile service with 273 answers against every client: what it reaches, reads, blocks and
 learns.
 
 The service runs in a process of its own. `sys.addaudithook` records opened files and connections

@@ -108,7 +108,7 @@ PAGES = {
 
 INTERNAL = {
     "Engine": "submit compiled_grammar",
-    **dict.fromkeys(API, "generate score send ask_of model_name tokenizer_id encode"),
+    **dict.fromkeys(API, "generate score send request_of model_name tokenizer_id encode"),
     "Engines": "get backend adopt adopt_remote name_of",
     "Runs": "",
     "SamplingParams": "ignored scores_next penalises adjusts_logits filters is_plain thinking_end "

@@ -19,8 +19,8 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..backends.api.fields import count_of
-from ..backends.api.guard import Body, Refusal, check_head
+from ..backends.api.responses import count_of
+from ..backends.api.transport import Refusal, ResponseSize, check_head
 from ..errors import EngineError, OptionError, shown
 from ..lang.executor import Call, Delta, Result
 from .peers import JSON, LENGTH, SAMPLED, STOPS, Peer
@@ -157,7 +157,11 @@ class Endpoint(Peer):
 def _body(url: str, answer: Any) -> bytes:
     """Read an answer within `SECONDS`. Raises Refusal beyond the limits of `guard`."""
     check_head(url, answer.status, answer.headers)
-    body, chunks, deadline = Body(answer.status, answer.headers), [], time.monotonic() + SECONDS
+    body, chunks, deadline = (
+        ResponseSize(answer.status, answer.headers),
+        [],
+        time.monotonic() + SECONDS,
+    )
     while chunk := answer.read1(2**16):
         body.add(chunk)
         chunks.append(chunk)

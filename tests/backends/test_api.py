@@ -206,7 +206,7 @@ class TestFormats:
         schema = {"type": "object", "properties": {"age": {"type": "integer"}}}
         model = text(service)
         assert ask.run(json_schema=schema, backend=model)["a"] == '{"age": 3}'
-        assert dict(model.usage().total.again) == {"format": 2}
+        assert dict(model.usage().total.retries) == {"format": 2}
 
     def test_what_never_fits_is_an_error(self, service) -> None:
         with pytest.raises(ServiceError, match=r"is not what regex='\[0-9\]\+' takes \(3 tries\)"):
@@ -243,7 +243,7 @@ class TestFormats:
         for _ in range(2):
             assert ask.run(json_schema={"type": "object"}, backend=model)["a"] == '{"age": 3}'
         assert ["response_format" in request.body for request in service.requests] == [1, 0, 0]
-        assert dict(model.usage().total.again) == {"400": 1}
+        assert dict(model.usage().total.retries) == {"400": 1}
 
     def test_it_is_not_streamed_before_it_fits(self, service) -> None:
         answers = iter(["no", "42"])
@@ -405,7 +405,7 @@ class TestSelects:
         assert choose.run(backend=model)["c"] == "no"
         schema = service.requests[0].body["response_format"]["json_schema"]["schema"]
         assert schema["properties"]["choice"]["enum"] == ["yes", "no"]
-        assert dict(model.usage().total.again) == {"format": 1}
+        assert dict(model.usage().total.retries) == {"format": 1}
         service.answer = lambda request: "neither"
         with pytest.raises(ServiceError, match="is not one of"):
             choose.run(backend=model)["c"]

@@ -60,7 +60,7 @@ def test_what_may_pass_is_asked_for_again(service, fault, reason, is_chat) -> No
     state = ask.run(backend=model)
     assert state["a"] == TEXT
     used = model.usage().total
-    assert (used.calls, used.requests, dict(used.again), used.failed) == (1, 3, {reason: 2}, 0)
+    assert (used.calls, used.requests, dict(used.retries), used.failed) == (1, 3, {reason: 2}, 0)
     assert used.tokens.completion == 5  # of the one that was answered
     assert state.get_meta_info("a")["requests"] == 3
 
@@ -83,7 +83,7 @@ def test_a_stream_that_breaks_goes_on(service, fault, reason, is_chat) -> None:
     model = backend(service, is_chat)
     state = ask.run(backend=model, stream=True)
     assert "".join(state.text_iter("a")) == TEXT == state["a"]
-    assert dict(model.usage().total.again) == {reason: 1}
+    assert dict(model.usage().total.retries) == {reason: 1}
 
 
 def test_a_stream_that_goes_on_otherwise_is_an_error(service) -> None:
@@ -100,7 +100,7 @@ def test_a_hang_is_a_timeout(service) -> None:
     service.fail(Fault("hang"))
     model = backend(service, timeout=0.3)
     assert ask.run(backend=model)["a"] == TEXT
-    assert dict(model.usage().total.again) == {"timeout": 1}
+    assert dict(model.usage().total.retries) == {"timeout": 1}
 
 
 def test_the_last_try_is_an_error_that_says_what_happened(service) -> None:
@@ -111,7 +111,7 @@ def test_the_last_try_is_an_error_that_says_what_happened(service) -> None:
         state["a"]
     assert "test_faults.py" in "".join(caught.value.__notes__)
     used = model.usage().total
-    assert (used.requests, dict(used.again), used.failed) == (3, {"500": 2}, 1)
+    assert (used.requests, dict(used.retries), used.failed) == (3, {"500": 2}, 1)
 
 
 def test_a_dead_server(service) -> None:
@@ -139,7 +139,7 @@ def test_waits_grow_and_differ() -> None:
     pauses = [[limits._pause(attempt, None) for _ in range(50)] for attempt in (1, 2, 3, 40)]
     assert all(sum(longer) > sum(shorter) for shorter, longer in pairwise(pauses))
     assert len(set(pauses[0])) > 40
-    assert max(pauses[3]) <= 1.5 * limits.LONGEST_WAIT
+    assert max(pauses[3]) <= 1.5 * limits.MAX_WAIT
 
 
 def test_one_row_of_a_batch_fails_alone(service) -> None:
@@ -157,7 +157,7 @@ def test_one_row_of_a_batch_fails_alone(service) -> None:
         f"w{i}" for i, s in enumerate(states) if s.error() is None
     ]
     used = model.usage().total
-    assert (used.calls, used.requests, used.failed, used.again["429"]) == (20, 25, 1, 5)
+    assert (used.calls, used.requests, used.failed, used.retries["429"]) == (20, 25, 1, 5)
     assert service.most_running <= 3
 
 

@@ -11,8 +11,7 @@ import pytest
 pytest.importorskip("litellm")
 
 from sgnb.backends.api import sglang
-from sgnb.backends.api.guard import MAX_DOCUMENT, Body, Refusal
-from sgnb.backends.api.secrets import HIDDEN, Secrets
+from sgnb.backends.api.transport import HIDDEN, MAX_DOCUMENT, Refusal, ResponseSize, Secrets
 
 from . import survey
 from .attacks import ATTACKS, KEY
@@ -30,7 +29,7 @@ def hostile(tmp_path_factory) -> Iterator[Survey]:
     folder = tmp_path_factory.mktemp("hostile")
     patch.setenv("SGNB_CACHE", str(folder / "cache"))
     patch.setattr(survey, "TIMEOUT", 1.5)
-    patch.setattr(sglang, "FIRST_ANSWER_SECONDS", 1.5)
+    patch.setattr(sglang, "CONNECT_SECONDS", 1.5)
     with surveying(folder) as found:
         for name in WARM_UP:  # imports, which open files
             found.run(ATTACKS[name])
@@ -101,7 +100,7 @@ def test_keys_are_hidden() -> None:
     ],
 )
 def test_the_limits_of_an_answer(status, kind, chunk, count) -> None:
-    body = Body(status, {"content-type": kind})
+    body = ResponseSize(status, {"content-type": kind})
     for _ in range(count - 1):
         body.add(chunk)
     with pytest.raises(Refusal, match="more than"):
@@ -110,6 +109,6 @@ def test_the_limits_of_an_answer(status, kind, chunk, count) -> None:
 
 def test_the_end_of_an_event_may_be_split() -> None:
     """The limits of a document hold for each event, whatever the chunks are."""
-    body = Body(200, {"content-type": "text/event-stream"})
+    body = ResponseSize(200, {"content-type": "text/event-stream"})
     for _ in range(30_000):  # together more than MAX_CONTAINERS
         body.add(b"\ndata: [{[{}]}]\n")

@@ -90,7 +90,7 @@ def test_what_may_pass_is_asked_for_again(service, make, fault, reason) -> None:
     service.fail(fault)
     model = make(service)
     assert ask.run(backend=model)["a"] == TEXT
-    [(counted, count)] = model.usage().total.again.items()
+    [(counted, count)] = model.usage().total.retries.items()
     assert count == 1 and counted == (reason or counted)
     assert len(service.requests) == 2  # litellm tries nothing again
 

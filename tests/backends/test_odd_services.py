@@ -18,8 +18,8 @@ pytest.importorskip("openai")
 
 import sgnb as sgl
 from sgnb.backends.api import OpenAI, RuntimeEndpoint, limits
-from sgnb.backends.api.loop import LoopThread
 from sgnb.errors import Aborted, EngineError, OptionError, RequestError, ServiceError
+from sgnb.event_loops import LoopThread
 from sgnb.lang.chat import PLAIN
 
 from .service import KEY, Service

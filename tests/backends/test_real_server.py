@@ -133,4 +133,4 @@ def test_a_server_that_is_killed() -> None:
         if state.error() is not None:  # else it was quicker
             assert isinstance(state.error(), ServiceError)
     used = model.usage().total
-    assert used.failed >= 1 and used.again["connection"] >= 1
+    assert used.failed >= 1 and used.retries["connection"] >= 1

@@ -146,7 +146,7 @@ def test_a_turn_that_begins_otherwise_is_asked_for_and_told(service) -> None:
     assert all(one.endswith("Begin your answer with exactly this text, and go on after it:\nName:")
                for one in later)  # fmt: skip
     total = model.usage().total
-    assert total.again == {"other beginning": 2}
+    assert total.retries == {"other beginning": 2}
     assert total.saved < 2 * total.tokens.prompt / 3  # two requests were for nothing
 
 
@@ -390,7 +390,7 @@ def test_a_refused_request_is_sent_again(service) -> None:
     assert fields(completion(64).run(backend=model)) == ANSWERS
     total = model.usage().total
     assert (total.calls, total.requests, total.ahead) == (3, 3, 2)
-    assert sum(total.again.values()) == 2
+    assert sum(total.retries.values()) == 2
 
 
 def test_an_interrupt_keeps_what_came(service) -> None:

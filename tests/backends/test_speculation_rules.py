@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import sgnb as sgl
 from sgnb.backends.api import ApiExecutor
-from sgnb.backends.api.endpoint import Answer, Ask, Sample, Tokens
-from sgnb.backends.api.secrets import Secrets
+from sgnb.backends.api.endpoint import CompletionRequest, CompletionResponse, Sample, Tokens
+from sgnb.backends.api.transport import Secrets
 from sgnb.lang.chat import PLAIN
 from sgnb.lang.executor import ChoiceScore, ScoreCall
 
@@ -33,7 +33,7 @@ class Model:
 
     def __init__(self, script: str) -> None:
         self.script = script
-        self.asked: list[Ask] = []
+        self.asked: list[CompletionRequest] = []
 
     def next(self, text: str) -> str:
         if self.script.startswith(text):
@@ -43,22 +43,24 @@ class Model:
     def check(self, params: Any, location: Any) -> None:
         """It takes everything."""
 
-    async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
-        self.asked.append(ask)
+    async def complete(
+        self, request: CompletionRequest, on_text: Callable[[str], None]
+    ) -> CompletionResponse:
+        self.asked.append(request)
         text, finish = "", "length"
-        while len(text) < ask.params.max_new_tokens:
-            letter = self.next(ask.prompt + text)
+        while len(text) < request.params.max_new_tokens:
+            letter = self.next(request.prompt + text)
             if letter == END:
                 finish = "stop"
                 break
             text += letter
-            if ask.stream:
-                piece(letter)
-            if any(text.endswith(stop) for stop in ask.params.stop):
+            if request.stream:
+                on_text(letter)
+            if any(text.endswith(stop) for stop in request.params.stop):
                 finish = "stop"
                 break
         sample = Sample(text, finish)
-        return Answer((sample,), Tokens(len(ask.prompt), 0, len(text)))
+        return CompletionResponse((sample,), Tokens(len(request.prompt), 0, len(text)))
 
     async def score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
         return None

@@ -1,6 +1,6 @@
 """Interface between an executor and a service. Knows no service and no program.
 
-An `Endpoint` sends one request per `ask`, without retries or waiting. A `Failure` tells the
+An `Endpoint` sends one request per `complete`, without retries or waiting. A `Failure` tells the
 executor if a retry may succeed.
 """
 
@@ -10,23 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...errors import OptionError, SgnbError, shown
+from ...errors import OptionError, shown
 from ...lang.chat import ChatTemplate
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location, warn_once
 from ...sampling import SamplingParams
-from .secrets import Secrets
+from .transport import Secrets
 
 Message = dict[str, str]
 """A turn: "role" and "content"."""
 
-Triple = tuple[float | None, int, str | None]
-"""SGLang's format: log-probability, token id (-1 if unknown), text."""
-
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A request: the turns of a conversation, or the prompt of a completion."""
+class CompletionRequest:
+    """The turns of a conversation, or the prompt of a completion."""
 
     params: SamplingParams
     prompt: str = ""
@@ -56,7 +53,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text of an answer."""
+    """A text of a response."""
 
     text: str
     finish: str  # "stop", "length", or a service-specific reason such as "content_filter"
@@ -65,33 +62,23 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CompletionResponse:
+    """The samples of a request and the token counts."""
+
     samples: tuple[Sample, ...]
     tokens: Tokens = Tokens()
     id: str = ""
 
 
-Scored = tuple[tuple[ChoiceScore, ...], Tokens]
+ScoreResponse = tuple[tuple[ChoiceScore, ...], Tokens]
 """Scores of the choices and the token counts of the scoring requests."""
-
-
-class Failure(Exception):
-    """A failed request. `reason` is the two-word label in the usage table."""
-
-    def __init__(
-        self, reason: str, error: SgnbError, again: bool, wait: float | None = None
-    ) -> None:
-        super().__init__(reason)
-        self.reason, self.error = reason, error
-        self.again = again  # a retry may succeed
-        self.wait = wait  # retry delay in seconds, if given by the service
 
 
 class Endpoint(Protocol):
     """A model of a service.
 
-    `ask` sends a request and, with `Ask.stream`, passes each piece of the first text to `piece`.
-    `ask` and `score` raise `Failure`. Cancelling the task ends the request.
+    `complete` sends a request and, with `CompletionRequest.stream`, passes each piece of the first
+    text to `on_text`. `complete` and `score` raise `Failure`. Cancelling the task ends the request.
     """
 
     model: str
@@ -107,9 +94,11 @@ class Endpoint(Protocol):
         """Check `params`: raise OptionError for an unsupported argument, warn at `location` for a
         limited argument."""
 
-    async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer: ...
+    async def complete(
+        self, request: CompletionRequest, on_text: Callable[[str], None]
+    ) -> CompletionResponse: ...
 
-    async def score(self, call: ScoreCall) -> Scored:
+    async def score(self, call: ScoreCall) -> ScoreResponse:
         """Score the choices of `call`. Returns no scores if the service cannot score prompts."""
 
     async def info(self) -> dict[str, Any]: ...

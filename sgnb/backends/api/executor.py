@@ -10,18 +10,18 @@ from functools import partial
 from typing import Any
 
 from ...errors import Aborted, OptionError, RequestError, shown
+from ...event_loops import LoopThread
 from ...events import EventLog, RequestQueued, TextStreamed
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
+from ...lang.ir import RoleBegin
 from ...sampling import SamplingParams
 from ...segment import Segment
-from .choosing import chosen, question
-from .conversation import conversation
-from .endpoint import Answer, Ask, Endpoint, Failure, Message, Sample
-from .flight import Flight
-from .formats import Mismatch, fitting, prepare
-from .limits import Gate, Limits
-from .loop import LoopThread
-from .speculation import Speculation
+from .call_state import CallState
+from .endpoint import CompletionRequest, CompletionResponse, Endpoint, Message, Sample
+from .formats import FormatMismatch, choice_request, match_format, prepare, selection
+from .limits import Limits, RequestAdmission
+from .speculation import Speculation, first_stop
+from .transport import Failure
 from .usage import Price, TokenUsage, Usage
 
 CHARACTERS_PER_TOKEN = 4
@@ -42,7 +42,7 @@ class ApiExecutor:
         self.chat, self.special_tokens, self.log = endpoint.chat, None, EventLog()
         self._usage = Usage(endpoint.model, price)
         self._token_usage = TokenUsage(self._usage)
-        self._gate = Gate(self.limits, f"the service of {endpoint.model!r}")
+        self._admission = RequestAdmission(self.limits, f"the service of {endpoint.model!r}")
         self._numbers = itertools.count(1)  # call numbers
         self._loop = LoopThread("sgnb-api", endpoint.close)
         self.close = self._loop.close
@@ -56,7 +56,7 @@ class ApiExecutor:
         """Tokens of all calls since `reset`, in SGLang's format."""
         return self._token_usage
 
-    def ask_of(self, call: Call) -> Ask:
+    def request_of(self, call: Call) -> CompletionRequest:
         """Return the request for `call`.
 
         Raises:
@@ -65,111 +65,116 @@ class ApiExecutor:
         """
         self.endpoint.check(call.params, call.location)
         if not self.endpoint.is_chat:
-            return Ask(call.params, call.prompt, stream=call.stream)
+            return CompletionRequest(call.params, call.prompt, stream=call.stream)
         turns = conversation(call.name, call.prompt, call.segments, self.endpoint.continues)
-        return Ask(call.params, messages=turns, stream=call.stream)
+        return CompletionRequest(call.params, messages=turns, stream=call.stream)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         if call.ahead is None:
-            return self.send(self.ask_of(call), call, sink)
+            return self.send(self.request_of(call), call, sink)
         self.endpoint.check(call.params, call.location)
-        flight = self._flight(call, call.stream, sink)
-        return self._start(partial(self._generate_ahead, call, flight), flight, Result, sink)
+        state = self._call_state(call, call.stream, sink)
+        return self._start(partial(self._generate_ahead, call, state), state, Result, sink)
 
-    async def _generate_ahead(self, call: Call, flight: Flight) -> Result:
-        found = await self._speculation(flight).generate(call)
-        return found or await self._generate(self.ask_of(call), flight)
+    async def _generate_ahead(self, call: Call, state: CallState) -> Result:
+        result = await self._speculation(state).generate(call)
+        return result or await self._generate(self.request_of(call), state)
 
-    def _speculation(self, flight: Flight) -> Speculation:
+    def _speculation(self, state: CallState) -> Speculation:
         tries = self.limits.format_tries
-        return Speculation(self.endpoint, self.ask_of, self._send, flight, tries)
+        return Speculation(self.endpoint, self.request_of, self._send, state, tries)
 
     def send(
-        self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]
+        self, request: CompletionRequest, call: Call, sink: Callable[[Delta | Result], None]
     ) -> Callable[[], None]:
-        """Send `ask` for `call` and deliver to `sink`, like `generate`, which builds the request
-        from the call. Returns a function that cancels the call."""
-        flight = self._flight(call, ask.stream, sink)
-        return self._start(partial(self._generate, ask, flight), flight, Result, sink)
+        """Send `request` for `call` and deliver to `sink`, like `generate`, which builds the
+        request from the call. Returns a function that cancels the call."""
+        state = self._call_state(call, request.stream, sink)
+        return self._start(partial(self._generate, request, state), state, Result, sink)
 
-    def _flight(self, call: Call, stream: bool, sink: Callable[[Delta], None]) -> Flight:
-        def tell(piece: Delta) -> None:
+    def _call_state(self, call: Call, stream: bool, sink: Callable[[Delta], None]) -> CallState:
+        def deliver(piece: Delta) -> None:
             self.log.emit(TextStreamed(call.run, call.branch, piece.text))
             sink(piece)
 
-        return Flight(call, self.endpoint.secrets, tell if stream else None)
+        return CallState(call, self.endpoint.secrets, deliver if stream else None)
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
-        flight = Flight(call, self.endpoint.secrets)
-        return self._start(partial(self._score, call, flight), flight, Scores, sink)
+        state = CallState(call, self.endpoint.secrets)
+        return self._start(partial(self._score, call, state), state, Scores, sink)
 
     def _start(
         self,
         work: Callable[[], Any],
-        flight: Flight,
+        state: CallState,
         kind: type[Result] | type[Scores],
         sink: Callable[[Any], None],
     ) -> Callable[[], None]:
-        request, call = next(self._numbers), flight.call
+        number, call = next(self._numbers), state.call
         _check_text(call.name, call.prompt)
         purpose = "generate" if kind is Result else "score"
-        place = call.location or ("", 0)
-        event = RequestQueued(request, call.run, call.branch, call.name, purpose, (), *place)
+        location = call.location or ("", 0)
+        event = RequestQueued(number, call.run, call.branch, call.name, purpose, (), *location)
 
         def ended(task: asyncio.Task[Any]) -> None:
             error: BaseException | None = Aborted("the call was stopped")
             if not task.cancelled():
                 error = task.exception()
-            made = task.result() if error is None else kind(error=error)  # type: ignore[arg-type]
-            if error is not None and isinstance(made, Result):
-                made = replace(made, texts=(flight.told,), meta=(flight.meta(None),))
-            self._usage.add(call.run, flight.count(error))
-            self.log.emit(flight.finished(request, error, made))
-            sink(made)
+            result = task.result() if error is None else kind(error=error)  # type: ignore[arg-type]
+            if error is not None and isinstance(result, Result):
+                result = replace(result, texts=(state.delivered,), meta=(state.meta(None),))
+
+            self._usage.add(call.run, state.close(error))
+            self.log.emit(state.finish_event(number, error, result))
+            sink(result)
 
         self.log.emit(event)
         return self._loop.start(work, ended)
 
-    async def _generate(self, ask: Ask, flight: Flight) -> Result:
-        answers: list[Answer] = []
-        if ask.params.n == 1 or self.endpoint.samples:
-            answers = [await self._fitting(ask, flight)]
-        have = sum(len(answer.samples) for answer in answers)  # some services ignore `n`
-        missing = [_single(ask, i) for i in range(have, ask.params.n)]
-        tasks = [asyncio.create_task(self._fitting(one, flight)) for one in missing]
+    async def _generate(self, request: CompletionRequest, state: CallState) -> Result:
+        responses: list[CompletionResponse] = []
+        if request.params.n == 1 or self.endpoint.samples:
+            responses = [await self._formatted(request, state)]
+        # Some services ignore `n`.
+        num_samples = sum(len(response.samples) for response in responses)
+        missing = [_single(request, index) for index in range(num_samples, request.params.n)]
+        tasks = [asyncio.create_task(self._formatted(single, state)) for single in missing]
         try:
-            answers += await asyncio.gather(*tasks)
+            responses += await asyncio.gather(*tasks)
         finally:
             for task in tasks:  # cancel the remaining samples after an error or a stop
                 task.cancel()
-        samples = [(answer, sample) for answer in answers for sample in answer.samples]
+
+        samples = [(response, sample) for response in responses for sample in response.samples]
         return Result(
             tuple(sample.text for _, sample in samples),
-            tuple(flight.meta(answer, sample) for answer, sample in samples),
+            tuple(state.meta(response, sample) for response, sample in samples),
         )
 
-    async def _fitting(self, ask: Ask, flight: Flight) -> Answer:
-        """Return an answer whose texts match the call's format."""
-        grammar, stops = ask.params.grammar, ask.params.stop
+    async def _formatted(self, request: CompletionRequest, state: CallState) -> CompletionResponse:
+        """Return a response whose texts match the call's format."""
+        grammar, stops = request.params.grammar, request.params.stop
         if grammar is not None and grammar.kind not in self.endpoint.enforces:
             # A free answer may begin with whitespace, and a whitespace stop would end the answer
             # immediately.
-            params = replace(ask.params, stop=tuple(stop for stop in stops if stop.strip()))
-            ask = replace(ask, params=params, stream=False)
+            params = replace(request.params, stop=tuple(stop for stop in stops if stop.strip()))
+            request = replace(request, params=params, stream=False)
         if grammar is not None and self._checks(grammar.kind):
             await asyncio.to_thread(prepare, grammar)
+
         for attempt in range(1, self.limits.format_tries + 1):
-            answer = await self._ask(ask, flight)
+            response = await self._complete(request, state)
             try:
-                texts = [await self._format(sample, ask.params) for sample in answer.samples]
-            except Mismatch as mismatch:
-                if attempt == self.limits.format_tries or mismatch.cut or flight.told:
+                texts = [await self._format(sample, request.params) for sample in response.samples]
+            except FormatMismatch as mismatch:
+                is_last = attempt == self.limits.format_tries
+                if is_last or mismatch.is_truncated or state.delivered:
                     raise mismatch.error(attempt) from None
-                flight.used.again["format"] += 1
+                state.usage.retries["format"] += 1
                 continue
-            pairs = zip(answer.samples, texts, strict=True)
-            fitted = (replace(sample, text=text) for sample, text in pairs)
-            return replace(answer, samples=tuple(_cut(sample, stops) for sample in fitted))
+            pairs = zip(response.samples, texts, strict=True)
+            samples = (_up_to_stop(replace(sample, text=text), stops) for sample, text in pairs)
+            return replace(response, samples=tuple(samples))
         raise AssertionError("the last try returns or raises")
 
     async def _format(self, sample: Sample, params: SamplingParams) -> str:
@@ -177,68 +182,75 @@ class ApiExecutor:
         schemas, and all services truncate at max_tokens."""
         if params.grammar is None or not self._checks(params.grammar.kind):
             return sample.text
-        return await asyncio.to_thread(fitting, sample, params)
+        return await asyncio.to_thread(match_format, sample, params)
 
     def _checks(self, kind: str) -> bool:
         return kind == "json_schema" or kind not in self.endpoint.enforces
 
-    async def _ask(self, ask: Ask, flight: Flight) -> Answer:
-        """Return the service's answer, truncated at stops: some services limit the number of stops
-        or return them in the text."""
-        stops = () if ask.params.min_new_tokens else ask.params.stop
+    async def _complete(self, request: CompletionRequest, state: CallState) -> CompletionResponse:
+        """Return the service's response, truncated at stops: some services limit the number of
+        stops or return them in the text."""
+        stops = () if request.params.min_new_tokens else request.params.stop
 
-        async def request() -> Answer:
-            flight.begin(stops)
-            return await self.endpoint.ask(ask, flight.piece)
+        async def complete() -> CompletionResponse:
+            state.begin(stops)
+            return await self.endpoint.complete(request, state.add_text)
 
-        answer = await self._send(request, ask, flight)
-        flight.count_tokens(answer.tokens)
-        samples = tuple(_cut(sample, stops) for sample in answer.samples)
-        if ask.stream:
-            flight.finish(samples[0].text)
-        return replace(answer, samples=samples)
+        response = await self._send(complete, request, state)
+        state.usage.tokens += response.tokens
+        samples = tuple(_up_to_stop(sample, stops) for sample in response.samples)
+        if request.stream:
+            state.deliver(samples[0].text)
+        return replace(response, samples=samples)
 
-    async def _send(self, request: Callable[[], Any], ask: Ask, flight: Flight) -> Any:
-        def failed(failure: Failure, again: bool) -> None:
-            if again:
-                flight.used.again[failure.reason] += 1
+    async def _send(
+        self, work: Callable[[], Any], request: CompletionRequest, state: CallState
+    ) -> Any:
+        """Return the result of `work`, which sends `request`, within the limits."""
 
-        async def counted() -> Any:
-            flight.used.requests += 1
-            return self.endpoint.secrets.clean(await request())
+        def count_failure(failure: Failure, retries: bool) -> None:
+            if retries:
+                state.usage.retries[failure.reason] += 1
 
-        characters = len(ask.prompt) + sum(len(turn["content"]) for turn in ask.messages)
-        tokens = characters / CHARACTERS_PER_TOKEN + ask.params.max_new_tokens * ask.params.n
-        return await self._gate.send(counted, tokens, failed)
+        async def send() -> Any:
+            state.usage.requests += 1
+            return self.endpoint.secrets.clean(await work())
 
-    async def _score(self, call: ScoreCall, flight: Flight) -> Scores:
+        characters = len(request.prompt) + sum(len(turn["content"]) for turn in request.messages)
+        max_new_tokens = request.params.max_new_tokens * request.params.n
+        tokens = characters / CHARACTERS_PER_TOKEN + max_new_tokens
+        return await self._admission.send(send, tokens, count_failure)
+
+    async def _score(self, call: ScoreCall, state: CallState) -> Scores:
         if call.ahead is not None:
-            scores = self._speculation(flight).choose(call)
-            if scores is not None:
-                return scores
+            speculative = self._speculation(state).choose(call)
+            if speculative is not None:
+                return speculative
         if self.endpoint.scores:
-            ask = Ask(SamplingParams(max_new_tokens=0), call.prompt + "".join(call.choices))
-            scores, tokens = await self._send(partial(self.endpoint.score, call), ask, flight)
-            flight.count_tokens(tokens)
+            prompt = call.prompt + "".join(call.choices)
+            request = CompletionRequest(SamplingParams(max_new_tokens=0), prompt)
+            work = partial(self.endpoint.score, call)
+            scores, tokens = await self._send(work, request, state)
+            state.usage.tokens += tokens
             if scores:
-                return Scores(scores, flight.meta(None))
-        return await self._choose(call, flight)
+                return Scores(scores, state.meta(None))
+        return await self._choose(call, state)
 
-    async def _choose(self, call: ScoreCall, flight: Flight) -> Scores:
+    async def _choose(self, call: ScoreCall, state: CallState) -> Scores:
         """Let the model pick a choice if the service cannot score."""
         turns: tuple[Message, ...] = ()
         if self.endpoint.is_chat:
             turns = conversation(call.name, call.prompt, call.segments)
-        ask = question(call, turns, self.endpoint.enforces)
+        request = choice_request(call, turns, self.endpoint.enforces)
         for attempt in range(1, self.limits.format_tries + 1):
-            answer = await self._ask(ask, flight)
-            index = chosen(answer.samples[0].text, call.choices, ask.params)
+            response = await self._complete(request, state)
+            index = selection(response.samples[0].text, call.choices, request.params)
             if index is not None:
                 values = tuple(float(i == index) for i in range(len(call.choices)))
-                return Scores(meta=flight.meta(answer), values=values, chosen=index)
+                return Scores(meta=state.meta(response), values=values, chosen=index)
             if attempt < self.limits.format_tries:
-                flight.used.again["format"] += 1
-        raise Mismatch(answer.samples[0], f"one of {list(call.choices)}").error(attempt)
+                state.usage.retries["format"] += 1
+        raise FormatMismatch(response.samples[0], f"one of {list(call.choices)}").error(attempt)
 
     @property
     def model_name(self) -> str:
@@ -256,41 +268,99 @@ class ApiExecutor:
     def flush_cache(self) -> int:
         """Flush the cache of an SGLang server; no effect on other services. Returns 0 because the
         server does not report a count."""
-        self._ask_now(self.endpoint.flush_cache)
+        self._run(self.endpoint.flush_cache)
         return 0
 
     def server_info(self) -> dict[str, Any]:
         """Return the model and the service's description of itself."""
-        return dict(self._ask_now(self.endpoint.info))
+        return dict(self._run(self.endpoint.info))
 
-    def _ask_now(self, request: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Run a request outside of calls and wait for the answer."""
-        answer = self._loop.run(lambda: self._gate.send(request, 0, lambda failure, again: None))
-        return self.endpoint.secrets.clean(answer)
+    def _run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Run a request outside of calls and wait for the response."""
+        admitted = partial(self._admission.send, work, 0, lambda failure, retries: None)
+        return self.endpoint.secrets.clean(self._loop.run(admitted))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.endpoint.model!r}>"
+
+
+def conversation(
+    name: str, prompt: str, segments: Sequence[Segment], continues: bool = False
+) -> tuple[Message, ...]:
+    """Split a prompt at its role marks into turns. A prompt without roles is a single user turn.
+
+    The last turn is the assistant's if the assistant turn has begun.
+
+    Args:
+        name: Name of the generation, for errors.
+        prompt: The branch's prompt as text.
+        segments: The segments of the prompt.
+        continues: The service can continue an assistant turn.
+
+    Raises:
+        RequestError: Text stands between turns, or the unfinished turn is not the assistant's.
+    """
+    turns: list[Message] = []
+    role: str | None = None
+    text = ""
+    for segment in segments or (Segment(prompt),):
+        mark = segment.origin[0] if isinstance(segment.origin, tuple) else None
+        if mark is None:
+            text += segment.text
+        elif isinstance(mark, RoleBegin):
+            _check_between(name, text)
+            role, text = mark.role, ""
+        else:
+            turns.append({"role": mark.role, "content": text})
+            role, text = None, ""
+
+    if not turns and role is None:
+        return ({"role": "user", "content": text},)
+    if role != "assistant":
+        _check_between(name, text if role is None else "")
+        where = "outside of the roles" if role is None else f"in the role {role!r}"
+        raise RequestError(
+            f"gen {name!r} stands {where}, and a chat model writes whole turns of the assistant's",
+            f'write s += assistant(gen("{name}"))',
+        )
+    if not text:
+        return tuple(turns)
+    if not continues:
+        raise RequestError(
+            f"gen {name!r} goes on with an assistant's turn that begins with {shown(text)}, and"
+            " this service writes whole turns only",
+            "put that text into the user's turn, or give @function(num_api_spec_tokens=...)",
+        )
+    return (*turns, {"role": "assistant", "content": text})
+
+
+def _check_between(name: str, text: str) -> None:
+    if text.strip():
+        raise RequestError(
+            f"gen {name!r} follows text outside of the roles, {shown(text)}, which a chat model"
+            " cannot be sent",
+            "write it into a role: s += user(...)",
+        )
 
 
 def _check_text(name: str, prompt: str) -> None:
     try:
         prompt.encode()
     except UnicodeEncodeError as error:
-        where = shown(prompt[max(0, error.start - 20) : error.end])
-        message = f"the prompt of {name!r} has half of a surrogate pair: {where}"
+        excerpt = shown(prompt[max(0, error.start - 20) : error.end])
+        message = f"the prompt of {name!r} has half of a surrogate pair: {excerpt}"
         raise RequestError(message, "write the whole character") from None
 
 
-def _single(ask: Ask, index: int) -> Ask:
+def _single(request: CompletionRequest, index: int) -> CompletionRequest:
     """Return the request for sample `index`; only the first sample is streamed."""
-    params = ask.params
+    params = request.params
     seed = None if params.seed is None else params.seed + index
-    return replace(ask, params=replace(params, n=1, seed=seed), stream=ask.stream and index == 0)
+    stream = request.stream and index == 0
+    return replace(request, params=replace(params, n=1, seed=seed), stream=stream)
 
 
-def _cut(sample: Sample, stops: Sequence[str]) -> Sample:
-    found = [(at, stop) for stop in stops if (at := sample.text.find(stop)) >= 0]
-    if not found:
-        return sample
-    at, stop = min(found)
-    return replace(sample, text=sample.text[:at], finish="stop", matched=stop)
+def _up_to_stop(sample: Sample, stops: Sequence[str]) -> Sample:
+    if stop := first_stop(sample.text, stops):
+        return replace(sample, text=sample.text[: stop[0]], finish="stop", matched=stop[1])
+    return sample

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from ...errors import OptionError, ServiceError, shown
-from .endpoint import Failure
+from .transport import Failure
 
-FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
+FIRST_WAIT, MAX_WAIT = 0.5, 60.0
 """Seconds before the second try, and the maximum delay before any try."""
 
 T = TypeVar("T")
@@ -26,13 +26,12 @@ class Limits:
     timeout: float = 600.0  # seconds per try
     format_tries: int = 3  # requests for a text in a format that the service does not enforce
     requests_per_minute: float | None = None
-    tokens_per_minute: float | None = (
-        None  # prompt tokens (4 characters each) plus maximum answer tokens
-    )
+    # Prompt tokens (4 characters each) plus the maximum number of new tokens.
+    tokens_per_minute: float | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("max_parallel", 1), ("tries", 1), ("format_tries", 1)):
-            if not isinstance(value := getattr(self, name), int) or value < least:
+        for name in ("max_parallel", "tries", "format_tries"):
+            if not isinstance(value := getattr(self, name), int) or value < 1:
                 raise OptionError(f"{name}={shown(value)} is not allowed", "give 1 or more")
         for name in ("timeout", "requests_per_minute", "tokens_per_minute"):
             value = getattr(self, name)
@@ -43,8 +42,8 @@ class Limits:
     def split(cls, options: dict[str, Any]) -> tuple[Limits, dict[str, Any]]:
         """Split `options` into limits and remaining options."""
         names = {f.name for f in fields(cls)}
-        own = {name: value for name, value in options.items() if name in names}
-        return cls(**own), {name: v for name, v in options.items() if name not in names}
+        limits = {name: value for name, value in options.items() if name in names}
+        return cls(**limits), {name: v for name, v in options.items() if name not in names}
 
 
 class Pace:
@@ -64,7 +63,7 @@ class Pace:
         await asyncio.sleep(max(0.0, begin - now))
 
 
-class Gate:
+class RequestAdmission:
     """Admission of requests to a service according to `Limits`. Bound to one event loop."""
 
     def __init__(self, limits: Limits, service: str) -> None:
@@ -77,13 +76,13 @@ class Gate:
         self,
         request: Callable[[], Awaitable[T]],
         tokens: float,
-        failed: Callable[[Failure, bool], None],
+        on_failure: Callable[[Failure, bool], None],
     ) -> T:
         """Return the result of `request`, estimated at `tokens` tokens.
 
         A transient `Failure` leads to a retry with exponential backoff and jitter, or after the
-        service's delay. The last failure propagates. `failed(failure, again)` is called for each
-        failure.
+        service's delay. The last failure propagates. `on_failure(failure, retries)` is called for
+        each failure.
         """
         for attempt in range(1, self.limits.tries + 1):
             await self._requests.wait(1)
@@ -92,27 +91,28 @@ class Gate:
                 async with self._slots, asyncio.timeout(self.limits.timeout):
                     return await request()
             except TimeoutError:
-                failure = _late(self._service, self.limits.timeout)
-            except Failure as known:
-                failure = known
-            again = failure.again and attempt < self.limits.tries
-            failed(failure, again)
-            if not again:
+                failure = _timed_out(self._service, self.limits.timeout)
+            except Failure as error:
+                failure = error
+
+            retries = failure.is_transient and attempt < self.limits.tries
+            on_failure(failure, retries)
+            if not retries:
                 raise _final(failure, attempt)
             await asyncio.sleep(_pause(attempt, failure.wait))
         raise AssertionError("the last try returns or raises")
 
 
-def _pause(attempt: int, told: float | None) -> float:
-    """Return the seconds before the next try."""
-    if told is not None:
-        return min(told, LONGEST_WAIT) * random.uniform(1.0, 1.1)
-    return min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.5)
+def _pause(attempt: int, delay: float | None) -> float:
+    """Return the seconds before the next try. `delay`: from the service."""
+    if delay is not None:
+        return min(delay, MAX_WAIT) * random.uniform(1.0, 1.1)
+    return min(MAX_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.5)
 
 
-def _late(service: str, seconds: float) -> Failure:
+def _timed_out(service: str, seconds: float) -> Failure:
     message = f"{service} did not answer within {seconds:g} s"
-    return Failure("timeout", ServiceError(message, "timeout= gives it longer"), again=True)
+    return Failure("timeout", ServiceError(message, "timeout= gives it longer"), is_transient=True)
 
 
 def _final(failure: Failure, tries: int) -> Exception:

@@ -11,15 +11,19 @@ from ...lang.chat import ChatTemplate
 from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
-from .clients import SHORTEST_SECRET
-from .collecting import Collected
-from .endpoint import Answer, Ask, Scored, Tokens, ignore, refuse
+from .endpoint import (
+    CompletionRequest,
+    CompletionResponse,
+    ScoreResponse,
+    Tokens,
+    ignore,
+    refuse,
+)
 from .executor import ApiExecutor
-from .failures import HalfAnswer, missing, translated
-from .guard import install
 from .limits import Limits
-from .openai import LARGEST_BIAS, ROLES_AS_TEXT, bias_of, response_format
-from .secrets import Secrets
+from .openai import MAX_BIAS, MIN_SECRET, ROLES_AS_TEXT, bias_of, response_format
+from .responses import StreamAssembly, assembled
+from .transport import IncompleteResponse, Secrets, litellm_package, translated
 from .usage import fixed_price, listed_price
 
 _OPENAI_NAMES = {
@@ -43,6 +47,10 @@ _REFUSED = (
     "logprob_start_len",
 )
 _IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace")
+_OPTIONAL = ("seed", "frequency_penalty", "presence_penalty", "top_p")
+"""Parameters ignored instead of refused by services without support."""
+
+_DEFAULT = SamplingParams()
 _CONTINUE = ("anthropic/", "claude", "vertex_ai/claude", "bedrock/anthropic")
 """Prefixes of models whose service continues an assistant turn."""
 
@@ -56,57 +64,60 @@ class LiteLLMEndpoint:
 
     def __init__(self, model: str, chat: ChatTemplate, options: dict[str, Any]) -> None:
         self.model, self.chat, self._options = model, chat, options
-        self._litellm = package()
+        self._litellm = litellm_package()
         self._takes = frozenset(self._litellm.get_supported_openai_params(model=model) or ())
-        binds = self._litellm.supports_response_schema(model=model)
-        self.enforces = frozenset({"json_schema"} if binds else ())
+        enforces_schema = self._litellm.supports_response_schema(model=model)
+        self.enforces = frozenset({"json_schema"} if enforces_schema else ())
         self.continues = model.startswith(_CONTINUE)
         self._service = f"the service of {model!r}"
         self.secrets = secrets_in(options)
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
-        unknown = [name for name, own in _OPENAI_NAMES.items() if own not in self._takes]
-        soft = ("seed", "frequency_penalty", "presence_penalty", "top_p")
-        hard = [name for name in unknown if name not in soft]
-        refuse(self._service, params, (*_REFUSED, *hard), "leave it out for this model")
-        soft_unknown = [name for name in unknown if name in soft]
-        ignore(self._service, params, (*_IGNORED, *soft_unknown), location)
+        unsupported = [
+            name for name, openai_name in _OPENAI_NAMES.items() if openai_name not in self._takes
+        ]
+        refused = [name for name in unsupported if name not in _OPTIONAL]
+        refuse(self._service, params, (*_REFUSED, *refused), "leave it out for this model")
+        ignored = [name for name in unsupported if name in _OPTIONAL]
+        ignore(self._service, params, (*_IGNORED, *ignored), location)
 
-    async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
+    async def complete(
+        self, request: CompletionRequest, on_text: Callable[[str], None]
+    ) -> CompletionResponse:
         with translated(self._service, self.secrets):
-            answer = await self._litellm.acompletion(**self._body(ask), **self._options)
-            if not ask.stream:
-                return Collected(answer).answer(ask.params)
-            collected = Collected()
-            async for chunk in answer:
-                piece(collected.add(chunk))
-            if answer.received_finish_reason is None:  # litellm invents a missing finish reason
-                raise HalfAnswer
-            return collected.answer(ask.params)
+            response = await self._litellm.acompletion(**self._body(request), **self._options)
+            if not request.stream:
+                return assembled(response, request.params)
+            assembly = StreamAssembly()
+            async for chunk in response:
+                on_text(assembly.add(chunk))
+            if response.received_finish_reason is None:  # litellm invents a missing finish reason
+                raise IncompleteResponse
+            return assembly.response(request.params)
 
-    def _body(self, ask: Ask) -> dict[str, Any]:
-        params = ask.params
+    def _body(self, request: CompletionRequest) -> dict[str, Any]:
+        params = request.params
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": list(ask.messages),
+            "messages": list(request.messages),
             "max_tokens": params.max_new_tokens,
             "temperature": params.temperature,
             "max_retries": 0,
             "num_retries": 0,
         }
-        for name, own in _OPENAI_NAMES.items():
+        for name, openai_name in _OPENAI_NAMES.items():
             value = getattr(params, name)
-            if value != getattr(_DEFAULT, name) and own in self._takes:
-                body[own] = list(value) if name == "stop" else value
+            if value != getattr(_DEFAULT, name) and openai_name in self._takes:
+                body[openai_name] = list(value) if name == "stop" else value
         if params.logit_bias:
-            body["logit_bias"] = bias_of(params, LARGEST_BIAS)
+            body["logit_bias"] = bias_of(params, MAX_BIAS)
         if params.json_schema is not None and self.enforces:
             body["response_format"] = response_format(json.loads(params.json_schema))
-        if ask.stream:
+        if request.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return body
 
-    async def score(self, call: ScoreCall) -> Scored:
+    async def score(self, call: ScoreCall) -> ScoreResponse:
         """Return no scores."""
         return (), Tokens()
 
@@ -145,16 +156,15 @@ class LiteLLM(ApiExecutor):
         prices: tuple[float, float] | None = None,
         **options: Any,
     ) -> None:
-        limits, rest = Limits.split(options)
-        headers = rest.pop("default_headers", None)
-        own = {
+        limits, options = Limits.split(options)
+        arguments = {
             "api_key": api_key,
             "organization": organization,
             "base_url": base_url,
-            "extra_headers": headers,
+            "extra_headers": options.pop("default_headers", None),
         }
-        given = {name: value for name, value in own.items() if value is not None}
-        endpoint = LiteLLMEndpoint(model_name, chat_template or ROLES_AS_TEXT, given | rest)
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+        endpoint = LiteLLMEndpoint(model_name, chat_template or ROLES_AS_TEXT, arguments | options)
         super().__init__(endpoint, limits, fixed_price(prices, listed_price(model_name)))
 
 
@@ -171,36 +181,25 @@ class VertexAI(LiteLLM):
     the environment. `safety_settings` are Google's. Other arguments as for `LiteLLM`."""
 
     def __init__(self, model_name: str, safety_settings: Any = None, **options: Any) -> None:
-        places = {"vertex_project": "GCP_PROJECT_ID", "vertex_location": "GCP_LOCATION"}
-        found = {name: os.environ[env] for name, env in places.items() if env in os.environ}
+        variables = {"vertex_project": "GCP_PROJECT_ID", "vertex_location": "GCP_LOCATION"}
+        defaults: dict[str, Any] = {
+            name: os.environ[variable]
+            for name, variable in variables.items()
+            if variable in os.environ
+        }
         if safety_settings is not None:
-            found["safety_settings"] = safety_settings
+            defaults["safety_settings"] = safety_settings
         name = f"vertex_ai/{model_name.removeprefix('vertex_ai/')}"
-        super().__init__(name, **{**found, **options})
-
-
-_DEFAULT = SamplingParams()
-
-
-def package() -> Any:
-    """Import litellm without its download of a price table."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        import litellm
-    except ImportError as error:
-        missing("litellm", error)
-    litellm.suppress_debug_info = True
-    install()
-    return litellm
+        super().__init__(name, **defaults | options)
 
 
 def secrets_in(options: dict[str, Any]) -> Secrets:
     """Return the keys among the options and in the environment."""
-    named = {**os.environ, **options, **(options.get("extra_headers") or {})}
+    candidates = {**os.environ, **options, **(options.get("extra_headers") or {})}
     return Secrets(
         value
-        for name, value in named.items()
-        if isinstance(value, str) and len(value) >= SHORTEST_SECRET and _is_secret(name)
+        for name, value in candidates.items()
+        if isinstance(value, str) and len(value) >= MIN_SECRET and _is_secret(name)
     )
 
 

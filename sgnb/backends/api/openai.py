@@ -1,34 +1,45 @@
-"""OpenAI's chat and completion endpoints, and compatible servers."""
+"""OpenAI's chat and completion endpoints, and compatible servers, through the package openai."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...errors import OptionError
+from ...errors import OptionError, ServiceError
+from ...event_loops import LoopThread
 from ...lang.chat import PLAIN, ChatTemplate
 from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
-from .clients import make_client, place_of, secrets_of
-from .collecting import Collected, tokens_of
-from .echo import Echo, alone
-from .endpoint import Answer, Ask, Failure, Scored, Tokens, ignore, refuse
+from .endpoint import (
+    CompletionRequest,
+    CompletionResponse,
+    ScoreResponse,
+    Tokens,
+    ignore,
+    refuse,
+)
 from .executor import ApiExecutor
-from .failures import translated
 from .limits import Limits
+from .responses import Echo, StreamAssembly, assembled, tokens_of
+from .transport import Failure, Secrets, openai_package, translated
 from .usage import fixed_price, listed_price, no_price
 
 ROLES_AS_TEXT = ChatTemplate("as text", PLAIN.roles)
 """Role format in a program's text; the service applies its own chat template."""
 
 COMPLETION_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
-MOST_STOPS = 4
+MAX_STOPS = 4
+MAX_BIAS = 100.0
+
+MIN_SECRET = 8
+"""Minimum number of characters of a secret in a header; "Bearer" and language names are shorter."""
 
 _REFUSED = ("min_new_tokens", "stop_token_ids", "stop_regex", "ignore_eos", "thinking")
 _IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace")
-LARGEST_BIAS = 100.0
 
 
 class OpenAIEndpoint:
@@ -43,16 +54,17 @@ class OpenAIEndpoint:
         model: str,
         is_chat: bool,
         chat: ChatTemplate,
-        own: bool,  # OpenAI's service: known defaults and newer arguments
+        is_official: bool,  # OpenAI's service: documented defaults and newer arguments
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
         self.enforces = frozenset({"json_schema"} if is_chat else ())
-        self._own, self._extra, self.secrets = own, dict(extra_body or {}), secrets_of(client)
+        self._is_official, self._extra = is_official, dict(extra_body or {})
+        self.secrets = secrets_of(client)
         self.scores = not is_chat  # until the service returns no log-probabilities
         self._service = f"the service of {model!r}"
-        if not own:
-            self._service += f" at {place_of(client)}"
+        if not is_official:
+            self._service += f" at {address_of(client)}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
         hint = "leave it out; extra_body= of the backend sends what a server takes beyond OpenAI's"
@@ -66,48 +78,53 @@ class OpenAIEndpoint:
             raise OptionError(f"{self._service} cannot answer with 0 tokens", "ask for 1 or more")
         ignore(self._service, params, _IGNORED, location)
 
-    async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
-        body = self._body(ask)
+    async def complete(
+        self, request: CompletionRequest, on_text: Callable[[str], None]
+    ) -> CompletionResponse:
+        body = self._body(request)
         try:
-            return await self._ask(ask, body, piece)
+            return await self._complete(request, body, on_text)
         except Failure as failure:
             if "response_format" in body and "response_format" in str(failure.error):
-                self.enforces = frozenset()  # from now on, only check answers
-                raise Failure(failure.reason, failure.error, again=True, wait=0.0) from None
+                self.enforces = frozenset()  # from now on, only check responses
+                raise Failure(failure.reason, failure.error, is_transient=True, wait=0.0) from None
             raise
 
-    async def _ask(self, ask: Ask, body: dict[str, Any], piece: Callable[[str], None]) -> Answer:
+    async def _complete(
+        self, request: CompletionRequest, body: dict[str, Any], on_text: Callable[[str], None]
+    ) -> CompletionResponse:
         create = self.client.completions.create
         if self.is_chat:
             create = self.client.chat.completions.create
         with translated(self._service, self.secrets):
-            if not ask.stream:
-                return Collected(await create(**body)).answer(ask.params)
-            collected = Collected()
+            if not request.stream:
+                return assembled(await create(**body), request.params)
+            assembly = StreamAssembly()
             stream = await create(stream=True, stream_options={"include_usage": True}, **body)
             async with stream:
                 async for chunk in stream:
-                    piece(collected.add(chunk))
-            return collected.answer(ask.params)
+                    on_text(assembly.add(chunk))
+            return assembly.response(request.params)
 
-    def _body(self, ask: Ask) -> dict[str, Any]:
-        params = ask.params
+    def _body(self, request: CompletionRequest) -> dict[str, Any]:
+        params = request.params
         body: dict[str, Any] = {"model": self.model, "extra_body": self._extra or None}
-        body |= {"messages": list(ask.messages)} if self.is_chat else {"prompt": ask.prompt}
-        newer = self.is_chat and self._own
-        body["max_completion_tokens" if newer else "max_tokens"] = params.max_new_tokens
-        given: dict[str, tuple[Any, Any]] = {
+        body |= {"messages": list(request.messages)} if self.is_chat else {"prompt": request.prompt}
+        is_newer = self.is_chat and self._is_official
+        body["max_completion_tokens" if is_newer else "max_tokens"] = params.max_new_tokens
+
+        arguments: dict[str, tuple[Any, Any]] = {  # name -> value and OpenAI's default
             "temperature": (params.temperature, 1.0),
             "top_p": (params.top_p, 1.0),
             "n": (params.n, 1),
             "frequency_penalty": (params.frequency_penalty, 0.0),
             "presence_penalty": (params.presence_penalty, 0.0),
             "seed": (params.seed, None),
-            "stop": (list(params.stop[:MOST_STOPS]), []),
-            "logit_bias": (bias_of(params, LARGEST_BIAS), {}),
+            "stop": (list(params.stop[:MAX_STOPS]), []),
+            "logit_bias": (bias_of(params, MAX_BIAS), {}),
         }
-        body |= {name: value for name, (value, default) in given.items() if value != default}
-        if not self._own:
+        body |= {name: value for name, (value, default) in arguments.items() if value != default}
+        if not self._is_official:
             body.setdefault("temperature", params.temperature)  # server defaults differ
         if params.return_logprob:
             top = params.top_logprobs_num
@@ -116,24 +133,26 @@ class OpenAIEndpoint:
             body["response_format"] = response_format(json.loads(params.json_schema))
         return body
 
-    async def score(self, call: ScoreCall) -> Scored:
+    async def score(self, call: ScoreCall) -> ScoreResponse:
+        scores: ScoreResponse
         try:
-            scored = await self._score(call)
+            scores = await self._score(call)
         except Failure as failure:
-            if failure.again:
+            if failure.is_transient:
                 raise
-            scored = (), Tokens()
-        self.scores = bool(scored[0])
-        return scored
+            scores = (), Tokens()
+        self.scores = bool(scores[0])
+        return scores
 
-    async def _score(self, call: ScoreCall) -> Scored:
+    async def _score(self, call: ScoreCall) -> ScoreResponse:
         with translated(self._service, self.secrets):
-            answer = await self._echoed([call.prompt + choice for choice in call.choices])
-            tokens, echo = tokens_of(answer.usage), Echo.read(call, answer)
+            response = await self._echoed([call.prompt + choice for choice in call.choices])
+            tokens, echo = tokens_of(response.usage), Echo.read(call, response)
             if echo is None or not call.unconditional:
-                return () if echo is None else echo.choices(), tokens
-            answer = await self._echoed(echo.own_texts())
-            return echo.choices(alone(call, echo, answer)), tokens + tokens_of(answer.usage)
+                return () if echo is None else echo.scores(), tokens
+            response = await self._echoed(echo.scored_texts())
+            logprobs = echo.unconditional_logprobs(response)
+            return echo.scores(logprobs), tokens + tokens_of(response.usage)
 
     async def _echoed(self, texts: Sequence[str]) -> Any:
         """Request the log-probabilities of the tokens of `texts`."""
@@ -148,7 +167,7 @@ class OpenAIEndpoint:
         )
 
     async def info(self) -> dict[str, Any]:
-        return {"model": self.model, "base_url": place_of(self.client), "chat": self.is_chat}
+        return {"model": self.model, "base_url": address_of(self.client), "chat": self.is_chat}
 
     async def flush_cache(self) -> None:
         """Do nothing: the service manages its cache."""
@@ -187,27 +206,30 @@ class OpenAI(ApiExecutor):
     ) -> None:
         limits, options = Limits.split(options)
         client = make_client(base_url, api_key, options, is_azure)
-        chat = is_chat_model
-        if chat is None:
-            chat = model_name not in COMPLETION_MODELS
-        own = is_azure or (base_url is None and client.base_url.host.endswith("openai.com"))
-        template = chat_template or (ROLES_AS_TEXT if chat else PLAIN)
-        endpoint = OpenAIEndpoint(client, model_name, chat, template, own, extra_body)
-        listed = listed_price(model_name) if own else no_price
-        super().__init__(endpoint, limits, fixed_price(prices, listed))
+        is_chat = is_chat_model
+        if is_chat is None:
+            is_chat = model_name not in COMPLETION_MODELS
+        is_openai = base_url is None and client.base_url.host.endswith("openai.com")
+        is_official = is_azure or is_openai
+
+        template = chat_template or (ROLES_AS_TEXT if is_chat else PLAIN)
+        endpoint = OpenAIEndpoint(client, model_name, is_chat, template, is_official, extra_body)
+        default_price = listed_price(model_name) if is_official else no_price
+        super().__init__(endpoint, limits, fixed_price(prices, default_price))
 
 
-def bias_of(params: SamplingParams, most: float) -> dict[str, float]:
-    """Return the logit bias with finite values: JSON has no infinity."""
-    return {str(token): max(-most, min(most, bias)) for token, bias in params.logit_bias}
+def bias_of(params: SamplingParams, limit: float) -> dict[str, float]:
+    """Return the logit bias within plus and minus `limit`: JSON has no infinity."""
+    return {str(token): max(-limit, min(limit, bias)) for token, bias in params.logit_bias}
 
 
 def response_format(schema: Any) -> dict[str, Any]:
     """Return a response format; strict only if the schema requires all properties, as demanded by
     OpenAI."""
-    strict = _is_strict(schema)
-    own = {"name": "answer", "schema": schema} | ({"strict": True} if strict else {})
-    return {"type": "json_schema", "json_schema": own}
+    named = {"name": "answer", "schema": schema}
+    if _is_strict(schema):
+        named["strict"] = True
+    return {"type": "json_schema", "json_schema": named}
 
 
 def _is_strict(schema: Any) -> bool:
@@ -220,3 +242,70 @@ def _is_strict(schema: Any) -> bool:
     if schema.get("type") == "object" and not (closed and names == set(schema.get("required", ()))):
         return False
     return all(map(_is_strict, schema.values()))
+
+
+def make_client(
+    base_url: str | None, api_key: str | None, options: dict[str, Any], is_azure: bool = False
+) -> Any:
+    """Return an async client without retries or timeout. Raises OptionError."""
+    openai = openai_package()
+    if base_url is not None and api_key is None and "OPENAI_API_KEY" not in os.environ:
+        api_key = "none"  # the client requires a key, local servers do not
+    client_type = openai.AsyncAzureOpenAI if is_azure else openai.AsyncOpenAI
+    if base_url is not None:
+        options = {"base_url": base_url, **options}
+    try:
+        client = client_type(api_key=api_key, max_retries=0, timeout=None, **options)
+    except Exception as error:  # invalid options, or proxies and certificates of the environment
+        hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
+        raise OptionError(f"no client can be made: {error}", hint) from None
+    if client.base_url.scheme not in ("http", "https") or not client.base_url.host:
+        message = f"base_url={address_of(client)!r} is no address"
+        raise OptionError(message, 'give it with its scheme: "http://localhost:8000/v1"')
+    if not (client.api_key.isascii() and client.api_key.isprintable()):
+        raise OptionError("the API key has characters that no key has", "is a line's end in it?")
+    return client
+
+
+def get_json(client: Any, path: str, seconds: float) -> Any:
+    """Return the JSON at a path, and close the client.
+
+    Args:
+        client: From `make_client`.
+        path: Path below the client's address.
+        seconds: Timeout of the whole response.
+
+    Raises:
+        ServiceError: No JSON arrived in time.
+    """
+    service = f"the server at {address_of(client)}"
+
+    async def get() -> Any:
+        with translated(service, secrets_of(client)):
+            async with asyncio.timeout(seconds):
+                return await client.get(path, cast_to=object)
+
+    loop = LoopThread("sgnb-api-get", client.close)
+    try:
+        return loop.run(get)
+    except Failure as failure:
+        message = failure.error.message
+    finally:
+        loop.close()
+    raise ServiceError(message, "is the server up, and is this its address?")
+
+
+def secrets_of(client: Any) -> Secrets:
+    """Return the key of a client, and the words of its headers and address."""
+    url, azure = client.base_url, getattr(client, "_azure_ad_token", None)
+    texts = [client.api_key, azure, url.password, url.query.decode()]
+    for value in map(str, (client._custom_headers | client._custom_query).values()):
+        texts += [word for word in (value, *value.split()) if len(word) >= MIN_SECRET]
+    return Secrets(text for text in texts if isinstance(text, str) and text != "none")
+
+
+def address_of(client: Any) -> str:
+    """Return the client's address without user, password or query."""
+    url = client.base_url
+    port = f":{url.port}" if url.port else ""
+    return f"{url.scheme}://{url.host}{port}{url.path}".rstrip("/")

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from ...errors import OptionError, RequestError, ServiceError, shown
-from ...lang.chat import ChatTemplate
+from ...errors import OptionError, RequestError, ServiceError, printable, shown
+from ...lang.chat import PLAIN, ChatTemplate, Messages, from_render
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
-from .clients import get, make_client, package, secrets_of
-from .endpoint import Answer, Ask, Sample, Scored, Tokens, refuse
+from ...sequences import common_length
+from .endpoint import CompletionRequest, CompletionResponse, Sample, ScoreResponse, Tokens, refuse
 from .executor import ApiExecutor
-from .failures import HalfAnswer, translated
-from .fields import count_of, name_of, score_of, text_of, triple_of
 from .limits import Limits
-from .openai import bias_of
-from .template import template_named, template_of
+from .openai import bias_of, get_json, make_client, secrets_of
+from .responses import TokenLogprob, count_of, name_of, score_of, text_of, token_logprob_of
+from .transport import IncompleteResponse, openai_package, translated
 from .usage import fixed_price, no_price
 
-_TOLD = (
+_SAMPLING_NAMES = (
     "max_new_tokens",
     "min_new_tokens",
     "stop",
@@ -42,18 +42,18 @@ _TOLD = (
     "json_schema",
     "ebnf",
 )
-_LOGPROBS = (
+_LOGPROB_NAMES = (
     "return_logprob",
     "logprob_start_len",
     "top_logprobs_num",
     "return_text_in_logprobs",
 )
-FIRST_ANSWER_SECONDS = 30.0
-LARGEST_BIAS = 1e6
-HEALED = 4
+CONNECT_SECONDS = 30.0
+MAX_BIAS = 1e6
+MAX_RETOKENIZED = 4
 """Maximum number of prompt tokens whose tokenization may change with an appended choice."""
 
-Row = tuple[float | None, int, str | None]
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 class SGLangEndpoint:
@@ -72,50 +72,59 @@ class SGLangEndpoint:
         hint = "a local engine takes it; leave it out for a server"
         refuse(self._service, params, ("thinking", "json_whitespace", "json_strict"), hint)
 
-    async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
-        body = {"text": ask.prompt, **_said(ask.params)}
+    async def complete(
+        self, request: CompletionRequest, on_text: Callable[[str], None]
+    ) -> CompletionResponse:
+        body = {"text": request.prompt, **_parameters(request.params)}
         with translated(self._service, self.secrets):
-            if not ask.stream:
-                return _answer(await self._post("/generate", body))
-            return await self._streamed(body, piece)
+            if not request.stream:
+                return _response_of(await self._post("/generate", body))
+            return await self._streamed(body, on_text)
 
-    async def _streamed(self, body: dict[str, Any], piece: Callable[[str], None]) -> Answer:
-        """Stream an answer; each chunk holds the whole text so far."""
+    async def _streamed(
+        self, body: dict[str, Any], on_text: Callable[[str], None]
+    ) -> CompletionResponse:
+        """Stream a response; each chunk holds the whole text so far."""
         chunk: Any = {"text": "", "meta_info": {}}
         stream = await self.client.post(
             "/generate",
             body=body | {"stream": True},
             cast_to=object,
             stream=True,
-            stream_cls=package().AsyncStream[object],
+            stream_cls=openai_package().AsyncStream[object],
         )
         async with stream:
             async for later in stream:
-                piece(text_of(later["text"])[len(chunk["text"]) :])
+                on_text(text_of(later["text"])[len(chunk["text"]) :])
                 chunk = later
-        return _answer(chunk)
+        return _response_of(chunk)
 
-    async def score(self, call: ScoreCall) -> Scored:
+    async def score(self, call: ScoreCall) -> ScoreResponse:
         with translated(self._service, self.secrets):
             [prefix] = await self._scored(text=[call.prompt])  # prefilled once for all choices
             texts = [call.prompt, *[call.prompt + choice for choice in call.choices]]
-            start = max(0, count_of(prefix["prompt_tokens"]) - HEALED)
-            found = await self._scored(logprob_start_len=start, text=texts)
-            if _first_own(found) == 0 and start > 0:
-                found = await self._scored(logprob_start_len=0, text=texts)
-            own = _first_own(found)
-            if own == 0:
+            start = max(0, count_of(prefix["prompt_tokens"]) - MAX_RETOKENIZED)
+            metas = await self._scored(logprob_start_len=start, text=texts)
+            if _first_difference(metas) == 0 and start > 0:
+                metas = await self._scored(logprob_start_len=0, text=texts)
+            first = _first_difference(metas)
+            if first == 0:
                 message = f"select {call.name!r} has no text before its choices"
                 raise RequestError(message, "put some text before it")
-            rows = [list(map(triple_of, meta["input_token_logprobs"][own:])) for meta in found[1:]]
-            alone: Sequence[Any] = [{}] * len(rows)
+
+            rows = [
+                [token_logprob_of(row) for row in meta["input_token_logprobs"][first:]]
+                for meta in metas[1:]
+            ]
+            unconditional: Sequence[Any] = [{}] * len(rows)
             if call.unconditional:
                 ids = [[token for _, token, _ in row] for row in rows]
-                alone = await self._scored(logprob_start_len=0, input_ids=ids)
-            metas = [prefix, *found, *(meta for meta in alone if meta)]
-            tokens = sum((_tokens(meta) for meta in metas), Tokens())
-            scores = [_score(*each) for each in zip(rows, found[1:], alone, strict=True)]
-            return tuple(scores), tokens
+                unconditional = await self._scored(logprob_start_len=0, input_ids=ids)
+
+            responses = [prefix, *metas, *(meta for meta in unconditional if meta)]
+            tokens = sum(map(_tokens, responses), Tokens())
+            parts = zip(rows, metas[1:], unconditional, strict=True)
+            return tuple(_score(*part) for part in parts), tokens
 
     async def _scored(self, logprob_start_len: int = -1, **prompts: Any) -> list[dict[str, Any]]:
         """Return the meta information of prompts, with log-probabilities from a start position."""
@@ -126,12 +135,12 @@ class SGLangEndpoint:
         if logprob_start_len >= 0:
             body |= {"return_logprob": True, "logprob_start_len": logprob_start_len}
             body |= {"return_text_in_logprobs": True}
-        return [one["meta_info"] for one in await self._post("/generate", body)]
+        return [response["meta_info"] for response in await self._post("/generate", body)]
 
     async def info(self) -> dict[str, Any]:
         with translated(self._service, self.secrets):
-            said = await self.client.get("/server_info", cast_to=object)
-            return {"model": self.model, **said}
+            info = await self.client.get("/server_info", cast_to=object)
+            return {"model": self.model, **info}
 
     async def flush_cache(self) -> None:
         with translated(self._service, self.secrets):
@@ -175,50 +184,85 @@ class RuntimeEndpoint(ApiExecutor):
         client = make_client(base_url, api_key, options)
         del api_key, options  # a verbose traceback prints the variables of this frame
         probe = client.copy(http_client=_http_client(verify))  # for another event loop
-        found = get(probe, "/get_model_info", FIRST_ANSWER_SECONDS)
-        if not isinstance(found, dict) or not isinstance(found.get("model_path"), str):
+        info = get_json(probe, "/get_model_info", CONNECT_SECONDS)
+        if not isinstance(info, dict) or not isinstance(info.get("model_path"), str):
             hint = "for a server that speaks OpenAI's: sgnb.OpenAI(model, base_url=...)"
             raise ServiceError("the server does not speak SGLang's protocol", hint)
-        found = secrets_of(client).clean(found)
-        name = name_of(found["model_path"])
-        template = chat_template or template_named(str(found.get("tokenizer_path") or name))
+        info = secrets_of(client).clean(info)
+        name = name_of(info["model_path"])
+
+        template = chat_template or _template_of_hub_id(str(info.get("tokenizer_path") or name))
         if isinstance(template, str):
-            template = template_of(template)
+            template = _template_of(template)
         endpoint = SGLangEndpoint(client, name, template)
         super().__init__(endpoint, limits, fixed_price(prices, no_price))
 
 
 def _http_client(verify: str | None) -> Any:
     """Return an HTTP client with a file of certificates, or with the usual certificates."""
-    return package().DefaultAsyncHttpxClient(**({} if verify is None else {"verify": verify}))
+    return openai_package().DefaultAsyncHttpxClient(
+        **({} if verify is None else {"verify": verify})
+    )
 
 
-def _said(params: SamplingParams) -> dict[str, Any]:
+def _template_of_hub_id(name: str) -> ChatTemplate:
+    """Return the chat template of a tokenizer by the hub id from a service. Folders stay closed:
+    a response must not select files of this machine."""
+    if _HUB_ID.fullmatch(name) and ".." not in name and not Path(name).exists():
+        return _template_of(name)
+    message = f"the service names the tokenizer {shown(name)}, which is no hub id"
+    hint = "plain role marks are used: give chat_template= its folder"
+    warnings.warn(f"{message}; {hint}", stacklevel=3)
+    return PLAIN
+
+
+def _template_of(name: str) -> ChatTemplate:
+    """Return the chat template of a tokenizer on this machine, by folder or hub id; warn and return
+    plain roles if the template is missing."""
+    try:
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(
+            name, local_files_only=True, trust_remote_code=False
+        )
+
+        def render(messages: Messages, tools: Any = None) -> str:
+            return str(tokenizer.apply_chat_template(list(messages), tokenize=False))
+
+        return from_render(name, render)
+    except Exception as error:  # missing file, or a template error of any type
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        message = f"the chat template of {name} cannot be read here ({reason}); plain role marks"
+        warnings.warn(printable(f"{message} are used: give chat_template="), stacklevel=3)
+        return PLAIN
+
+
+def _parameters(params: SamplingParams) -> dict[str, Any]:
     """Return the sampling parameters that differ from the server's defaults."""
-    told = {name: getattr(params, name) for name in _TOLD}
-    told |= {"logit_bias": bias_of(params, LARGEST_BIAS) or None}
-    told |= {"sampling_seed": params.seed}
-    logprobs = {name: getattr(params, name) for name in _LOGPROBS if params.return_logprob}
-    given = {name: value for name, value in told.items() if value not in (None, ())}
-    return {"sampling_params": given, **logprobs}
+    values = {name: getattr(params, name) for name in _SAMPLING_NAMES}
+    values |= {"logit_bias": bias_of(params, MAX_BIAS) or None, "sampling_seed": params.seed}
+    logprobs = {name: getattr(params, name) for name in _LOGPROB_NAMES if params.return_logprob}
+    sampling_params = {name: value for name, value in values.items() if value not in (None, ())}
+    return {"sampling_params": sampling_params, **logprobs}
 
 
-def _answer(said: Any) -> Answer:
-    if not isinstance(said, dict) or not isinstance(said.get("text"), str):
-        raise ValueError(shown(said))
-    meta = dict(said["meta_info"])
+def _response_of(data: Any) -> CompletionResponse:
+    if not isinstance(data, dict) or not isinstance(data.get("text"), str):
+        raise ValueError(shown(data))
+    meta = dict(data["meta_info"])
     if not meta.get("finish_reason"):
-        raise HalfAnswer
+        raise IncompleteResponse
     finish = dict(meta["finish_reason"])
     kind = finish["type"] = name_of(finish["type"])
     if kind == "abort":
         kind = finish["message"] = name_of(str(finish.get("message")))
-    tokens, answer_id = _tokens(meta), name_of(str(meta.get("id", "")))
+
+    tokens, response_id = _tokens(meta), name_of(str(meta.get("id", "")))
     counts = {f"{name}_tokens": value for name, value in asdict(tokens).items()}
     meta |= {name: value for name, value in counts.items() if name in meta}
-    meta |= {"finish_reason": finish, "id": answer_id}
-    sample = Sample(text_of(said["text"]), kind, finish.get("matched"), meta)
-    return Answer((sample,), tokens, answer_id)
+    meta |= {"finish_reason": finish, "id": response_id}
+    sample = Sample(text_of(data["text"]), kind, finish.get("matched"), meta)
+    return CompletionResponse((sample,), tokens, response_id)
 
 
 def _tokens(meta: dict[str, Any]) -> Tokens:
@@ -226,22 +270,19 @@ def _tokens(meta: dict[str, Any]) -> Tokens:
     return Tokens(*counts)
 
 
-def _first_own(found: Sequence[dict[str, Any]]) -> int:
+def _first_difference(metas: Sequence[dict[str, Any]]) -> int:
     """Return the first position at which a choice's token differs from the prompt's (the first
     entry)."""
-    prompt, *texts = ([row[1] for row in meta["input_token_logprobs"]] for meta in found)
-    return min(_agreeing(prompt, text) for text in texts)
+    prompt, *texts = ([row[1] for row in meta["input_token_logprobs"]] for meta in metas)
+    return min(common_length(prompt, text) for text in texts)
 
 
-def _agreeing(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return the length of the common token prefix."""
-    same = (x == y for x, y in zip(a, b, strict=False))
-    return sum(1 for _ in takewhile(bool, same))
-
-
-def _score(rows: Sequence[Row], meta: dict[str, Any], alone: dict[str, Any]) -> ChoiceScore:
+def _score(
+    rows: Sequence[TokenLogprob], meta: dict[str, Any], alone: dict[str, Any]
+) -> ChoiceScore:
+    """Return the score of a choice. `alone`: meta information of the choice without the prompt."""
     values, tokens, texts = zip(*rows, strict=True)
     values = tuple(map(score_of, values))
-    unconditional = (triple_of(row)[0] for row in alone.get("input_token_logprobs", ()))
-    after = tuple(map(triple_of, meta.get("output_token_logprobs") or ()))
-    return ChoiceScore(tokens, values, tuple(unconditional), texts, after)
+    unconditional = (token_logprob_of(row)[0] for row in alone.get("input_token_logprobs", ()))
+    following = tuple(map(token_logprob_of, meta.get("output_token_logprobs") or ()))
+    return ChoiceScore(tokens, values, tuple(unconditional), texts, following)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import OptionError, shown
 from .endpoint import Tokens
+from .transport import litellm_package
 
 SHOWN_RUNS = 50
 """Maximum number of runs in a printed table; the latest runs are shown."""
@@ -19,13 +20,13 @@ Price = Callable[[Tokens], float | None]
 
 
 @dataclass(slots=True)
-class Used:
+class CallUsage:
     """Counts over calls. Requests without an answer contribute no tokens because services do not
     report any."""
 
     calls: int = 0  # generations and selects
     requests: int = 0  # sent requests, including retries
-    again: Counter[str] = field(default_factory=Counter)  # reason -> number of retries
+    retries: Counter[str] = field(default_factory=Counter)  # reason -> number of retries
     failed: int = 0  # calls with an error
     stopped: int = 0  # cancelled calls
     tokens: Tokens = field(default_factory=Tokens)
@@ -37,10 +38,10 @@ class Used:
     saved: int = 0
     extra: int = 0  # completion tokens outside every call's text; estimated
 
-    def add(self, other: Used) -> None:
+    def add(self, other: CallUsage) -> None:
         self.calls += other.calls
         self.requests += other.requests
-        self.again.update(other.again)
+        self.retries.update(other.retries)
         self.failed += other.failed
         self.stopped += other.stopped
         self.tokens += other.tokens
@@ -59,16 +60,16 @@ class Usage:
 
     def __init__(self, model: str, price: Price) -> None:
         self.model = model
-        self.total = Used()
-        self.runs: dict[str, Used] = {}
+        self.total = CallUsage()
+        self.runs: dict[str, CallUsage] = {}
         self._price = price
         self._lock = threading.Lock()
 
-    def add(self, run: str, used: Used) -> None:
-        """Add the usage `used` of a call to the run `run`."""
+    def add(self, run: str, usage: CallUsage) -> None:
+        """Add the usage of a call to the run `run`."""
         with self._lock:
-            self.runs.setdefault(run, Used()).add(used)
-            self.total.add(used)
+            self.runs.setdefault(run, CallUsage()).add(usage)
+            self.total.add(usage)
 
     @property
     def cost(self) -> float | None:
@@ -79,48 +80,49 @@ class Usage:
         """A row per run and a row for the total."""
         with self._lock:
             named = [*self.runs.items(), ("all", self.total)]
-            return [self._row(name or "no run", used) for name, used in named]
+            return [self._row(name or "no run", usage) for name, usage in named]
 
-    def _row(self, name: str, used: Used) -> dict[str, Any]:
+    def _row(self, name: str, usage: CallUsage) -> dict[str, Any]:
         return {
             "run": name,
-            "calls": used.calls,
-            "requests": used.requests,
-            "again": _counted(used.again),
-            "failed": used.failed,
-            "stopped": used.stopped,
-            "prompt": used.tokens.prompt,
-            "cached": used.tokens.cached,
-            "completion": used.tokens.completion,
-            "cost": self._price(used.tokens),
-            "ahead": used.ahead,
-            "missed": _counted(used.missed),
-            "saved prompt": used.saved,
-            "extra completion": used.extra,
-            "saved cost": self._saved_cost(used),
+            "calls": usage.calls,
+            "requests": usage.requests,
+            "retries": _counted(usage.retries),
+            "failed": usage.failed,
+            "stopped": usage.stopped,
+            "prompt": usage.tokens.prompt,
+            "cached": usage.tokens.cached,
+            "completion": usage.tokens.completion,
+            "cost": self._price(usage.tokens),
+            "ahead": usage.ahead,
+            "missed": _counted(usage.missed),
+            "saved prompt": usage.saved,
+            "extra completion": usage.extra,
+            "saved cost": self._saved_cost(usage),
         }
 
-    def _saved_cost(self, used: Used) -> float | None:
+    def _saved_cost(self, usage: CallUsage) -> float | None:
         """Return the cost avoided by speculation."""
-        cost = self._price(used.tokens)
-        each = self._price(used.tokens + Tokens(used.saved, 0, -used.extra))
-        return None if cost is None or each is None else each - cost
+        cost = self._price(usage.tokens)
+        without = self._price(usage.tokens + Tokens(usage.saved, 0, -usage.extra))
+        return None if cost is None or without is None else without - cost
 
     def __repr__(self) -> str:
         rows = self.rows()
         head = self.model
-        if (left := len(rows) - SHOWN_RUNS - 1) > 0:
-            head += f", without the {left} first runs, which rows() has"
-            rows = rows[left:]
+        if (num_hidden := len(rows) - SHOWN_RUNS - 1) > 0:
+            head += f", without the {num_hidden} first runs, which rows() has"
+            rows = rows[num_hidden:]
         if not self.total.speculated:
-            rows = [dict(list(row.items())[: -len(_OF_SPECULATION)]) for row in rows]
+            rows = [dict(list(row.items())[: -len(_SPECULATION_COLUMNS)]) for row in rows]
+
         lines = [list(rows[0]), *[[_cell(value) for value in row.values()] for row in rows]]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["  ".join(map(str.rjust, line, widths)) for line in lines]
         return "\n".join([head, *text])
 
 
-_OF_SPECULATION = ("ahead", "missed", "saved prompt", "extra completion", "saved cost")
+_SPECULATION_COLUMNS = ("ahead", "missed", "saved prompt", "extra completion", "saved cost")
 """Columns omitted if no program speculates."""
 
 
@@ -129,18 +131,18 @@ class TokenUsage:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._before = Tokens()
+        self._start = Tokens()
 
     def reset(self) -> None:
-        self._before = self._usage.total.tokens
+        self._start = self._usage.total.tokens
 
     @property
     def prompt_tokens(self) -> int:
-        return (self._usage.total.tokens - self._before).prompt
+        return (self._usage.total.tokens - self._start).prompt
 
     @property
     def completion_tokens(self) -> int:
-        return (self._usage.total.tokens - self._before).completion
+        return (self._usage.total.tokens - self._start).completion
 
     def __repr__(self) -> str:
         counts = f"prompt_tokens={self.prompt_tokens}, completion_tokens={self.completion_tokens}"
@@ -174,9 +176,7 @@ def listed_price(model: str) -> Price:
 
     def price(tokens: Tokens) -> float | None:
         try:
-            from .litellm import package
-
-            prompt, completion = package().cost_per_token(
+            prompt, completion = litellm_package().cost_per_token(
                 model=model,
                 prompt_tokens=tokens.prompt,
                 completion_tokens=tokens.completion,

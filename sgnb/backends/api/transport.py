@@ -1,0 +1,363 @@
+"""HTTP transport of all services: limits of responses, failures of clients, and removal of keys.
+
+litellm makes and caches clients itself, without a seam for their options. `install` therefore
+wraps `httpx.AsyncClient.send`; outside of `guarded` the wrapper changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass, replace
+from email.utils import parsedate_to_datetime
+from functools import cache, wraps
+from typing import Any, NoReturn
+from urllib.parse import urljoin, urlsplit
+
+from ...errors import OptionError, ServiceError, SgnbError
+from ...grammar.schema.strict_json import MAX_COMMAS, MAX_CONTAINERS
+
+MAX_DOCUMENT = 8 * 2**20
+"""Bytes of one JSON document: a whole response, or an event of a stream."""
+
+MAX_STREAM = 64 * 2**20
+MAX_ERROR = 2**16
+
+MAX_QUOTE = 300
+"""Maximum number of quoted characters of a service's message."""
+
+MAX_MESSAGE = 2**20
+"""Maximum number of characters of a service's message searched for secrets."""
+
+HIDDEN = "…"
+
+MIN_KEY = 16
+"""Characters of a key to hide in responses. Shorter keys may be words, for example "EMPTY"."""
+
+MAX_DEPTH = 12
+"""Levels of a cleaned value; deeper parts are left out."""
+
+_EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_guarded: ContextVar[bool] = ContextVar("sgnb_guarded", default=False)
+
+
+class Failure(Exception):
+    """A failed request. `reason` is the two-word label in the usage table."""
+
+    def __init__(
+        self, reason: str, error: SgnbError, is_transient: bool, wait: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.reason, self.error = reason, error
+        self.is_transient = is_transient  # a retry may succeed
+        self.wait = wait  # retry delay in seconds, if specified by the service
+
+
+class IncompleteResponse(Exception):
+    """A stream without a finish reason."""
+
+
+class Refusal(Exception):
+    """A response beyond the limits. `reason` is the two-word label in the usage table."""
+
+    def __init__(self, reason: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.reason, self.message, self.hint = reason, message, hint
+
+
+class Secrets:
+    """Texts to remove from messages. Texts with the form of a key are removed from responses too,
+    because a service may quote the key of a request."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = sorted({text for text in texts if text}, key=len, reverse=True)
+        self._keys = [text for text in self._texts if _is_key(text)]
+        self._pattern = re.compile("|".join(map(re.escape, self._texts)), re.IGNORECASE)
+
+    def hide(self, text: str) -> str:
+        """Return a short text, such as a message, without secrets."""
+        return self._pattern.sub(HIDDEN, text) if self._texts else text
+
+    def clean(self, value: Any, depth: int = 0) -> Any:
+        """Return a response without keys: text, JSON values, tuples and dataclasses of them."""
+        if isinstance(value, str):
+            for key in self._keys:
+                value = value.replace(key, HIDDEN)
+            return value
+        if value is None or isinstance(value, int | float):
+            return value
+        if depth == MAX_DEPTH:
+            return HIDDEN
+
+        if isinstance(value, dict):
+            cleaned = ((self.clean(k), self.clean(v, depth + 1)) for k, v in value.items())
+            return dict(cleaned)
+        if isinstance(value, list | tuple):
+            return type(value)(self.clean(item, depth + 1) for item in value)
+        if is_dataclass(value) and not isinstance(value, type):
+            parts = {f.name: self.clean(getattr(value, f.name), depth + 1) for f in fields(value)}
+            return replace(value, **parts)
+        return value
+
+    def safe_length(self, text: str) -> int:
+        """Return the length of `text` up to a possible beginning of a key."""
+        partial = (n for key in self._keys for n in range(1, len(key)) if text.endswith(key[:n]))
+        return len(text) - max(partial, default=0)
+
+    def __repr__(self) -> str:
+        return f"<{len(self._texts)} secrets>"
+
+
+def _is_key(text: str) -> bool:
+    has_digit, has_letter = any(map(str.isdigit, text)), any(map(str.isalpha, text))
+    return len(text) >= MIN_KEY and has_digit and has_letter and " " not in text
+
+
+def openai_package() -> Any:
+    """Import the package openai. Raises OptionError if the package is missing."""
+    try:
+        import openai
+    except ImportError as error:
+        _refuse_missing("openai", error)
+    install()
+    return openai
+
+
+def litellm_package() -> Any:
+    """Import the package litellm without its download of a price table. Raises OptionError if the
+    package is missing."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        import litellm
+    except ImportError as error:
+        _refuse_missing("litellm", error)
+    litellm.suppress_debug_info = True
+    install()
+    return litellm
+
+
+def _refuse_missing(package: str, error: ImportError) -> NoReturn:
+    hint = 'pip install "sgnb[api]"'
+    raise OptionError(f"this backend needs the package {package}: {error}", hint) from None
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Guard the requests of the current task: no redirect, no compression, bounded responses."""
+    token = _guarded.set(True)
+    try:
+        yield
+    finally:
+        _guarded.reset(token)
+
+
+@cache
+def install() -> None:
+    """Wrap `httpx.AsyncClient.send`, once."""
+    import httpx
+
+    original = httpx.AsyncClient.send
+
+    @wraps(original)
+    async def send(
+        self: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False, **options: Any
+    ) -> httpx.Response:
+        if not _guarded.get():
+            return await original(self, request, stream=stream, **options)
+        request.headers["Accept-Encoding"] = "identity"
+        options["follow_redirects"] = False
+
+        response = await original(self, request, stream=True, **options)
+        try:
+            check_head(str(request.url), response.status_code, response.headers)
+            response.stream = _bounded_stream(response)
+            if not stream:
+                await response.aread()
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+    httpx.AsyncClient.send = send  # type: ignore[method-assign]
+
+
+def _bounded_stream(response: Any) -> Any:
+    import httpx
+
+    class Stream(httpx.AsyncByteStream):
+        def __init__(self) -> None:
+            self._inner = response.stream
+            self._size = ResponseSize(response.status_code, response.headers)
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for chunk in self._inner:
+                self._size.add(chunk)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    return Stream()
+
+
+def check_head(url: str, status: int, headers: Any) -> None:
+    """Raise Refusal for a redirect and for a compressed response."""
+    if 300 <= status < 400 and "location" in headers:
+        host, other = host_of(url), host_of(urljoin(url, headers["location"]))
+        message = f"{host} redirects the request to {other}, and redirects are not followed"
+        hint = f"if you trust {other}, give its address instead"
+        raise Refusal("redirect", message, hint)
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        message = f"{host_of(url)} compressed its answer ({encoding:.20}), and was asked not to"
+        raise Refusal("compression", message, "turn the compression of the server off")
+
+
+def host_of(url: str) -> str:
+    """Return the host and the port of an address, for messages."""
+    try:
+        return (urlsplit(url).netloc.rpartition("@")[2] or "no host")[:100]
+    except ValueError:
+        return "an invalid address"
+
+
+class ResponseSize:
+    """Size of a response so far. `add` raises Refusal beyond the limits."""
+
+    def __init__(self, status: int, headers: Any) -> None:
+        self._streams = "text/event-stream" in headers.get("content-type", "")
+        self._limit = MAX_ERROR if status >= 400 else MAX_STREAM if self._streams else MAX_DOCUMENT
+        self._total = self._document = self._containers = self._commas = 0
+        self._tail = b""
+
+    def add(self, chunk: bytes) -> None:
+        """Count a chunk of the response."""
+        self._total += len(chunk)
+        joined = self._tail + chunk  # chunks may split the end of an event
+        self._tail = joined[-3:]
+        if self._streams and (end := max(map(joined.rfind, _EVENT_ENDS))) >= 0:
+            self._document = self._containers = self._commas = 0  # chunks are some 100 KB at most
+            chunk = joined[end:]
+        self._document += len(chunk)
+        self._containers += chunk.count(b"[") + chunk.count(b"{")
+        self._commas += chunk.count(b",")
+
+        if self._total > self._limit:
+            self._refuse(f"{self._limit:,} bytes")
+        if self._document > MAX_DOCUMENT:
+            self._refuse(f"{MAX_DOCUMENT:,} bytes")
+        if self._containers > MAX_CONTAINERS or self._commas > MAX_COMMAS:
+            self._refuse(f"{MAX_CONTAINERS:,} arrays and objects, or {MAX_COMMAS:,} commas")
+
+    def _refuse(self, limit: str) -> NoReturn:
+        hint = "ask for fewer tokens, samples or log-probabilities, or use stream=True"
+        raise Refusal("too large", f"its answer has more than {limit}", hint)
+
+
+@contextmanager
+def translated(service: str, secrets: Secrets) -> Iterator[None]:
+    """Convert client errors to `Failure`, without chaining: the client's error holds the request
+    and headers."""
+    try:
+        with guarded():
+            yield
+    except (Failure, SgnbError):
+        raise
+    except Exception as error:
+        failure = _failure_of(error, service, secrets)
+    else:
+        return
+    raise failure
+
+
+def _failure_of(error: Exception, service: str, secrets: Secrets) -> Failure:
+    """Return the failure for an error of openai, litellm or their HTTP libraries."""
+    if refusal := _refusal_in(error):
+        message = secrets.hide(f"the answer of {service} is refused: {refusal.message}")
+        service_error = ServiceError(message, secrets.hide(refusal.hint))
+        return Failure(refusal.reason, service_error, is_transient=False)
+
+    status = getattr(error, "status_code", None)
+    message = _message_of(error, secrets)
+    if "Timeout" in type(error).__name__:
+        return _transient("timeout", f"{service} did not answer in time")
+    if "Connection" in type(error).__name__:
+        cause = secrets.hide(str(error.__cause__ or error)[:MAX_MESSAGE])[:MAX_QUOTE]
+        hint = "is the server up, and is this its address?"
+        return _transient("connection", f"{service} cannot be reached: {cause}", hint)
+    if isinstance(status, int) and status >= 400:
+        return _failure_of_status(error, status, service, message)
+    if isinstance(error, IncompleteResponse):
+        return _transient("half answer", f"{service} broke off in the middle of its answer")
+    if hasattr(error, "body"):  # error inside a stream
+        return _transient("error", f"{service} broke off: {message}")
+    if type(error).__module__.startswith(("http", "aiohttp", "ssl", "anyio")):
+        return _transient("connection", f"the connection to {service} broke off: {message}")
+    return _transient("bad answer", f"{service} answered with what is none: {message}")
+
+
+def _transient(reason: str, message: str, hint: str = "", wait: float | None = None) -> Failure:
+    return Failure(reason, ServiceError(message, hint), is_transient=True, wait=wait)
+
+
+def _failure_of_status(error: Exception, status: int, service: str, message: str) -> Failure:
+    out_of_quota = getattr(error, "code", None) == "insufficient_quota"
+    if status == 429 and not out_of_quota:
+        text = f"{service} wants fewer requests (429): {message}"
+        hint = "requests_per_minute=, tokens_per_minute= and max_parallel= ask more slowly"
+        return _transient("429", text, hint, _retry_delay(error))
+    if status in (408, 409) or status >= 500:
+        text = f"{service} failed ({status}): {message}"
+        return _transient(str(status), text, wait=_retry_delay(error))
+
+    hint = "see what it says"
+    if status == 401:
+        message = "the key is missing or wrong"
+        hint = "give api_key=, or set it in the environment"
+    elif status == 403:
+        hint = "may this key use this model, from here?"
+    elif status == 404:
+        hint = "is the model's name right, and the address?"
+    elif out_of_quota:
+        hint = "the account has no money left"
+    text = f"{service} refused the request ({status}): {message}"
+    return Failure(str(status), ServiceError(text, hint), is_transient=False)
+
+
+def _retry_delay(error: Exception) -> float | None:
+    """Return the service's retry delay in seconds."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = max(0.0, float(headers[name]) * scale)
+            return seconds if math.isfinite(seconds) else None
+        except (KeyError, ValueError):
+            pass
+    try:
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+
+
+def _message_of(error: Exception, secrets: Secrets) -> str:
+    """Return the service's message in an error, without keys."""
+    body: Any = getattr(error, "body", None)
+    text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
+    return secrets.hide(str(text or error)[:MAX_MESSAGE])[:MAX_QUOTE]
+
+
+def _refusal_in(error: BaseException) -> Refusal | None:
+    """Return the refusal among the causes of a client's error."""
+    visited: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in visited:
+        if isinstance(cause, Refusal):
+            return cause
+        visited.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return None

@@ -1,0 +1,24 @@
+"""Comparison of sequences. Imports no other sgnb module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def common_length(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Return the length of the longest common prefix.
+
+    Uses bisection, because comparing slices is much faster than comparing items. Not for arrays.
+    """
+    if type(a) is not type(b):  # slices of different types are never equal
+        a, b = tuple(a), tuple(b)
+
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
