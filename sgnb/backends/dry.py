@@ -18,11 +18,11 @@ import numpy as np
 from ..engine.cache.radix import RadixTree
 from ..engine.engine import Engine
 from ..events import EventLog
-from ..grammar.advice import compare, seam
 from ..grammar.automaton.automaton import Automaton
 from ..grammar.automaton.dfa import START
 from ..grammar.compiler import CompiledGrammar, TokenGrammar, compile_spec
-from ..grammar.report import GrammarReport, explain
+from ..grammar.grammar_report import GrammarReport, explain
+from ..grammar.grammar_warnings import compare, seam
 from ..grammar.spec import GrammarSpec
 from ..lang.executor import (
     Call,

@@ -1,9 +1,9 @@
 """Grammar compiler: compiles specs on background threads, each spec once, into factories of
 matchers.
 
-A spec becomes an automaton or a grammar of the grammar library; see `lowering`. Lowering is
+A spec becomes an automaton or a grammar of llguidance; see `lowering`. Lowering is
 independent of the tokenizer: expensive specs are lowered in another process, cached on disk and
-shared by engines. Only the library's grammar objects depend on a vocabulary.
+shared by engines. Only llguidance's grammar objects depend on a vocabulary.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..cache_file import CacheFile
 from ..errors import GrammarError
 from .automaton.automaton import Automaton
 from .automaton.compressed import CompressedAutomaton
-from .library.ending import required_names
-from .library.library import LEXEME_LIMITS, LibraryGrammar
-from .lowering import LoweredGrammar, library_error, lower_if_small
+from .llguidance_backend.cfg_matcher import LEXEME_LIMITS, LlguidanceGrammar
+from .llguidance_backend.ending import required_names
+from .lowering import LoweredGrammar, llguidance_error, lower_if_small
 from .matcher import AutomatonMatcher, Matcher, Paths
 from .process import DiedError, processes
-from .schema.suspects import suspects as schema_suspects
+from .schema.schema_lint import lint_schema
 from .spec import GrammarSpec
 from .vocabulary import Vocabulary
 
@@ -51,8 +51,8 @@ class CompiledGrammar:
     """A compiled spec, independent of any vocabulary."""
 
     spec: GrammarSpec
-    automaton: Automaton | None  # None if the grammar library matches the spec
-    lark: str | None  # Lark grammar for the grammar library
+    automaton: Automaton | None  # None if llguidance matches the spec
+    lark: str | None  # Lark grammar for llguidance
     seconds: float  # duration of the compilation, or of the read if `from_cache`
     from_cache: bool = False
     why: str = ""  # reason for the absence of an automaton
@@ -73,14 +73,14 @@ class TokenGrammar:
     def __init__(self, compiled: CompiledGrammar, vocabulary: Vocabulary) -> None:
         self.compiled = compiled
         if compiled.automaton is None:
-            self._library = _from_library(compiled, vocabulary)
+            self._llguidance = _from_llguidance(compiled, vocabulary)
         else:
             self._paths = Paths(compiled.automaton, compiled.compressed, vocabulary)
 
     def matcher(self) -> Matcher:
         """Return a new matcher at the start of the grammar."""
         if self.compiled.automaton is None:
-            return self._library.matcher()
+            return self._llguidance.matcher()
         return AutomatonMatcher(self._paths)
 
 
@@ -135,7 +135,7 @@ class GrammarCompiler:
     def _make(self, spec: GrammarSpec) -> TokenGrammar:
         try:
             compiled = _shared[spec] = _shared.get(spec) or compile_spec(spec)
-            for line in suspects(spec):
+            for line in lint_spec(spec):
                 warnings.warn_explicit(line, UserWarning, "json_schema", 1, registry=_warned)
             return TokenGrammar(compiled, self._vocabulary())
         except DiedError:
@@ -156,13 +156,13 @@ _warned: dict[Any, Any] = {}
 """Registry of `warnings`, so that each warning is shown once."""
 
 
-def suspects(spec: GrammarSpec) -> tuple[str, ...]:
+def lint_spec(spec: GrammarSpec) -> tuple[str, ...]:
     """Return warnings about keywords of a schema that constrain nothing, such as misspelled names.
 
     Args:
         spec: constraint to inspect; only JSON schemas have warnings.
     """
-    return schema_suspects(spec.text) if spec.kind == "json_schema" else ()
+    return lint_schema(spec.text) if spec.kind == "json_schema" else ()
 
 
 def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
@@ -212,13 +212,13 @@ def cache_file(spec: GrammarSpec) -> CacheFile:
     )
 
 
-def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryGrammar:
+def _from_llguidance(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LlguidanceGrammar:
     assert compiled.lark is not None
     if compiled.spec.kind == "ebnf":
-        return LibraryGrammar(compiled.lark, vocabulary, shortest=compiled.shortest)
+        return LlguidanceGrammar(compiled.lark, vocabulary, shortest=compiled.shortest)
     try:
         is_json = compiled.spec.kind == "json_schema"
-        return LibraryGrammar(
+        return LlguidanceGrammar(
             compiled.lark,
             vocabulary,
             LEXEME_LIMITS,
@@ -226,4 +226,4 @@ def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryG
             names=required_names(compiled.spec.text) if is_json else None,
         )
     except GrammarError as error:
-        raise library_error(compiled.why, error) from error
+        raise llguidance_error(compiled.why, error) from error

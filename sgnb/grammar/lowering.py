@@ -1,6 +1,6 @@
-"""Lowering: from a spec to an automaton, or to a grammar of the grammar library.
+"""Lowering: from a spec to an automaton, or to a grammar of llguidance.
 
-Regular specs of moderate size become an automaton. Recursive or large specs go to the library.
+Regular specs of moderate size become an automaton. Recursive or large specs go to llguidance.
 Knows no vocabulary, no cache and no process.
 """
 
@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 
 from ..errors import GrammarError
 from .automaton.automaton import Automaton, build
-from .automaton.limits import Limits, Recursive, TooLarge
-from .library.library import write_ebnf, write_schema
-from .library.shortest import shortest_text
+from .automaton.build_limits import BuildLimits, Recursive, TooLarge
+from .llguidance_backend.cfg_matcher import write_ebnf, write_schema
+from .llguidance_backend.shortest import shortest_text
 from .regex import parser as regex
 from .schema.translate import translate
 from .spec import GrammarSpec
 from .syntax import Lexeme, Rules
 
-REGEX_LIMITS = Limits(positions=40_000, building=16_000, seconds=0.5)
-SCHEMA_LIMITS = Limits(positions=6_000, building=4_000, seconds=0.3)
-"""Beyond these limits the library takes over, whose masks are as fast. Size limits come first, so
+REGEX_LIMITS = BuildLimits(positions=40_000, building=16_000, seconds=0.5)
+SCHEMA_LIMITS = BuildLimits(positions=6_000, building=4_000, seconds=0.3)
+"""Beyond these limits llguidance takes over, whose masks are as fast. Size limits come first, so
 the choice does not depend on the speed of the machine."""
 
 SMALL = 1000  # characters
@@ -80,7 +80,7 @@ def lower(spec: GrammarSpec) -> LoweredGrammar:
     try:
         return LoweredGrammar(build(rules, _limits(spec)), None)
     except (Recursive, TooLarge) as error:
-        return _for_library(rules, error.message)
+        return _for_llguidance(rules, error.message)
 
 
 def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
@@ -104,7 +104,7 @@ def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
     try:
         return LoweredGrammar(build(rules, replace(_limits(spec), seconds=SMALL_SECONDS)), None)
     except Recursive as error:
-        return _for_library(rules, error.message)
+        return _for_llguidance(rules, error.message)
     except TooLarge:
         return None
 
@@ -115,23 +115,23 @@ def _rules(spec: GrammarSpec) -> Rules:
     return translate(spec.text, spec.whitespace, spec.strict)
 
 
-def _limits(spec: GrammarSpec) -> Limits:
+def _limits(spec: GrammarSpec) -> BuildLimits:
     return REGEX_LIMITS if spec.kind == "regex" else SCHEMA_LIMITS
 
 
-def _for_library(rules: Rules, why: str) -> LoweredGrammar:
+def _for_llguidance(rules: Rules, why: str) -> LoweredGrammar:
     try:
         return LoweredGrammar(None, write_schema(rules), why, shortest_text(rules))
     except GrammarError as error:
-        raise library_error(why, error) from error
+        raise llguidance_error(why, error) from error
 
 
-def library_error(why: str, error: GrammarError) -> GrammarError:
-    """Return an error of the grammar library, prefixed with the reason for the absence of an
+def llguidance_error(why: str, error: GrammarError) -> GrammarError:
+    """Return an error of llguidance, prefixed with the reason for the absence of an
     automaton.
 
     Args:
         why: reason for the absence of an automaton.
-        error: error of the grammar library.
+        error: error of llguidance.
     """
-    return GrammarError(f"{why}; and the grammar library: {error.message}", error.hint)
+    return GrammarError(f"{why}; and llguidance: {error.message}", error.hint)

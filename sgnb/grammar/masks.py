@@ -214,10 +214,10 @@ class Neighbourhoods:
                 return None
 
         states = np.fromiter(members, np.intp, len(members))
-        place = np.full(len(self._table), len(states) + 1, np.uint8)
-        place[0] = 0
-        place[states] = np.arange(1, len(states) + 1)
-        shape = place.take(self._table[states]).take(self._classes, axis=1)
+        index_of = np.full(len(self._table), len(states) + 1, np.uint8)
+        index_of[0] = 0
+        index_of[states] = np.arange(1, len(states) + 1)
+        shape = index_of.take(self._table[states]).take(self._classes, axis=1)
         return Neighbourhood(states, shape.tobytes())
 
     def _broad_after(self, state: int) -> list[int]:

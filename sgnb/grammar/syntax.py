@@ -27,7 +27,7 @@ class Chars:
 
 
 @dataclass(frozen=True, slots=True)
-class Concat:
+class Concatenate:
     """Concatenation of the parts."""
 
     parts: tuple[Node, ...]
@@ -93,7 +93,7 @@ class Reference:
 Node = (
     Literal
     | Chars
-    | Concat
+    | Concatenate
     | Alternate
     | Repeat
     | Intersect
@@ -124,12 +124,12 @@ def concat(*parts: Node) -> Node:
     """
     flat: list[Node] = []
     for part in parts:
-        for node in part.parts if isinstance(part, Concat) else (part,):
+        for node in part.parts if isinstance(part, Concatenate) else (part,):
             if isinstance(node, Literal) and flat and isinstance(flat[-1], Literal):
                 flat[-1] = Literal(flat[-1].text + node.text)
             elif node != EMPTY:
                 flat.append(node)
-    return flat[0] if len(flat) == 1 else Concat(tuple(flat)) if flat else EMPTY
+    return flat[0] if len(flat) == 1 else Concatenate(tuple(flat)) if flat else EMPTY
 
 
 def alternate(*options: Node) -> Node:

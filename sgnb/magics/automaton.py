@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from ..events import AutomatonDrawn
 from ..grammar.automaton.dfa import START
+from ..grammar.automaton_table import VocabularyEncoder, allowed_tokens, joint_texts, lines
 from ..grammar.compiler import CompiledGrammar
 from ..grammar.layout import layout
-from ..grammar.outline import VocabularyEncoder, allowed_tokens, joint_texts, lines
 
 LARGEST = 20_000
 """Maximum number of byte-level states of a drawing: about a second for the slowest automaton."""

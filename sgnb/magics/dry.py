@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SgnbError
-from ..grammar.report import cut
+from ..grammar.grammar_report import cut
 from ..lang import CompiledProgram, SglFunction
 from ..lang.graph.explanation import Explanation
 from ..lang.location import Location

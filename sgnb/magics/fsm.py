@@ -7,9 +7,15 @@ from functools import cached_property
 from typing import Any
 
 from ..events import AutomatonDrawn
+from ..grammar.automaton_table import (
+    AllowedTokens,
+    Transition,
+    VocabularyEncoder,
+    allowed_tokens,
+    lines,
+)
 from ..grammar.compiler import CompiledGrammar, compile_spec
-from ..grammar.outline import AllowedTokens, Transition, VocabularyEncoder, allowed_tokens, lines
-from ..grammar.report import cut, explain
+from ..grammar.grammar_report import cut, explain
 from ..grammar.spec import GrammarSpec, schema_text
 from ..viz import in_kernel
 from ..viz.live.trace import show_automaton

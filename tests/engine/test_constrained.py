@@ -221,7 +221,9 @@ def test_a_matcher_that_gives_up_fails_alone(
     def give_up(self: Any, token: int) -> None:
         raise GrammarError("the limit of the library is reached")
 
-    monkeypatch.setattr("sgnb.grammar.library.library.LibraryMatcher.accept_token", give_up)
+    monkeypatch.setattr(
+        "sgnb.grammar.llguidance_backend.cfg_matcher.LlguidanceMatcher.accept_token", give_up
+    )
     [other, bad] = bytes_engine_outputs(bytes_engine, [{}, {"ebnf": 'root ::= [a-c] root | "."'}])
     assert isinstance(bad.error, GrammarError) and other.error is None and len(other.token_ids) == 8
 

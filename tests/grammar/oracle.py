@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Lexeme,
     Literal,
@@ -51,7 +51,7 @@ class _Oracle:
                     a <= ord(self.text[start]) <= b for a, b in ranges
                 )
                 return frozenset({start + 1} if inside else ())
-            case Concat(parts):
+            case Concatenate(parts):
                 places = frozenset({start})
                 for part in parts:
                     places = self._after(part, places)

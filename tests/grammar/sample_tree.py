@@ -9,7 +9,7 @@ from sgnb.grammar.automaton.automaton import Automaton, build
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Lexeme,
     Literal,
@@ -59,7 +59,7 @@ class Sampler:
         match node:
             case Reference(name):
                 return min(self.heights[name], FAR)
-            case Concat(parts):
+            case Concatenate(parts):
                 return max(map(self.height, parts), default=0)
             case Alternate(options):
                 return min(map(self.height, options), default=FAR)
@@ -80,7 +80,7 @@ class Sampler:
                 return chr(
                     self.rng.randint(low, min(high, low + 90) if self.rng.random() < 0.7 else high)
                 )
-            case Concat(parts):
+            case Concatenate(parts):
                 return "".join(self.sample(part, depth) for part in parts)
             case Alternate(options):
                 heights = [self.height(option) for option in options]

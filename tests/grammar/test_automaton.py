@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import DEAD, FAR, START, Automaton, build
+from sgnb.grammar.automaton.build_limits import Budget, BuildLimits, Recursive, TooLarge
 from sgnb.grammar.automaton.dfa import Dfa
-from sgnb.grammar.automaton.limits import Budget, Limits, Recursive, TooLarge
 from sgnb.grammar.automaton.minimise import minimise
 from sgnb.grammar.automaton.nfa import LabelSets
 from sgnb.grammar.automaton.product import difference
@@ -23,7 +23,7 @@ from sgnb.grammar.syntax import (
     NOTHING,
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Literal,
     Node,
@@ -45,7 +45,7 @@ DIGIT = Chars(((48, 57),))
 
 
 def automaton(node: Node, **limits: float) -> Automaton:
-    return build(Rules(node), Limits(**limits))
+    return build(Rules(node), BuildLimits(**limits))
 
 
 def accepts(found: Automaton, data: bytes) -> bool:
@@ -102,7 +102,7 @@ def test_minimise_agrees_with_moore(size: int, choose: random.Random) -> None:
             if target := choose.randrange(size + 1):
                 raw.add_edge(low, high, target, 0)
         raw.close_state(choose.random() < 0.3)
-    budget = Budget(Limits())
+    budget = Budget(BuildLimits())
     trimmed = difference(raw, Dfa(), budget)
     table = [[0] * 4 for _ in range(trimmed.size)]
     for state in range(trimmed.size):
@@ -120,8 +120,13 @@ def test_minimise_agrees_with_moore(size: int, choose: random.Random) -> None:
         (Repeat(Repeat(A, 1, None), 2, 3), 3, ["aa", "aaaaaaa"], ["", "a"]),
         (Repeat(optional(A), 2, 3), 4, ["", "aaa"], ["aaaa"]),
         (Repeat(A, 0, 0), 1, [""], ["a"]),
-        (Concat((Repeat(Alternate((A, A)), 0, None), B)), 2, ["b", "aab"], ["", "ba"]),
-        (Repeat(Concat((Repeat(A, 0, None), Repeat(B, 0, None))), 0, None), 1, ["", "abba"], ["x"]),
+        (Concatenate((Repeat(Alternate((A, A)), 0, None), B)), 2, ["b", "aab"], ["", "ba"]),
+        (
+            Repeat(Concatenate((Repeat(A, 0, None), Repeat(B, 0, None))), 0, None),
+            1,
+            ["", "abba"],
+            ["x"],
+        ),
         (
             Alternate((Literal("ab"), Literal("abc"), Literal("a"), Literal("abc"))),
             4,
@@ -129,12 +134,12 @@ def test_minimise_agrees_with_moore(size: int, choose: random.Random) -> None:
             ["", "b"],
         ),
         (
-            Alternate((Concat((A, optional(B))), Concat((A, X)), NOTHING)),
+            Alternate((Concatenate((A, optional(B))), Concatenate((A, X)), NOTHING)),
             3,
             ["a", "ab", "ax"],
             ["abx"],
         ),
-        (Concat((A, Alternate((NOTHING, B)))), 3, ["ab"], ["a"]),
+        (Concatenate((A, Alternate((NOTHING, B)))), 3, ["ab"], ["a"]),
         (
             Intersect((Repeat(AB, 2, 4), Repeat(A, 0, 3), Repeat(A, 1, 2))),
             3,
@@ -143,7 +148,7 @@ def test_minimise_agrees_with_moore(size: int, choose: random.Random) -> None:
         ),
         (Repeat(Without(Repeat(AB, 1, 2), Alternate((A, B))), 2, 2), 5, ["aabb"], ["aa", "aaa"]),
         (Without(A, NOTHING), 2, ["a"], [""]),
-        (Concat(()), 1, [""], ["a"]),
+        (Concatenate(()), 1, [""], ["a"]),
         (Chars(((0xD7FF, 0xE000),)), 6, ["\ud7ff", "\ue000"], ["a"]),
     ],
 )
@@ -189,7 +194,9 @@ def test_every_character_is_accepted() -> None:
 
 def test_next_bytes_distance_and_completion() -> None:
     found = automaton(
-        Concat((Alternate((Literal("xyz"), Literal("né"), Literal("na"))), optional(Literal("!"))))
+        Concatenate(
+            (Alternate((Literal("xyz"), Literal("né"), Literal("na"))), optional(Literal("!")))
+        )
     )
     assert found.next_bytes(START) == b"nx"
     assert found.next_bytes(found.step(START, b"n")) == b"a\xc3"
@@ -213,8 +220,8 @@ def test_is_read_only() -> None:
 
 
 def test_labels_are_the_innermost_on_every_edge() -> None:
-    inner = Concat((Literal("<"), Source(Alternate((A, B)), "inner"), Literal(">")))
-    found = automaton(Concat((Source(inner, "outer"), Literal("!"))))
+    inner = Concatenate((Literal("<"), Source(Alternate((A, B)), "inner"), Literal(">")))
+    found = automaton(Concatenate((Source(inner, "outer"), Literal("!"))))
     names = {}
     state = START
     for byte in (b"<", b"a", b">", b"!"):
@@ -229,7 +236,9 @@ def test_labels_are_the_innermost_on_every_edge() -> None:
     [
         Alternate(tuple(Source(Literal(f"k{end}"), f"$.{end}") for end in "123")),
         Alternate(tuple(Source(Repeat(Literal(f"k{end}"), 1, 1), f"$.{end}") for end in "123")),
-        Alternate(tuple(Source(Concat((Literal("k"), Literal(end))), f"$.{end}") for end in "123")),
+        Alternate(
+            tuple(Source(Concatenate((Literal("k"), Literal(end))), f"$.{end}") for end in "123")
+        ),
     ],
 )
 def test_labels_of_merged_states_add_up(node: Node) -> None:
@@ -249,7 +258,9 @@ def test_products_keep_the_labels_of_the_first_part() -> None:
 
 
 def test_rules_are_inlined() -> None:
-    pair = Concat((Literal("("), Reference("item"), Literal(","), Reference("item"), Literal(")")))
+    pair = Concatenate(
+        (Literal("("), Reference("item"), Literal(","), Reference("item"), Literal(")"))
+    )
     found = build(
         Rules(
             Reference("pair"),
@@ -261,11 +272,11 @@ def test_rules_are_inlined() -> None:
 
 @pytest.mark.parametrize(
     "rules",
-    [{"a": Concat((A, Reference("b"))), "b": optional(Reference("a"))}, {"a": Reference("a")}],
+    [{"a": Concatenate((A, Reference("b"))), "b": optional(Reference("a"))}, {"a": Reference("a")}],
 )
 def test_recursion_is_named(rules: dict[str, Node]) -> None:
     with pytest.raises(Recursive, match="rule 'a' uses itself") as caught:
-        build(Rules(Concat((Reference("a"), X)), rules))
+        build(Rules(Concatenate((Reference("a"), X)), rules))
     assert caught.value.rule == "a"
 
 
@@ -279,7 +290,7 @@ def test_unknown_rule_is_named() -> None:
     [
         NOTHING,
         Chars(()),
-        Concat((A, NOTHING)),
+        Concatenate((A, NOTHING)),
         Without(A, AB),
         Intersect((A, B)),
         Repeat(NOTHING, 1, None),
@@ -297,12 +308,14 @@ def test_surrogates_are_named() -> None:
 
 def doubled(node: Node, times: int) -> Node:
     for _ in range(times):
-        node = Concat((node, node))
+        node = Concatenate((node, node))
     return node
 
 
-DOUBLING = {f"r{i}": Concat((Reference(f"r{i + 1}"), Reference(f"r{i + 1}"))) for i in range(60)}
-BLOWUP = Concat((Repeat(AB, 0, None), A, Repeat(AB, 20, 20)))
+DOUBLING = {
+    f"r{i}": Concatenate((Reference(f"r{i + 1}"), Reference(f"r{i + 1}"))) for i in range(60)
+}
+BLOWUP = Concatenate((Repeat(AB, 0, None), A, Repeat(AB, 20, 20)))
 RANDOM = random.Random(0)
 LITERALS = tuple(Literal("".join(RANDOM.choices("abcdefgh", k=100))) for _ in range(10_000))
 
@@ -316,7 +329,7 @@ LITERALS = tuple(Literal("".join(RANDOM.choices("abcdefgh", k=100))) for _ in ra
             r"1,000,000 byte positions.*limit positions=131,072.*repeat \{1000,1000\}",
         ),
         (
-            Concat((A, Source(Repeat(ANY, 0, 100_000), "$.text"))),
+            Concatenate((A, Source(Repeat(ANY, 0, 100_000), "$.text"))),
             r"\$\.text, with a repeat \{0,100000\}",
         ),
         (Literal("ab" * 500_000), "1,000,000 byte positions"),
@@ -354,7 +367,7 @@ def test_exponential_growth_is_stopped_by_time_and_by_size() -> None:
 
 
 def test_memory_is_bounded_too() -> None:
-    row = Concat(tuple(optional(Literal(chr(97 + index % 26))) for index in range(500)))
+    row = Concatenate(tuple(optional(Literal(chr(97 + index % 26))) for index in range(500)))
     assert automaton(row, building=5000, seconds=60).states == 502
     with pytest.raises(TooLarge, match=r"states' worth of memory or more \(limit building=600\)"):
         automaton(row, building=600, seconds=60)
@@ -370,8 +383,11 @@ def test_no_time_at_all() -> None:
     [
         (Repeat(ANY, 0, 5000), 40_001),
         (
-            Concat(
-                (Repeat(Concat((Repeat(X, 1, None), Repeat(X, 1, None))), 1, None), Literal("y"))
+            Concatenate(
+                (
+                    Repeat(Concatenate((Repeat(X, 1, None), Repeat(X, 1, None))), 1, None),
+                    Literal("y"),
+                )
             ),
             4,
         ),
@@ -381,7 +397,10 @@ def test_no_time_at_all() -> None:
         (
             Repeat(
                 Alternate(
-                    (Concat((A, Repeat(X, 3000, 3000), A)), Concat((B, Repeat(X, 3000, 3000), B)))
+                    (
+                        Concatenate((A, Repeat(X, 3000, 3000), A)),
+                        Concatenate((B, Repeat(X, 3000, 3000), B)),
+                    )
                 ),
                 0,
                 None,
@@ -399,7 +418,7 @@ def test_trees_deeper_than_the_stack() -> None:
     node: Node = A
     for _ in range(5000):
         node = Source(
-            Alternate((Concat((Literal("("), optional(node), Literal(")"))), NOTHING)), "$"
+            Alternate((Concatenate((Literal("("), optional(node), Literal(")"))), NOTHING)), "$"
         )
     found = automaton(node, seconds=60)
     assert accepts(found, b"(" * 5000 + b"a" + b")" * 5000) and accepts(found, b"(())")
@@ -428,7 +447,7 @@ def same(one: Automaton, two: Automaton) -> bool:
     )
 
 
-EXAMPLE = Concat(
+EXAMPLE = Concatenate(
     (Source(Repeat(Alternate((Literal("né"), DIGIT)), 0, None), "$.á"), Source(B, "$.b"))
 )
 

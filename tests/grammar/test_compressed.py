@@ -8,7 +8,7 @@ from sgnb.grammar.automaton.compressed import CompressedAutomaton, Edge
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Literal,
     Node,
     Repeat,
@@ -83,9 +83,9 @@ def test_edges_of_many_states() -> None:
 
 def test_json_example() -> None:
     name = Source(Repeat(Chars(((97, 122),)), 1, None), "$.name")
-    age = Source(Concat((Literal('"age":'), Repeat(DIGIT, 1, 2))), "$.age")
+    age = Source(Concatenate((Literal('"age":'), Repeat(DIGIT, 1, 2))), "$.age")
     found = compressed(
-        Source(Concat((Literal('{"name":"'), name, Literal('",'), age, Literal("}"))), "$")
+        Source(Concatenate((Literal('{"name":"'), name, Literal('",'), age, Literal("}"))), "$")
     )
     automaton = found.automaton
     assert found.forced(START) == b'{"name":"'
@@ -103,7 +103,7 @@ def test_json_example() -> None:
 
 
 def test_a_final_state_counts_as_one_more_way() -> None:
-    found = compressed(Concat((Literal("ab"), optional(Literal("cd")))))
+    found = compressed(Concatenate((Literal("ab"), optional(Literal("cd")))))
     middle = found.automaton.step(START, b"ab")
     assert found.forced(START) == b"ab"
     assert found.forced(middle) == b""
@@ -121,7 +121,7 @@ def test_chains_that_join_are_stored_once_and_read_whole() -> None:
 
 
 def test_data_joins_the_bytes_of_one_choice() -> None:
-    found = compressed(Concat((Chars(((48, 57), (65, 70), (97, 102))), Literal("!"))))
+    found = compressed(Concatenate((Chars(((48, 57), (65, 70), (97, 102))), Literal("!"))))
     assert [(edge.data, edge.forced) for edge in found.edges()] == [
         (((48, 57), (65, 70), (97, 102)), b"!")
     ]

@@ -1,4 +1,4 @@
-"""The shortest texts of rules, and ends of JSON texts on the library's road."""
+"""The shortest texts of rules, and ends of JSON texts with llguidance."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import given
 
 from sgnb.grammar.automaton.automaton import START, build
 from sgnb.grammar.compiler import CompiledGrammar, TokenGrammar
-from sgnb.grammar.library.ending import required_names
-from sgnb.grammar.library.library import write_ebnf, write_schema
-from sgnb.grammar.library.shortest import shortest_text
+from sgnb.grammar.llguidance_backend.cfg_matcher import write_ebnf, write_schema
+from sgnb.grammar.llguidance_backend.ending import required_names
+from sgnb.grammar.llguidance_backend.shortest import shortest_text
 from sgnb.grammar.regex.parser import parse
 from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.spec import GrammarSpec
@@ -153,7 +153,9 @@ def test_an_end_that_is_followed_is_not_looked_for_again(monkeypatch: pytest.Mon
         matcher.accept_token(token)
     end = matcher.completion()
     assert end is not None
-    monkeypatch.setattr("sgnb.grammar.library.library.find_end", lambda *_: pytest.fail("again"))
+    monkeypatch.setattr(
+        "sgnb.grammar.llguidance_backend.cfg_matcher.find_end", lambda *_: pytest.fail("again")
+    )
     twin = matcher.fork()
     for at, token in enumerate(end):
         assert twin.completion() == end[at:]

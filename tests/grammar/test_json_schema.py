@@ -13,11 +13,11 @@ import pytest
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import build
-from sgnb.grammar.schema.cases import LOGIC
 from sgnb.grammar.schema.coverage import document
+from sgnb.grammar.schema.disjuncts import LOGIC
+from sgnb.grammar.schema.keyword_reader import READERS
 from sgnb.grammar.schema.keywords import ENFORCED, KEYWORDS
-from sgnb.grammar.schema.reader import READERS
-from sgnb.grammar.schema.suspects import suspects
+from sgnb.grammar.schema.schema_lint import lint_schema
 from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.syntax import Reference, Rules, Source
 
@@ -528,7 +528,11 @@ REFUSED = {
         "say",
     ),
     "left": ({"anyOf": [{"$ref": "#"}, NULL]}, "refers to itself", "say"),
-    "left_merged": ({"minimum": 1, "allOf": [{"$ref": "#"}]}, "refers to itself", "say"),
+    "left_merged": (
+        {"minimum": 1, "allOf": [{"$ref": "#"}]},
+        "refers to itself",
+        "describe the value",
+    ),
     "names_twice": (
         {"type": "object", "minProperties": 2},
         "minProperties at #/minProperties",
@@ -634,13 +638,13 @@ def test_what_looks_as_if_it_asked_something_is_named():
             "c": {"not": {"Required": ["x"]}, "format": "hue"},
         }
     }
-    assert suspects(json.dumps(schema)) == (
-        "format 'hue' at #/properties/c/format asks nothing: say it with pattern if it matters",
-        "Required at #/properties/c/not/Required asks nothing: did you mean 'required'?",
-        "format 'date-tim' at #/properties/b/format asks nothing: did you mean 'date-time'?",
-        "minLenght at #/properties/a/minLenght asks nothing: did you mean 'minLength'?",
+    assert lint_schema(json.dumps(schema)) == (
+        "format 'hue' at #/properties/c/format has no effect: use pattern to enforce the form",
+        "Required at #/properties/c/not/Required has no effect: did you mean 'required'?",
+        "format 'date-tim' at #/properties/b/format has no effect: did you mean 'date-time'?",
+        "minLenght at #/properties/a/minLenght has no effect: did you mean 'minLength'?",
     )
-    assert suspects(json.dumps({"properties": {"minLenght": INT}})) == ()
+    assert lint_schema(json.dumps({"properties": {"minLenght": INT}})) == ()
 
 
 def test_id_names_schemas_in_draft_04_only():

@@ -8,7 +8,7 @@ from datetime import date
 import jsonschema
 import pytest
 
-from sgnb.grammar.schema.formats import FORMATS, format_tree, has_format
+from sgnb.grammar.schema.string_formats import FORMATS, format_tree, has_format
 from sgnb.grammar.syntax import Rules
 
 from .oracle import matches

@@ -17,7 +17,7 @@ import pytest
 
 from sgnb.errors import GrammarError
 from sgnb.grammar import process as module
-from sgnb.grammar.automaton.limits import Recursive, TooLarge
+from sgnb.grammar.automaton.build_limits import Recursive, TooLarge
 from sgnb.grammar.compiler import GrammarCompiler, compile_spec
 from sgnb.grammar.lowering import lower, lower_if_small
 from sgnb.grammar.process import DiedError, Processes

@@ -15,11 +15,11 @@ from sgnb.errors import GrammarError
 from sgnb.grammar.regex.characters import SCALARS, category, intersection
 from sgnb.grammar.regex.ecmascript import to_python
 from sgnb.grammar.regex.parser import MAX_DEPTH, MAX_LABEL, MAX_PIECES, parse
-from sgnb.grammar.regex.reader import MAX_REPEAT
+from sgnb.grammar.regex.pattern_reader import MAX_REPEAT
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Literal,
     Node,
@@ -52,7 +52,7 @@ def sample(node: Node, rng: random.Random) -> str:
         case Chars(ranges):
             first, last = rng.choice(ranges) if ranges else (0, 0)
             return chr(rng.randint(first, last))
-        case Concat(parts):
+        case Concatenate(parts):
             return "".join(sample(part, rng) for part in parts)
         case Alternate(options):
             return sample(rng.choice(options), rng) if options else ""
@@ -217,7 +217,7 @@ def test_the_portable_end_is_the_end() -> None:
 
 def test_labels_name_the_piece_of_the_pattern() -> None:
     digits = Chars(((0x30, 0x39),))
-    assert parse("[0-9]{4}-ab(c|[0-9])d*?") == Concat(
+    assert parse("[0-9]{4}-ab(c|[0-9])d*?") == Concatenate(
         (
             Source(Repeat(digits, 4, 4), "[0-9]{4}"),
             Literal("-ab"),
@@ -226,7 +226,7 @@ def test_labels_name_the_piece_of_the_pattern() -> None:
         )
     )
     assert parse(r"a\.b\n{") == Literal("a.b\n{")
-    assert parse("(?i)a1k") == Concat(
+    assert parse("(?i)a1k") == Concatenate(
         (Chars(((65, 65), (97, 97))), Literal("1"), Chars(((75, 75), (107, 107), (0x212A, 0x212A))))
     )
     label = parse(f"({'a' * 200})+")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import START, Automaton, build
-from sgnb.grammar.automaton.limits import Limits, TooLarge
+from sgnb.grammar.automaton.build_limits import BuildLimits, TooLarge
 from sgnb.grammar.regex.parser import parse
 from sgnb.grammar.syntax import Rules
 
@@ -45,7 +45,7 @@ def automaton_of(pattern: str) -> Automaton:
     """Patterns that are refused, by `re` or for their anchors, do not count, nor large automata."""
     assume(not is_refused(pattern))
     try:
-        return build(Rules(parse(pattern)), Limits(building=5_000, seconds=1000))
+        return build(Rules(parse(pattern)), BuildLimits(building=5_000, seconds=1000))
     except GrammarError as error:
         assume("anchor" not in error.message and not isinstance(error, TooLarge))
         raise

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Literal,
     Node,
@@ -54,7 +54,7 @@ def _grow(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     some = st.lists(nodes, max_size=3).map(tuple)
     counts = st.tuples(st.integers(0, 2), st.none() | st.integers(0, 3))
     return st.one_of(
-        some.map(Concat),
+        some.map(Concatenate),
         some.map(Alternate),
         st.tuples(nodes, counts).map(
             lambda x: Repeat(x[0], x[1][0], None if x[1][1] is None else sum(x[1]))

@@ -229,7 +229,7 @@ def test_python_twin(shell: Any, engine: Any) -> None:
     report = sgnb.dry(program, what="Say: ")
     assert [call.name for call in report.calls] == ["a", "b", "c"]
     assert report.calls[0].location is not None and report.calls[0].location.file == __file__
-    assert "grammar library" in repr(report)
+    assert "llguidance" in repr(report)
     assert [call.answer for call in report.calls[1:]] == ["", "True"]
     assert report.warnings and all(line.startswith("a: ") for line in report.warnings)
     with pytest.raises(OptionError, match="no program"):

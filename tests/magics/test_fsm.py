@@ -111,7 +111,7 @@ def test_a_grammar_of_the_library_says_so() -> None:
         "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}, "maxItems": 2}},
     }
     report = sgnb.fsm(tree)
-    assert "the grammar library" in repr(report) and "<ul>" in report._repr_html_()
+    assert "llguidance" in repr(report) and "<ul>" in report._repr_html_()
     assert list(report.to_dot().body) == ["\t1 [shape=circle]\n"]
 
 
@@ -174,7 +174,7 @@ def test_without_a_page_there_is_the_picture(
 def test_what_has_no_drawing_is_shown_as_usual(shell: Any, outputs: list[dict[str, str]]) -> None:
     tree = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}
     shown, _ = shell.ipython.display_formatter.format(sgnb.fsm(tree))
-    assert outputs == [] and "the grammar library" in shown["text/html"]
+    assert outputs == [] and "llguidance" in shown["text/html"]
 
 
 def test_a_terminal_shows_the_text(shell: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ...errors import GrammarError, ServiceError, shown
-from ...grammar.automaton.limits import ThreadClock
+from ...grammar.automaton.build_limits import ThreadClock
 from ...grammar.compiler import TokenGrammar, compile_spec
 from ...grammar.schema.strict_json import InvalidAnswer, read_json
 from ...grammar.schema.validate import SECONDS, validator

@@ -10,11 +10,11 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...grammar.automaton.automaton import DEAD, START, Automaton, Limits, build
+from ...grammar.automaton.automaton import DEAD, START, Automaton, BuildLimits, build
 from ...grammar.regex.parser import parse_occurrence
 from ...grammar.syntax import Rules, alternate
 
-LIMITS = Limits(states=4096, seconds=1.4)
+LIMITS = BuildLimits(states=4096, seconds=1.4)
 
 
 class _Compiled(NamedTuple):

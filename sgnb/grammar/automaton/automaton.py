@@ -16,15 +16,15 @@ from safetensors import numpy as tensors
 
 from ...errors import GrammarError
 from ..syntax import Rules
+from .build_limits import Budget, BuildLimits, Recursive, TooLarge
 from .determinise import determinise
 from .dfa import START, Dfa
 from .expand import expand
-from .limits import Budget, Limits, Recursive, TooLarge
 from .minimise import minimise
 from .nfa import Nfa
 from .sizes import Sizes
 
-__all__ = ["DEAD", "FAR", "START", "Automaton", "Limits", "Recursive", "TooLarge", "build"]
+__all__ = ["DEAD", "FAR", "START", "Automaton", "BuildLimits", "Recursive", "TooLarge", "build"]
 
 DEAD = 0
 FAR = int(np.iinfo(np.int32).max)
@@ -170,19 +170,19 @@ class Automaton:
         return cls(labels=tuple(labels), label_sets=tuple(map(tuple, label_sets)), **parts)
 
 
-def build(rules: Rules, limits: Limits | None = None) -> Automaton:
+def build(rules: Rules, limits: BuildLimits | None = None) -> Automaton:
     """Build the minimal automaton of the texts that `rules` describe.
 
     Args:
         rules: syntax tree with rules.
-        limits: bounds of the build; None for `Limits()`.
+        limits: bounds of the build; None for `BuildLimits()`.
 
     Raises:
         Recursive: a rule is recursive.
         TooLarge: the build exceeds `limits`.
         GrammarError: no text fits, a rule is undefined, or a text is not valid UTF-8.
     """
-    budget = Budget(limits or Limits())
+    budget = Budget(limits or BuildLimits())
     sizes = Sizes(rules, budget)
     budget.check("positions", sizes.needed, "byte positions")
     nfa = Nfa(budget)

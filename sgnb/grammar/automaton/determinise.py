@@ -10,8 +10,8 @@ import functools
 from collections import Counter
 from itertools import pairwise
 
+from .build_limits import Budget
 from .dfa import Dfa
-from .limits import Budget
 from .nfa import FINAL, Edge, Follow, LabelSets, Nfa
 
 _SPARE = 32  # set members and edges per state in the memory bound

@@ -12,7 +12,7 @@ from ...errors import GrammarError
 from ..syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Lexeme,
     Literal,
@@ -23,9 +23,9 @@ from ..syntax import (
     Source,
     Without,
 )
+from .build_limits import Budget
 from .determinise import determinise
 from .dfa import START, Dfa
-from .limits import Budget
 from .minimise import minimise
 from .nfa import FINAL, Follow, Nfa, Word
 from .product import difference, intersection
@@ -97,7 +97,7 @@ class _Expansion:
                 return self._nfa.literal(_encoded(text), follow, label) if follow else ()
             case Chars(ranges):
                 return self._nfa.character(fragment(ranges), follow, label) if follow else ()
-            case Concat(parts):
+            case Concatenate(parts):
                 return (yield from self._row(parts, follow, label))
             case Alternate(options):
                 return (yield from self._choice(options, follow, label))
@@ -137,7 +137,7 @@ class _Expansion:
         """Return the leading text ("" for none) with its label set, and the remaining parts with
         their label set."""
         option, label = self._unlabelled(option, label)
-        parts = option.parts if isinstance(option, Concat) else (option,)
+        parts = option.parts if isinstance(option, Concatenate) else (option,)
         if parts:
             first, first_label = self._unlabelled(parts[0], label)
             if isinstance(first, Literal):

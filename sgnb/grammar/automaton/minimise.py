@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from .build_limits import Budget
 from .dfa import START, Dfa
-from .limits import Budget
 from .nfa import LabelSets
 
 _OFTEN = 4096  # states between two checks of the clock

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from .limits import Budget
+from .build_limits import Budget
 from .utf8 import EXIT, Fragment
 
 FINAL = 0

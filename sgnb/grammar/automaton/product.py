@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .build_limits import Budget
 from .dfa import START, Dfa
-from .limits import Budget
 
 Pair = tuple[int, int]
 

@@ -9,7 +9,7 @@ from ...errors import GrammarError, nearest
 from ..syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Lexeme,
     Literal,
@@ -20,7 +20,7 @@ from ..syntax import (
     Source,
     Without,
 )
-from .limits import Budget, Recursive
+from .build_limits import Budget, Recursive
 from .utf8 import fragment
 
 _MOST = 10**15
@@ -99,7 +99,7 @@ class Sizes:
 
     def _parts(self, node: Node) -> tuple[Node, ...]:
         match node:
-            case Concat(parts) | Intersect(parts) | Alternate(parts):
+            case Concatenate(parts) | Intersect(parts) | Alternate(parts):
                 return parts
             case Without(kept, removed):
                 return kept, removed

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..syntax import EMPTY, Chars, Literal, Node, Repeat, alternate, concat, optional
 from .characters import SCALARS
-from .reader import PatternReader
+from .pattern_reader import PatternReader
 
 NO_DEMAND = 0
 LINE = 1

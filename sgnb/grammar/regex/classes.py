@@ -17,7 +17,7 @@ from .characters import (
     intersection,
     union,
 )
-from .reader import PatternReader
+from .pattern_reader import PatternReader
 
 Flags = frozenset[str]
 

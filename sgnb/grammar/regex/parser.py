@@ -30,7 +30,7 @@ from .anchors import (
 from .asserted import asserted
 from .characters import ignore_case
 from .classes import Flags, any_character, characters, check_scalar, read_class
-from .reader import PatternReader
+from .pattern_reader import PatternReader
 
 MAX_DEPTH = 100  # nested groups
 MAX_PIECES = 100_000  # classes, groups, anchors, escapes and runs of plain text in a pattern

@@ -20,9 +20,9 @@ def array_tree(flat: FlatSchema, label: str, context: Context) -> Node:
     """Return the arrays that `flat` allows.
 
     Args:
-        flat: keywords of a case.
+        flat: keywords of a disjunct.
         label: path of the array in the text, such as `$.items`.
-        context: layout and case reader.
+        context: layout and disjunct reader.
 
     Raises:
         GrammarError: a keyword cannot be enforced.
@@ -70,8 +70,8 @@ def _tuple(flat: FlatSchema, label: str, context: Context) -> Node:
             return NOTHING
 
     items = []
-    for place in range(length if most is None else min(length, most)):
-        item = _item(flat.prefix[place], f"{label}[{place}]", context)
+    for index in range(length if most is None else min(length, most)):
+        item = _item(flat.prefix[index], f"{label}[{index}]", context)
         if item == NOTHING:
             tail = EMPTY
             break
@@ -144,7 +144,7 @@ def _distinct(flat: FlatSchema, label: str, context: Context) -> tuple[Node, boo
 
     if sum(math.comb(len(values), count) for count in range(least, most + 1)) > MOST_ARRANGED:
         problem = f"too many choices of {len(values)} values"
-        hint = "drop minItems or maxItems beside it, or give fewer values"
+        hint = "drop minItems or maxItems, or give fewer values"
         raise context.error(flat, "uniqueItems", problem, hint)
     return counted(parts, least, most, context.layout)
 
@@ -152,11 +152,13 @@ def _distinct(flat: FlatSchema, label: str, context: Context) -> tuple[Node, boo
 def _known_values(schema: Schema, context: Context) -> tuple[Any, ...] | None:
     """Return all values of `schema`, or None if not enumerable."""
     values: list[Any] = []
-    for case in context.reader.cases(schema):
-        if case.values is not None:
-            values += context.reader.values(case)
-        elif case.types <= {"boolean", "null"}:
-            values += [value for value in (True, False, None) if context.reader.holds(case, value)]
+    for disjunct in context.reader.disjuncts(schema):
+        if disjunct.values is not None:
+            values += context.reader.values(disjunct)
+        elif disjunct.types <= {"boolean", "null"}:
+            values += [
+                value for value in (True, False, None) if context.reader.holds(disjunct, value)
+            ]
         else:
             return None
     return distinct(values)

@@ -16,8 +16,8 @@ from ...errors import shown
 from ..regex.ecmascript import to_python
 from .flat import type_of
 from .index import SchemaIndex
-from .patterns import occurs
-from .reader import TYPES
+from .keyword_reader import TYPES
+from .regex_search import occurs
 
 Path = tuple[str | int, ...]
 
@@ -31,8 +31,8 @@ class Problem:
     wanted: str
 
     def __str__(self) -> str:
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
-        return f"{brief(self.value)} at ${place} is not {self.wanted}"
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return f"{brief(self.value)} at ${path} is not {self.wanted}"
 
 
 @dataclass(slots=True)

@@ -10,56 +10,62 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from .formats import ANY_TEXT_NOTE, ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import MAX_CHARACTERS, MAX_DEPTH
 from .keywords import ANNOTATION, ENFORCED, KEYWORDS, REFUSED
 from .numbers import FRACTION_DIGITS, INTEGER_DIGITS
+from .string_formats import ANY_TEXT_NOTE, ENCODINGS, FORMATS, NUMBER_FORMATS
 
 _INTRODUCTION = f"""# JSON Schema
 
-Written by `python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md`; a test keeps it current.
-Draft 2020-12, with the spellings of draft-07 where they mean one thing.
+A JSON schema as a constraint guarantees that the generated text is JSON and valid under the schema.
+This page lists the supported keywords of draft 2020-12, and of draft-07 where both drafts agree.
+Most small schemas compile within 20 milliseconds, once per process.
 
-Every text that a schema lets through is JSON and valid under the schema. It may let through less
-than the schema allows; the differences are listed here. A keyword that is listed as an error is one
-that names the keyword, its place and an alternative; any other is an annotation.
+`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` generates this page from the tables of
+the compiler.
 
-What runs it: *automaton* for what is regular, *library* for recursive references, for `true`,
-`{{}}`, objects without `properties` and arrays without `items` (any JSON inside), and for what
-would make the automaton too large. Both are as fast; of an automaton it is known how many tokens a
-text takes to its end, with the library a short end is found. What compiles does not fail later.
+The engine may generate fewer texts than the schema allows; the sections below list the
+differences. A refused keyword raises an error with the keyword, the position and an alternative.
+Every other unlisted keyword is an annotation.
 
-## What the output looks like
+Two engines match the text. The *automaton* matches regular schemas. *llguidance* matches recursive
+references, unrestricted values (`true`, `{{}}`, objects without `properties`, arrays without
+`items`) and schemas that are too large for an automaton. Both have the same speed. An automaton
+computes the number of tokens to a complete text; llguidance requires a search for a short ending.
+A schema that compiles does not fail later.
 
-- The layout of `json.dumps`: one blank after each comma and colon. With `json_whitespace=0`
-  compact, with a larger one at most so many blanks or line breaks in each place between the parts.
-- Properties in the order of the schema, those of `required` without a schema after them, then all
-  others.
-- Objects are closed where `properties` or `patternProperties` are given without
-  `additionalProperties`; arrays end after `prefixItems` where `items` is not given. An extra name
-  never repeats one that the schema lists.
-- A schema without `type` is read as the types that its keywords speak of: `{{"minLength": 1}}` is a
-  string.
-- `json_strict=False` takes back the last two: what a schema does not speak of may be anything.
-- One spelling per character: itself, `\\"`, `\\\\`, `\\b`, `\\f`, `\\n`, `\\r`, `\\t`. Other
-  control characters, as lower-case `\\u00xx`, only where enum, const, a property's name or a
-  pattern names them alone.
-- Integers: no exponent, no `-0`, no `1.0`. An end that the schema leaves open stops at
-  {INTEGER_DIGITS} digits, or at one more than the other bound has, if that is longer.
-- Numbers: no exponent, at most {FRACTION_DIGITS} digits after the point, as many before it as
-  integers; with bounds, so few after it that doubles keep every text on its side of the bound.
-- `enum` and `const`: each value as the schema writes it.
-- `jsonschema` computes `multipleOf` of decimals such as 0.01 in doubles, and so calls 0.07 no
-  multiple; here decimals are exact.
-- An object may hold a name twice only among those that the schema does not list; the last counts.
-- A schema may have {MAX_CHARACTERS:,} characters and be {MAX_DEPTH} levels deep.
+## Format of the output
+
+- The layout is the layout of `json.dumps`: one blank after each comma and colon. With
+  `json_whitespace=0` the text is compact. With a larger number, each position between the parts
+  holds at most that number of blanks or line breaks.
+- Properties follow the order of the schema. Required names without a schema come next, and
+  additional properties come last.
+- Objects are closed if `properties` or `patternProperties` is present without
+  `additionalProperties`. Arrays end after `prefixItems` if `items` is absent. An additional name
+  never repeats a listed name.
+- A schema without `type` has the types that its keywords address: `{{"minLength": 1}}` is a string.
+- `json_strict=False` removes the last two rules: values that the schema does not describe are open.
+- Each character has one spelling: itself, `\\"`, `\\\\`, `\\b`, `\\f`, `\\n`, `\\r` or `\\t`. Other
+  control characters appear, as lower-case `\\u00xx`, only if enum, const, a property's name or a
+  pattern names them explicitly.
+- Integers have no exponent, no `-0` and no `1.0`. An open bound stops at {INTEGER_DIGITS} digits,
+  or at one digit more than the other bound, if this number is larger.
+- Numbers have no exponent, at most {FRACTION_DIGITS} digits after the point, and as many before the
+  point as integers. With bounds, fewer decimals are allowed: a double keeps every text on the
+  correct side of the bound.
+- `enum` and `const` write each value as the schema does.
+- `jsonschema` computes `multipleOf` of decimals such as 0.01 in doubles, and therefore rejects
+  0.07. Here decimals are exact.
+- An object may repeat a name only if the schema does not list the name; the last value counts.
+- A schema has at most {MAX_CHARACTERS:,} characters and {MAX_DEPTH} levels.
 """
 
 
 def document() -> str:
     """Return the text of docs/JSON_SCHEMA.md."""
     enforced = [
-        (f"`{name}`", entry.how, entry.limits, entry.road)
+        (f"`{name}`", entry.how, entry.limits, entry.engine)
         for name, entry in KEYWORDS.items()
         if entry.state == ENFORCED
     ]
@@ -75,18 +81,18 @@ def document() -> str:
     return "\n".join(
         [
             _INTRODUCTION,
-            "## Keywords that are enforced\n",
-            *_table(("keyword", "how", "limits", "road"), enforced),
-            "\n## Keywords that pass as annotations\n",
+            "## Enforced keywords\n",
+            *_table(("keyword", "how", "limits", "engine"), enforced),
+            "\n## Annotations\n",
             ", ".join(annotations) + ".",
-            "\n## Keywords that are errors\n",
-            *_table(("keyword", "instead"), refused),
-            "\nAny other keyword is an annotation, with a warning where it is spelled almost like "
-            "an enforced one.",
+            "\n## Refused keywords\n",
+            *_table(("keyword", "alternative"), refused),
+            "\nEvery other keyword is an annotation. A name that resembles an enforced keyword "
+            "raises a warning.",
             "\n## Formats\n",
-            *_table(("format", "narrower in"), formats),
-            f"\n`contentEncoding`: {encodings}, any other is an error. Any other format asks "
-            "nothing, with a warning.\n",
+            *_table(("format", "limits"), formats),
+            f"\n`contentEncoding` supports {encodings}; every other encoding raises an error. "
+            "Every other format is an annotation, with a warning.\n",
         ]
     )
 

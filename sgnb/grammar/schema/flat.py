@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import GrammarError
 from .numbers import NumberBound
-from .patterns import occurs
+from .regex_search import occurs
 
 Schema = dict[str, Any] | bool
 Join = Callable[[Schema, Schema], Schema]

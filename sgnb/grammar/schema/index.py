@@ -137,8 +137,8 @@ class SchemaIndex:
         while isinstance(schema, dict) and id(schema) not in self.pointers:
             parts = schema.get("allOf") or [schema.get("not")]
             schema = parts[0]
-        place = self.pointers.get(id(schema), "#")
-        return f"{place}/{_escape(keyword)}" if keyword else place
+        pointer = self.pointers.get(id(schema), "#")
+        return f"{pointer}/{_escape(keyword)}" if keyword else pointer
 
     def error(self, schema: Any, keyword: str, problem: str, hint: str) -> GrammarError:
         """Return a GrammarError that names the keyword and its position.

@@ -25,13 +25,13 @@ class Keyword:
     state: State
     how: str = ""  # enforcement, or the hint if refused
     limits: str = ""  # restrictions compared with JSON Schema
-    road: str = ""  # matching engine
+    engine: str = ""  # automaton, or chosen by the inner schemas
     types: tuple[str, ...] = ()  # addressed types, implied if the schema has no `type`
     children: Children = ""
 
 
 AUTOMATON = "automaton"
-INNER = "that of its schemas"
+INNER = "per inner schema"
 
 _NUMBER = ("integer", "fraction")
 _STRING = ("string",)
@@ -67,121 +67,123 @@ _ANNOTATIONS = (
     "$schema", "$comment", "$vocabulary", "title", "description", "default", "example", "examples",
     "deprecated", "readOnly", "writeOnly", "discriminator", "id", "components",
 )  # fmt: skip
-_TEXT_IN_TEXT = "a text inside a text is not checked: describe it as an object, or drop the keyword"
+_TEXT_IN_TEXT = "a text inside a text is not checked: describe an object, or drop the keyword"
 
 KEYWORDS: dict[str, Keyword] = {
     "type": Keyword(
         ENFORCED,
-        "the type, or any of a list",
-        "a schema without it is read as the types it speaks of",
+        "the type, or any type of a list",
+        "without `type`, the types that the other keywords address",
         INNER,
     ),
     "enum": Keyword(
         ENFORCED,
-        "the values, written one way",
-        "values that the other keywords forbid are left out",
+        "the values, in one spelling",
+        "values forbidden by other keywords are omitted",
         AUTOMATON,
     ),
-    "const": Keyword(ENFORCED, "the value, written one way", "", AUTOMATON),
+    "const": Keyword(ENFORCED, "the value, in one spelling", "", AUTOMATON),
     "minimum": _number("digit by digit, for integers and decimals"),
     "maximum": _number("digit by digit, for integers and decimals"),
-    "exclusiveMinimum": _number("digit by digit; draft-04's true beside minimum too"),
-    "exclusiveMaximum": _number("digit by digit; draft-04's true beside maximum too"),
+    "exclusiveMinimum": _number("digit by digit; also true next to minimum (draft-04)"),
+    "exclusiveMaximum": _number("digit by digit; also true next to maximum (draft-04)"),
     "multipleOf": _number(
-        "a list of the multiples, or the last digits and the remainder of the digits so far",
-        "at most 1000 multiples between minimum and maximum; else a product of 2 and 5 by at most "
-        "1000 last digits, times at most 15; or 1/n where n is such a product; or a decimal of at "
-        "most 15 without its point",
+        "a list of the multiples, or the last digits and the remainder of the leading digits",
+        "at most 1000 multiples between minimum and maximum; otherwise a product of 2s and 5s with "
+        "at most 1000 last digits, times at most 15; or 1/n for n of this form; or a decimal of at "
+        "most 15 without the point",
     ),
     "minLength": _string("counted in characters, not bytes"),
     "maxLength": _string("counted in characters, not bytes"),
     "pattern": _string(
-        "the regex anywhere in the text, unless anchored",
-        "look-ahead only at the beginning, \\b only at the ends; no look-behind, no "
+        "a search for the regex, unless anchored",
+        "look-ahead only at the start, \\b only at start and end; no look-behind, no "
         "back-references",
     ),
     "format": _string(
-        "a pattern for each format, see below", "an unknown format asks nothing, with a warning"
+        "a pattern per format, see below", "an unknown format is an annotation, with a warning"
     ),
     "contentEncoding": _string("base64 and base64url"),
     "properties": _object(
         "in the order of the schema", "closed unless additionalProperties is given", "mapping"
     ),
-    "required": _object("always written", "a name without a schema holds any value"),
+    "required": _object("always present", "a name without a schema has any value"),
     "additionalProperties": _object(
-        "after the named ones, with names that are not among them",
-        "absent: closed if properties or patternProperties are given, else open",
+        "after the named properties, with other names",
+        "absent: closed if properties or patternProperties is present, otherwise open",
         "schema",
     ),
     "unevaluatedProperties": _object(
-        "as additionalProperties, after merging",
-        "an error where not, if or oneOf rules out some values of a property",
+        "like additionalProperties, after merging",
+        "an error if not, if or oneOf excludes some values of a property",
         "schema",
     ),
     "patternProperties": _object(
-        "after the named ones", "at most 32 ways for names to match", "mapping"
+        "after the named properties", "at most 32 combinations of matching patterns", "mapping"
     ),
-    "propertyNames": _object("names as a string schema; with enum, in its order", "", "schema"),
+    "propertyNames": _object(
+        "a string schema for names; with enum, in the order of enum", "", "schema"
+    ),
     "minProperties": _object(
         "counted, if at most 8 properties are optional",
-        "at most one of the names that the schema does not list",
+        "at most one unlisted name",
     ),
     "maxProperties": _object("counted, if at most 8 properties are optional"),
     "dependentRequired": _object(
-        "without the property, or with those it needs", "up to 256 cases in all"
+        "without the property, or with the required properties", "at most 256 disjuncts"
     ),
     "dependentSchemas": _object(
-        "without the property, or with its schema", "up to 256 cases in all", "mapping"
+        "without the property, or with the schema", "at most 256 disjuncts", "mapping"
     ),
     "dependencies": _object(
-        "draft-07's spelling of the two above", "", "mapping of schemas or names"
+        "spelling of the previous two in draft-07", "", "mapping of schemas or names"
     ),
     "items": _array(
-        "each item; a list of schemas as in draft-07 is read as prefixItems", "", "schema or list"
+        "each item; a list of schemas (draft-07) acts as prefixItems", "", "schema or list"
     ),
     "prefixItems": _array("item by item", "", "list"),
-    "additionalItems": _array("draft-07: the items after a list of items", "", "schema"),
+    "additionalItems": _array("draft-07: items after a list of items", "", "schema"),
     "unevaluatedItems": _array(
-        "as items, after merging",
-        "not beside contains, not or an if that rules out items",
+        "like items, after merging",
+        "not with contains, not, or an if that excludes items",
         "schema",
     ),
     "minItems": _array("counted"),
     "maxItems": _array("counted"),
     "uniqueItems": _array(
-        "items out of at most 64 known values, in any order where that makes at most 400 lists",
-        "else in the order of the enum; with minItems above 1 or maxItems, at most 400 choices",
+        "items from at most 64 listed values, in any order if this gives at most 400 lists",
+        "otherwise in the order of enum; with minItems above 1 or maxItems, at most 400 choices",
     ),
     "contains": _array(
-        "at least one such item",
-        "not beside minItems above 1, maxItems, prefixItems or uniqueItems",
+        "at least one matching item",
+        "not with minItems above 1, maxItems, prefixItems or uniqueItems",
         "schema",
     ),
-    "minContains": _array("counted, of contains"),
-    "maxContains": _array("counted, of contains", "if `not` can turn contains round"),
-    "allOf": _logic("merged", "up to 256 cases in all", "list"),
-    "anyOf": _logic("any of them", "", "list"),
+    "minContains": _array("counted, for contains"),
+    "maxContains": _array("counted, for contains", "if `not` supports the schema of contains"),
+    "allOf": _logic("merged", "at most 256 disjuncts", "list"),
+    "anyOf": _logic("any of the schemas", "", "list"),
     "oneOf": _logic(
-        "as anyOf if no two can both hold, else each without the others",
-        "an error if neither works",
+        "anyOf if the schemas are disjoint, otherwise each schema without the others",
+        "an error if neither is possible",
         "list",
     ),
     "not": _logic(
-        "the opposite of type, enum, const, bounds, lengths, pattern, items, prefixItems, "
+        "the negation of type, enum, const, bounds, lengths, pattern, items, prefixItems, "
         "contains, required, properties and logic",
-        "other keywords: an error",
+        "other keywords raise an error",
     ),
-    "if": _logic("the cases if-then and not-if-else", "what `not` can turn round"),
+    "if": _logic("the disjuncts if-then and not-if-else", "conditions that `not` supports"),
     "then": _logic("see if"),
     "else": _logic("see if"),
     "$ref": Keyword(
         ENFORCED,
-        "#, #/$defs/x, any pointer, $anchor and $id inside the schema; up to draft-07 alone",
-        "recursive ones need the library; none to other documents",
+        "#, #/$defs/x, any pointer, $anchor and $id in the schema; in draft-07 without siblings",
+        "recursive references use llguidance; no references to other documents",
         INNER,
     ),
-    "$defs": Keyword(ENFORCED, "the targets of $ref", "", INNER, (), "mapping"),
-    "definitions": Keyword(ENFORCED, "draft-07's spelling of $defs", "", INNER, (), "mapping"),
+    "$defs": Keyword(ENFORCED, "targets of $ref", "", INNER, (), "mapping"),
+    "definitions": Keyword(ENFORCED, "spelling of $defs in draft-07", "", INNER, (), "mapping"),
     "$id": Keyword(ENFORCED, "a target of $ref", "", INNER),
     "$anchor": Keyword(ENFORCED, "a target of $ref", "", INNER),
     **dict.fromkeys(_ANNOTATIONS, Keyword(ANNOTATION)),
@@ -195,7 +197,7 @@ KEYWORDS: dict[str, Keyword] = {
     "divisibleBy": _refused("use multipleOf"),
     "extends": _refused("use allOf"),
     "disallow": _refused("use not"),
-    "optional": _refused("leave the name out of required"),
+    "optional": _refused("omit the name from required"),
 }
 
 _SILENT = frozenset({*_ANNOTATIONS, "$defs", "definitions", "$id", "$anchor"})
@@ -210,5 +212,5 @@ def asks_nothing(keyword: str) -> bool:
     return keyword in _SILENT or keyword not in KEYWORDS
 
 
-MOST_CASES = 256
-"""Maximum number of cases after merging anyOf, oneOf, if and similar keywords."""
+MAX_DISJUNCTS = 256
+"""Maximum number of disjuncts after merging anyOf, oneOf, if and similar keywords."""

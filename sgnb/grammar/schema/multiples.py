@@ -123,12 +123,12 @@ def _ending(step: int, count: int) -> Node:
 
 def _with_decimals(step: Fraction, low: NumberBound | None, high: NumberBound | None) -> Node:
     """Return the multiples of `step` with exactly the number of decimals that `step` needs."""
-    places = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
-    scaled = (step * 10**places).numerator
+    decimals = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
+    scaled = (step * 10**decimals).numerator
     if scaled > MOST_REMAINDERS:
         raise GrammarError(f"multipleOf {float(step)} has too many remainders", _HINT)
-    digits = _divisible(scaled, _longest(low, high), places)
-    return Intersect((numbers(low, high, places), concat(optional(Literal("-")), digits)))
+    digits = _divisible(scaled, _longest(low, high), decimals)
+    return Intersect((numbers(low, high, decimals), concat(optional(Literal("-")), digits)))
 
 
 def _longest(low: NumberBound | None, high: NumberBound | None) -> int:
@@ -138,16 +138,18 @@ def _longest(low: NumberBound | None, high: NumberBound | None) -> int:
 
 
 @lru_cache(maxsize=64)
-def _divisible(step: int, most: int, places: int = 0) -> Node:
+def _divisible(step: int, most: int, decimals: int = 0) -> Node:
     """Return digit strings that form a multiple of `step` without the point: up to `most` digits,
-    then a point and `places` digits if any.
+    then a point and `decimals` digits if any.
 
     The tree shares a node per remainder of the digits so far and number of remaining digits.
     """
     after: list[Node] = [EMPTY, *[NOTHING] * (step - 1)]
-    for _ in range(places):
+    for _ in range(decimals):
         after = [either(_digits(step, remainder, after)) for remainder in range(step)]
-    ends = [node if not places or node == NOTHING else concat(Literal("."), node) for node in after]
+    ends = [
+        node if not decimals or node == NOTHING else concat(Literal("."), node) for node in after
+    ]
     after = ends
     for _ in range(most):
         after = [
@@ -166,17 +168,17 @@ def _digits(step: int, remainder: int, after: list[Node]) -> list[Node]:
 
 
 def _fractions(step: Fraction, low: NumberBound | None, high: NumberBound | None) -> Node:
-    """Return multiples of `step` = 1/n. Trailing zeros are allowed up to the number of places of
+    """Return multiples of `step` = 1/n. Trailing zeros are allowed up to the number of decimals of
     `step`."""
-    places = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
-    within = numbers(low, high, places)
-    if 10**places == step.denominator:
+    decimals = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
+    within = numbers(low, high, decimals)
+    if 10**decimals == step.denominator:
         return within
     if step.denominator > MOST_LISTED:
         raise GrammarError(f"multipleOf {float(step)} has no short list of last digits", _HINT)
     endings = set()
     for factor in range(step.denominator):
-        digits = str(int(factor * step * 10**places)).zfill(places)
-        endings |= {digits[:n] for n in range(1, places + 1) if not digits[n:].strip("0")}
+        digits = str(int(factor * step * 10**decimals)).zfill(decimals)
+        endings |= {digits[:n] for n in range(1, decimals + 1) if not digits[n:].strip("0")}
     fraction = optional(concat(Literal("."), either(map(Literal, sorted(endings)))))
     return Intersect((within, concat(optional(Literal("-")), Repeat(DIGIT, 1, None), fraction)))

@@ -18,7 +18,7 @@ NEGATABLE = {
 
 
 def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
-    """Yield a case for each way in which a value can violate a schema.
+    """Yield a disjunct for each way in which a value can violate a schema.
 
     Args:
         flat: keywords of the schema, without logic.
@@ -67,16 +67,22 @@ def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
         yield FlatSchema(types=array, contains={"not": flat.items})
 
 
-def unevaluated(case: FlatSchema) -> FlatSchema:
-    """Mark a case of a negated schema: its members and items do not count as evaluated.
+def unevaluated(disjunct: FlatSchema) -> FlatSchema:
+    """Mark a disjunct of a negated schema: its members and items do not count as evaluated.
 
     Args:
-        case: case of the negated schema.
+        disjunct: disjunct of the negated schema.
     """
-    members = any(schema is not False for schema in case.properties.values())
-    inside = (case.pattern_properties, case.prefix, case.additional, case.items, case.contains)
+    members = any(schema is not False for schema in disjunct.properties.values())
+    inside = (
+        disjunct.pattern_properties,
+        disjunct.prefix,
+        disjunct.additional,
+        disjunct.items,
+        disjunct.contains,
+    )
     return (
-        replace(case, negated=True)
+        replace(disjunct, negated=True)
         if members or any(x not in (None, {}, ()) for x in inside)
-        else case
+        else disjunct
     )

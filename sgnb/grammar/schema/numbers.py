@@ -123,29 +123,29 @@ def _negative(magnitudes: Node) -> Node:
 
 
 @lru_cache(maxsize=1024)
-def numbers(low: NumberBound | None, high: NumberBound | None, places: int | None = None) -> Node:
+def numbers(low: NumberBound | None, high: NumberBound | None, decimals: int | None = None) -> Node:
     """Return the numbers between the bounds.
 
     Args:
         low: lower bound, or None.
         high: upper bound, or None.
-        places: maximum number of decimals. None: the most decimals for which a double distinguishes
-            every text from an exclusive bound.
+        decimals: maximum number of decimals. None: the most decimals for which a double
+            distinguishes every text from an exclusive bound.
     """
     bounds = [bound for bound in (low, high) if bound]
-    if places is None:
+    if decimals is None:
         whole = max((len(str(abs(int(bound.value)))) for bound in bounds), default=0)
         inclusive = [len(_split(bound.value)[1]) for bound in bounds if bound.inclusive]
-        places = max(0, min(FRACTION_DIGITS, PRECISION - whole), *inclusive)
+        decimals = max(0, min(FRACTION_DIGITS, PRECISION - whole), *inclusive)
     widest = max((_widest(int(bound.value)) + 1 for bound in bounds), default=10**INTEGER_DIGITS)
     low, high = low or NumberBound(-widest, False), high or NumberBound(widest, False)
 
     start = low if low.value > 0 else NumberBound(0, low.value < 0 or low.inclusive)
-    positive = _magnitudes(start, high, places) if high.value >= 0 else NOTHING
+    positive = _magnitudes(start, high, decimals) if high.value >= 0 else NOTHING
     if low.value >= 0:
         return positive
     nearest = NumberBound(-high.value, high.inclusive) if high.value < 0 else NumberBound(0, False)
-    negative = _negative(_magnitudes(nearest, NumberBound(-low.value, low.inclusive), places))
+    negative = _negative(_magnitudes(nearest, NumberBound(-low.value, low.inclusive), decimals))
     return either([positive, negative])
 
 
@@ -155,23 +155,23 @@ def _split(value: int | Decimal) -> tuple[int, str]:
     return int(whole), fraction.rstrip("0")
 
 
-def _magnitudes(low: NumberBound, high: NumberBound, places: int) -> Node:
+def _magnitudes(low: NumberBound, high: NumberBound, decimals: int) -> Node:
     """Return the numbers between 0 <= low and high."""
     if high.value < low.value:
         return NOTHING
     (first, low_digits), (last, high_digits) = _split(low.value), _split(high.value)
     from_low = None if low_digits == "" and low.inclusive else low_digits
     if first == last:
-        fraction = _fraction(from_low, high_digits, high.inclusive, places, low.inclusive)
+        fraction = _fraction(from_low, high_digits, high.inclusive, decimals, low.inclusive)
         return _joined(Literal(str(first)), fraction)
     options = []
 
     if from_low is not None:
-        fraction = _fraction(from_low, None, True, places, low.inclusive)
+        fraction = _fraction(from_low, None, True, decimals, low.inclusive)
         options.append(_joined(Literal(str(first)), fraction))
         first += 1
-    options.append(_joined(naturals(first, last - 1), _fraction(None, None, True, places)))
-    fraction = _fraction(None, high_digits, high.inclusive, places)
+    options.append(_joined(naturals(first, last - 1), _fraction(None, None, True, decimals)))
+    fraction = _fraction(None, high_digits, high.inclusive, decimals)
     return either([*options, _joined(Literal(str(last)), fraction)])
 
 
@@ -180,12 +180,16 @@ def _joined(front: Node, back: Node) -> Node:
 
 
 def _fraction(
-    low: str | None, high: str | None, high_inclusive: bool, places: int, low_inclusive: bool = True
+    low: str | None,
+    high: str | None,
+    high_inclusive: bool,
+    decimals: int,
+    low_inclusive: bool = True,
 ) -> Node:
     """Return the point and decimals, or the empty text, with a value between .low and .high (None:
     no bound)."""
     tail = _Decimals(low_inclusive, high_inclusive)
-    node = _joined(Literal("."), tail.digits(low, high, places, False))
+    node = _joined(Literal("."), tail.digits(low, high, decimals, False))
     if not tail.may_end(low, high):
         return node
     return EMPTY if node == NOTHING else optional(node)

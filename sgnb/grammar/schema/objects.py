@@ -10,10 +10,10 @@ from itertools import combinations
 
 from ...errors import GrammarError
 from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
-from .cases import CaseReader
+from .disjuncts import DisjunctReader
 from .flat import FlatSchema, Schema
 from .members import ListPart, counted, listed
-from .patterns import occurs
+from .regex_search import occurs
 from .strings import apart, decoded, pattern_tree
 from .text import ANY_TEXT, JsonLayout, either
 
@@ -29,14 +29,14 @@ class Context:
     """Dependencies of the trees of objects and arrays."""
 
     layout: JsonLayout
-    reader: CaseReader
+    reader: DisjunctReader
     value: Callable[[Schema, str], Node]  # returns the tree of a schema at a label
 
     def error(self, flat: FlatSchema, keyword: str, problem: str, hint: str) -> GrammarError:
         """Return a GrammarError that names the keyword and its position.
 
         Args:
-            flat: case with the problem.
+            flat: disjunct with the problem.
             keyword: keyword with the problem.
             problem: reason.
             hint: remedy.
@@ -48,9 +48,9 @@ def object_tree(flat: FlatSchema, label: str, context: Context) -> Node:
     """Return the objects that `flat` allows.
 
     Args:
-        flat: keywords of a case.
+        flat: keywords of a disjunct.
         label: path of the object in the text, such as `$.wand`.
-        context: layout and case reader.
+        context: layout and disjunct reader.
 
     Raises:
         GrammarError: a keyword cannot be enforced.
@@ -72,11 +72,14 @@ def _with_listed_names(flat: FlatSchema, context: Context) -> FlatSchema:
     """Convert an enumerated propertyNames to a list of the only properties."""
     if flat.names is True:
         return flat
-    cases = context.reader.cases(flat.names)
-    if any(case.values is None for case in cases):
+    disjuncts = context.reader.disjuncts(flat.names)
+    if any(disjunct.values is None for disjunct in disjuncts):
         return flat
     names = [
-        name for case in cases for name in context.reader.values(case) if isinstance(name, str)
+        name
+        for disjunct in disjuncts
+        for name in context.reader.values(disjunct)
+        if isinstance(name, str)
     ]
     listed_names = [name for name in flat.properties if name in names]
     members = ((name, _whole_member(flat, name, context)) for name in (*listed_names, *names))
@@ -148,7 +151,9 @@ def _matching(flat: FlatSchema, context: Context) -> list[tuple[str, ...]]:
         ]
         if len(subsets) > MOST_MATCHING:
             problem = f"{len(flat.pattern_properties)} patterns that a name may match together"
-            hint = f"at most {MOST_MATCHING} ways are told apart: begin them with different text"
+            hint = (
+                f"the limit is {MOST_MATCHING} combinations: begin the patterns with different text"
+            )
             raise context.error(flat, "patternProperties", problem, hint)
 
     return subsets[::-1]
@@ -162,8 +167,9 @@ def _names(
     wanted = [pattern_tree(pattern) for pattern in chosen]
     unwanted = [pattern_tree(pattern, True) for pattern in others]
     if flat.names is not True:
-        cases = context.reader.cases(flat.names)
-        wanted.append(either(decoded(case) for case in cases if "string" in case.types))
+        disjuncts = context.reader.disjuncts(flat.names)
+        strings = [disjunct for disjunct in disjuncts if "string" in disjunct.types]
+        wanted.append(either(map(decoded, strings)))
     # a chosen pattern contradicts propertyNames
     if any(apart(a, b) for a, b in combinations(wanted, 2)):
         return NOTHING

@@ -10,7 +10,7 @@ from ..syntax import (
     NOTHING,
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Literal,
     Node,
@@ -20,7 +20,7 @@ from ..syntax import (
     concat,
 )
 from .flat import FlatSchema
-from .formats import format_tree
+from .string_formats import format_tree
 from .text import ANY_CHARACTER, either
 
 Span = tuple[int, int | None]
@@ -31,7 +31,7 @@ def decoded(flat: FlatSchema) -> Node:
     """Return the unescaped texts that the string keywords allow.
 
     Args:
-        flat: keywords of a case.
+        flat: keywords of a disjunct.
 
     Raises:
         GrammarError: a pattern is not supported.
@@ -92,7 +92,7 @@ def limited(node: Node, least: int, most: int | None) -> Node:
 def _parts(node: Node) -> tuple[Node, ...]:
     while isinstance(node, Source):
         node = node.node
-    if not isinstance(node, Concat):
+    if not isinstance(node, Concatenate):
         return (node,)
     return tuple(inner for part in node.parts for inner in _parts(part)) or (node,)
 
@@ -132,7 +132,7 @@ def span(node: Node) -> Span:
             if high == 0 or most == 0:
                 return 0, 0
             return low * least, None if high is None or most is None else high * most
-        case Concat(parts):
+        case Concatenate(parts):
             spans = [span(part) for part in parts]
             return sum(low for low, _ in spans), _sum([high for _, high in spans])
         case Alternate(options) if options:

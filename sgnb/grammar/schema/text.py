@@ -20,7 +20,7 @@ from ..syntax import (
     NOTHING,
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Lexeme,
     Literal,
@@ -133,7 +133,7 @@ def escaped(node: Node, exact: bool = False) -> Node:
             return Literal(escape(text))
         case Chars(ranges):
             return _written(ranges, exact)
-        case Concat(parts):
+        case Concatenate(parts):
             return concat(*(escaped(part, exact) for part in parts))
         case Alternate(options):
             return Alternate(tuple(escaped(option, exact) for option in options))
@@ -153,7 +153,7 @@ def escaped(node: Node, exact: bool = False) -> Node:
 def string(node: Node = ANY_TEXT, after: Node = EMPTY, exact: bool = False) -> Node:
     """Return JSON strings with a decoded text of `node`, followed by `after`.
 
-    A difference of texts becomes a difference of strings, because the grammar library is fast for a
+    A difference of texts becomes a difference of strings, because llguidance is fast for a
     top-level difference.
 
     Args:

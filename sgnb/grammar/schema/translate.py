@@ -27,7 +27,7 @@ from ..syntax import (
     optional,
 )
 from .arrays import array_tree
-from .cases import LOGIC, CaseReader
+from .disjuncts import LOGIC, DisjunctReader
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, type_of
 from .index import SchemaIndex, read_schema
 from .keywords import asks_nothing
@@ -82,7 +82,7 @@ class _Translation:
     def __init__(self, root: Schema, layout: JsonLayout, strict: bool) -> None:
         self.layout, self.strict = layout, strict
         self.index = SchemaIndex(root)
-        self.reader = CaseReader(self.index)
+        self.reader = DisjunctReader(self.index)
         self._root = root
         self._names: dict[tuple[int, str], str] = {}
         self._bodies: dict[str, Node] = {}
@@ -95,9 +95,9 @@ class _Translation:
         """Return the start and all reachable rules."""
         start = self._rule(self._root, "#", _Position("$"))
         while self._pending:
-            name, schema, place = self._pending.popleft()
-            body = self._body(schema, place)
-            self._bodies[name] = body if body == NOTHING else Source(body, place.label)
+            name, schema, position = self._pending.popleft()
+            body = self._body(schema, position)
+            self._bodies[name] = body if body == NOTHING else Source(body, position.label)
         body = self._bodies[start]
         if body == NOTHING:
             hint = "look for keywords that exclude each other"
@@ -110,30 +110,30 @@ class _Translation:
             body, {name: node for name, node in self._bodies.items() if name in self._used}
         )
 
-    def tree(self, schema: Schema, place: _Position) -> Node:
+    def tree(self, schema: Schema, position: _Position) -> Node:
         """Return the values of `schema`, or a reference to its rule."""
-        if place.depth > _MOST_NESTED:
-            raise GrammarError(f"{place.label:.80} is nested too deep", _DEEP_HINT)
-        if (node := self._passed_on(schema, place)) is not None:
+        if position.depth > _MOST_NESTED:
+            raise GrammarError(f"{position.label:.80} is nested too deep", _DEEP_HINT)
+        if (node := self._passed_on(schema, position)) is not None:
             return node
         assert isinstance(schema, dict)
         if schema.keys().isdisjoint(_COMBINING):
-            return self._cases(schema, place)
-        return self._reference(self._rule(schema, self.index.pointer(schema), place))
+            return self._disjuncts(schema, position)
+        return self._reference(self._rule(schema, self.index.pointer(schema), position))
 
-    def _body(self, schema: Schema, place: _Position) -> Node:
+    def _body(self, schema: Schema, position: _Position) -> Node:
         """Return the values of `schema`, as the body of a rule."""
-        node = self._passed_on(schema, place)
-        return self._cases(schema, place) if node is None else node
+        node = self._passed_on(schema, position)
+        return self._disjuncts(schema, position) if node is None else node
 
-    def _passed_on(self, schema: Schema, place: _Position) -> Node | None:
+    def _passed_on(self, schema: Schema, position: _Position) -> Node | None:
         """Return the values of a schema that only delegates to other schemas; None otherwise."""
         if isinstance(schema, bool):
             return self._reference(VALUE.name) if schema else NOTHING
         spoken = {keyword for keyword in schema if not asks_nothing(keyword)}
         if spoken == {"$ref"}:
             name, target = self.index.resolve(schema)
-            return self._reference(self._rule(target, name, place))
+            return self._reference(self._rule(target, name, position))
 
         if spoken not in ({"allOf"}, {"anyOf"}, {"oneOf"}):
             return None
@@ -147,47 +147,51 @@ class _Translation:
             return None
         if keyword == "oneOf" and len(parts) > 1 and self._overlap(parts):
             return None
-        return either([self.tree(part, place) for part in parts])
+        return either([self.tree(part, position) for part in parts])
 
     def _overlap(self, parts: list[Schema]) -> bool:
-        return bool(self.reader.overlaps([self.reader.cases(part) for part in parts]))
+        return bool(self.reader.overlaps([self.reader.disjuncts(part) for part in parts]))
 
     def _reference(self, name: str) -> Reference:
         self._used.add(name)
         return Reference(name)
 
-    def _rule(self, schema: Schema, name: str, place: _Position) -> str:
-        """Return the rule name for `schema` at `place`: an enclosing rule, or a rule scheduled for
-        translation."""
+    def _rule(self, schema: Schema, name: str, position: _Position) -> str:
+        """Return the rule name for `schema` at `position`: an enclosing rule, or a rule scheduled
+        for translation."""
         key = id(schema)
-        if key in place.fresh:
+        if key in position.fresh:
             problem = "refers to itself with nothing between"
             raise self.index.error(schema, "$ref", problem, "say what the value is")
 
-        for target, rule in place.around:
+        for target, rule in position.around:
             if target == key:
                 return rule
 
-        if existing := self._names.get((key, place.label)):
+        if existing := self._names.get((key, position.label)):
             return existing
         if len(self._bodies) > MOST_RULES and key in self._first:
             return self._first[key]
-        rule = f"{name} {place.label}"
+        rule = f"{name} {position.label}"
         if rule in self._bodies:
             rule = f"{rule} {len(self._bodies)}"
-        self._names[key, place.label] = rule
+        self._names[key, position.label] = rule
         self._first.setdefault(key, rule)
         self._bodies[rule] = NOTHING
         self._alive.append(schema)
-        around = (*place.around[-_MOST_NESTED:], (key, rule))
-        self._pending.append((rule, schema, _Position(place.label, around, place.fresh | {key})))
+        around = (*position.around[-_MOST_NESTED:], (key, rule))
+        self._pending.append(
+            (rule, schema, _Position(position.label, around, position.fresh | {key}))
+        )
         return rule
 
-    def _cases(self, schema: Schema, place: _Position) -> Node:
-        return either([self._case(case, place) for case in self.reader.cases(schema)])
+    def _disjuncts(self, schema: Schema, position: _Position) -> Node:
+        return either(
+            [self._disjunct(disjunct, position) for disjunct in self.reader.disjuncts(schema)]
+        )
 
-    def _case(self, flat: FlatSchema, place: _Position) -> Node:
-        """Return the values of a case."""
+    def _disjunct(self, flat: FlatSchema, position: _Position) -> Node:
+        """Return the values of a disjunct."""
         self.reader.spend()
         if flat.values is not None:
             return either(self.layout.constant(value) for value in self.reader.values(flat))
@@ -201,7 +205,7 @@ class _Translation:
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
-        context = Context(self.layout, self.reader, partial(self._inside, place))
+        context = Context(self.layout, self.reader, partial(self._inside, position))
 
         for kind, maker, keywords in _CONTAINERS:
             if kind in types:
@@ -209,12 +213,12 @@ class _Translation:
                 if all(_says_nothing(flat, keyword) for keyword in keywords):
                     options.append(self._reference(f"json {kind}"))
                 else:
-                    options.append(maker(flat, place.label, context))
+                    options.append(maker(flat, position.label, context))
         return either(options)
 
-    def _inside(self, place: _Position, schema: Schema, label: str) -> Node:
-        """Return the values of `schema` at `label`, inside the object or array at `place`."""
-        return self.tree(schema, _Position(label, place.around, frozenset(), place.depth + 1))
+    def _inside(self, position: _Position, schema: Schema, label: str) -> Node:
+        """Return the values of `schema` at `label`, inside the object or array at `position`."""
+        return self.tree(schema, _Position(label, position.around, frozenset(), position.depth + 1))
 
     def _check_excluded(self, flat: FlatSchema, kind: str) -> None:
         allowed = replace(flat, excluded=())
@@ -261,11 +265,11 @@ _INTEGRAL = concat(
 _ROUNDED = either(
     concat(
         optional(Literal("-")),
-        Repeat(DIGIT, PRECISION + 1 - places, None),
+        Repeat(DIGIT, PRECISION + 1 - decimals, None),
         Literal("."),
-        Repeat(DIGIT, places, None),
+        Repeat(DIGIT, decimals, None),
     )
-    for places in range(1, FRACTION_DIGITS + 1)
+    for decimals in range(1, FRACTION_DIGITS + 1)
 )
 """Decimals with more digits than a double distinguishes: a parser may round them to integers."""
 

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import GrammarError
-from ..automaton.limits import ThreadClock
+from ..automaton.build_limits import ThreadClock
 from ..regex.ecmascript import to_python
 from .checks import CHECKS, Evaluation, Path, Place, Problem, brief
 from .index import SchemaIndex
-from .patterns import compile_search
+from .regex_search import compile_search
 from .strict_json import InvalidAnswer, read_json
 
 SECONDS = 2.0

@@ -6,14 +6,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...errors import GrammarError, shown
-from ..automaton.limits import Limits
+from ..automaton.build_limits import BuildLimits
 from ..regex.parser import parse
 from ..syntax import Rules
 
 if TYPE_CHECKING:
     from ..automaton.automaton import Automaton
 
-LIMITS = Limits(positions=40_000, building=16_000, seconds=0.5)
+LIMITS = BuildLimits(positions=40_000, building=16_000, seconds=0.5)
 
 
 @lru_cache(maxsize=512)

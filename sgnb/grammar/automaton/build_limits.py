@@ -12,7 +12,7 @@ from ...errors import GrammarError
 
 
 class TooLarge(GrammarError):
-    """The automaton would exceed the states, memory or time of its `Limits`."""
+    """The automaton would exceed the states, memory or time of its `BuildLimits`."""
 
 
 class Recursive(GrammarError):
@@ -24,7 +24,7 @@ class Recursive(GrammarError):
 
     def __init__(self, rule: str) -> None:
         message = f"rule {rule!r} uses itself, which no automaton can follow"
-        super().__init__(message, "use a grammar library for it")
+        super().__init__(message, "match the rules with llguidance")
         self.rule = rule
 
 
@@ -50,7 +50,7 @@ class ThreadClock:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BuildLimits:
     """Limits of a single build."""
 
     states: int = 65_536  # of the minimal automaton, including the dead state
@@ -70,7 +70,7 @@ class Budget:
         limits: limits; the clock starts now.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: BuildLimits) -> None:
         self.limits = limits
         self.blame: Callable[[], str] = lambda: "reading the tree"
         self._clock = ThreadClock(limits.seconds)
@@ -87,7 +87,7 @@ class Budget:
         """Compare a count with a limit.
 
         Args:
-            name: field of `Limits`.
+            name: field of `BuildLimits`.
             reached: current count.
             unit: unit of the count, for the message.
             blame: names the largest part; None for `self.blame`.

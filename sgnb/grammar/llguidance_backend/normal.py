@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ...errors import GrammarError
 from ..automaton.automaton import build
-from ..automaton.limits import Limits, Recursive, TooLarge
+from ..automaton.build_limits import BuildLimits, Recursive, TooLarge
 from ..syntax import (
     EMPTY,
     NOTHING,
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Literal,
     Node,
@@ -28,7 +28,7 @@ from ..syntax import (
     concat,
 )
 
-SET_LIMITS = Limits(states=4096, building=8192, positions=16_384, seconds=0.2)
+SET_LIMITS = BuildLimits(states=4096, building=8192, positions=16_384, seconds=0.2)
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -38,7 +38,7 @@ def children(node: Node) -> tuple[Node, ...]:
         node: any node.
     """
     match node:
-        case Concat(parts) | Intersect(parts):
+        case Concatenate(parts) | Intersect(parts):
             return parts
         case Alternate(options):
             return options
@@ -86,8 +86,8 @@ def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
 
 def _over(node: Node, below: tuple[Node, ...]) -> Node:
     match node:
-        case Concat():
-            return Concat(below)
+        case Concatenate():
+            return Concatenate(below)
         case Alternate():
             return Alternate(below)
         case Intersect():
@@ -265,7 +265,7 @@ def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node 
             return node if name in productive else None
         case Source():
             return below[0]
-        case Concat():
+        case Concatenate():
             return concat(*whole) if complete else None
         case Intersect():
             return Intersect(tuple(whole)) if complete else None
@@ -282,7 +282,7 @@ def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node 
 
 
 def _once(options: list[Node]) -> list[Node]:
-    """Remove repeated literals, which the library does not always accept."""
+    """Remove repeated literals, which llguidance does not always accept."""
     unique: dict[str | int, Node] = {}
     for option in options:
         unique.setdefault(option.text if isinstance(option, Literal) else id(option), option)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from .formats import FORMATS, NUMBER_FORMATS
 from .index import SchemaIndex
 from .keywords import ENFORCED, KEYWORDS
+from .string_formats import FORMATS, NUMBER_FORMATS
 
 NEAR = 0.8
 """Cutoff of `difflib`: `minLenght` is close to `minLength`, `x-order` is close to no keyword."""
@@ -20,7 +20,7 @@ _ENFORCED = {name.lower(): name for name, entry in KEYWORDS.items() if entry.sta
 
 
 @lru_cache(64)
-def suspects(text: str) -> tuple[str, ...]:
+def lint_schema(text: str) -> tuple[str, ...]:
     """Return a warning with the position of each suspicious keyword or format.
 
     Args:
@@ -30,13 +30,13 @@ def suspects(text: str) -> tuple[str, ...]:
     index = SchemaIndex(schema)
     warnings: dict[str, None] = {}
     for inner in index.schemas():
-        for subject, hint in _suspects(inner):
+        for subject, hint in _findings(inner):
             keyword = subject.partition(" ")[0]
-            warnings[f"{subject} at {index.pointer(inner, keyword)} asks nothing: {hint}"] = None
+            warnings[f"{subject} at {index.pointer(inner, keyword)} has no effect: {hint}"] = None
     return tuple(warnings)
 
 
-def _suspects(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _findings(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for keyword in schema:
         if keyword not in KEYWORDS:
             near = difflib.get_close_matches(keyword.lower(), _ENFORCED, 1, NEAR)
@@ -45,5 +45,5 @@ def _suspects(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     name = schema.get("format")
     if isinstance(name, str) and name not in FORMATS and name not in NUMBER_FORMATS:
         near = difflib.get_close_matches(name, FORMATS, 1, NEAR)
-        hint = f"did you mean {near[0]!r}?" if near else "say it with pattern if it matters"
+        hint = f"did you mean {near[0]!r}?" if near else "use pattern to enforce the form"
         yield f"format {name!r:.60}", hint

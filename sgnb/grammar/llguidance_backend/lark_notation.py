@@ -1,6 +1,6 @@
 """Unsupported constructs of llguidance's Lark notation, refused with line and column.
 
-Recognizes only comments, quoted texts and regexes; the library reports all other errors.
+Recognizes only comments, quoted texts and regexes; llguidance reports all other errors.
 """
 
 from __future__ import annotations

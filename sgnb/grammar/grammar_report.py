@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .advice import Encoder, collisions, endless, readable
 from .automaton.automaton import Automaton
 from .automaton.compressed import CompressedAutomaton
 from .automaton.dfa import START
-from .compiler import CompiledGrammar, suspects
+from .compiler import CompiledGrammar, lint_spec
+from .grammar_warnings import Encoder, collisions, endless, readable
 
 EXAMPLES = 8
 """Number of random texts for the estimate of the forced share."""
@@ -59,7 +59,7 @@ class GrammarReport:
         """Return the key figures in a short line."""
         time = f"{self.seconds * 1000:.1f} ms{' (from cache)' if self.from_cache else ''}"
         if self.why:
-            return f"{self.kind}, grammar library, {time}"
+            return f"{self.kind}, llguidance, {time}"
         size = f"{self.states:,} states, {self.compressed_edges:,} edges"
         return f"{self.kind}, {size}, {self.forced:.0%} forced, {time}"
 
@@ -69,7 +69,7 @@ class GrammarReport:
         time = f"{self.seconds * 1000:.1f} ms, {origin}"
         facts: dict[str, Any] = {self.kind: cut(self.source), "time": time}
         if self.why:
-            return facts | {"made by": f"the grammar library: {self.why}"}
+            return facts | {"engine": f"llguidance: {self.why}"}
         return facts | {
             "states": f"{self.states:,}",
             "byte classes": self.classes,
@@ -103,11 +103,11 @@ def explain(
     spec, automaton = grammar.spec, grammar.automaton
     head = (spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why)
     if automaton is None:
-        return GrammarReport(*head, **_of_library(grammar, encoder, max_tokens))
+        return GrammarReport(*head, **_of_llguidance(grammar, encoder, max_tokens))
     example, forced = _examples(automaton, grammar.compressed)
     shortest = _shortest(automaton)
     warnings = [
-        *suspects(spec),
+        *lint_spec(spec),
         *endless(automaton, spec.kind, stops),
         *collisions(automaton, encoder),
         *_too_long(shortest, encoder, max_tokens),
@@ -125,14 +125,14 @@ def explain(
     )
 
 
-def _of_library(
+def _of_llguidance(
     grammar: CompiledGrammar, encoder: Encoder | None, max_tokens: int | None
 ) -> dict[str, Any]:
-    shortest, hints = grammar.shortest, suspects(grammar.spec)
+    shortest, hints = grammar.shortest, lint_spec(grammar.spec)
     if shortest is None:
-        unknown = "its size, its shortest text and its endless parts are not known"
+        unknown = "size, shortest text and unbounded parts are not known"
         return {"warnings": (unknown, *hints)}
-    unknown = "its size and its endless parts are not known"
+    unknown = "size and unbounded parts are not known"
     too_long = _too_long(shortest, encoder, max_tokens)
     return {
         "shortest": shortest.decode(errors="replace"),

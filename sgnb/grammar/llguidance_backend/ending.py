@@ -1,4 +1,4 @@
-"""Search for an ending of a JSON text, because the library reports only the allowed next tokens.
+"""Search for an ending of a JSON text, because llguidance reports only the allowed next tokens.
 
 Depth-first search, byte by byte, with closing bytes first. The ending is short, but not always the
 shortest.
@@ -110,8 +110,8 @@ def find_end(
         [word for word in group if all(byte in tokens for byte in word)]
         for group in (names, _HOST_ENDS, _tails(shortest or b""))
     )
-    places = [(0, _JsonPosition.after(text))]  # stack of (number of bytes, position)
-    candidates = [_steps(inner, places[0][1], tokens, words, ends, tails)]
+    positions = [(0, _JsonPosition.after(text))]  # stack of (number of bytes, position)
+    candidates = [_steps(inner, positions[0][1], tokens, words, ends, tails)]
 
     for tried in range(MOST_STEPS):
         if inner.is_accepting():
@@ -119,18 +119,18 @@ def find_end(
         step = next(candidates[-1], None)
         if step is None:
             candidates.pop()
-            places.pop()
+            positions.pop()
             if not candidates:
                 return None
-            back = len(ending) - places[-1][0]
+            back = len(ending) - positions[-1][0]
             inner.rollback(back)
             del ending[len(ending) - back :]
             continue
         inner.consume_tokens([tokens[byte] for byte in step])
         ending += step
-        places.append((len(ending), places[-1][1].then(step)))
+        positions.append((len(ending), positions[-1][1].then(step)))
         tails = tails if tried < TAILED else []
-        candidates.append(_steps(inner, places[-1][1], tokens, words, ends, tails))
+        candidates.append(_steps(inner, positions[-1][1], tokens, words, ends, tails))
 
     return None
 
@@ -151,7 +151,7 @@ def _ends_with(inner: Any, step: list[int]) -> bool:
 
 def _steps(
     inner: Any,
-    place: _JsonPosition,
+    position: _JsonPosition,
     tokens: dict[int, int],
     words: list[bytes],
     ends: list[bytes],
@@ -169,14 +169,14 @@ def _steps(
         if _ends_with(inner, [tokens[byte] for byte in tail]):
             yield tail
 
-    if place.in_string and not inner.validate_tokens([tokens[_QUOTE]]):
-        begun = words if place.last == b'"' else ()
+    if position.in_string and not inner.validate_tokens([tokens[_QUOTE]]):
+        begun = words if position.last == b'"' else ()
         for word in (*begun, *ends):
             if inner.validate_tokens([tokens[byte] for byte in word]) == len(word):
                 tried = True
                 yield word
 
-    for byte in place.options():
+    for byte in position.options():
         if byte in tokens and inner.validate_tokens([tokens[byte]]):
             tried = True
             yield bytes([byte])

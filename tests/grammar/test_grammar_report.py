@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sgnb.grammar.automaton_table import allowed_tokens, joint_texts, lines
 from sgnb.grammar.compiler import compile_spec
-from sgnb.grammar.outline import allowed_tokens, joint_texts, lines
-from sgnb.grammar.report import cut, explain
+from sgnb.grammar.grammar_report import cut, explain
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.grammar.vocabulary import Vocabulary
 
@@ -167,7 +167,7 @@ def test_allowed_tokens() -> None:
     assert second.count > 90 and len(second.some) == 6
 
 
-def test_the_road_of_the_library_says_so() -> None:
+def test_llguidance_is_named_as_the_engine() -> None:
     tree = (
         '{"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}'
     )
@@ -178,7 +178,7 @@ def test_the_road_of_the_library_says_so() -> None:
     assert "takes 2 tokens, and only 1 may be generated" in too_long
     lark = explain(compile_spec(GrammarSpec("ebnf", 'start: "a" start?')))
     assert lark.shortest is None and "shortest text" in lark.warnings[0]
-    assert "grammar library" in str(report) and "not known" in report.warnings[0]
+    assert "llguidance" in str(report) and "not known" in report.warnings[0]
     assert lines(grammar) == [] == allowed_tokens(grammar, Letters(), [1])
 
 

@@ -1,4 +1,4 @@
-"""Context-free grammars, matched by llguidance; `library` has the matchers.
+"""Context-free grammars, matched by llguidance; `cfg_matcher` has the matchers.
 
 Schemas and patterns arrive as trees of `Lexeme`s; `lexeme_lark` writes a terminal per lexeme.
 Users' grammars arrive in Lark notation (`lark_notation`) or in GBNF (`gbnf`). GBNF has no lexemes:

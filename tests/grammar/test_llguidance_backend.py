@@ -13,22 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
-from sgnb.grammar.library import library
-from sgnb.grammar.library.lark import write
-from sgnb.grammar.library.lexemes import TimeBudget
-from sgnb.grammar.library.library import (
+from sgnb.grammar.llguidance_backend import cfg_matcher
+from sgnb.grammar.llguidance_backend.cfg_matcher import (
     LEXEME_LIMITS,
-    LibraryGrammar,
-    LibraryMatcher,
+    LlguidanceGrammar,
+    LlguidanceMatcher,
     write_ebnf,
     write_schema,
 )
+from sgnb.grammar.llguidance_backend.lark import write
+from sgnb.grammar.llguidance_backend.lexemes import TimeBudget
 from sgnb.grammar.regex.parser import parse
 from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Lexeme,
     Literal,
@@ -57,27 +57,27 @@ string ::= "\"" ([^"\\\x00-\x1f] | "\\" ["\\/bfnrt])* "\""
 ARITHMETIC = 'root ::= term ([-+] term)*\nterm ::= [0-9]+ | "(" root ")"\n'
 
 
-def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
+def compile_ebnf(text: str, vocabulary: Vocabulary) -> LlguidanceGrammar:
     lark, shortest = write_ebnf(text)
-    return LibraryGrammar(lark, vocabulary, shortest=shortest)
+    return LlguidanceGrammar(lark, vocabulary, shortest=shortest)
 
 
-def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
-    return LibraryGrammar(write_schema(rules), vocabulary, LEXEME_LIMITS)
+def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LlguidanceGrammar:
+    return LlguidanceGrammar(write_schema(rules), vocabulary, LEXEME_LIMITS)
 
 
-def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
-    return LibraryGrammar(write(rules), vocabulary)
+def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LlguidanceGrammar:
+    return LlguidanceGrammar(write(rules), vocabulary)
 
 
-def allowed(matcher: LibraryMatcher) -> list[int]:
+def allowed(matcher: LlguidanceMatcher) -> list[int]:
     """The tokens in the mask, which is checked for its form."""
     mask = matcher.next_token_bitmask()
     assert mask.dtype == np.uint32 and not mask.flags.writeable
     return [int(i) for i in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))]
 
 
-def accepts(grammar: LibraryGrammar, text: str) -> bool:
+def accepts(grammar: LlguidanceGrammar, text: str) -> bool:
     """Whether the text is accepted byte by byte, with masks that agree, and may then end."""
     matcher = grammar.matcher()
     for byte in text.encode():
@@ -91,7 +91,7 @@ def accepts(grammar: LibraryGrammar, text: str) -> bool:
     return matcher.is_final
 
 
-def all_texts(grammar: LibraryGrammar, length: int) -> set[str]:
+def all_texts(grammar: LlguidanceGrammar, length: int) -> set[str]:
     """All texts of at most `length` characters, by walking every path and back. Checks that
     `find_jump_forward_string` and `finished` agree."""
     matcher, found = grammar.matcher(), set()
@@ -133,7 +133,7 @@ def nodes(sets: bool) -> st.SearchStrategy[Node]:
         some = st.lists(inner, min_size=1, max_size=3).map(tuple)
         counts = st.sampled_from([(0, None), (1, None), (0, 1), (2, 2), (0, 2), (1, 3)])
         plain = [
-            some.map(Concat),
+            some.map(Concatenate),
             some.map(Alternate),
             st.tuples(inner, counts).map(lambda x: Repeat(x[0], *x[1])),
             inner.map(lambda node: Source(node, "$.part")),
@@ -153,7 +153,7 @@ def recursive_rules(draw: st.DrawFn) -> Rules:
 
     def body() -> Node:
         inside: list[Node] = [
-            Concat(
+            Concatenate(
                 (
                     Literal(draw(st.sampled_from(SMALL))),
                     draw(flat),
@@ -164,7 +164,7 @@ def recursive_rules(draw: st.DrawFn) -> Rules:
             for _ in range(draw(st.integers(1, 2)))
         ]
         node = Alternate((*inside, draw(flat)))
-        shapes: list[Node] = [node, Repeat(node, 0, 2), Concat((node, draw(flat)))]
+        shapes: list[Node] = [node, Repeat(node, 0, 2), Concatenate((node, draw(flat)))]
         return draw(st.sampled_from(shapes))
 
     return Rules(body(), {"x": body(), "y": body()})
@@ -345,7 +345,9 @@ def test_objects_that_may_have_other_names(kind: dict[str, str]) -> None:
 def test_empty_intersections_and_missing_rules() -> None:
     empty = Intersect((Literal("a"), Literal("b")))
     grammar = compile_rules(
-        Rules(Alternate((Concat((empty, Reference("x"))), Reference("x"))), {"x": Literal("c")}),
+        Rules(
+            Alternate((Concatenate((empty, Reference("x"))), Reference("x"))), {"x": Literal("c")}
+        ),
         BYTES,
     )
     assert all_texts(grammar, 3) == {"c"}
@@ -353,7 +355,7 @@ def test_empty_intersections_and_missing_rules() -> None:
         compile_rules(Rules(empty), BYTES)
     with pytest.raises(GrammarError, match="'y'"):
         compile_rules(Rules(Reference("y")), BYTES)
-    deeper = Alternate((Literal("a"), Concat((Literal("a"), Reference("x")))))
+    deeper = Alternate((Literal("a"), Concatenate((Literal("a"), Reference("x")))))
     with pytest.raises(GrammarError, match="'x' is recursive"):
         compile_rules(Rules(Without(Reference("x"), Literal("a")), {"x": deeper}), BYTES)
 
@@ -484,17 +486,19 @@ def test_a_busy_machine_refuses_nothing() -> None:
     until = time.thread_time() + 0.03
     while time.thread_time() < until:
         pass
-    with pytest.raises(GrammarError, match="too large for the grammar library"):
+    with pytest.raises(GrammarError, match="too large for llguidance"):
         budget.spend(2000)
 
 
 def test_deep_trees_do_not_exhaust_the_stack() -> None:
     deep: Node = Literal("a")
     for _ in range(300):
-        deep = Concat((Literal("["), Alternate((deep, Reference("x"))), Literal("]")))
+        deep = Concatenate((Literal("["), Alternate((deep, Reference("x"))), Literal("]")))
     try:
         grammar = compile_rules(
-            Rules(deep, {"x": Concat((Literal("("), Repeat(Reference("x"), 0, 1), Literal(")")))}),
+            Rules(
+                deep, {"x": Concatenate((Literal("("), Repeat(Reference("x"), 0, 1), Literal(")")))}
+            ),
             BYTES,
         )
     except GrammarError as error:
@@ -539,7 +543,7 @@ def test_a_schema_whose_lexemes_have_no_text_leads_nowhere() -> None:
         compile_lexemes(translate(json.dumps({"items": True, "contains": nothing})), BYTES)
 
 
-def follow(matcher: LibraryMatcher, data: bytes) -> bytes:
+def follow(matcher: LlguidanceMatcher, data: bytes) -> bytes:
     """The bytes that may come after `data`."""
     for byte in data:
         matcher.accept_token(byte)
@@ -547,21 +551,21 @@ def follow(matcher: LibraryMatcher, data: bytes) -> bytes:
 
 
 def test_a_lexer_that_remembers_too_much_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(library.LEXEME_LIMITS, "max_lexer_states", 2500)
+    monkeypatch.setitem(cfg_matcher.LEXEME_LIMITS, "max_lexer_states", 2500)
     pattern = "(?s:(.*a.{20}){3}b)"
     words = ["".join(word) for n in range(2, 8) for word in itertools.product("ab", repeat=n)]
     vocabulary = Vocabulary([*BYTES.pieces, *(word.encode() for word in words)])
     grammar = compile_lexemes(Rules(Lexeme(parse(pattern))), vocabulary)
     matcher, text = grammar.matcher(), "abbabab" * 60 + "b"
     restarts = 0
-    start_again = LibraryMatcher._start_again
+    start_again = LlguidanceMatcher._start_again
 
-    def counted(self: LibraryMatcher) -> None:
+    def counted(self: LlguidanceMatcher) -> None:
         nonlocal restarts
         restarts += 1
         start_again(self)
 
-    monkeypatch.setattr(LibraryMatcher, "_start_again", counted)
+    monkeypatch.setattr(LlguidanceMatcher, "_start_again", counted)
     for byte in text.encode():
         assert byte in allowed(matcher)
         matcher.accept_token(byte)

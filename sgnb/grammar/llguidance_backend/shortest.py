@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from ...errors import GrammarError
 from ..automaton.automaton import START, build
-from ..automaton.limits import Recursive, TooLarge
+from ..automaton.build_limits import Recursive, TooLarge
 from ..syntax import (
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Lexeme,
     Literal,
@@ -84,7 +84,7 @@ def _shortest(
                 text = chr(ranges[0][0]).encode() if ranges else None
             case Reference(name):
                 text = rule_texts.get(name)
-            case Concat():
+            case Concatenate():
                 text = b"".join(whole) if complete else None
             case Alternate():
                 text = min(whole, key=len, default=None)

@@ -1,6 +1,6 @@
 """A tree of `Lexeme`s, such as JSON, in llguidance's Lark notation.
 
-Each lexeme becomes a terminal. The library's greedy lexer loses no text, because after a lexeme no
+Each lexeme becomes a terminal. llguidance's greedy lexer loses no text, because after a lexeme no
 other lexeme allowed at the same position can continue. The parser therefore has an item per symbol
 instead of per character, and no proof is necessary.
 """

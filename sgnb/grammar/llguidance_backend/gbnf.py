@@ -223,14 +223,14 @@ class _GbnfParser:
         while self.peek() != "]":
             if self.peek() in ("", "\n"):
                 raise self.error("this class of characters is not closed", begin)
-            place, low = self.at, ord(self.character())
+            start, low = self.at, ord(self.character())
             high = low
             if self.peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
                 self.at += 1
                 high = ord(self.character())
                 if high < low:
                     shown = f"{chr(low)!r}-{chr(high)!r}"
-                    raise self.error(f"the range {shown} is the wrong way round", place)
+                    raise self.error(f"the range {shown} is the wrong way round", start)
             pairs.append((low, high))
 
         self.at += 1

@@ -195,35 +195,35 @@ class Network:
         kind = self._kind(node)
         if len(self.kinds) >= MOST_PLACES:
             self._budget.refuse()
-        place = 1 << len(self.kinds)
+        position = 1 << len(self.kinds)
         if kind is not None:
-            self._is_piece |= place
+            self._is_piece |= position
         assert kind is not None or isinstance(node, Reference)
         self.kinds.append(node.name if kind is None and isinstance(node, Reference) else kind or "")
         self._local.append(0)
-        return self._leaf_nullable(node, self._empty), place, place
+        return self._leaf_nullable(node, self._empty), position, position
 
-    def _join(self, places: int, following: int) -> None:
-        for place in bits(places):
+    def _join(self, positions: int, following: int) -> None:
+        for position in bits(positions):
             self._budget.spend(1)
-            self._local[place] |= following
+            self._local[position] |= following
 
-    def _pieces(self, places: int, begins: dict[str, int]) -> int:
-        """Return the pieces among `places`, and the first pieces of the rules referred to at
-        `places`."""
-        pieces = places & self._is_piece
-        for place in bits(places & ~self._is_piece):
-            pieces |= begins[self.kinds[place]]
+    def _pieces(self, positions: int, begins: dict[str, int]) -> int:
+        """Return the pieces among `positions`, and the first pieces of the rules referred to at
+        `positions`."""
+        pieces = positions & self._is_piece
+        for position in bits(positions & ~self._is_piece):
+            pieces |= begins[self.kinds[position]]
         return pieces
 
     def _closed_begins(self, begins: dict[str, int]) -> dict[str, int]:
-        closed = {name: places & self._is_piece for name, places in begins.items()}
+        closed = {name: positions & self._is_piece for name, positions in begins.items()}
         grown = True
         while grown:
             grown = False
-            for name, places in begins.items():
-                self._budget.spend(1 + (places & ~self._is_piece).bit_count())
-                wider = closed[name] | self._pieces(places, closed)
+            for name, positions in begins.items():
+                self._budget.spend(1 + (positions & ~self._is_piece).bit_count())
+                wider = closed[name] | self._pieces(positions, closed)
                 grown = grown or wider != closed[name]
                 closed[name] = wider
         return closed
@@ -231,13 +231,15 @@ class Network:
     def _closed_follow(self) -> list[int]:
         follow = [self._pieces(following, self._begins) for following in self._local]
         callers: dict[str, list[int]] = {name: [] for name in self._ends}
-        for place in bits(((1 << len(self.kinds)) - 1) & ~self._is_piece):
-            callers[self.kinds[place]].append(place)
-        waiting = [(name, place) for name, places in callers.items() for place in places]
+        for position in bits(((1 << len(self.kinds)) - 1) & ~self._is_piece):
+            callers[self.kinds[position]].append(position)
+        waiting = [
+            (name, position) for name, positions in callers.items() for position in positions
+        ]
         inside: dict[int, list[str]] = {}
         for ends in self._ends.values():
-            for place in bits(ends & ~self._is_piece):
-                inside.setdefault(place, []).append(self.kinds[place])
+            for position in bits(ends & ~self._is_piece):
+                inside.setdefault(position, []).append(self.kinds[position])
 
         while waiting:
             name, caller = waiting.pop()

@@ -10,10 +10,10 @@ from typing import Any
 
 from ..regex.ecmascript import to_python
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, common_values, tighter
-from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import SchemaIndex
 from .keywords import KEYWORDS, REFUSED, Children
 from .numbers import BOUND_DIGITS, NumberBound
+from .string_formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 
 TYPES = {
     name: frozenset({name}) for name in ("null", "boolean", "integer", "string", "array", "object")

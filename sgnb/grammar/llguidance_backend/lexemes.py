@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import NoReturn
 
 from ...errors import GrammarError
-from ..automaton.limits import ThreadClock
-from ..syntax import Alternate, Chars, Concat, Literal, Node, Ranges, Reference, Repeat
+from ..automaton.build_limits import ThreadClock
+from ..syntax import Alternate, Chars, Concatenate, Literal, Node, Ranges, Reference, Repeat
 from .normal import children
 
 MOST_POSITIONS = 150_000
@@ -48,10 +48,10 @@ class TimeBudget:
                 self.refuse()
 
     def refuse(self) -> NoReturn:
-        problem = "the grammar is too large for the grammar library"
+        problem = "the grammar is too large for llguidance"
         raise GrammarError(
-            f"{problem}: too much is possible at one place",
-            "fewer rules, fewer options at one place, or fewer optional properties in one object",
+            f"{problem}: too many options at a position",
+            "fewer rules, fewer options, or fewer optional properties in an object",
         )
 
 
@@ -135,11 +135,11 @@ class _PieceBuilder:
             case Literal(text):
                 return self.words([text])
             case Chars(ranges):
-                place = self.place(ranges)
-                return False, {place}, {place}
+                position = self.add_position(ranges)
+                return False, {position}, {position}
             case Reference(name):
                 return self.part(self.rule(name))
-            case Concat(parts):
+            case Concatenate(parts):
                 return self.sequence(parts)
             case Alternate(options):
                 words = [option.text for option in options if isinstance(option, Literal)]
@@ -158,7 +158,7 @@ class _PieceBuilder:
 
         return self.part(children(node)[0])
 
-    def place(self, ranges: Ranges) -> int:
+    def add_position(self, ranges: Ranges) -> int:
         if len(self.piece.chars) >= MOST_POSITIONS:
             self.budget.refuse()
         self.piece.chars.append(ranges)
@@ -168,8 +168,8 @@ class _PieceBuilder:
 
     def join(self, sources: set[int], targets: set[int]) -> None:
         self.budget.spend(len(sources) * len(targets))
-        for place in sources:
-            self.piece.follow[place] |= targets
+        for position in sources:
+            self.piece.follow[position] |= targets
 
     def sequence(self, parts: tuple[Node, ...]) -> Part:
         nullable, first, last = True, set[int](), set[int]()
@@ -188,16 +188,16 @@ class _PieceBuilder:
         last: set[int] = set()
 
         for word in words:
-            place = -1
+            position = -1
             for char in word:
                 self.budget.spend(3)
-                following = trie.get((place, char))
+                following = trie.get((position, char))
                 if following is None:
-                    following = trie[place, char] = self.place(((ord(char), ord(char)),))
-                    (first if place < 0 else self.piece.follow[place]).add(following)
-                place = following
+                    following = trie[position, char] = self.add_position(((ord(char), ord(char)),))
+                    (first if position < 0 else self.piece.follow[position]).add(following)
+                position = following
             if word:
-                last.add(place)
+                last.add(position)
         return "" in words, first, last
 
 

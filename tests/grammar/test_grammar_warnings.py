@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgnb.grammar.advice import all_texts, collisions, compare, cycles, endless, seam
 from sgnb.grammar.automaton.automaton import Automaton, build
+from sgnb.grammar.grammar_warnings import all_texts, collisions, compare, cycles, endless, seam
 from sgnb.grammar.regex import parser as regex
 from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.syntax import Rules

@@ -76,15 +76,15 @@ class Format:
     note: str = ""
 
 
-ANY_TEXT_NOTE = "says nothing about the text"
+ANY_TEXT_NOTE = "any text"
 
 FORMATS: dict[str, Format] = {
-    "date": Format(_DATE, "years 0001 to 9999, 29 February in leap years only"),
-    "time": Format(_TIME, "RFC 3339 with a zone; no leap second; at most 6 digits of a second"),
-    "date-time": Format(f"{_DATE}T{_TIME}", "as date and time, with a capital T and Z"),
+    "date": Format(_DATE, "years 0001 to 9999; 29 February only in leap years"),
+    "time": Format(_TIME, "RFC 3339 with a time zone; no leap seconds; at most 6 decimals"),
+    "date-time": Format(f"{_DATE}T{_TIME}", "like date and time, with a capital T and Z"),
     "duration": Format(_DURATION, "ISO 8601 without fractions, at most 4 digits per part"),
     "email": Format(_EMAIL, "no quoted names, no addresses in brackets"),
-    "idn-email": Format(_EMAIL, "as email: ASCII"),
+    "idn-email": Format(_EMAIL, "like email: ASCII"),
     "hostname": Format(
         rf"(?!(?:.*\.)?..--){_LABEL}(?:\.{_LABEL}){{0,3}}",
         "at most 4 labels of at most 62 characters, none in punycode",
@@ -94,8 +94,8 @@ FORMATS: dict[str, Format] = {
     "ipv6": Format(_IPV6, "without an IPv4 address at the end and without a zone"),
     "uri": Format(_URI, "scheme://host..., no address in brackets"),
     "uri-reference": Format(f"{_URI}|{_RELATIVE}", "not empty"),
-    "iri": Format(_URI, "as uri: ASCII"),
-    "iri-reference": Format(f"{_URI}|{_RELATIVE}", "as uri-reference: ASCII, not empty"),
+    "iri": Format(_URI, "like uri: ASCII"),
+    "iri-reference": Format(f"{_URI}|{_RELATIVE}", "like uri-reference: ASCII, not empty"),
     "uri-template": Format(_TEMPLATE, "variables of ASCII letters, digits and _"),
     "regex": Format(_REGEX, "ASCII; groups one level deep, classes of few ranges, no look-around"),
     "uuid": Format(_UUID % (r"[\da-fA-F]", r"[\da-fA-F]")),
@@ -114,9 +114,9 @@ FORMATS: dict[str, Format] = {
     "ipvanyaddress": Format(f"{_IPV4}|{_IPV6}"),
     "decimal": Format(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,10})?"),
     "color": Format(r"#[\da-fA-F]{6}", "#rrggbb"),
-    "path": Format(r"[^\0]+", "any text but the empty one, without NUL"),
-    "file-path": Format(r"[^\0]+", "as path; whether it exists is not known"),
-    "directory-path": Format(r"[^\0]+", "as path; whether it exists is not known"),
+    "path": Format(r"[^\0]+", "not empty, without NUL"),
+    "file-path": Format(r"[^\0]+", "like path; existence is not checked"),
+    "directory-path": Format(r"[^\0]+", "like path; existence is not checked"),
     "password": Format(None, ANY_TEXT_NOTE),
     "binary": Format(None, ANY_TEXT_NOTE),
     "string": Format(None, ANY_TEXT_NOTE),

@@ -5,7 +5,7 @@ grammar and vocabulary. Compilation and masks therefore stay fast for grammars w
 llguidance also limits its own work and has no dependencies. Its lexer is greedy, as `lark` takes
 into account.
 
-Knows no model. Grammars that the library cannot match raise GrammarError, at compilation or within
+Knows no model. Grammars that llguidance cannot match raise GrammarError, at compilation or within
 the request.
 """
 
@@ -31,7 +31,7 @@ from .lexemes import TimeBudget
 from .shortest import shortest_text
 
 LARGEST_TEXT = 1_500_000  # characters of a user's grammar
-LARGEST_LARK = 400_000  # characters of the library's input; longer input takes seconds
+LARGEST_LARK = 400_000  # characters of the Lark input; longer input takes seconds
 
 _LIMITS: dict[str, Any] = {
     "max_items_in_row": 2000,
@@ -52,7 +52,7 @@ LEXEME_LIMITS = _LIMITS | {
 1 kB."""
 
 _OPTIONS = '\n%llguidance {"no_forcing": true}\n'
-"""Disables forced tokens, so masks allow every tokenization of forced text, not only the library's.
+"""Disables forced tokens, so masks allow every tokenization of forced text, not only llguidance's.
 """
 
 _LISTING = re.compile(r"(?s)<state>.*|<backtrace>.*|<non-verbose/>|\n *[0-9]+ \| *%llguidance .*")
@@ -63,7 +63,7 @@ _lock = Lock()
 
 
 def write_ebnf(text: str) -> tuple[str, bytes | None]:
-    """Return a user's grammar as input of the library.
+    """Return a user's grammar as input of llguidance.
 
     A grammar with `::=` is GBNF, in which every character counts. Any other grammar is llguidance's
     Lark (rule `start`): names in capitals and quoted texts are terminals with longest match, and
@@ -89,7 +89,7 @@ def write_ebnf(text: str) -> tuple[str, bytes | None]:
 
 
 def write_schema(rules: Rules) -> str:
-    """Return `rules` as input of the library.
+    """Return `rules` as input of llguidance.
 
     Args:
         rules: syntax tree made of lexemes.
@@ -98,10 +98,10 @@ def write_schema(rules: Rules) -> str:
 
 
 def _has_text(lark: str) -> bool:
-    """True if a grammar of a single terminal has any text. The library detects dead ends within a
+    """True if a grammar of a single terminal has any text. llguidance detects dead ends within a
     terminal."""
     try:
-        LibraryGrammar(lark, _BYTES)
+        LlguidanceGrammar(lark, _BYTES)
     except _NoToken:
         return False
     return True
@@ -111,7 +111,7 @@ class _NoToken(GrammarError):
     """No token can continue the text."""
 
 
-class LibraryGrammar:
+class LlguidanceGrammar:
     """A Lark grammar bound to a vocabulary; shared by requests and threads."""
 
     def __init__(
@@ -133,10 +133,10 @@ class LibraryGrammar:
             names: property names for `find_end`; None if the texts are not JSON.
 
         Raises:
-            GrammarError: the library refuses the grammar.
+            GrammarError: llguidance refuses the grammar.
         """
         if len(lark) > LARGEST_LARK:
-            problem = "the grammar is too large for the grammar library"
+            problem = "the grammar is too large for llguidance"
             hint = f"fewer rules or options; the limit is {LARGEST_LARK:,}"
             raise GrammarError(f"{problem}: {len(lark):,} characters as it reads them", hint)
         self.vocabulary = vocabulary
@@ -158,10 +158,10 @@ class LibraryGrammar:
         _allowed(first, self.vocabulary.size)
         return first
 
-    def matcher(self) -> LibraryMatcher:
+    def matcher(self) -> LlguidanceMatcher:
         """Return a new matcher at the start of the grammar. Thread-safe."""
         with self._lock:
-            return LibraryMatcher(self, self._first, self._first.deep_copy(), [])
+            return LlguidanceMatcher(self, self._first, self._first.deep_copy(), [])
 
     def restarted(self, full: Any) -> tuple[Any, Any]:
         """Return the current prototype of copies, and a copy, to replace a matcher with a full
@@ -176,14 +176,14 @@ class LibraryGrammar:
             return self._first, self._first.deep_copy()
 
 
-class LibraryMatcher:
+class LlguidanceMatcher:
     """`Matcher` without state numbers and labels, based on llguidance."""
 
     state = -1
     searches = True
 
     def __init__(
-        self, grammar: LibraryGrammar, first: Any, inner: Any, accepted: list[int]
+        self, grammar: LlguidanceGrammar, first: Any, inner: Any, accepted: list[int]
     ) -> None:
         self._grammar, self._first, self._inner = grammar, first, inner
         self._accepted = accepted
@@ -231,7 +231,7 @@ class LibraryMatcher:
         self._inner.consume_tokens(self._accepted)
 
     def find_jump_forward_string(self) -> bytes:
-        """Return the forced bytes that the library detects."""
+        """Return the forced bytes that llguidance detects."""
         return b"" if self._inner.is_stopped() else bytes(self._inner.compute_ff_bytes())
 
     def distance(self) -> int | None:
@@ -263,7 +263,7 @@ class LibraryMatcher:
         return False
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
-        """Return (): the library does not report its position in the grammar."""
+        """Return (): llguidance does not report its position in the grammar."""
         return ()
 
     def rollback(self, tokens: int) -> None:
@@ -277,9 +277,9 @@ class LibraryMatcher:
             self._mask = None
             self._end, self._end_is_known = None, False
 
-    def fork(self) -> LibraryMatcher:
+    def fork(self) -> LlguidanceMatcher:
         inner = self._inner.deep_copy()
-        twin = LibraryMatcher(self._grammar, self._first, inner, self._accepted.copy())
+        twin = LlguidanceMatcher(self._grammar, self._first, inner, self._accepted.copy())
         twin._end, twin._end_is_known = self._end, self._end_is_known
         return twin
 
@@ -297,7 +297,7 @@ class LibraryMatcher:
 
 
 def _allowed(inner: Any, size: int) -> NDArray[np.uint32]:
-    """Return uint32[ceil(size / 32)], without the library's extra end-of-sequence token."""
+    """Return uint32[ceil(size / 32)], without llguidance's extra end-of-sequence token."""
     words = -(-size // 32)
     if inner.is_stopped() and not inner.is_error():
         mask: NDArray[np.uint32] = np.zeros(words, np.uint32)
@@ -312,7 +312,7 @@ def _allowed(inner: Any, size: int) -> NDArray[np.uint32]:
 
 
 def _refused(message: str) -> GrammarError:
-    """Convert the library's message, without listings and without the line added by `_OPTIONS`."""
+    """Convert llguidance's message, without listings and without the line added by `_OPTIONS`."""
     message = " ".join(_LISTING.sub("", message).split()) or "no reason given"
     if message.startswith("NoExtension"):
         return _NoToken(
@@ -322,11 +322,11 @@ def _refused(message: str) -> GrammarError:
     hint = "see the place that it names in the grammar"
     if re.search(r"(?i)too (complex|big|many)|limit|max is|panic", message):
         hint = "make the grammar smaller or less ambiguous"
-    return GrammarError(f"the grammar library refuses: {message:.600}", hint)
+    return GrammarError(f"llguidance refuses: {message:.600}", hint)
 
 
 def _tokenizer(vocabulary: Vocabulary) -> Any:
-    """Return the library's form of the vocabulary, cached: construction takes 0.3 s for 131,072
+    """Return llguidance's form of the vocabulary, cached: construction takes 0.3 s for 131,072
     tokens."""
     from llguidance import LLTokenizer
 
@@ -344,7 +344,7 @@ def _tokenizer(vocabulary: Vocabulary) -> Any:
 
 
 class _TokenizerAdapter:
-    """Tokenizer interface of the library. Byte 255, absent from UTF-8, marks special tokens."""
+    """Tokenizer interface of llguidance. Byte 255, absent from UTF-8, marks special tokens."""
 
     is_tokenizer_wrapper = True
     bos_token_id = None
@@ -359,6 +359,6 @@ class _TokenizerAdapter:
             self.tokens[token] = b"<special %d>" % token
 
     def __call__(self, text: str | bytes) -> list[int]:
-        """Return []: only the library's forced tokens would need a tokenization, and forced tokens
+        """Return []: only llguidance's forced tokens would need a tokenization, and forced tokens
         are disabled."""
         return []

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .advice import Encoder
 from .automaton.compressed import Edge
 from .automaton.dfa import START
 from .compiler import CompiledGrammar
+from .grammar_warnings import Encoder
 from .masks import TokenMasks
 from .vocabulary import Vocabulary
 
@@ -219,21 +219,21 @@ def _text(whole: str, begun: bytes, path: Sequence[Edge]) -> str:
     """Describe `whole`, an example text of `path` after `begun`: forced text in quotes, choices in
     brackets."""
     choices: dict[int, Edge] = {}
-    place = len(begun)
+    offset = len(begun)
     for edge in path:
         if not _is_single(edge):
-            choices[place] = edge
-        place += len(_first(edge) + edge.forced)
-    parts, forced, place = [], "", 0
+            choices[offset] = edge
+        offset += len(_first(edge) + edge.forced)
+    parts, forced, offset = [], "", 0
 
     for character in whole:
-        end = place + len(character.encode())
-        chosen = [choices[at] for at in range(place, end) if at in choices]
+        end = offset + len(character.encode())
+        chosen = [choices[at] for at in range(offset, end) if at in choices]
         if chosen:
             ranges = "".join(_range(low, high) for low, high in chosen[0].data)
             parts += [repr(forced)] if forced else []
             parts.append(f"[{ranges}]" if character.isascii() else BEYOND_ASCII)
-        forced, place = "" if chosen else forced + character, end
+        forced, offset = "" if chosen else forced + character, end
     return " ".join([*parts, repr(forced)] if forced else parts)
 
 

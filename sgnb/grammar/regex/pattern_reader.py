@@ -86,16 +86,16 @@ class PatternReader:
         """
         line_start = self.pattern.rfind("\n", 0, column) + 1
         line = self.pattern[line_start:].partition("\n")[0]
-        place = f"column {column - line_start + 1}"
+        location = f"column {column - line_start + 1}"
         if "\n" in self.pattern:
-            place = f"line {self.pattern.count(chr(10), 0, line_start) + 1}, {place}"
+            location = f"line {self.pattern.count(chr(10), 0, line_start) + 1}, {location}"
         mark = column - line_start
         cut = max(0, mark - _VIEW // 2)
         prefix = ("…" if cut else "") + _shown(line[cut:mark])
         tail = line[mark : cut + _VIEW]
         shown = prefix + _shown(tail) + ("…" if len(line) > cut + _VIEW else "")
         marked = f"  {shown}\n  {' ' * sum(map(_columns, prefix))}^"
-        return GrammarError(f"regex: {problem}, at {place} (counted from 1)\n{marked}", hint)
+        return GrammarError(f"regex: {problem}, at {location} (counted from 1)\n{marked}", hint)
 
     def escape(self, inside: bool) -> int | str:
         r"""Consume an escape and return its code point, or the letter of \d \D \s \S \w \W.

@@ -1,6 +1,6 @@
 """A syntax tree, possibly recursive, as an equivalent grammar in llguidance's Lark notation.
 
-The library's lexer is greedy (longest match). Regular parts become terminals for speed, but only if
+llguidance's lexer is greedy (longest match). Regular parts become terminals for speed, but only if
 greedy lexing loses no text. Terminals named by `network.conflicts` are split, down to single
 characters if necessary. Nothing is skipped between terminals.
 """
@@ -15,7 +15,7 @@ from ..syntax import (
     EMPTY,
     Alternate,
     Chars,
-    Concat,
+    Concatenate,
     Intersect,
     Literal,
     Node,
@@ -30,7 +30,7 @@ from .network import conflicts
 from .normal import children, closed, plain, postorder, rebuilt, references
 
 LARGEST_TERMINAL = 200
-"""Maximum nodes of a terminal. The library compiles whole terminals: large terminals are slower to
+"""Maximum nodes of a terminal. llguidance compiles whole terminals: large terminals are slower to
 enter."""
 
 DEEPEST_TERMINAL = 40
@@ -47,7 +47,7 @@ def write(rules: Rules, seconds: float = SECONDS) -> str:
         seconds: CPU time limit.
 
     Raises:
-        GrammarError: the library cannot match the grammar, or the time limit is exceeded.
+        GrammarError: llguidance cannot match the grammar, or the time limit is exceeded.
     """
     budget = TimeBudget(seconds)
     cut = _TerminalPartition(plain(rules, budget.spend), budget)
@@ -101,7 +101,7 @@ class _TerminalPartition:
             if isinstance(self._nodes[kind], (Intersect, Without)):
                 end = "where an intersection or a difference ends in this grammar"
                 hint = "put a character after it that it cannot contain"
-                raise GrammarError(f"the grammar library cannot tell {end}", hint)
+                raise GrammarError(f"llguidance cannot tell {end}", hint)
         self._split |= kinds
         rules = {name: rebuilt(node, self._apart) for name, node in self.rules.rules.items()}
         self.rules = Rules(rebuilt(self.rules.start, self._apart), rules)
@@ -112,19 +112,23 @@ class _TerminalPartition:
         the next call."""
         self.budget.spend(5)
         self._alive.append(node)
-        head, tail = (node.parts[0], node.parts[1:]) if isinstance(node, Concat) else (node, ())
+        head, tail = (
+            (node.parts[0], node.parts[1:]) if isinstance(node, Concatenate) else (node, ())
+        )
         if not isinstance(head, Literal) or len(head.text) < 2 or not self._fits(node):
             return node
         text = self.terminals.text(node)
         if text not in self._split:
             return node
         if text not in self._peeled:
-            remainder = Concat((Literal(head.text[1:]), *tail)) if tail else Literal(head.text[1:])
+            remainder = (
+                Concatenate((Literal(head.text[1:]), *tail)) if tail else Literal(head.text[1:])
+            )
             self._alive.append(remainder)
             self._peeled.add(self.terminals.text(remainder))
-            return Concat((Literal(head.text[0]), remainder))
+            return Concatenate((Literal(head.text[0]), remainder))
 
-        return node if tail else Concat(tuple(Literal(char) for char in head.text))
+        return node if tail else Concatenate(tuple(Literal(char) for char in head.text))
 
     def _kind(self, node: Node) -> str | None:
         weight, depth = self._measure(node)
@@ -146,7 +150,7 @@ class _TerminalPartition:
         """Join regular neighbours of a sequence, so a terminal includes its delimiters."""
         self.budget.spend(5)
         self._alive.append(node)
-        if not isinstance(node, Concat) or self._fits(node):
+        if not isinstance(node, Concatenate) or self._fits(node):
             return node
         parts: list[Node] = []
         run: list[Node] = []
@@ -156,7 +160,7 @@ class _TerminalPartition:
             weight, _ = self._measure(part)
             joins = self._fits(part) and not _is_optional(part)
             if not joins or size + weight > LARGEST_TERMINAL:
-                parts += [Concat(tuple(run))] if len(run) > 1 else run
+                parts += [Concatenate(tuple(run))] if len(run) > 1 else run
                 run, size = [], 0
             if joins:
                 run.append(part)
@@ -164,8 +168,8 @@ class _TerminalPartition:
             else:
                 parts.append(part)
 
-        parts += [Concat(tuple(run))] if len(run) > 1 else run
-        return node if len(parts) == len(node.parts) else Concat(tuple(parts))
+        parts += [Concatenate(tuple(run))] if len(run) > 1 else run
+        return node if len(parts) == len(node.parts) else Concatenate(tuple(parts))
 
     def _fits(self, node: Node) -> bool:
         """True if the tree is regular and small enough for a terminal."""
@@ -275,7 +279,7 @@ def _expression(node: Node, below: list[str]) -> str:
             return json.dumps(text).replace("\x7f", "\\u007f")
         case Chars(ranges):
             return f"/[{_class(ranges)}]/"
-        case Concat():
+        case Concatenate():
             return f"({' '.join(below)})"
         case Alternate():
             return f"({' | '.join(below)})"

@@ -1,0 +1,440 @@
+"""Logic of JSON Schema: a schema as a disjunction of `FlatSchema`s, and predicates of disjuncts.
+
+allOf is merged, anyOf and similar keywords become disjuncts, `not` is negated per keyword. A
+disjunct describes the values of JSON Schema or a subset. Object closing and type selection happen
+elsewhere. Knows no syntax trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from ...errors import GrammarError
+from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, canonical, merge, type_of
+from .index import SchemaIndex
+from .keyword_reader import read
+from .keywords import MAX_DISJUNCTS, asks_nothing
+from .negation import NEGATABLE, unevaluated, violations
+from .regex_search import occurs
+from .string_formats import has_format
+
+Disjuncts = list[FlatSchema]
+
+_ANYTHING = FlatSchema()
+_STEPS = 300_000
+_LOOK_AHEAD = 6
+
+
+class DisjunctReader:
+    """Reader that converts schemas of a document into disjuncts, with a limit of about a second of
+    work.
+
+    Args:
+        index: schema document.
+    """
+
+    def __init__(self, index: SchemaIndex) -> None:
+        self.index = index
+        self._open: list[tuple[Any, int]] = []
+        self._work = 0
+
+    def spend(self, amount: int = 1) -> None:
+        """Count work.
+
+        Args:
+            amount: units of work.
+
+        Raises:
+            GrammarError: the work limit is exceeded.
+        """
+        self._work += amount
+        if self._work > _STEPS:
+            hint = "use fewer alternatives, or a simpler schema"
+            raise GrammarError("the schema is too large to be translated", hint)
+
+    def disjuncts(self, schema: Schema) -> Disjuncts:
+        """Return `schema` as a disjunction of disjuncts; empty if no value is valid.
+
+        Args:
+            schema: schema of the document.
+        """
+        if isinstance(schema, bool):
+            return [_ANYTHING] if schema else []
+        return self._guarded(schema, self._disjuncts)
+
+    def _guarded(
+        self, schema: dict[str, Any], reader: Callable[[dict[str, Any]], Disjuncts]
+    ) -> Disjuncts:
+        """Return `reader(schema)`; raise GrammarError if `reader` reaches the same schema again."""
+        self.spend()
+        key = (reader, id(schema))
+        if key in self._open:
+            problem = "refers to itself without a value in between"
+            raise self.index.error(schema, "$ref", problem, "describe the value")
+        self._open.append(key)
+        try:
+            return reader(schema)
+        finally:
+            self._open.pop()
+
+    def _disjuncts(self, schema: dict[str, Any]) -> Disjuncts:
+        disjuncts = [read(schema, self.index)]
+        if "$ref" in schema:
+            disjuncts = self._product(
+                disjuncts, self.disjuncts(self.index.resolve(schema)[1]), schema, "$ref"
+            )
+        for keyword, reader in LOGIC.items():
+            if keyword in schema:
+                disjuncts = reader(self, disjuncts, schema, schema[keyword])
+        return disjuncts
+
+    def _product(
+        self, first: Disjuncts, second: Disjuncts, schema: Schema, keyword: str
+    ) -> Disjuncts:
+        """Return the conjunction: the merge of every pair, without unsatisfiable disjuncts."""
+        self.spend(len(first) * len(second))
+        if len(first) * len(second) > MAX_DISJUNCTS * 4:
+            hint = f"the limit is {MAX_DISJUNCTS}"
+            raise self.index.error(schema, keyword, "too many disjuncts", hint)
+        try:
+            merged = [merge(a, b, self.index.join) for a in first for b in second]
+        except GrammarError as error:
+            raise self.index.error(schema, keyword, error.message, error.hint) from None
+        return self._satisfiable(merged, schema, keyword)
+
+    def _satisfiable(self, disjuncts: Disjuncts, schema: Schema, keyword: str) -> Disjuncts:
+        satisfiable = [
+            disjunct for disjunct in disjuncts if disjunct.types and disjunct.values != ()
+        ]
+        if len(satisfiable) > MAX_DISJUNCTS:
+            hint = f"the limit is {MAX_DISJUNCTS}: simplify the schema"
+            raise self.index.error(schema, keyword, f"{len(satisfiable)} disjuncts", hint)
+        return satisfiable
+
+    def _all_of(
+        self, disjuncts: Disjuncts, schema: dict[str, Any], parts: list[Schema]
+    ) -> Disjuncts:
+        for part in parts:
+            disjuncts = self._product(disjuncts, self.disjuncts(part), schema, "allOf")
+        return disjuncts
+
+    def _any_of(
+        self, disjuncts: Disjuncts, schema: dict[str, Any], parts: list[Schema]
+    ) -> Disjuncts:
+        options = [disjunct for part in parts for disjunct in self.disjuncts(part)]
+        return self._product(disjuncts, options, schema, "anyOf")
+
+    def _one_of(
+        self, disjuncts: Disjuncts, schema: dict[str, Any], parts: list[Schema]
+    ) -> Disjuncts:
+        branches = [
+            self._product(disjuncts, self.disjuncts(part), schema, "oneOf") for part in parts
+        ]
+        for first, second in self.overlaps(branches):
+            for index, other in ((first, second), (second, first)):
+                try:
+                    opposite = self.opposite(parts[other])
+                except GrammarError as error:
+                    problem = f"the parts {first} and {second} may both hold, and {error.message}"
+                    hint = "use anyOf, or give the parts a property with different const values"
+                    raise self.index.error(schema, "oneOf", problem, hint) from None
+                branches[index] = self._product(branches[index], opposite, schema, "oneOf")
+        return self._satisfiable(
+            [disjunct for branch in branches for disjunct in branch], schema, "oneOf"
+        )
+
+    def overlaps(self, branches: Sequence[Disjuncts]) -> list[tuple[int, int]]:
+        """Return the pairs of branches that a value may satisfy at the same time.
+
+        Args:
+            branches: disjuncts of each branch.
+        """
+        if all(disjunct.values is not None for branch in branches for disjunct in branch):
+            return self._shared_values(branches)
+        tagged = [[(disjunct, _tags(disjunct)) for disjunct in branch] for branch in branches]
+        overlapping = []
+        for second, branch in enumerate(tagged):
+            for first, earlier in enumerate(tagged[:second]):
+                pairs = ((a, b) for a in earlier for b in branch if not _differ(a[1], b[1]))
+                if not all(self._apart(a, b) for (a, _), (b, _) in pairs):
+                    overlapping.append((first, second))
+        return overlapping
+
+    def _shared_values(self, branches: Sequence[Disjuncts]) -> list[tuple[int, int]]:
+        owners: dict[Any, set[int]] = {}
+        for number, branch in enumerate(branches):
+            for value in (value for disjunct in branch for value in self.values(disjunct)):
+                owners.setdefault(canonical(value), set()).add(number)
+        pairs = {(a, b) for shared in owners.values() for a in shared for b in shared if a < b}
+        return sorted(pairs)
+
+    def _apart(self, a: FlatSchema, b: FlatSchema) -> bool:
+        self.spend()
+        if not a.types & b.types:
+            return True
+        try:
+            return self.is_empty(merge(a, b, self.index.join))
+        except GrammarError:
+            return False
+
+    def _not(self, disjuncts: Disjuncts, schema: dict[str, Any], part: Schema) -> Disjuncts:
+        return self._product(disjuncts, self.opposite(part), schema, "not")
+
+    def _if(self, disjuncts: Disjuncts, schema: dict[str, Any], condition: Schema) -> Disjuncts:
+        if "then" not in schema and "else" not in schema:
+            return disjuncts
+        then, other = schema.get("then", True), schema.get("else", True)
+        yes = self._product(self.disjuncts(condition), self.disjuncts(then), schema, "then")
+        no = self._product(self.opposite(condition), self.disjuncts(other), schema, "else")
+        return self._product(disjuncts, yes + no, schema, "if")
+
+    def _dependencies(
+        self, disjuncts: Disjuncts, schema: dict[str, Any], needs: dict[str, Any]
+    ) -> Disjuncts:
+        """Apply dependentRequired and dependentSchemas; draft-07 has a single keyword for both."""
+        for name, need in needs.items():
+            without = FlatSchema(properties={name: False})
+            if isinstance(need, list):
+                present = [FlatSchema(required=(name, *need), spoken=frozenset({"object"}))]
+            else:
+                named, dependents = [FlatSchema(required=(name,))], self.disjuncts(need)
+                present = self._product(named, dependents, schema, "dependentSchemas")
+            disjuncts = self._product(disjuncts, [without, *present], schema, "dependentRequired")
+        return disjuncts
+
+    def _unevaluated_properties(
+        self, disjuncts: Disjuncts, schema: dict[str, Any], fallback: Schema
+    ) -> Disjuncts:
+        if any(disjunct.negated for disjunct in disjuncts):
+            problem = "not enforced if not, if or oneOf excludes some values of a property"
+            hint = "use additionalProperties, with all names in a single properties"
+            raise self.index.error(schema, "unevaluatedProperties", problem, hint)
+        return [replace(c, additional=fallback) if c.additional is None else c for c in disjuncts]
+
+    def _unevaluated_items(
+        self, disjuncts: Disjuncts, schema: dict[str, Any], fallback: Schema
+    ) -> Disjuncts:
+        if any(disjunct.contains is not None or disjunct.negated for disjunct in disjuncts):
+            problem = "not enforced with contains, or if not, if or oneOf excludes some items"
+            raise self.index.error(schema, "unevaluatedItems", problem, "use items")
+        return [
+            replace(disjunct, items=fallback) if disjunct.items is None else disjunct
+            for disjunct in disjuncts
+        ]
+
+    def opposite(self, schema: Schema) -> Disjuncts:
+        """Return the negation of `schema`.
+
+        Args:
+            schema: schema of the document.
+
+        Raises:
+            GrammarError: a keyword cannot be negated.
+        """
+        if isinstance(schema, bool):
+            return [] if schema else [_ANYTHING]
+        return [unevaluated(disjunct) for disjunct in self._guarded(schema, self._opposite)]
+
+    def _opposite(self, schema: dict[str, Any]) -> Disjuncts:
+        flat = read(schema, self.index)
+        for keyword in schema:
+            if keyword not in NEGATABLE and not asks_nothing(keyword):
+                hint = "use enum, const, type or required here"
+                raise self.index.error(schema, keyword, "cannot be negated", hint)
+        opposites = list(violations(flat))
+        if "$ref" in schema:
+            opposites += self.opposite(self.index.resolve(schema)[1])
+        for part in schema.get("allOf", ()):
+            opposites += self.opposite(part)
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                none_holds = [_ANYTHING]
+                for part in schema[keyword]:
+                    none_holds = self._product(none_holds, self.opposite(part), schema, keyword)
+                opposites += none_holds
+
+        for a, b in combinations(schema.get("oneOf", ()), 2):
+            opposites += self._product(self.disjuncts(a), self.disjuncts(b), schema, "oneOf")
+        if "if" in schema and "then" in schema:
+            yes = self.disjuncts(schema["if"])
+            opposites += self._product(yes, self.opposite(schema["then"]), schema, "then")
+
+        if "if" in schema and "else" in schema:
+            no = self.opposite(schema["if"])
+            opposites += self._product(no, self.opposite(schema["else"]), schema, "else")
+        return opposites + (self.disjuncts(schema["not"]) if "not" in schema else [])
+
+    def values(self, disjunct: FlatSchema) -> tuple[Any, ...]:
+        """Return the values of `disjunct.values` allowed by the other keywords of the disjunct.
+
+        Args:
+            disjunct: disjunct with enum or const.
+        """
+        others = replace(disjunct, types=ALL_TYPES, spoken=frozenset(), values=None, source=None)
+        if others == _ANYTHING:
+            return tuple(
+                value for value in disjunct.values or () if type_of(value) in disjunct.types
+            )
+        constraints = replace(disjunct, values=None)
+        self.spend(len(disjunct.values or ()) // 10)
+        return tuple(value for value in disjunct.values or () if self.holds(constraints, value))
+
+    def is_empty(self, disjunct: FlatSchema, depth: int = 0) -> bool:
+        """Return True if certainly no value is valid; False if unknown.
+
+        Args:
+            disjunct: disjunct to inspect.
+            depth: number of enclosing schemas; the search has a depth limit.
+        """
+        self.spend()
+        if disjunct.values is not None:
+            return not self.values(disjunct)
+        return all(self._is_empty_of(kind, disjunct, depth) for kind in disjunct.types)
+
+    def _is_empty_of(self, kind: str, disjunct: FlatSchema, depth: int) -> bool:
+        if kind in NUMBERS:
+            if (
+                disjunct.low is None
+                or disjunct.high is None
+                or disjunct.low.value < disjunct.high.value
+            ):
+                return False
+            is_single = disjunct.low.value == disjunct.high.value
+            return not (is_single and disjunct.low.inclusive and disjunct.high.inclusive)
+
+        if kind == "string":
+            return disjunct.max_length is not None and disjunct.min_length > disjunct.max_length
+        if kind == "array":
+            if disjunct.max_items is not None and disjunct.min_items > disjunct.max_items:
+                return True
+            needed = [disjunct.item(index) for index in range(min(disjunct.min_items, 8))]
+        else:
+            needed = [disjunct.member(name) for name in disjunct.required if kind == "object"]
+        return any(self._nothing_fits(schema, depth) for schema in needed)
+
+    def _nothing_fits(self, schema: Schema, depth: int) -> bool:
+        if isinstance(schema, bool) or depth > _LOOK_AHEAD:
+            return schema is False
+        try:
+            return all(self.is_empty(disjunct, depth + 1) for disjunct in self.disjuncts(schema))
+        except GrammarError:
+            return False
+
+    def holds(self, disjunct: FlatSchema, value: Any) -> bool:
+        """Return True if `value` is valid under `disjunct`.
+
+        Args:
+            disjunct: disjunct of a schema.
+            value: JSON value.
+        """
+        self.spend()
+        kind = type_of(value)
+        if kind not in disjunct.types or canonical(value) in map(canonical, disjunct.excluded):
+            return False
+        if disjunct.values is not None and canonical(value) not in map(canonical, disjunct.values):
+            return False
+        if kind in NUMBERS:
+            return _number_holds(disjunct, value)
+        if kind == "string":
+            return _string_holds(disjunct, value)
+        if kind == "array":
+            return self._array_holds(disjunct, value)
+        return kind != "object" or self._object_holds(disjunct, value)
+
+    def valid(self, schema: Schema, value: Any) -> bool:
+        """Return True if `value` is valid under `schema`.
+
+        Args:
+            schema: schema of the document.
+            value: JSON value.
+        """
+        return any(self.holds(disjunct, value) for disjunct in self.disjuncts(schema))
+
+    def _array_holds(self, disjunct: FlatSchema, items: Sequence[Any]) -> bool:
+        most = len(items) if disjunct.max_items is None else disjunct.max_items
+        if not disjunct.min_items <= len(items) <= most:
+            return False
+        if disjunct.unique and len(set(map(canonical, items))) < len(items):
+            return False
+        if disjunct.contains is not None:
+            num_contained = sum(self.valid(disjunct.contains, item) for item in items)
+            most = num_contained if disjunct.max_contains is None else disjunct.max_contains
+            if not disjunct.min_contains <= num_contained <= most:
+                return False
+        return all(self.valid(disjunct.item(index), item) for index, item in enumerate(items))
+
+    def _object_holds(self, disjunct: FlatSchema, members: Mapping[str, Any]) -> bool:
+        most = len(members) if disjunct.max_properties is None else disjunct.max_properties
+        if not disjunct.min_properties <= len(members) <= most:
+            return False
+        if not set(disjunct.required) <= members.keys():
+            return False
+        return all(
+            self.valid(disjunct.names, name)
+            and all(self.valid(s, value) for s in (disjunct.member(name), *disjunct.fitting(name)))
+            for name, value in members.items()
+        )
+
+
+Tags = dict[str, frozenset[Any]]
+
+
+def _tags(disjunct: FlatSchema) -> Tags:
+    """Return the const and enum values of required properties, if only objects are allowed."""
+    if disjunct.types != {"object"}:
+        return {}
+    tags = {}
+    for name in disjunct.required:
+        schema = disjunct.properties.get(name)
+        if isinstance(schema, dict) and "const" in schema:
+            tags[name] = frozenset([canonical(schema["const"])])
+        elif isinstance(schema, dict) and isinstance(schema.get("enum"), list):
+            tags[name] = frozenset(map(canonical, schema["enum"]))
+    return tags
+
+
+def _differ(tags: Tags, others: Tags) -> bool:
+    """True if a property has no common value, so the two disjuncts are disjoint."""
+    return any(name in others and values.isdisjoint(others[name]) for name, values in tags.items())
+
+
+def _number_holds(disjunct: FlatSchema, value: int | Decimal) -> bool:
+    low, high = disjunct.low, disjunct.high
+    if low and (value < low.value or (value == low.value and not low.inclusive)):
+        return False
+    if high and (value > high.value or (value == high.value and not high.inclusive)):
+        return False
+    return all((Fraction(value) / Fraction(step)).denominator == 1 for step in disjunct.steps)
+
+
+def _string_holds(disjunct: FlatSchema, text: str) -> bool:
+    most = len(text) if disjunct.max_length is None else disjunct.max_length
+    return (
+        disjunct.min_length <= len(text) <= most
+        and all(occurs(pattern, text) for pattern in disjunct.patterns)
+        and not any(occurs(pattern, text) for pattern in disjunct.other_patterns)
+        and all(has_format(name, text) for name in disjunct.formats)
+    )
+
+
+LOGIC: dict[str, Callable[[DisjunctReader, Disjuncts, dict[str, Any], Any], Disjuncts]] = {
+    "allOf": DisjunctReader._all_of,
+    "anyOf": DisjunctReader._any_of,
+    "not": DisjunctReader._not,
+    "if": DisjunctReader._if,
+    "dependentRequired": DisjunctReader._dependencies,
+    "dependentSchemas": DisjunctReader._dependencies,
+    "dependencies": DisjunctReader._dependencies,
+    "oneOf": DisjunctReader._one_of,
+    "unevaluatedProperties": DisjunctReader._unevaluated_properties,
+    "unevaluatedItems": DisjunctReader._unevaluated_items,
+}
+"""Logic keywords in order of application.
+
+Keywords before oneOf help to prove the parts of oneOf disjoint; keywords after oneOf do not.
+"""
