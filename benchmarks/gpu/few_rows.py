@@ -105,6 +105,7 @@ def _way(place: Place, product: Product, rows: int) -> Way:
     import torch
 
     from sgnb.engine.fusion.types import Norm
+    from sgnb.engine.fusion.weights import DENSE, Weight
 
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
@@ -114,7 +115,8 @@ def _way(place: Place, product: Product, rows: int) -> Way:
     gated = "silu" if product.gated else None
     heads = None if product.heads is None else _heads(place, product.heads, rows)
 
-    def through(operations: Any, weight: Any) -> Any:
+    def through(operations: Any, matrix: Any) -> Any:
+        weight = Weight(matrix, None, DENSE)
         if heads is not None:
             return operations.project(x, weight, None, *heads, norm=norm)
         return operations.linear(x, weight, norm=norm, residual=residual, gated=gated)

@@ -18,6 +18,7 @@ from sgnb.engine import fusion
 from sgnb.engine.fusion import reference, trace, unfuse
 from sgnb.engine.fusion.operations import Operations, Skinny
 from sgnb.engine.fusion.types import Norm
+from sgnb.engine.fusion.weights import DENSE, Format, Weight
 
 from .fusion_models import Pooled, own_logits, varied_model
 from .interpreter import interpreted, needs_triton
@@ -134,7 +135,7 @@ def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dty
 def test_want_of_memory_says_nothing_of_a_module() -> None:
     module, x = nn.Linear(2, 2), torch.ones(1, 2)
     run = trace.Trace.__new__(trace.Trace)
-    run.calls, run.trusts = {module: [trace.Call((x,), {}, x)]}, False
+    run.calls, run.trusts, run._dtype = {module: [trace.Call((x,), {}, x)]}, False, x.dtype
 
     def fail(x: torch.Tensor, error: Exception) -> torch.Tensor:
         raise error
@@ -296,7 +297,7 @@ def test_a_scaled_product_is_none_for_few_rows() -> None:
         raise AssertionError("a kernel without a scale")
 
     skinny = Skinny(lambda x, weight, gated: True, linear, 0, linear, lambda plan, angles: True)
-    x, weight = torch.ones(1, 4), torch.ones(2, 4)
+    x, weight = torch.ones(1, 4), Weight(torch.ones(2, 4), None, DENSE)
     found = Operations(skinny=skinny).linear(x, weight, residual=torch.ones(1, 2), scale=0.5)
     assert found.tolist() == [[3.0, 3.0]]
 
@@ -336,6 +337,103 @@ def test_every_product_goes_through_the_function_given(
     ), "no row samples"
     unfuse(swaps)
     assert not any("forward" in vars(module) for module in model.modules())
+
+
+class Int8Linear(nn.Module):
+    """Linear module with int8 weights and a scale per row."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        scales = linear.weight.detach().abs().amax(1) / 127
+        codes = (linear.weight.detach() / scales[:, None]).round().to(torch.int8)
+        self.codes = nn.Parameter(codes, requires_grad=False)
+        self.register_buffer("scales", scales)
+        self.bias = linear.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, INT8.read(self).matrix(x.dtype), self.bias)
+
+
+def decode_int8(weight: Weight, dtype: torch.dtype) -> Tensor:
+    assert weight.scales is not None
+    return weight.data.to(dtype) * weight.scales[:, None].to(dtype)
+
+
+INT8 = Format("codes", "scales", decode_int8)
+
+
+def int8_model(family: str) -> Any:
+    """Random model with int8 weights except for the head and routers."""
+    model: Any = varied_model(family)
+    for module in list(model.model.modules()):
+        for name, part in list(module.named_children()):
+            if type(part) is nn.Linear:
+                setattr(module, name, Int8Linear(part))
+    return model
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "olmo2", "phi3", "gemma2", "phi"])
+def test_a_registered_format_is_fused_like_dense_weights(
+    family: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = int8_model(family).to(dtype)
+    expected = {rows: own_logits(model, rows).float() for rows in (ROWS, 1)}
+    pooled = Pooled(model)
+    before = pooled.logits(ROWS)
+    swaps = pooled.fuse()
+    assert not {"attention", "mlp", "layer"} & {swap.kind for swap in swaps}, "unknown format"
+    unfuse(swaps)
+
+    monkeypatch.setitem(fusion.weights.FORMATS, Int8Linear, INT8)
+    swaps = pooled.fuse()
+    assert Counter(swap.kind for swap in swaps) == FUSED[family]
+    for rows, own in expected.items():
+        error = (pooled.logits(rows).float() - own).norm() / own.norm()
+        assert float(error) < 8 * torch.finfo(dtype).eps
+    unfuse(swaps)
+    assert torch.equal(pooled.logits(ROWS), before)
+
+
+def test_int8_weights_are_merged_once_and_refreshed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fusion.weights.FORMATS, Int8Linear, INT8)
+    model = int8_model("qwen2")
+    attention = model.model.layers[0].self_attn
+    linears = [attention.q_proj, attention.k_proj, attention.v_proj]
+    before = [(linear.codes.clone(), linear.scales.clone()) for linear in linears]
+    pooled = Pooled(model)
+    swaps = pooled.fuse()
+    for name in ("codes", "scales", "bias"):
+        assert len({getattr(part, name).untyped_storage().data_ptr() for part in linears}) == 1
+    for linear, (codes, scales) in zip(linears, before, strict=True):
+        assert torch.equal(linear.codes, codes)
+        assert torch.equal(linear.scales, scales)
+
+    attention.k_proj.scales = 2 * attention.k_proj.scales
+    attention.o_proj.codes = nn.Parameter(attention.o_proj.codes // 2, requires_grad=False)
+    for swap in swaps:
+        if swap.refresh is not None:
+            swap.refresh()
+    fused = pooled.logits(ROWS)
+    unfuse(swaps)
+    assert torch.allclose(fused, pooled.logits(ROWS), atol=2e-4, rtol=1e-4)
+    assert attention.k_proj.scales.untyped_storage().data_ptr() == (
+        attention.q_proj.scales.untyped_storage().data_ptr()
+    )
+
+
+def test_modules_of_different_formats_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fusion.weights.FORMATS, Int8Linear, INT8)
+    model: Any = varied_model("llama")
+    first = model.model.layers[0]
+    first.self_attn.k_proj = Int8Linear(first.self_attn.k_proj)
+    first.mlp.down_proj = Int8Linear(first.mlp.down_proj)
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    kinds = Counter(swap.kind for swap in pooled.fuse())
+    assert kinds == {"rotary": 1, "norm": 5, "attention": 1, "mlp": 2, "layer": 1}
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
 
 
 @needs_triton

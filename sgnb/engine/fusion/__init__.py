@@ -26,6 +26,7 @@ from .norm import looks_like_norm, match_norm
 from .operations import Linear, Operations, pick_operations
 from .rotary import match_rotary
 from .trace import Trace
+from .weights import FORMATS, merge
 
 __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 
@@ -101,8 +102,8 @@ def _find(
 
     # Fusing a single linear module pays only for skinny GEMMs or a GEMM given by the caller.
     if operations.skinny is not None or operations.multiply is not F.linear:
-        linears = [module for module in modules if type(module) is nn.Linear]
-        found += [(Swap("linear", module), _linear(module, operations)) for module in linears]
+        linears = [module for module in modules if type(module) in FORMATS]
+        found += [_linear(module, operations) for module in linears]
     return found
 
 
@@ -144,9 +145,12 @@ def _match(
     return twins
 
 
-def _linear(module: nn.Linear, operations: Operations) -> Callable[[Tensor], Tensor]:
+def _linear(module: nn.Module, operations: Operations) -> _Twin:
+    projection = merge([module])
+
     def forward(input: Tensor) -> Tensor:
-        out = operations.linear(input.reshape(-1, input.shape[-1]), module.weight, module.bias)
+        rows = input.reshape(-1, input.shape[-1])
+        out = operations.linear(rows, projection.weight, projection.bias)
         return out.view(*input.shape[:-1], out.shape[1])
 
-    return forward
+    return Swap("linear", module, projection.refresh), forward

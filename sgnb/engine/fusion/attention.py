@@ -14,7 +14,7 @@ from .operations import Operations
 from .patterns import ATTENTION_OUTPUTS, KEY_NORM, PROJECTIONS, QUERY_NORM, ROTARIES
 from .trace import Trace
 from .types import AttentionPlan, Backend, Heads, Norm, given
-from .weights import Merged, find_linears, merge
+from .weights import Projection, find_linears, merge
 
 Positions = tuple[Tensor, Tensor] | None
 """cos and sin [1, T, n] in the format of transformers' layers; None for models with positions in
@@ -29,8 +29,8 @@ class FusedAttention:
 
     def __init__(
         self,
-        merged: Merged,
-        output: nn.Linear,
+        merged: Projection,
+        output: Projection,
         plan: AttentionPlan,
         wide_norms: list[Norm],  # of all of q and of all of k, before heads are cut (OLMo2)
         operations: Operations,
@@ -70,6 +70,7 @@ class FusedAttention:
 
     def refresh(self) -> None:
         self._merged.refresh()
+        self.output.refresh()
 
 
 def looks_like_attention(module: nn.Module) -> bool:
@@ -88,10 +89,10 @@ def match_attention(
     layer: Any = module.layer_idx
     heads, angles = _heads(module, trace), _angles(module, trace)
     merged = merge(find_linears(module, PROJECTIONS))
-    if heads is None or angles is None or sum(heads.widths) != len(merged.weight):
+    if heads is None or angles is None or sum(heads.widths) != merged.out_features:
         return None
 
-    (output,) = find_linears(module, _OUTPUTS)
+    output = merge(find_linears(module, _OUTPUTS))
     rotaries = [r for r in ROTARIES if r is None or 0 < 2 * r.pairs(angles) <= heads.dim]
     for (q_norm, k_norm, wide), rotary in product(_norms(module, norms, heads.dim), rotaries):
         plan = AttentionPlan(layer, heads, options[layer], rotary, q_norm, k_norm)

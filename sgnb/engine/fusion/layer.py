@@ -13,6 +13,7 @@ from .operations import Operations
 from .patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER
 from .trace import Trace
 from .types import Backend, Norm, given
+from .weights import Projection
 
 
 class FusedLayer:
@@ -64,7 +65,7 @@ class FusedLayer:
         return norm(out, self._after_mlp, residual=x)
 
     def _add_product(
-        self, x: Tensor, inner: Tensor, output: nn.Linear, after: Norm | None
+        self, x: Tensor, inner: Tensor, output: Projection, after: Norm | None
     ) -> Tensor:
         linear = self._operations.linear
         if after is None:

@@ -12,14 +12,14 @@ from .patterns import GATES, MLP_ACTIVATIONS, MLP_OUTPUT
 from .reference import activation_name
 from .trace import Trace
 from .types import Activation
-from .weights import Merged, find_linears, merge
+from .weights import Projection, find_linears, merge
 
 
 class FusedMLP:
     """A fused layer does the two GEMMs itself."""
 
     def __init__(
-        self, merged: Merged, output: nn.Linear, activation: Activation, operations: Operations
+        self, merged: Projection, output: Projection, activation: Activation, operations: Operations
     ) -> None:
         self.merged, self.output, self.activation = merged, output, activation
         self._operations = operations
@@ -34,6 +34,7 @@ class FusedMLP:
 
     def refresh(self) -> None:
         self.merged.refresh()
+        self.output.refresh()
 
 
 def looks_like_mlp(module: nn.Module) -> bool:
@@ -42,13 +43,13 @@ def looks_like_mlp(module: nn.Module) -> bool:
 
 def match_mlp(module: nn.Module, trace: Trace, operations: Operations) -> FusedMLP | None:
     merged = merge(find_linears(module, GATES))
-    (output,) = find_linears(module, [(MLP_OUTPUT,)])
+    outputs = find_linears(module, [(MLP_OUTPUT,)])
     functions = (getattr(module, name, None) for name in MLP_ACTIVATIONS)
     own: Any = next(filter(callable, functions), None)
     activation = None if own is None else activation_name(own)
-    if activation is None or len(merged.weight) != 2 * output.in_features:
+    if activation is None or merged.out_features != 2 * outputs[0].in_features:
         return None
-    fused = FusedMLP(merged, output, activation, operations)
+    fused = FusedMLP(merged, merge(outputs), activation, operations)
     if not trace.agrees(module, fused.forward):
         return None
     merged.adopt()

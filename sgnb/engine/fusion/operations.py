@@ -14,6 +14,7 @@ from torch import Tensor
 
 from . import reference
 from .types import Activation, Angles, AttentionPlan, Backend, Norm
+from .weights import Weight
 
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N]."""
@@ -49,7 +50,7 @@ class Operations:
     def linear(
         self,
         x: Tensor,
-        weight: Tensor,
+        weight: Weight,
         bias: Tensor | None = None,
         *,
         norm: Norm | None = None,
@@ -63,20 +64,20 @@ class Operations:
         `residual`. gated: weight and bias are those of gate and up, one after the other; the result
         is activation(gate) * up, [T, N / 2].
         """
-        skinny = self.skinny
-        if skinny is not None and scale == 1.0 and skinny.serves(x, weight, gated is not None):
-            return skinny.linear(x, weight, bias, norm=norm, residual=residual, gated=gated)
+        skinny, matrix = self.skinny, weight.matrix(x.dtype)
+        if skinny is not None and scale == 1.0 and skinny.serves(x, matrix, gated is not None):
+            return skinny.linear(x, matrix, bias, norm=norm, residual=residual, gated=gated)
         if norm is not None:
             x = self.norm(x, norm)
         if residual is not None:
-            return self._add_product(residual, x, weight, bias, scale)
-        y = self.multiply(x, weight, bias)
+            return self._add_product(residual, x, matrix, bias, scale)
+        y = self.multiply(x, matrix, bias)
         return y if gated is None else self.gate(y, gated)
 
     def project(
         self,
         x: Tensor,
-        weight: Tensor,
+        weight: Weight,
         bias: Tensor | None,
         plan: AttentionPlan,
         angles: Angles | None,
@@ -92,25 +93,25 @@ class Operations:
         """
         skinny = self._skinny_projection(x)
         if skinny is not None and skinny.can_project(plan, angles):
-            return skinny.project(x, weight, bias, plan, angles, backend, norm=norm)
+            return skinny.project(x, weight.matrix(x.dtype), bias, plan, angles, backend, norm=norm)
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
 
-    def merged(self, x: Tensor, weight: Tensor, bias: Tensor | None, norm: Norm | None) -> Tensor:
+    def merged(self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None) -> Tensor:
         """q, k and v, not cut into heads yet: [T, sum of widths]."""
-        skinny = self._skinny_projection(x)
+        skinny, matrix = self._skinny_projection(x), weight.matrix(x.dtype)
         if skinny is not None:
-            return skinny.linear(x, weight, bias, norm=norm)
-        return self.multiply(x if norm is None else self.norm(x, norm), weight, bias)
+            return skinny.linear(x, matrix, bias, norm=norm)
+        return self.multiply(x if norm is None else self.norm(x, norm), matrix, bias)
 
     def _skinny_projection(self, x: Tensor) -> Skinny | None:
         return self.skinny if self.skinny and len(x) <= self.skinny.project_rows else None
 
     def _add_product(
-        self, residual: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, scale: float
+        self, residual: Tensor, x: Tensor, matrix: Tensor, bias: Tensor | None, scale: float
     ) -> Tensor:
         if self.multiply is not F.linear:
-            return residual.add_(self.multiply(x, weight, bias), alpha=scale)
-        residual.addmm_(x, weight.t(), alpha=scale)  # one rounding, one pass over the residual
+            return residual.add_(self.multiply(x, matrix, bias), alpha=scale)
+        residual.addmm_(x, matrix.t(), alpha=scale)  # one rounding, one pass over the residual
         return residual if bias is None else residual.add_(bias, alpha=scale)
 
 

@@ -100,6 +100,7 @@ class Trace:
         self.trusts = False
         self._model = model
         first = next(model.parameters())
+        self._dtype = first.dtype
         self._backends = {rows: TracingBackend(rows, first.dtype, first.device) for rows in ROWS}
         with _hooked(self.calls, self._keep):
             self.run()
@@ -177,12 +178,12 @@ class Trace:
         *,
         median: bool = False,
     ) -> bool:
-        """Whether that error is within the rounding of the module's dtype."""
+        """Return True if `error` is within the rounding of the model's dtype."""
         error = self.error(module, forward, layer, median=median)
-        bound = tolerance(next(module.parameters()).dtype)
+        bound = tolerance(self._dtype)
         if bound < error < math.inf:
-            said = "%s keeps its own forward: the twin is off by %.3g, of %.3g"
-            _log.debug(said, type(module).__name__, error, bound)
+            message = "%s keeps its own forward: the fused forward is off by %.3g, of %.3g"
+            _log.debug(message, type(module).__name__, error, bound)
         return error <= bound
 
 

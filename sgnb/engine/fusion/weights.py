@@ -1,62 +1,111 @@
-"""Weights of several linear modules as one matrix, without keeping them twice."""
+"""Weights of linear modules in a storage format, merged without a second copy in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 
-class Merged(NamedTuple):
-    """weight [sum of outputs, K] and bias (or None) of the `sources`, one after the other."""
+class Weight(NamedTuple):
+    """Matrix [N, K] of a linear module in its storage format. Rows of data and scales are in the
+    order of the N outputs."""
 
-    weight: Tensor
+    data: Tensor
+    scales: Tensor | None
+    format: Format
+
+    def matrix(self, dtype: torch.dtype) -> Tensor:
+        """Return the matrix [N, K] in `dtype`; a dense matrix is returned as stored."""
+        return self.format.decode(self, dtype)
+
+
+class Format(NamedTuple):
+    """Storage format: attributes of a module with data and scales, and the decoder."""
+
+    data: str
+    scales: str | None
+    decode: Callable[[Weight, torch.dtype], Tensor]
+
+    def read(self, module: nn.Module) -> Weight:
+        """Return the present weight of `module`, sharing its memory."""
+        data, scales = (name and getattr(module, name).data for name in (self.data, self.scales))
+        return Weight(data, scales, self)
+
+
+DENSE = Format("weight", None, lambda weight, dtype: weight.data)
+
+FORMATS: dict[type[nn.Module], Format] = {nn.Linear: DENSE}
+"""Storage format of each class of linear modules."""
+
+
+class Projection(NamedTuple):
+    """Weight [sum of outputs, K] and bias of linear modules with one input, concatenated."""
+
+    weight: Weight
     bias: Tensor | None
-    sources: list[nn.Linear]
+    sources: list[Any]
+
+    @property
+    def out_features(self) -> int:
+        return sum(source.out_features for source in self.sources)
 
     def adopt(self) -> None:
-        """Make the sources' own weights views of these, so that their old memory is free and they
-        still work."""
-        for parameter, part in self._parts():
-            parameter.data = part
+        """Turn the sources' tensors into views of the merged tensors, and free their memory."""
+        for tensor, view in self._views():
+            tensor.data = view
 
     def refresh(self) -> None:
         """Copy sources with new memory into the merged tensors. Make these sources views again."""
-        for parameter, part in self._parts():
-            if parameter.data_ptr() != part.data_ptr():
-                part.copy_(parameter.data)
-                parameter.data = part
+        for tensor, view in self._views():
+            if tensor.data_ptr() != view.data_ptr():
+                view.copy_(tensor.data)
+                tensor.data = view
 
-    def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Pairs of a source parameter and the rows of `weight` or `bias` for the parameter."""
-        sizes = [source.out_features for source in self.sources]
-        weights = (source.weight for source in self.sources)
-        yield from zip(weights, self.weight.split(sizes), strict=True)
+    def _views(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield each tensor of the sources with its rows in the merged tensor."""
+        storage = self.weight.format
+        names = [(storage.data, self.weight.data), (storage.scales, self.weight.scales)]
+        for name, merged in names:
+            if name is not None and merged is not None:
+                tensors = [getattr(source, name) for source in self.sources]
+                yield from zip(tensors, merged.split(list(map(len, tensors))), strict=True)
         if self.bias is not None:
-            biases = (source.bias for source in self.sources)
-            pairs = zip(biases, self.bias.split(sizes), strict=True)
-            yield from ((bias, part) for bias, part in pairs if bias is not None)
+            parts = self.bias.split([source.out_features for source in self.sources])
+            for source, part in zip(self.sources, parts, strict=True):
+                if source.bias is not None:
+                    yield source.bias, part
 
 
-def merge(sources: list[nn.Linear]) -> Merged:
-    """The weights of the sources, copied; those of a single source as they are."""
-    if len(sources) == 1:
-        bias = sources[0].bias
-        return Merged(sources[0].weight.data, None if bias is None else bias.data, sources)
-    weight = torch.cat([source.weight.data for source in sources])
-    if all(source.bias is None for source in sources):
-        return Merged(weight, None, sources)
-    biases = [weight.new_zeros(s.out_features) if s.bias is None else s.bias.data for s in sources]
-    return Merged(weight, torch.cat(biases), sources)
+def merge(sources: Sequence[Any]) -> Projection:
+    """Concatenate the weights of linear modules of one format; a single source is not copied."""
+    storage = FORMATS[type(sources[0])]
+    weights = [storage.read(source) for source in sources]
+    biases = [None if source.bias is None else source.bias.data for source in sources]
+    if len(weights) == 1:
+        return Projection(weights[0], biases[0], list(sources))
+
+    data = torch.cat([weight.data for weight in weights])
+    scales = [weight.scales for weight in weights if weight.scales is not None]
+    weight = Weight(data, torch.cat(scales) if scales else None, storage)
+    template = next((bias for bias in biases if bias is not None), None)
+    if template is None:
+        return Projection(weight, None, list(sources))
+
+    full = [
+        template.new_zeros(source.out_features) if bias is None else bias
+        for source, bias in zip(sources, biases, strict=True)
+    ]
+    return Projection(weight, torch.cat(full), list(sources))
 
 
-def find_linears(module: nn.Module, choices: Sequence[tuple[str, ...]]) -> list[nn.Linear]:
-    """The first of the choices of names that are nn.Linear modules of one input; else empty."""
+def find_linears(module: nn.Module, choices: Sequence[tuple[str, ...]]) -> list[Any]:
+    """Return the first choice of names with linear modules of one format and input size, or []."""
     for names in choices:
-        found = [getattr(module, name, None) for name in names]
-        linears = [part for part in found if type(part) is nn.Linear]
-        if len(linears) == len(names) and len({part.in_features for part in linears}) == 1:
-            return linears
+        parts: list[Any] = [getattr(module, name, None) for name in names]
+        kinds = {(FORMATS.get(type(part)), getattr(part, "in_features", None)) for part in parts}
+        if len(kinds) == 1 and type(parts[0]) in FORMATS:
+            return parts
     return []

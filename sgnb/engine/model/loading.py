@@ -357,6 +357,6 @@ def load_tokenizer(path: str) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, plus the second after a bare announcement."""
+    """Return the first line of an error's message, plus the second line after a colon."""
     first, *rest = (str(error).strip() or type(error).__name__).splitlines()
     return (f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first)[:300]
