@@ -31,8 +31,8 @@ class Format(NamedTuple):
 
     def read(self, module: nn.Module) -> Weight:
         """Return the present weight of `module`, sharing its memory."""
-        data, scales = (name and getattr(module, name).data for name in (self.data, self.scales))
-        return Weight(data, scales, self)
+        scales = None if self.scales is None else getattr(module, self.scales).data
+        return Weight(getattr(module, self.data).data, scales, self)
 
 
 DENSE = Format("weight", None, lambda weight, dtype: weight.data)
