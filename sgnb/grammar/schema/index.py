@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from ...errors import GrammarError, nearest
+from ...errors import GrammarError, nearest, shown
 from .flat import Schema
 from .keywords import KEYWORDS
+from .strict_json import InvalidAnswer, NumberLimits, read_json
 
 MAX_DEPTH = 100  # nested schemas
 MAX_CHARACTERS = 4_000_000
-MAX_DIGITS = 300  # digits of an integer
-_EXACT_DIGITS, _EXACT_PLACES = 25, 60
+EXACT = NumberLimits(digits=300, decimal_digits=25, exponent=60)
+"""Limits of the numbers in a schema that becomes a grammar."""
 
 
-def read_schema(text: str) -> Schema:
+def read_schema(text: str, limits: NumberLimits = EXACT) -> Schema:
     """Parse a schema. Numbers with a point or an exponent become `Decimal`.
 
     Args:
         text: JSON text.
+        limits: limits of the numbers.
 
     Raises:
         GrammarError: the text is not a schema, or exceeds a limit.
@@ -31,43 +31,14 @@ def read_schema(text: str) -> Schema:
     if len(text) > MAX_CHARACTERS:
         hint = f"at most {MAX_CHARACTERS} are read"
         raise GrammarError(f"a schema of {len(text)} characters", hint)
+    hint = "give a JSON object, true or false"
     try:
-        schema = json.loads(
-            text, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
-        )
-    except RecursionError:
-        raise _too_deep() from None
-    except GrammarError:
-        raise
-    except ValueError as error:
-        raise GrammarError(f"the schema is no JSON: {error}", "give it as JSON text") from None
-
+        schema = read_json(text, limits)
+    except InvalidAnswer as error:
+        raise GrammarError(f"json_schema is not {error}", hint) from None
     if not isinstance(schema, (dict, bool)):
-        raise GrammarError(f"{text!r:.80} is no schema", "a schema is a JSON object, true or false")
+        raise GrammarError(f"json_schema={shown(text)} is no schema", hint)
     return schema
-
-
-def _decimal(text: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except ArithmeticError:  # an exponent beyond the limits of Decimal
-        value = Decimal("inf")
-    is_exact = value.is_finite() and abs(value.adjusted()) <= _EXACT_PLACES
-    if not is_exact or len(value.as_tuple().digits) > _EXACT_DIGITS:
-        hint = f"give at most {_EXACT_DIGITS} digits"
-        raise GrammarError(f"the number {text:.60} in the schema", hint)
-    return value
-
-
-def _integer(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        hint = f"give at most {MAX_DIGITS} digits"
-        raise GrammarError(f"the number {text:.60}... in the schema", hint)
-    return int(text)
-
-
-def _no_number(text: str) -> NoReturn:
-    raise GrammarError(f"{text} in the schema is no JSON", "give a number")
 
 
 def _too_deep() -> GrammarError:

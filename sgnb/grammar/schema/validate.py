@@ -13,9 +13,9 @@ from ...errors import GrammarError
 from ..automaton.build_limits import ThreadClock
 from ..regex.ecmascript import to_python
 from .checks import CHECKS, Evaluation, Path, Place, Problem, brief
-from .index import SchemaIndex
+from .index import SchemaIndex, read_schema
 from .regex_search import compile_search
-from .strict_json import InvalidAnswer, read_json
+from .strict_json import DOUBLES, InvalidAnswer, read_json
 
 SECONDS = 2.0
 """Limit in CPU seconds per text."""
@@ -47,16 +47,8 @@ class Validator:
             GrammarError: the schema is not JSON, refers to another document, or has an unsupported
                 pattern.
         """
-        try:
-            root = read_json(schema)
-        except InvalidAnswer as error:
-            hint = "give a JSON object, true or false"
-            raise GrammarError(f"json_schema is not {error}", hint) from None
-
         clock = ThreadClock(SECONDS)
-        if not isinstance(root, dict | bool):
-            raise GrammarError("json_schema is no schema", "give a JSON object, true or false")
-        self.index = SchemaIndex(root)
+        self.index = SchemaIndex(read_schema(schema, DOUBLES))
         self.tracks = False  # True if a schema needs `Evaluation`
         prepared = 0
         while len(schemas := self.index.schemas()) > prepared:  # `resolve` adds schemas
