@@ -14,7 +14,7 @@ from typing import Any
 import sgnb
 from sgnb import Workload
 from sgnb.backends import executor_of
-from sgnb.benchmark import Measured, bench
+from sgnb.benchmark import Measurements, bench
 from sgnb.benchmark.findings import findings
 
 from .claims import COUNTRIES, record
@@ -52,9 +52,9 @@ def run() -> Report:
     found: dict[str, list[Any]] = {"itself": [], "slowed": []}
     with sgnb.Engine("tiny") as engine:
         for _ in range(BENCHMARKS):
-            measured = Measured(workload, ROUNDS, clock="cpu")
+            measured = Measurements(workload, ROUNDS, clock="cpu")
             against = ["itself", Slowed(record)]
-            bench(executor_of(engine), workload, against, ROUNDS, measured)
+            bench(executor_of(engine), against, measured)
             for one in findings(measured)[1:]:
                 found[one.variant].append(one)
     for name, ones in found.items():

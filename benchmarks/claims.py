@@ -13,7 +13,7 @@ from typing import Any
 import sgnb
 from sgnb import Workload
 from sgnb.backends import executor_of
-from sgnb.benchmark import Measured, bench
+from sgnb.benchmark import Measurements, bench
 from sgnb.benchmark.findings import findings
 from sgnb.benchmark.runner import Clock
 
@@ -115,12 +115,12 @@ def claimed(
         note=f"{ROUNDS} rounds in turns, {time}, each run with an empty cache.",
     )
     for workload in workloads:
-        measured = Measured(workload, ROUNDS, clock=clock)
+        measured = Measurements(workload, ROUNDS, clock=clock)
         with engine_with(workload.engine) as engine:
-            bench(executor_of(engine), workload, workload.opponents, ROUNDS, measured)
+            bench(executor_of(engine), workload.opponents, measured)
         for one in findings(measured)[1:]:
             report.met = report.met and one.verdict == "slower"
-            what = workload.name, one.what.removeprefix("without ")
+            what = workload.name, one.title.removeprefix("without ")
             if one.note:
                 report.rows.append((*what, "", "", one.note))
                 continue

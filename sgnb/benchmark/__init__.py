@@ -10,8 +10,16 @@ hide the function.
 """
 
 from .opponents import OPPONENTS, bench, check_opponents
-from .runner import ROUNDS, Measured
+from .runner import ROUNDS, Measurements
 from .variants import ABLATIONS as TECHNIQUES
 from .workload import Workload
 
-__all__ = ["OPPONENTS", "ROUNDS", "TECHNIQUES", "Measured", "Workload", "bench", "check_opponents"]
+__all__ = [
+    "OPPONENTS",
+    "ROUNDS",
+    "TECHNIQUES",
+    "Measurements",
+    "Workload",
+    "bench",
+    "check_opponents",
+]

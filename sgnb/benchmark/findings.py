@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..viz import AS_IS
-from .runner import Measured
+from .runner import Measurements
 from .stats import LEVEL, Interval, median_interval, paired_ratios, rounds_needed
 from .variants import ABLATIONS
 
@@ -24,7 +24,7 @@ class Finding:
     """One variant compared with the unmodified program."""
 
     variant: str
-    what: str
+    title: str
     seconds: tuple[float, ...] = ()  # by round
     ratios: tuple[float, ...] = ()  # time ratio to the unmodified program, by round
     ratio: float = 1.0  # median of `ratios`
@@ -37,7 +37,7 @@ class Finding:
         if self.note:
             return f"{self.variant}: not compared, {self.note}"
         low, high, level = self.interval
-        sure, subject = f"{level:.1%} interval {low:.2f} to {high:.2f}", _capital(self.what)
+        sure, subject = f"{level:.1%} interval {low:.2f} to {high:.2f}", _capital(self.title)
         if self.verdict == "slower":
             sentence = f"{subject} it takes {self.ratio:.2f} times as long ({sure})"
         elif self.verdict == "faster":
@@ -58,7 +58,7 @@ class Finding:
         return f"{self.variant}: {sentence}" + (f"; {self.counts}" if self.counts else "")
 
 
-def findings(measured: Measured) -> list[Finding]:
+def findings(measured: Measurements) -> list[Finding]:
     """Return a finding per variant, in order. The unmodified program is first.
 
     Args:
@@ -66,7 +66,7 @@ def findings(measured: Measured) -> list[Finding]:
     """
     base = measured.seconds(AS_IS)
     results = [Finding(AS_IS, AS_IS, tuple(base))]
-    for variant, title in list(measured.what.items())[1:]:
+    for variant, title in list(measured.titles.items())[1:]:
         note = measured.refused.get(variant, "" if base else "it was stopped before a round")
         if note:
             results.append(Finding(variant, title, note=note))
@@ -97,7 +97,7 @@ def _verdict(interval: Interval) -> Verdict:
     return "faster" if interval.high < 1 else "no difference"
 
 
-def _counts(measured: Measured, variant: str) -> str:
+def _counts(measured: Measurements, variant: str) -> str:
     ablation = ABLATIONS.get(variant)
     if ablation is None or not ablation.count:
         return ""
@@ -105,7 +105,7 @@ def _counts(measured: Measured, variant: str) -> str:
     return f"{here:,} {ablation.measure} instead of {there:,}" if here != there else ""
 
 
-def summary(measured: Measured, found: list[Finding]) -> list[str]:
+def summary(measured: Measurements, found: list[Finding]) -> list[str]:
     """Summarize a benchmark as display lines: method, findings, certainty and claims.
 
     Args:
@@ -125,24 +125,24 @@ def summary(measured: Measured, found: list[Finding]) -> list[str]:
     return [*lines, *_claims(measured, others)]
 
 
-def _head(measured: Measured) -> list[str]:
+def _head(measured: Measurements) -> list[str]:
     size = f"{measured.workload.name}, {measured.rows} rows, {measured.tokens:,} tokens made"
     times = measured.seconds(AS_IS)
     if not times:
         return [f"{size}: nothing was measured"]
     spread = f"{duration(min(times))} to {duration(max(times))}"
     how = f"{measured.done} rounds" if measured.done != 1 else "one round"
-    if measured.done < measured.rounds and len(measured.what) > len(measured.refused) + 1:
+    if measured.done < measured.rounds and len(measured.titles) > len(measured.refused) + 1:
         how += f" of {measured.rounds}, then it was stopped"
     clock = ", in processor time" if measured.clock == "cpu" else ""
-    beside = "".join(f"; {activity}" for activity in sorted(measured.beside))
+    disturbances = "".join(f"; {activity}" for activity in sorted(measured.disturbances))
     return [
         f"{size}: {duration(statistics.median(times))} as it is (median; {spread}; {how} in turns,"
-        f" each run with an empty cache{clock}){beside}"
+        f" each run with an empty cache{clock}){disturbances}"
     ]
 
 
-def _claims(measured: Measured, results: list[Finding]) -> list[str]:
+def _claims(measured: Measurements, results: list[Finding]) -> list[str]:
     outcomes: dict[Verdict, str] = {
         "slower": "seen here",
         "faster": "the opposite was seen here",

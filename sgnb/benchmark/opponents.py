@@ -12,7 +12,7 @@ from ..errors import OptionError, nearest, shown
 from ..viz import AS_IS
 from .endpoint import Endpoint, check_url, is_url
 from .peers import LIBRARIES, PeerSide, Weights
-from .runner import Clock, Measured, Ours, Side, Tell, measure
+from .runner import Clock, EngineSide, Measurements, Side, Tell, measure
 from .variants import ABLATIONS
 from .workload import Workload
 
@@ -71,30 +71,27 @@ def _name(opponent: Any) -> str:
 
 def bench(
     executor: LocalExecutor,
-    workload: Workload,
     against: Sequence[Any],
-    rounds: int,
-    measured: Measured,
+    measured: Measurements,
     tell: Tell = lambda line: None,
 ) -> None:
     """Measure the workload on the engine, unmodified and against each opponent.
 
     Args:
         executor: Executor of the engine.
-        workload: Program and rows.
         against: Opponents: names, addresses or programs.
-        rounds: Number of measured rounds.
-        measured: Receives the samples, also before an interrupt.
+        measured: Workload and number of rounds. Receives the samples, also before an interrupt.
         tell: Shows a line of progress.
     """
     with ExitStack() as stack:
-        sides: dict[str, Side] = {AS_IS: Ours(executor, workload, measured.clock)}
+        workload = measured.workload
+        sides: dict[str, Side] = {AS_IS: EngineSide(executor, workload.run, measured.clock)}
         weights = Weights(executor)
         for opponent in against:
             side = _side(executor, workload, opponent, weights, measured.clock)
             stack.callback(side.close)
             sides[_name(opponent)] = side
-        measure(workload, sides, rounds, measured, tell)
+        measure(sides, measured, tell)
 
 
 def _side(
@@ -102,12 +99,12 @@ def _side(
 ) -> Side:
     if not isinstance(opponent, str):
         other = replace(workload, program=opponent)
-        return Ours(executor, other, clock, f"as the program {_name(opponent)}")
+        return EngineSide(executor, other.run, clock, f"as the program {_name(opponent)}")
     if opponent in ABLATIONS:
         title = f"without {ABLATIONS[opponent].technique}"
-        return Ours(executor, workload, clock, title, opponent)
+        return EngineSide(executor, workload.run, clock, title, opponent)
     if opponent == ITSELF:
-        return Ours(executor, workload, clock, "with nothing changed")
+        return EngineSide(executor, workload.run, clock, "with nothing changed")
     if opponent in LIBRARIES:
         return PeerSide(LIBRARIES[opponent](executor, weights), workload, clock)
     return PeerSide(Endpoint(executor, opponent), workload, clock)

@@ -25,8 +25,8 @@ from ..events import EventLog
 from ..lang.executor import Call, Delta, Result, ScoreCall, Scores
 from ..sampling import SamplingParams
 from ..segment import Segment
-from .runner import Clock, Ran, timed
-from .work import Noted, Work
+from .runner import Clock, RunResult, timed
+from .work import RecordingExecutor, Work
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -362,17 +362,17 @@ class PeerSide:
         self._peer, self._workload, self._clock = peer, workload, clock
 
     @property
-    def what(self) -> str:
+    def title(self) -> str:
         return f"by {self._peer.title}"
 
-    def refuses(self, base: Ran) -> str:
+    def refuses(self, base: RunResult) -> str:
         if missing := self._peer.missing():
             return missing
         why = self._peer.refuses(base.work)
         return f"it cannot do the same work: {why}" if why else ""
 
-    def run(self) -> Ran:
-        return timed(self._workload, Noted(self._peer), self._clock)
+    def run(self) -> RunResult:
+        return timed(self._workload.run, RecordingExecutor(self._peer), self._clock)
 
     def close(self) -> None:
         self._peer.close()

@@ -103,7 +103,7 @@ def _draw(axes: Any, compared: Sequence[Finding]) -> None:
         axes.text(1.03, y - 0.2, sure, size=7, color=FAINT, **style)
         end = (LEFT - PLOT) / (WIDTH - PLOT - RIGHT)
         axes.text(end, y + 0.14, _short(finding.variant, 30), size=9, color=INK, **style)
-        axes.text(end, y - 0.2, _short(finding.what, 42), size=7, color=FAINT, **style)
+        axes.text(end, y - 0.2, _short(finding.title, 42), size=7, color=FAINT, **style)
     axes.set_yticks([])
     axes.set_ylim(0.6 - max(1, len(compared)), 0.6)
     _scale(axes, [ratio for finding in compared for ratio in finding.ratios])

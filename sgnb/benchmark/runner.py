@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ..errors import OptionError, printable
+from ..lang import ProgramState
+from ..lang.executor import Executor
 from ..viz import AS_IS
 from .stats import in_turn
-from .variants import ABLATIONS, Seen, apart, switched, was_overtaken
-from .work import Noted, Work
+from .variants import ABLATIONS, TechniqueUsage, overrides_for, switched, was_overtaken
+from .work import RecordingExecutor, Work
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -41,17 +43,20 @@ Clock = Literal["wall", "cpu"]
 Tell = Callable[[str], None]
 """Callback for a line of progress, called between runs and never during a run."""
 
+Start = Callable[[Executor], Sequence[ProgramState]]
+"""Callback to run the program on an executor. Returns the states of all rows."""
+
 
 @dataclass
-class Ran:
+class RunResult:
     """Result of one run of the workload."""
 
     seconds: float
     work: Work = field(default_factory=Work)
-    took: float = 0.0  # wall time in seconds, for any clock
+    wall_seconds: float = 0.0  # for any clock
     # differences of engine counters in this run
     counts: dict[str, int] = field(default_factory=dict)
-    beside: str = ""  # description of concurrent activity
+    disturbances: set[str] = field(default_factory=set)  # descriptions of concurrent activity
 
 
 class Side(Protocol):
@@ -60,17 +65,17 @@ class Side(Protocol):
     repeatable: bool  # a seed reproduces the samples of the unmodified program
 
     @property
-    def what(self) -> str:
+    def title(self) -> str:
         """Return a description such as "without the prefix cache" or "by transformers 5.23"."""
 
-    def refuses(self, base: Ran) -> str:
+    def refuses(self, base: RunResult) -> str:
         """Return the reason against running the side, or "".
 
         Args:
             base: Warm-up run of the unmodified program.
         """
 
-    def run(self) -> Ran: ...
+    def run(self) -> RunResult: ...
 
     def close(self) -> None: ...
 
@@ -87,16 +92,16 @@ class Sample:
 
 
 @dataclass
-class Measured:
+class Measurements:
     """Samples of a benchmark. Only complete rounds count."""
 
     workload: Workload
     rounds: int  # planned number
     # description per side; the unmodified program is first
-    what: dict[str, str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # reason per refused side
-    beside: set[str] = field(default_factory=set)
+    disturbances: set[str] = field(default_factory=set)
     tokens: int = 0  # tokens generated per run
     rows: int = 0
     seeds: tuple[int, ...] = ()  # seeds of sampled calls
@@ -105,17 +110,17 @@ class Measured:
     @property
     def done(self) -> int:
         """Return the number of complete rounds."""
-        sides = len(self.what) - len(self.refused)
+        sides = len(self.titles) - len(self.refused)
         return len(self.samples) // sides if sides else 0
 
-    def refuse(self, variant: str, why: str) -> None:
+    def refuse(self, variant: str, reason: str) -> None:
         """Exclude a variant and discard the samples.
 
         Args:
             variant: Name of the side.
-            why: Reason for the report.
+            reason: Reason for the report.
         """
-        self.refused[variant] = why
+        self.refused[variant] = reason
         self.samples = [sample for sample in self.samples if sample.variant != variant]
 
     def seconds(self, variant: str) -> list[float]:
@@ -129,103 +134,116 @@ class Measured:
         return counts[-1] if counts else None
 
 
-class Ours:
-    """The program on the engine: unmodified, or as an ablation from `ABLATIONS`."""
+class EngineSide:
+    """The program on the engine: unmodified, or as an ablation from `ABLATIONS`.
+
+    Args:
+        executor: Executor of the engine.
+        start: Runs the program.
+        clock: Wall or processor time.
+        title: Description of the side.
+        variant: Name of the ablation, or "".
+        prefixes: Initial content of the private cache, as token ids. The caller may change the list
+            between runs.
+    """
 
     repeatable = True
 
     def __init__(
         self,
         executor: LocalExecutor,
-        workload: Workload,
+        start: Start,
         clock: Clock,
-        what: str = AS_IS,
+        title: str = AS_IS,
         variant: str = "",
+        prefixes: Sequence[Sequence[int]] = (),
     ) -> None:
-        self.what, self._variant = what, variant
-        self._workload, self._clock = workload, clock
+        self.title, self._variant = title, variant
+        self._start, self._clock, self._prefixes = start, clock, prefixes
         self._executor, self._engine = executor, executor.engine
 
-    def refuses(self, base: Ran) -> str:
+    def refuses(self, base: RunResult) -> str:
         if self._variant not in ABLATIONS:
             return ""
-        usage = Seen(self._engine, base.counts, base.work, base.counts["overtaken"] > 0)
+        usage = TechniqueUsage(self._engine, base.counts, base.work, base.counts["overtaken"] > 0)
         unused = ABLATIONS[self._variant].unused(usage)
         return f"it cannot differ: {unused}" if unused else ""
 
-    def run(self) -> Ran:
+    def run(self) -> RunResult:
         engine, log = self._engine, self._engine.log
         namespace = f"benchmark {next(_numbers)}"
-        executor = self._executor.apart(apart(self._variant, namespace))
-        noted = Noted(executor, as_text=self._variant == "text")
+        executor = self._executor.apart(overrides_for(self._variant, namespace))
+        recorder = RecordingExecutor(executor, as_text=self._variant == "text")
         with switched(engine, self._variant):
             stats, last = engine.stats(), log.last
             try:
-                ran = timed(self._workload, noted, self._clock)
+                if self._prefixes and self._variant != "nocache":
+                    executor.fill_cache(self._prefixes)
+                result = timed(self._start, recorder, self._clock)
                 after = engine.stats()
             finally:
                 engine.flush_cache(namespace)
-        counts = {name: after[name] - stats[name] for name in COUNTS}
-        counts["overtaken"] = was_overtaken(engine, last)
+
+        result.counts = {name: after[name] - stats[name] for name in COUNTS}
+        result.counts["overtaken"] = was_overtaken(engine, last)
         if stats["running"] or stats["waiting"]:
-            ran.beside = "other requests ran beside it"
-        elif stats["compiling"]:
-            ran.beside = "kernels were being compiled meanwhile"
-        ran.counts = counts
-        return ran
+            result.disturbances.add("other requests ran at the same time")
+        if stats["compiling"]:
+            result.disturbances.add("kernels were compiled at the same time")
+        if after["cached"] < stats["cached"]:
+            result.disturbances.add("the notebook's cache lost tokens because memory was full")
+        return result
 
     def close(self) -> None:
         pass
 
 
-def timed(workload: Workload, noted: Noted, clock: Clock) -> Ran:
-    """Run all rows, wait for the last and record the text of each row.
+def timed(start: Start, recorder: RecordingExecutor, clock: Clock) -> RunResult:
+    """Run the program, and record the text of each row.
 
     Args:
-        workload: Program and rows.
-        noted: Recording executor.
+        start: Runs the program.
+        recorder: Executor for the run.
         clock: Wall or processor time.
     """
-    began, used = time.perf_counter(), time.process_time()
-    states = workload.program.run_batch(workload.rows, backend=noted, **workload.defaults)
-    took, used = time.perf_counter() - began, time.process_time() - used
-    for state in states:
-        state.raise_error()
-    noted.work.rows = [state.text() for state in states]
-    return Ran(took if clock == "wall" else used, noted.work, took)
+    wall, processor = time.perf_counter(), time.process_time()
+    states = start(recorder)
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    recorder.work.rows = [state.text() for state in states]
+    return RunResult(wall if clock == "wall" else processor, recorder.work, wall)
 
 
 def measure(
-    workload: Workload,
     sides: Mapping[str, Side],
-    rounds: int,
-    measured: Measured,
+    measured: Measurements,
     tell: Tell = lambda line: None,
+    strict: bool = True,
 ) -> None:
-    """Run each side once as a warm-up and then `rounds` times in turns. An interrupt keeps the
+    """Run each side once as a warm-up and then in `measured.rounds` turns. An interrupt keeps the
     complete rounds.
 
     Args:
-        workload: Program and rows.
         sides: Sides by name; the unmodified program is first.
-        rounds: Number of measured rounds.
         measured: Receives samples and refusals.
         tell: Shows a line of progress.
+        strict: Require a repeatable program, exclude sides that fail or do different work, and end
+            when all opponents are excluded. Otherwise an error ends the measurement.
     """
-    base, expected = _warm_up(workload, sides, measured, tell)
-    for turn in range(rounds):
-        ran = [name for name in sides if name not in measured.refused]
-        if len(ran) == 1:
+    base, expected = _warm_up(sides, measured, tell, strict)
+    for turn in range(measured.rounds):
+        names = [name for name in sides if name not in measured.refused]
+        if strict and len(names) == 1:
             return
-        for place, name in enumerate(in_turn(ran, turn)):
-            remaining = sum(expected[each] for each in ran) * (rounds - turn - place / len(ran))
-            tell(f"round {turn + 1} of {rounds}: {name}; about {remaining:.0f} s left")
-            result, why = _try(workload, sides[name], base)
+        for place, name in enumerate(in_turn(names, turn)):
+            turns = measured.rounds - turn - place / len(names)
+            remaining = sum(expected[each] for each in names) * turns
+            tell(f"round {turn + 1} of {measured.rounds}: {name}; about {remaining:.0f} s left")
+            result, reason = _try(sides[name], measured.workload, base, strict)
             if result is None:
-                measured.refuse(name, f"in round {turn + 1} {why}")
+                measured.refuse(name, f"in round {turn + 1} {reason}")
                 continue
-            expected[name] = result.took
-            measured.beside |= {result.beside} - {""}
+            expected[name] = result.wall_seconds
+            measured.disturbances |= result.disturbances
             measured.samples.append(Sample(turn, place, name, result.seconds, result.counts))
 
 
@@ -237,49 +255,56 @@ _CURE = (
 
 
 def _warm_up(
-    workload: Workload, sides: Mapping[str, Side], measured: Measured, tell: Tell
-) -> tuple[Ran, dict[str, float]]:
+    sides: Mapping[str, Side], measured: Measurements, tell: Tell, strict: bool
+) -> tuple[RunResult, dict[str, float]]:
     """Run each side once, and refuse sides with different work. Raise if a repeated run of the
     unmodified program also differs. Return the baseline run and the seconds per side."""
     (first, as_is), *others = sides.items()
     tell(f"warming up: {first}")
     base = as_is.run()
-    check_repeatable(base.work, workload.name)
-    measured.what[first] = as_is.what
+    if strict:
+        check_repeatable(base.work, measured.workload.name)
+    measured.titles[first] = as_is.title
     measured.tokens, measured.rows = base.work.tokens, len(base.work.rows)
     seeds = {call.params.seed for call in base.work.generations if call.params.temperature}
     measured.seeds = tuple(sorted(seed for seed in seeds if seed is not None))
-    expected, doubted = {first: base.took}, False
+
+    expected, is_suspect = {first: base.wall_seconds}, False
     for name, side in others:
         tell(f"warming up: {name}")
-        why, ran = side.refuses(base), None
-        if not why:
-            ran, why = _try(workload, side, base)
-            doubted = doubted or ran is None
-        measured.what[name] = side.what
-        if ran is None:
-            measured.refuse(name, why)
+        reason, result = side.refuses(base), None
+        if not reason:
+            result, reason = _try(side, measured.workload, base, strict)
+            is_suspect = is_suspect or result is None
+        measured.titles[name] = side.title
+        if result is None:
+            measured.refuse(name, reason)
         else:
-            expected[name] = ran.took
-    if doubted:
+            expected[name] = result.wall_seconds
+
+    if is_suspect:
         tell(f"warming up: {first}")
-        _try(workload, as_is, base)
+        _try(as_is, measured.workload, base, strict)
     return base, expected
 
 
-def _try(workload: Workload, side: Side, base: Ran) -> tuple[Ran | None, str]:
+def _try(
+    side: Side, workload: Workload, base: RunResult, strict: bool
+) -> tuple[RunResult | None, str]:
     """Run a side once. Return None and the reason for a failure or different work; raise both for
     the unmodified program."""
     try:
-        ran = side.run()
+        result = side.run()
     except Exception as error:
-        if side.what == AS_IS:
+        if side.title == AS_IS or not strict:
             raise
         return None, printable(f"it failed: {type(error).__name__}: {error}".partition("\n")[0])
-    differs = ran.work.difference(base.work, workload.same, side.repeatable)
-    if differs and side.what == AS_IS:
-        raise OptionError(f"{workload.name} is other work each time it runs: {differs}", _CURE)
-    return (None, f"it was not the same work: {differs}") if differs else (ran, "")
+    if not strict:
+        return result, ""
+    difference = result.work.difference(base.work, workload.same, side.repeatable)
+    if difference and side.title == AS_IS:
+        raise OptionError(f"{workload.name} is other work each time it runs: {difference}", _CURE)
+    return (None, f"it was not the same work: {difference}") if difference else (result, "")
 
 
 def check_repeatable(work: Work, name: str) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..events import RequestAdmitted, RequestQueued
-from ..viz import ABLATIONS as COMPARED
 from .work import Work
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from ..engine import Engine
 
 
-class Seen(NamedTuple):
+class TechniqueUsage(NamedTuple):
     """Observed use of techniques in a run of the unmodified program."""
 
     engine: Engine
@@ -34,29 +33,29 @@ class Ablation:
     """A technique to disable."""
 
     technique: str  # name after "with" or "without": "the prefix cache"
-    unused: Callable[[Seen], str]  # reason for the absence of an effect, or ""
+    unused: Callable[[TechniqueUsage], str]  # reason for the absence of an effect, or ""
     count: str = ""  # engine counter reduced by the technique
     measure: str = ""  # display name of the counter
     switched: dict[str, Any] = field(default_factory=dict)  # engine options during the run
 
 
-def _never(count: str, why: str) -> Callable[[Seen], str]:
+def _never(count: str, why: str) -> Callable[[TechniqueUsage], str]:
     return lambda usage: "" if usage.counts[count] else why
 
 
-def _no_order(usage: Seen) -> str:
+def _no_order(usage: TechniqueUsage) -> str:
     if usage.engine.options.schedule_policy == "fcfs":
         return "the engine was loaded with schedule_policy='fcfs'"
     return "" if usage.overtaken else "every request began in the order in which they came"
 
 
-def _no_overlap(usage: Seen) -> str:
+def _no_overlap(usage: TechniqueUsage) -> str:
     if usage.engine.options.overlap:
         return ""
     return "the engine overlaps no steps, on a CPU unless it is loaded with overlap=True"
 
 
-def _only_text(usage: Seen) -> str:
+def _only_text(usage: TechniqueUsage) -> str:
     has_output = any(
         s.kind == "output" and s.tokens for call in usage.work.calls for s in call.segments
     )
@@ -65,7 +64,7 @@ def _only_text(usage: Seen) -> str:
 
 ABLATIONS = {
     "nocache": Ablation(
-        COMPARED["nocache"].technique,
+        "the prefix cache",
         _never("cached_tokens", "nothing of its prompts was found in the cache"),
         "computed_tokens",
         "tokens computed",
@@ -78,13 +77,13 @@ ABLATIONS = {
         {"schedule_policy": "fcfs"},
     ),
     "nojump": Ablation(
-        COMPARED["nojump"].technique,
+        "jump-forward",
         _never("jumped_tokens", "no token of it was forced by a grammar"),
         "steps",
         "forward passes",
     ),
     "nofork": Ablation(
-        COMPARED["nofork"].technique,
+        "fork-aware attention",
         _never("cascade_steps", "none of its steps read a prefix once for several"),
     ),
     "nooverlap": Ablation("overlapped steps", _no_overlap, switched={"overlap": False}),
@@ -96,8 +95,11 @@ ABLATIONS = {
     ),
 }
 
+PER_REQUEST = ("nocache", "nojump", "nofork")
+"""Ablations by options of requests, for `--vs`. The others change the engine or the prompts."""
 
-def apart(variant: str, namespace: str) -> Apart:
+
+def overrides_for(variant: str, namespace: str) -> Apart:
     """Return options for requests in a private part of the cache. Calls without a seed get a seed
     from the call's position, equal in every run.
 

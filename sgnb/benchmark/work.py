@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+from ..errors import printable
 from ..lang.executor import Call, Delta, Executor, Result, ScoreCall, Scores
 from ..segment import Segment
 from ..viz.state.comparison import in_order
@@ -19,7 +20,7 @@ Same = Literal["text", "tokens"]
 """Criterion for equal work: equal text, or only equal numbers of tokens."""
 
 
-class Made(NamedTuple):
+class CallResult(NamedTuple):
     """Result of a call."""
 
     name: str
@@ -33,7 +34,7 @@ class Work:
     """All calls and results of a run, independent of the order of execution."""
 
     calls: list[Call | ScoreCall] = field(default_factory=list)
-    made: dict[str, list[Made]] = field(default_factory=dict)  # results by branch
+    results: dict[str, list[CallResult]] = field(default_factory=dict)  # by branch
     rows: list[str] = field(default_factory=list)  # final text of each row
 
     @property
@@ -43,7 +44,7 @@ class Work:
     @property
     def tokens(self) -> int:
         """Return the number of generated tokens."""
-        return sum(generation.tokens for branch in self.made.values() for generation in branch)
+        return sum(generation.tokens for branch in self.results.values() for generation in branch)
 
     def difference(self, other: Work, same: Same = "text", repeatable: bool = True) -> str:
         """Return the first difference from `other`, or "" for equal work.
@@ -55,10 +56,10 @@ class Work:
         """
         if len(self.calls) != len(other.calls):
             return f"{len(self.calls):,} calls instead of {len(other.calls):,}"
-        for branch in sorted({*self.made, *other.made}, key=in_order):
-            ours, theirs = self.made.get(branch, []), other.made.get(branch, [])
+        for branch in sorted({*self.results, *other.results}, key=in_order):
+            ours, theirs = self.results.get(branch, []), other.results.get(branch, [])
             for here, there in zip(ours, theirs, strict=False):
-                where = f"branch {branch}, {here.name or 'gen'}"
+                where = f"branch {branch}, {printable(here.name or 'gen')}"
                 exact = same == "text" and (repeatable or there.greedy)
                 if exact and here.texts != there.texts:
                     return f"{where}, {_texts(''.join(here.texts), ''.join(there.texts))}"
@@ -81,7 +82,7 @@ def _texts(here: str, there: str) -> str:
     return f"character {at}: {shown[0]} instead of {shown[1]}"
 
 
-class Noted:
+class RecordingExecutor:
     """Executor that records each call in `work`.
 
     Args:
@@ -99,23 +100,27 @@ class Noted:
         self._executor, self._as_text = executor, as_text
         self._lock = threading.Lock()
 
+    def __getattr__(self, name: str) -> Any:
+        """Return an optional attribute of the executor, such as `room` or `model_name`."""
+        return getattr(self._executor, name)
+
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         with self._lock:
             self.work.calls.append(call)
-            place = self.work.made.setdefault(call.branch, [])
-            place.append(Made(call.name, (), 0, True))
-            at = len(place) - 1
+            results = self.work.results.setdefault(call.branch, [])
+            results.append(CallResult(call.name, (), 0, True))
+            index = len(results) - 1
 
-        def take(got: Delta | Result) -> None:
-            if isinstance(got, Result):
-                tokens = sum(meta.get("completion_tokens", 0) for meta in got.meta)
+        def receive(event: Delta | Result) -> None:
+            if isinstance(event, Result):
+                tokens = sum(meta.get("completion_tokens", 0) for meta in event.meta)
                 greedy = call.params.temperature == 0
-                place[at] = Made(call.name, got.texts, tokens, greedy)
+                results[index] = CallResult(call.name, event.texts, tokens, greedy)
                 if self._as_text:
-                    got = replace(got, segments=())
-            sink(got)
+                    event = replace(event, segments=())
+            sink(event)
 
-        return self._executor.generate(call, take)
+        return self._executor.generate(call, receive)
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         with self._lock:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from ..errors import OptionError
+from ..lang import ProgramState
+from ..lang.executor import Executor
 from .work import Same
 
 ONE_ROW = ((),)
@@ -45,6 +47,20 @@ class Workload:
             raise OptionError(f"{wrong[0]}= has no place in a benchmark", hint)
         if isinstance(self.rows, Iterator):
             object.__setattr__(self, "rows", list(self.rows))
+
+    def run(self, executor: Executor) -> list[ProgramState]:
+        """Run all rows and return the states.
+
+        Args:
+            executor: Executor of the run.
+
+        Raises:
+            Exception: The first error of a row.
+        """
+        states = self.program.run_batch(self.rows, backend=executor, **self.defaults)
+        for state in states:
+            state.raise_error()
+        return list(states)
 
     @property
     def opponents(self) -> list[Any]:

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, get_args
 
-from ..benchmark import Measured, Workload, bench, check_opponents
+from ..benchmark import Measurements, Workload, bench, check_opponents
 from ..benchmark.conditions import conditions
 from ..benchmark.findings import findings, summary, table
 from ..benchmark.plot import figure, png
@@ -40,7 +40,7 @@ class BenchReport(Printed):
         findings: Ratios and intervals as data.
     """
 
-    def __init__(self, measured: Measured, conditions: dict[str, str]) -> None:
+    def __init__(self, measured: Measurements, conditions: dict[str, str]) -> None:
         self.measured, self.conditions = measured, conditions
         self.findings = findings(measured)
         self.lines, self.rows = summary(measured, self.findings), table(self.findings)
@@ -128,7 +128,7 @@ def benchmark(
         hint = "give what @sgnb.function made, or a cell's name"
         raise OptionError(f"{shown(workload.program)} is no program", hint)
     check_opponents(against, clock)
-    line, measured = ChangingLine(), Measured(workload, rounds, clock=clock)
+    line, measured = ChangingLine(), Measurements(workload, rounds, clock=clock)
     last = -TELL_SECONDS
 
     def tell(stage: str) -> None:
@@ -146,7 +146,7 @@ def benchmark(
                     f"{name}={value}" for name, value in workload.engine.items()
                 )
                 under["model"] += f", loaded with {engine_options}"
-            bench(executor, workload, against, rounds, measured, tell)
+            bench(executor, against, measured, tell)
     except BaseException as error:
         line.end()
         if measured.done:
@@ -167,7 +167,7 @@ def claims(reports: Iterable[BenchReport]) -> Table:
     return Table(
         {
             "workload": report.measured.workload.name,
-            "without": finding.what.removeprefix("without "),
+            "without": finding.title.removeprefix("without "),
             "times": f"{finding.ratio:.2f}" if finding.ratios else "",
             "interval": f"{finding.interval.low:.2f} to {finding.interval.high:.2f}"
             if finding.ratios
@@ -180,7 +180,7 @@ def claims(reports: Iterable[BenchReport]) -> Table:
     )
 
 
-def _seeds(measured: Measured) -> dict[str, str]:
+def _seeds(measured: Measurements) -> dict[str, str]:
     """Return the seeds of sampled calls as a condition. Greedy text has no seeds."""
     seeds = measured.seeds
     shown = ", ".join(map(str, seeds[:8])) + (f" and {len(seeds) - 8} more" if seeds[8:] else "")

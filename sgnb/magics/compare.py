@@ -1,28 +1,29 @@
 """Comparison of a program with ablations: `%%sglang --vs`, `sgnb.compare`.
 
-All runs use one engine, in turns. Each run has a private cache namespace, filled with the prompt
-prefixes from the notebook's cache. The notebook's cache stays unchanged, and no run helps another.
-
-Warm-up runs trigger compilation. Few runs serve inspection in views; `bench.py` is for many runs
-with statistics.
+A short benchmark (`sgnb.benchmark`) with a view: few runs, whose records stay available. Each run
+has a private cache namespace, filled with the prompt prefixes from the notebook's cache. The
+notebook's cache stays unchanged, and no run helps another.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..benchmark.variants import apart
+from ..benchmark import Measurements, Workload
+from ..benchmark.findings import Finding, findings
+from ..benchmark.runner import EngineSide, RunResult, measure
+from ..benchmark.variants import ABLATIONS
 from ..errors import OptionError
 from ..events import ComparisonDone, RequestQueued, VariantRan
-from ..lang import Run
+from ..lang import ProgramState, Run
 from ..lang.executor import Executor
 from ..viz import AS_IS, Comparison, Display, Feed, LogState, Trace
 from ..viz.state.branch import common_length
 from ..viz.static.plain_text import compare_text
 from .engines import Loaded
-from .runs import first_run
+from .runs import run_to_end
 from .table import Printed, Table, html_lines
 
 ROUNDS = 3
@@ -76,6 +77,74 @@ class CompareReport(Printed):
         return self.trace._repr_mimebundle_()
 
 
+class ComparedSide:
+    """A side of the benchmark whose measured runs appear in the view; see `runner.Side`."""
+
+    repeatable = True
+
+    def __init__(self, comparison: Measurement, variant: str) -> None:
+        self._comparison, self._variant = comparison, variant
+        self._value: Any = None
+        self._run: Run
+        self._is_warm = False
+        self._side = EngineSide(
+            comparison.loaded.executor,
+            self._start,
+            clock="wall",
+            title=AS_IS if variant == AS_IS else f"without {ABLATIONS[variant].technique}",
+            variant=variant,
+            prefixes=comparison.prefixes,
+        )
+        self.title = self._side.title
+
+    def refuses(self, base: RunResult) -> str:
+        reason = self._side.refuses(base)
+        if reason:
+            self._comparison.refuse(self._variant, reason)
+        return reason
+
+    def run(self) -> RunResult:
+        comparison = self._comparison
+        if not self._is_warm:
+            comparison.emit(self._variant)
+        position = comparison.log.last
+        result = self._side.run()
+        comparison.loaded.emitter.flush()
+
+        # The figures of the view, which cover no other requests on the engine.
+        figures = comparison.state.runs[self._run.id].figures
+        result.seconds = figures.seconds
+        result.counts |= {
+            "cached_tokens": figures.cached_tokens,
+            "computed_tokens": figures.computed_tokens,
+            "jumped_tokens": figures.jumped_tokens,
+            "steps": figures.passes,
+        }
+        if self._is_warm:
+            comparison.add(self._variant, self._run, self._value, result)
+        elif self._variant == AS_IS:
+            comparison.begin(self._run, result, position)
+        self._is_warm = True
+        return result
+
+    def close(self) -> None:
+        pass
+
+    def _start(self, executor: Executor) -> list[ProgramState]:
+        runs: list[Run] = []
+
+        def begin(run: Run) -> None:
+            runs.append(run)
+            self._comparison.on_start(run)
+
+        work, timeout = self._comparison.work, self._comparison.timeout
+        self._value = run_to_end(lambda: work(executor), begin, timeout)
+        if not runs:
+            raise OptionError("the program ran nothing", "give it arguments, or rows")
+        self._run = runs[0]
+        return self._value if isinstance(self._value, list) else [self._value]
+
+
 class Measurement:
     """A comparison on one engine.
 
@@ -83,7 +152,7 @@ class Measurement:
         loaded: Engine of the comparison.
         work: Starts the program on an executor.
         timeout: Time limit per run in seconds, or None.
-        begun: Called with each run at the start.
+        on_start: Called with each run at the start.
     """
 
     def __init__(
@@ -91,18 +160,18 @@ class Measurement:
         loaded: Loaded,
         work: Work,
         timeout: float | None = None,
-        begun: Callable[[Run], None] = lambda run: None,
+        on_start: Callable[[Run], None] = lambda run: None,
     ) -> None:
+        self.loaded, self.work, self.timeout, self.on_start = loaded, work, timeout, on_start
+        self.log = loaded.executor.log
         self.state = LogState()
         self.states: dict[str, Any] = {}
         self.name = f"comparison {next(_numbers)}"
-        self._loaded, self._work, self._log = loaded, work, loaded.executor.log
-        self._timeout, self._begun = timeout, begun
-        self._first = ""  # first measured run of the unmodified program
-        self._left = 0  # remaining measured runs
-        self._held: list[Sequence[int]] = []  # initial cache content of each run
-        self._cascade_steps = 0  # cascade steps of the first measured run
-        self._beside: set[str] = set()  # descriptions of concurrent activity
+        self.prefixes: list[Sequence[int]] = []  # initial cache content of each run
+        self._base = RunResult(0.0)  # warm-up run of the unmodified program
+        self._notes: dict[str, str] = {}  # by variant: first difference of the text
+        self._rounds = 0
+        self._num_left = 0  # remaining measured runs
 
     def run(self, variants: Sequence[str], rounds: int = ROUNDS) -> None:
         """Run the program unmodified and in each variant. Findings go to the engine's log and to
@@ -112,122 +181,80 @@ class Measurement:
             variants: Names of ablations.
             rounds: Measured runs per variant.
         """
-        emitter, start = self._loaded.emitter, self._log.last
-        emitter.follow(self.state, start)
+        emitter = self.loaded.emitter
+        emitter.follow(self.state, self.log.last)
         lines: tuple[str, ...] = ("stopped before the end",)
-        self._left = rounds * (1 + len(variants))
+        measured = Measurements(Workload(self.name, None), rounds)
+        self._rounds, self._num_left = rounds, rounds * (1 + len(variants))
         try:
-            self._tell(AS_IS, "", "")
-            self._held = self._in_cache(self._once(AS_IS), start)
-            self._measure(AS_IS)
-            self._measure_others(variants, rounds)
-            runs = "one run" if rounds == 1 else f"median of {rounds} runs"
-            how = f"{runs} of each, in turns, after one unmeasured; {self._cache()}"
-            lines = "; ".join([how, *sorted(self._beside)]), *self.state.comparison.findings()
+            sides = {variant: ComparedSide(self, variant) for variant in (AS_IS, *variants)}
+            measure(sides, measured, strict=False)
+            lines = self._lines(measured)
         finally:
-            self._log.emit(ComparisonDone(self.name, lines))
+            self.log.emit(ComparisonDone(self.name, lines))
             emitter.flush()
             emitter.unfollow(self.state)
 
-    def _measure_others(self, variants: Sequence[str], rounds: int) -> None:
-        """Measure everything after the first measured run."""
-        refused = dict(self._cannot_differ(variants))
-        ran = [variant for variant in variants if variant not in refused]
-        for variant in ran:
-            self._once(variant)
-        self._left = rounds * (1 + len(ran)) - 1
-        for variant in variants:
-            if variant in refused:
-                self._tell(variant, "", refused[variant])
-            else:
-                self._measure(variant)
-        for turn in range(1, rounds):
-            for variant in [AS_IS, *ran][:: -1 if turn % 2 else 1]:
-                self._measure(variant)
+    def begin(self, run: Run, base: RunResult, position: int) -> None:
+        """Take the warm-up run of the unmodified program as reference, and read the initial cache
+        content from the records after `position`."""
+        self._base = base
+        self.prefixes += self._cached_prefixes(run, position)
+        base.counts["cached_tokens"] += self._num_cached()  # found by the runs to come
 
-    def _measure(self, variant: str) -> None:
-        stats_before = self._loaded.engine.stats()
-        run = self._once(variant)
-        after = self._loaded.engine.stats()
-        if not self.states:
-            self._cascade_steps = after["cascade_steps"] - stats_before["cascade_steps"]
-        if stats_before["running"] or stats_before["waiting"]:
-            self._beside.add("other requests ran beside it")
-        if stats_before["compiling"]:
-            self._beside.add("kernels were being compiled meanwhile")
-        if after["cached"] < stats_before["cached"]:
-            self._beside.add("for want of memory the notebook's cache lost some of what it held")
-        self.states.setdefault(variant, self._value)
-        self._first = self._first or run.id
-        self._loaded.emitter.flush()
-        self._left = max(0, self._left - 1)
-        self._tell(variant, run.id, self.state.comparison.difference(run.id, self._first))
+    def refuse(self, variant: str, reason: str) -> None:
+        """Show the reason against running a variant."""
+        self._num_left -= self._rounds
+        self.emit(variant, note=reason)
 
-    def _tell(self, variant: str, run: str, note: str) -> None:
-        self._log.emit(VariantRan(self.name, variant, run, note, self._left))
-        self._loaded.emitter.flush()
+    def add(self, variant: str, run: Run, value: Any, result: RunResult) -> None:
+        """Show a measured run."""
+        self.states.setdefault(variant, value)
+        self._num_left -= 1
+        difference = result.work.difference(self._base.work)
+        if difference:
+            self._notes.setdefault(variant, difference)
+        self.emit(variant, run.id, difference)
 
-    def _once(self, variant: str) -> Run:
-        """Run the program in a temporary cache namespace."""
-        engine = self._loaded.engine
-        namespace = f"{self.name}, {variant}"
-        executor = self._loaded.executor.apart(apart(variant, namespace))
-        runs: list[Run] = []
+    def emit(self, variant: str, run: str = "", note: str = "") -> None:
+        """Show a variant, with a measured run or a note."""
+        self.log.emit(VariantRan(self.name, variant, run, note, self._num_left))
+        self.loaded.emitter.flush()
 
-        def begun(run: Run) -> None:
-            runs.append(run)
-            self._begun(run)
-
-        try:
-            if self._held and variant != "nocache":
-                executor.fill_cache(self._held)
-            with first_run(begun, self._timeout):
-                self._value = self._work(executor)
-                for run in runs:
-                    run.join()
-        except BaseException as error:
-            for run in runs:
-                run.finish(error)
-            raise
-        finally:
-            engine.flush_cache(namespace)
-        if not runs:
-            raise OptionError("the program ran nothing", "give it arguments, or rows")
-        return runs[0]
-
-    def _in_cache(self, run: Run, after: int) -> list[Sequence[int]]:
+    def _cached_prefixes(self, run: Run, after: int) -> list[Sequence[int]]:
         """Return the cached prefixes of a run's prompts, without prefixes of other results. `after`
         is the last record before the run."""
-        engine = self._loaded.engine
+        engine = self.loaded.engine
         prompts = {
             tuple(record.event.prompt)
-            for record in self._log.read(after).records
+            for record in self.log.read(after).records
             if isinstance(record.event, RequestQueued) and record.event.run == run.id
         }
         prefixes = sorted({prompt[: engine.cached_length(prompt)] for prompt in prompts})
         following = itertools.zip_longest(prefixes, prefixes[1:], fillvalue=())
         return [prefix for prefix, after in following if prefix and after[: len(prefix)] != prefix]
 
-    def _cache(self) -> str:
-        """Describe the initial cache content."""
-        if not self._held:
-            return "each began with an empty cache"
-        pairs = zip([(), *self._held], self._held, strict=False)
-        tokens = sum(len(prefix) - common_length(prefix, previous) for previous, prefix in pairs)
-        return f"each began with what the notebook's cache held of the prompts, {tokens:,} tokens"
+    def _num_cached(self) -> int:
+        """Return the number of tokens in the initial cache content."""
+        pairs = zip([(), *self.prefixes], self.prefixes, strict=False)
+        return sum(len(prefix) - common_length(prefix, previous) for previous, prefix in pairs)
 
-    def _cannot_differ(self, variants: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield variants without a technique used by the program, each with an explanation."""
-        run = self.state.comparison.variants[AS_IS].runs[0]
-        unused: dict[str, tuple[int, str]] = {
-            "nocache": (run.figures.cached_tokens, "nothing of its prompts was found in the cache"),
-            "nojump": (run.figures.jumped_tokens, "no token of it was forced by a grammar"),
-            "nofork": (self._cascade_steps, "none of its steps read a prefix once for several"),
-        }
-        for variant in variants:
-            used, why = unused[variant]
-            if not used:
-                yield variant, f"it cannot differ: {why}"
+    def _lines(self, measured: Measurements) -> tuple[str, ...]:
+        """Return the display text: method, then a finding per variant."""
+        runs = f"median of {self._rounds} runs" if self._rounds > 1 else "one run"
+        cache = "each began with an empty cache"
+        if self.prefixes:
+            cache = "each began with the part of its prompts in the notebook's cache"
+            cache += f", {self._num_cached():,} tokens"
+        method = f"{runs} of each, in turns, after one unmeasured; {cache}"
+        head = "; ".join([method, *sorted(measured.disturbances)])
+        return head, *map(self._line, findings(measured)[1:])
+
+    def _line(self, finding: Finding) -> str:
+        if finding.note:
+            return f"{finding.variant}: not run, {finding.note}"
+        note = self._notes.get(finding.variant)
+        return f"{finding.sentence()}; {f'the text differs: {note}' if note else 'the same text'}"
 
 
 def compare(

@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import models
 from ..benchmark import OPPONENTS
-from ..viz import ABLATIONS, VIEWS
+from ..benchmark.variants import PER_REQUEST
+from ..viz import VIEWS
 from .line import on_off
 from .options import BENCH_OPTIONS, CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
@@ -77,7 +78,7 @@ def _values(preceding: list[str], session: Session) -> list[str]:
     if last == "--show":
         return ["all", "none", *VIEWS]
     if last == "--vs":
-        return [*ABLATIONS]
+        return [*PER_REQUEST]
     if last == "--against":
         return [*OPPONENTS]
     if any(option.flags[-1] == last and option.convert is on_off for option in LOAD_OPTIONS):

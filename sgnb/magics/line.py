@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest
 from ..lang.source import literal
-from ..viz import ABLATIONS, VIEWS
+from ..viz import VIEWS
 
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 
@@ -223,8 +224,8 @@ def ablations(flag: str, word: str) -> tuple[str, ...]:
     """Parse names of ablations separated by commas."""
     names = tuple(dict.fromkeys(word.split(",")))
     for name in names:
-        if name not in ABLATIONS:
-            raise OptionError(f"{flag} {name!r}: no such variant", nearest(name, ABLATIONS))
+        if name not in PER_REQUEST:
+            raise OptionError(f"{flag} {name!r}: no such variant", nearest(name, PER_REQUEST))
     return names
 
 

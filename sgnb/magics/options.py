@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..benchmark import OPPONENTS, ROUNDS
+from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest
-from ..viz import ABLATIONS, VIEWS
+from ..viz import VIEWS
 from .line import (
     Option,
     Param,
@@ -50,7 +51,7 @@ CELL_OPTIONS = (
     ),
     option(
         "--vs",
-        f"compare with itself without: {', '.join(ABLATIONS)}; several with commas",
+        f"compare with itself without: {', '.join(PER_REQUEST)}; several with commas",
         "VARIANTS",
         ablations,
     ),

@@ -26,7 +26,7 @@ from .dry import DryReport, dry_run
 from .engines import Loaded, Remote
 from .options import CellLine
 from .report import CellLabel, short_lines
-from .runs import Background, BackgroundState, first_run
+from .runs import Background, BackgroundState, run_to_end
 from .session import Session
 from .traces import Traces
 
@@ -99,15 +99,7 @@ class CellProgram:
             views.open(run)
 
         try:
-            with first_run(open_views, self._line.timeout):
-                result = work()
-                for run in runs:
-                    run.join()
-                return result
-        except BaseException as error:
-            for run in runs:  # interrupt during the opening of views, before the program starts
-                run.finish(error)
-            raise
+            return run_to_end(work, open_views, self._line.timeout)
         finally:
             views.close()
 

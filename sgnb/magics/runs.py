@@ -174,6 +174,34 @@ def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Ite
             timer.cancel()
 
 
+def run_to_end(
+    work: Callable[[], Any], begun: Callable[[Run], None], timeout: float | None = None
+) -> Any:
+    """Call `work`, wait for the end of the first run, and return the value of `work`.
+
+    Args:
+        work: Starts a run.
+        begun: Called with the run at the start.
+        timeout: Seconds until the run is stopped, or None.
+    """
+    runs: list[Run] = []
+
+    def begin(run: Run) -> None:
+        runs.append(run)
+        begun(run)
+
+    try:
+        with first_run(begin, timeout):
+            value = work()
+            for run in runs:
+                run.join()
+            return value
+    except BaseException as error:
+        for run in runs:  # interrupt inside `begun`, before the program starts
+            run.finish(error)
+        raise
+
+
 class Background:
     """Handle of a background batch (`--bg`).
 
@@ -249,10 +277,7 @@ class Background:
         self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
     ) -> None:
         try:
-            with first_run(self._begin, timeout):
-                self._value = work()
-                for run in self._runs:
-                    run.join()
+            self._value = run_to_end(work, self._begin, timeout)
         except BaseException as error:
             self._error = error
         finally:

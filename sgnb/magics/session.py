@@ -17,6 +17,7 @@ from ..benchmark import TECHNIQUES, Workload
 from ..benchmark.paper import NAMES, workloads
 from ..benchmark.runner import Clock
 from ..benchmark.stats import rounds_needed
+from ..benchmark.variants import PER_REQUEST
 from ..benchmark.work import Same
 from ..benchmark.workload import ONE_ROW
 from ..errors import OptionError, nearest, shown
@@ -24,7 +25,7 @@ from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
 from ..lang.runnable import Runnable
 from ..sampling import integer, read_option, text
-from ..viz import ABLATIONS, VIEWS, Display, Trace
+from ..viz import VIEWS, Display, Trace
 from ..viz.state.cache_miss import difference, lookups
 from ..viz.state.tokens import Vocabulary
 from .bench import BenchReport, benchmark, claims
@@ -155,7 +156,7 @@ class Session:
         program: Any,
         /,
         *args: Any,
-        vs: Sequence[str] = tuple(ABLATIONS),
+        vs: Sequence[str] = tuple(PER_REQUEST),
         over: Any = None,
         rounds: int = ROUNDS,
         **kwargs: Any,
@@ -176,8 +177,8 @@ class Session:
             kwargs: Keyword arguments of the program.
         """
         for name in vs:
-            if name not in ABLATIONS:
-                raise OptionError(f"there is no variant {name!r}", nearest(name, ABLATIONS))
+            if name not in PER_REQUEST:
+                raise OptionError(f"there is no variant {name!r}", nearest(name, PER_REQUEST))
 
         def work(executor: Executor) -> Any:
             if over is None:

@@ -12,14 +12,13 @@ from .live.display import VIEWS, Display, in_kernel
 from .live.emitter import Emitter
 from .live.feed import Feed
 from .live.trace import Trace
-from .state.comparison import ABLATIONS, AS_IS, Comparison
+from .state.comparison import AS_IS, Comparison
 from .state.log import Figures, LogState, RunState, Trees, TreeState
 
 if TYPE_CHECKING:
     from .live.terminal import print_tree, render_text
 
 __all__ = [
-    "ABLATIONS",
     "AS_IS",
     "VIEWS",
     "Comparison",

@@ -9,7 +9,7 @@ import pytest
 from sgnb import Engine
 from sgnb.backends import LocalExecutor
 from sgnb.benchmark.paper import NAMES, SMALL, Scale, workloads
-from sgnb.benchmark.work import Noted
+from sgnb.benchmark.work import RecordingExecutor
 from sgnb.errors import OptionError
 
 LEAST = Scale(0.02, 0.05, 0.02)
@@ -24,7 +24,7 @@ def executor() -> Iterator[LocalExecutor]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_workload_runs_whole_and_shares_what_it_says(name: str, executor: LocalExecutor) -> None:
     [workload] = workloads([name], LEAST)
-    noted = Noted(executor)
+    noted = RecordingExecutor(executor)
     executor.flush_cache()
     before = executor.engine.stats()
     states = workload.program.run_batch(workload.rows, backend=noted, temperature=0)

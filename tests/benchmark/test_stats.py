@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sgnb.benchmark import ROUNDS, Measured, Workload
+from sgnb.benchmark import ROUNDS, Measurements, Workload
 from sgnb.benchmark.findings import Finding, duration, findings, summary, table
-from sgnb.benchmark.runner import Ran, measure
+from sgnb.benchmark.runner import RunResult, measure
 from sgnb.benchmark.stats import (
     LEVEL,
     in_turn,
@@ -21,7 +21,7 @@ from sgnb.benchmark.stats import (
     paired_ratios,
     rounds_needed,
 )
-from sgnb.benchmark.work import Made, Work
+from sgnb.benchmark.work import CallResult, Work
 from sgnb.errors import OptionError
 from sgnb.lang.executor import Call
 from sgnb.sampling import SamplingParams
@@ -50,17 +50,17 @@ class Simulated:
     repeatable = True
 
     def __init__(self, what: str, seconds: Callable[[], float], text: str = "yes") -> None:
-        self.what, self._seconds = what, seconds
+        self.title, self._seconds = what, seconds
         self.text: Callable[[], str] = lambda: text
 
-    def refuses(self, base: Ran) -> str:
+    def refuses(self, base: RunResult) -> str:
         return ""
 
-    def run(self) -> Ran:
+    def run(self) -> RunResult:
         call, text = Call("Is it?", GREEDY, "run1", "0", "answer"), self.text()
-        work = Work([call], {"0": [Made("answer", (text,), 1, True)]}, [f"Is it?{text}"])
+        work = Work([call], {"0": [CallResult("answer", (text,), 1, True)]}, [f"Is it?{text}"])
         seconds = self._seconds()
-        return Ran(seconds, work, seconds)
+        return RunResult(seconds, work, seconds)
 
     def close(self) -> None:
         pass
@@ -72,8 +72,8 @@ def simulate(rng: random.Random, rounds: int = ROUNDS, **factors: float) -> list
     sides = {AS_IS: Simulated(AS_IS, noisy)}
     for name, factor in factors.items():
         sides[name] = Simulated(name, lambda factor=factor: factor * noisy())
-    measured = Measured(Workload("simulated", None), rounds)
-    measure(measured.workload, sides, rounds, measured)
+    measured = Measurements(Workload("simulated", None), rounds)
+    measure(sides, measured)
     return findings(measured)
 
 
@@ -141,8 +141,8 @@ def test_a_drift_of_the_machine_cancels_out() -> None:
     """It takes twice as long at the end as in the beginning."""
     now = itertools.count(20)
     sides = {name: Simulated(name, lambda: next(now) / 20) for name in (AS_IS, "itself")}
-    measured = Measured(Workload("drifting", None), 12)
-    measure(measured.workload, sides, 12, measured)
+    measured = Measurements(Workload("drifting", None), 12)
+    measure(sides, measured)
     one = findings(measured)[1]
     assert one.verdict == "no difference" and abs(one.ratio - 1) < 0.03
     assert one.seconds[-1] > 1.5 * one.seconds[0]
@@ -161,8 +161,8 @@ def test_ratios_are_paired() -> None:
 
 def test_other_work_is_refused_where_it_differs() -> None:
     sides = {AS_IS: Simulated(AS_IS, lambda: 1.0), "other": Simulated("other", lambda: 1.0, "yet")}
-    measured = Measured(Workload("simulated", None), 3)
-    measure(measured.workload, sides, 3, measured)
+    measured = Measurements(Workload("simulated", None), 3)
+    measure(sides, measured)
     why = "it was not the same work: branch 0, answer, character 2: 't' instead of 's'"
     assert measured.refused == {"other": why} and measured.samples == []
     assert findings(measured)[1].sentence() == f"other: not compared, {why}"
@@ -174,17 +174,17 @@ def test_other_work_each_time_is_an_error_where_all_differ() -> None:
     texts = map(str, itertools.count())
     for side in sides.values():
         side.text = lambda: next(texts)
-    measured = Measured(Workload("simulated", None), 3)
+    measured = Measurements(Workload("simulated", None), 3)
     with pytest.raises(OptionError, match="simulated is other work each time it runs"):
-        measure(measured.workload, sides, 3, measured)
+        measure(sides, measured)
 
 
 def test_what_becomes_other_work_later_is_taken_out() -> None:
     sides = {name: Simulated(name, lambda: 1.0) for name in (AS_IS, "steady", "fickle")}
     texts = iter(["yes", "yes", "no"])
     sides["fickle"].text = lambda: next(texts)
-    measured = Measured(Workload("simulated", None), 4)
-    measure(measured.workload, sides, 4, measured)
+    measured = Measurements(Workload("simulated", None), 4)
+    measure(sides, measured)
     assert list(measured.refused) == ["fickle"]
     assert measured.refused["fickle"].startswith("in round 2 it was not the same work")
     assert measured.done == 4 and len(measured.seconds("steady")) == 4
@@ -199,9 +199,9 @@ def test_an_interrupt_leaves_complete_rounds() -> None:
         return found
 
     sides = {name: Simulated(name, seconds) for name in (AS_IS, "a", "b")}
-    measured = Measured(Workload("simulated", None), 9)
+    measured = Measurements(Workload("simulated", None), 9)
     with pytest.raises(KeyboardInterrupt):
-        measure(measured.workload, sides, 9, measured)
+        measure(sides, measured)
     assert measured.done == 2
     assert [len(measured.seconds(name)) for name in sides] == [2, 2, 2]
     assert "2 rounds of 9, then it was stopped" in summary(measured, findings(measured))[0]
@@ -210,8 +210,8 @@ def test_an_interrupt_leaves_complete_rounds() -> None:
 def test_progress_says_the_time_that_is_left() -> None:
     told: list[str] = []
     sides = {name: Simulated(name, lambda: 30.0) for name in (AS_IS, "a")}
-    measured = Measured(Workload("simulated", None), 2)
-    measure(measured.workload, sides, 2, measured, told.append)
+    measured = Measurements(Workload("simulated", None), 2)
+    measure(sides, measured, told.append)
     assert told == [
         "warming up: as it is",
         "warming up: a",
@@ -233,8 +233,8 @@ def test_what_is_claimed_is_checked(factor: float, verdict: str, said: str) -> N
         "nocache": Simulated("without it", lambda: factor),
     }
     workload = Workload("simulated", None, claims={"nocache": "it pays"})
-    measured = Measured(workload, 8)
-    measure(workload, sides, 8, measured)
+    measured = Measurements(workload, 8)
+    measure(sides, measured)
     found = findings(measured)
     assert found[1].verdict == verdict
     assert summary(measured, found)[-1] == f"Claim: it pays: {said}"

@@ -12,11 +12,12 @@ import pytest
 
 import sgnb
 from sgnb.backends import executor_of
-from sgnb.benchmark import TECHNIQUES, Measured, Workload, bench, check_opponents
+from sgnb.benchmark import TECHNIQUES, Measurements, Workload, bench, check_opponents
 from sgnb.benchmark.endpoint import Endpoint
 from sgnb.benchmark.peers import LIBRARIES, Outlines, Weights
-from sgnb.benchmark.runner import Ours
-from sgnb.benchmark.work import Made, Work
+from sgnb.benchmark.runner import EngineSide
+from sgnb.benchmark.work import CallResult as Made
+from sgnb.benchmark.work import Work
 from sgnb.errors import OptionError
 from sgnb.lang.executor import Call, ScoreCall
 from sgnb.sampling import SamplingParams
@@ -73,10 +74,10 @@ def test_a_choice_that_differs_is_in_the_rows_text() -> None:
     assert here.difference(there) == "row 1, character 6: 'true' instead of 'false'"
 
 
-def measured(engine: sgnb.Engine, program: Any, against: list[Any], **options: Any) -> Measured:
+def measured(engine: sgnb.Engine, program: Any, against: list[Any], **options: Any) -> Measurements:
     workload = Workload(program.__name__, program, COUNTRIES, **options)
-    found = Measured(workload, 1)
-    bench(executor_of(engine), workload, against, 1, found)
+    found = Measurements(workload, 1)
+    bench(executor_of(engine), against, found)
     return found
 
 
@@ -90,9 +91,9 @@ def forked(s: Any) -> None:
 
 
 def test_ablations_do_the_same_work_with_other_counts(engine: sgnb.Engine) -> None:
-    found, before = Measured(Workload("forked", forked), 1), engine.options
+    found, before = Measurements(Workload("forked", forked), 1), engine.options
     against = ["nocache", "nojump", "nofork", "itself"]
-    bench(executor_of(engine), found.workload, against, 1, found)
+    bench(executor_of(engine), against, found)
     assert found.refused == {}
     assert found.count("as it is", "cached_tokens") > 0 == found.count("nocache", "cached_tokens")
     assert found.count("as it is", "jumped_tokens") > 0 == found.count("nojump", "jumped_tokens")
@@ -106,8 +107,8 @@ def test_what_cannot_differ_is_not_measured(engine: sgnb.Engine) -> None:
     def plain(s: Any) -> None:
         s += "A story." + sgnb.gen("story", max_tokens=2, temperature=0)
 
-    found = Measured(Workload("plain", plain), 1)
-    bench(executor_of(engine), found.workload, list(TECHNIQUES), 1, found)
+    found = Measurements(Workload("plain", plain), 1)
+    bench(executor_of(engine), list(TECHNIQUES), found)
     assert found.samples == [] and found.done == 0
     assert {
         name: why.removeprefix("it cannot differ: ") for name, why in found.refused.items()
@@ -129,16 +130,17 @@ def test_first_come_order_finds_less_in_a_small_cache() -> None:
     texts = [f"{letter} is a letter. " * 12 for letter in "abcd"]
     rows = [{"text": text + str(i)} for i in range(3) for text in texts]
     with sgnb.Engine("tiny", max_total_tokens=200, max_running_requests=1) as small:
-        found = Measured(Workload("asked", asked, rows), 1)
-        bench(executor_of(small), found.workload, ["fcfs"], 1, found)
+        found = Measurements(Workload("asked", asked, rows), 1)
+        bench(executor_of(small), ["fcfs"], found)
         assert small.options.schedule_policy == "lpm"
     assert found.count("fcfs", "computed_tokens") > 2 * found.count("as it is", "computed_tokens")
 
 
 def test_text_in_place_of_tokens_is_tokenized_again(engine: sgnb.Engine) -> None:
     executor, calls = executor_of(engine), {}
+    workload = Workload("in_two", in_two, COUNTRIES)
     for variant in ("", "text"):
-        ran = Ours(executor, Workload("in_two", in_two, COUNTRIES), "wall", variant, variant).run()
+        ran = EngineSide(executor, workload.run, "wall", variant, variant).run()
         calls[variant] = [s.kind for call in ran.work.calls for s in call.segments]
     assert "output" in calls[""] and "output" not in calls["text"]
 
@@ -221,7 +223,7 @@ def test_a_library_does_the_same_work(engine: sgnb.Engine, library: str) -> None
         s += sgnb.gen("answer", max_tokens=3, temperature=0, **options)
 
     found = measured(engine, chosen, [library])
-    assert found.refused == {} and library in found.what[library]
+    assert found.refused == {} and library in found.titles[library]
     assert len(found.seconds(library)) == 1
 
 
@@ -303,9 +305,9 @@ def test_an_address_is_asked_in_its_own_protocol(
     monkeypatch.setattr(Server, "sglang", sglang)
     workload = Workload("japan", japan, [(1,)])
     monkeypatch.setattr(Server, "text", japan.run(1, backend=engine)["a"])
-    found = Measured(workload, 1)
-    bench(executor_of(engine), workload, [server], 1, found)
-    assert found.refused == {} and found.what[server] == "by the endpoint with 'tiny'"
+    found = Measurements(workload, 1)
+    bench(executor_of(engine), [server], found)
+    assert found.refused == {} and found.titles[server] == "by the endpoint with 'tiny'"
     path, body = Server.asked[0]
     assert path == ("/generate" if sglang else "/v1/completions")
     told = body["sampling_params"] if sglang else body
@@ -318,8 +320,8 @@ def test_an_address_with_other_answers_is_refused(
     engine: sgnb.Engine, server: str, monkeypatch: Any
 ) -> None:
     workload = Workload("japan", japan, [(1,)])
-    found = Measured(workload, 1)
-    bench(executor_of(engine), workload, [server, "http://127.0.0.1:9"], 1, found)
+    found = Measurements(workload, 1)
+    bench(executor_of(engine), [server, "http://127.0.0.1:9"], found)
     assert found.refused[server].startswith("it was not the same work: branch 0")
     assert "does not answer" in found.refused["http://127.0.0.1:9"]
     monkeypatch.setattr(Server, "sglang", False)
@@ -376,8 +378,8 @@ def test_a_run_is_all_rows_on_what_is_measured() -> None:
 
 def test_an_iterator_of_rows_is_there_for_every_run(engine: sgnb.Engine) -> None:
     workload = Workload("capital", capital, (row for row in COUNTRIES))
-    found = Measured(workload, 1)
-    bench(executor_of(engine), workload, ["itself"], 1, found)
+    found = Measurements(workload, 1)
+    bench(executor_of(engine), ["itself"], found)
     assert found.refused == {} and found.rows == 3 and found.done == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 import sgnb
-from sgnb.benchmark import Measured, Workload
+from sgnb.benchmark import Measurements, Workload
 from sgnb.benchmark.plot import png
 from sgnb.benchmark.runner import Sample
 from sgnb.errors import OptionError
@@ -34,9 +34,9 @@ def ask(shell: Any) -> Any:
 def made(rounds: int = 8, stopped: bool = False, name: str = "made up") -> BenchReport:
     """A report of made-up times."""
     workload = Workload(name, None, claims={"nocache": "examples are computed once"})
-    measured = Measured(workload, rounds + stopped, rows=3, tokens=1200)
-    measured.what = {"as it is": "as it is", "nocache": "without the prefix cache"}
-    measured.what["nojump"] = "without jump-forward"
+    measured = Measurements(workload, rounds + stopped, rows=3, tokens=1200)
+    measured.titles = {"as it is": "as it is", "nocache": "without the prefix cache"}
+    measured.titles["nojump"] = "without jump-forward"
     measured.refused["nojump"] = "it cannot differ: no token of it was forced by a grammar"
     for turn in range(rounds):
         for place, (name, seconds) in enumerate({"as it is": 0.5, "nocache": 1.5}.items()):
@@ -100,7 +100,7 @@ def test_the_python_twin_takes_programs_and_workloads(ask: Any) -> None:
         s += sgnb.gen("a", max_tokens=2, ignore_eos=True, temperature=0)
 
     report = sgnb.bench(ask.ns["ask"], [("a",)], against=[other], repeats=1, clock="cpu")
-    assert report.measured.what["other"] == "as the program other"
+    assert report.measured.titles["other"] == "as the program other"
     assert "in processor time" in report.lines[0]
     small = {"max_total_tokens": 300, "max_running_requests": 1}
     workload = Workload("small", other, [("a",), ("b",)], {"nocache": "it is shared"}, engine=small)
@@ -163,7 +163,7 @@ def test_the_picture_reads_no_formulas_and_no_brackets_of_a_name() -> None:
 def test_names_have_blanks_between_them_and_a_technique_is_no_variable(ask: Any) -> None:
     ask.ns["itself"] = ask.ns["ask"]
     report = ask(f'{LINE}"nojump, itself"')
-    assert report.measured.what["itself"] == "with nothing changed"
+    assert report.measured.titles["itself"] == "with nothing changed"
     assert set(report.measured.refused) == {"nojump"}
 
 

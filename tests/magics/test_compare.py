@@ -48,6 +48,8 @@ def test_each_variant_does_without_one_technique(shell: Any, cached: Any) -> Non
     assert all(row["same_text"] and row["note"] == "" for row in rows.values())
     assert {state.text() for state in report.states.values()} == {report.state.text()}
     assert report.lines[0].endswith("each began with an empty cache")
+    assert report.lines[1].startswith("nocache: Without the prefix cache it took ")
+    assert all(line.endswith("; the same text") for line in report.lines[1:])
     assert cached() == 0, "the notebook's cache stays as it was"
 
 
@@ -69,7 +71,7 @@ def test_runs_begin_with_what_the_notebooks_cache_holds(shell: Any, cached: Any)
         as_is, nocache = report.rows
         assert (as_is["computed_tokens"], nocache["cached_tokens"]) == (1, 0)
         held = as_is["prompt_tokens"] - 1
-        assert report.lines[0].endswith(f"cache held of the prompts, {held} tokens")
+        assert report.lines[0].endswith(f"prompts in the notebook's cache, {held} tokens")
     assert cached() == before > held
 
 
@@ -140,7 +142,7 @@ def test_what_went_on_beside_is_said(shell: Any) -> None:
         report = shell(f"{LINE}nojump\n{PLAIN}")
     finally:
         shell.ns["other"].stop()
-    assert report.lines[0].endswith("; other requests ran beside it")
+    assert report.lines[0].endswith("; other requests ran at the same time")
 
 
 @pytest.mark.parametrize(

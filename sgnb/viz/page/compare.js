@@ -141,7 +141,7 @@ function newComparePanel(host, page) {
       () => el("div"),
       (line, text) => {
         setText(line, visible(text));
-        line.className = / times as fast with .*the same text$/.test(text) ? "sgnb-gain" : "";
+        line.className = / it takes (?!only ).*the same text$/.test(text) ? "sgnb-gain" : "";
       },
     );
     if (!comparison.lines.length)

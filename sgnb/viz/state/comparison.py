@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...events import (
-    ChoiceMade,
     ComparisonDone,
-    GenerationDone,
     Jumped,
     Record,
     RequestAdmitted,
@@ -21,31 +19,9 @@ from ...events import (
     StepRan,
     VariantRan,
 )
-from .branch import common_length
-from .metrics import Figures, duration
 from .run import RunState
-from .tokens import visible
 
 AS_IS = "as it is"
-AROUND = 16
-"""Characters of each text shown at a difference."""
-
-
-class Ablation(NamedTuple):
-    """A technique disabled by a variant."""
-
-    technique: str
-    measure: str  # name of the cost reduced by the technique
-    count: Callable[[Figures], int]  # cost of a run
-
-
-ABLATIONS: dict[str, Ablation] = {
-    "nocache": Ablation(
-        "the prefix cache", "prompt tokens computed", lambda figures: figures.computed_tokens
-    ),
-    "nojump": Ablation("jump-forward", "forward passes", lambda figures: figures.passes),
-    "nofork": Ablation("fork-aware attention", "forward passes", lambda figures: figures.passes),
-}
 
 
 @dataclass(slots=True)
@@ -93,7 +69,6 @@ class Comparison:
         self._engine = 0  # engine of the current record
         self._bars: dict[tuple[int, int], Bar] = {}  # bars by engine and request
         self._of_run: dict[str, list[Bar]] = {}
-        self._outputs: dict[str, dict[str, list[tuple[str, str]]]] = {}  # outputs by run and branch
 
     def apply(self, record: Record) -> None:
         handler, self._engine = self._handlers.get(type(record.event)), record.engine
@@ -107,40 +82,11 @@ class Comparison:
             lanes.setdefault(bar.branch, []).append(bar)
         return dict(sorted(lanes.items(), key=lambda lane: in_order(lane[0])))
 
-    def difference(self, run: str, other: str) -> str:
-        """Return the first difference between the texts of two runs, or "" for equal texts.
-
-        Args:
-            run: Id of the run.
-            other: Id of the reference run.
-        """
-        here, there = self._outputs.get(run, {}), self._outputs.get(other, {})
-        for branch in sorted({*here, *there}, key=in_order):
-            ours, theirs = here.get(branch, []), there.get(branch, [])
-            for i in range(max(len(ours), len(theirs))):
-                name, text = ours[i] if i < len(ours) else ("", "")
-                other_name, other_text = theirs[i] if i < len(theirs) else ("", "")
-                if (name, text) != (other_name, other_text):
-                    at = common_length(text, other_text)
-                    excerpts = [
-                        repr(visible(output[at : at + AROUND])) for output in (text, other_text)
-                    ]
-                    where = f"branch {branch}, {visible(name or other_name)}, character {at}"
-                    return f"{where}: {excerpts[0]} here, {excerpts[1]} {AS_IS}"
-        return ""
-
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per variant, unmodified program first: median, fastest and slowest run, and
         the ratio to the unmodified program."""
         base = self.variants[AS_IS].shown if AS_IS in self.variants else None
         return [_row(variant, base) for variant in self.variants.values()]
-
-    def findings(self) -> list[str]:
-        """Return a line per technique: the gain, or the reason for an unknown gain."""
-        base = self.variants[AS_IS]
-        return [
-            _finding(variant, base) for variant in self.variants.values() if variant is not base
-        ]
 
     def _ran(self, event: VariantRan, t: float) -> None:
         if event.comparison != self.id:
@@ -182,11 +128,6 @@ class Comparison:
         if bar is not None:
             bar.finished = t
 
-    def _made(self, event: GenerationDone | ChoiceMade, t: float) -> None:
-        text = event.text if isinstance(event, GenerationDone) else event.chosen
-        branches = self._outputs.setdefault(event.run, {})
-        branches.setdefault(event.branch, []).append((event.name, text))
-
     _handlers: ClassVar[dict[type, Callable[[Any, Any, float], None]]] = {
         VariantRan: _ran,
         ComparisonDone: _done,
@@ -195,8 +136,6 @@ class Comparison:
         StepRan: _stepped,
         Jumped: _jumped,
         RequestFinished: _finished,
-        GenerationDone: _made,
-        ChoiceMade: _made,
     }
 
 
@@ -227,31 +166,3 @@ def _row(variant: Variant, base: RunState | None) -> dict[str, Any]:
             "run": run.run,
         }
     return row | {"note": variant.note}
-
-
-def _finding(variant: Variant, base: Variant) -> str:
-    technique, measure, count = ABLATIONS[variant.name]
-    run, as_is = variant.shown, base.shown
-    if run is None or as_is is None:
-        return f"{variant.name}: not run, {variant.note}"
-    with_it, without = as_is.figures.seconds, run.figures.seconds
-    times = f"{duration(with_it)} instead of {duration(without)}"
-    if len(variant.seconds) == 1:
-        sentence = f"with {technique} {times}, in one run each: too few to tell them apart"
-    elif max(base.seconds) < min(variant.seconds):
-        sentence = f"{_number(without / with_it)} times as fast with {technique}: {times}"
-    elif max(variant.seconds) < min(base.seconds):
-        sentence = f"{_number(with_it / without)} times as long with {technique}: {times}"
-    else:
-        sentence = (
-            f"no difference in time with {technique} that stands out from the runs' own: {times}"
-        )
-    counts = count(as_is.figures), count(run.figures)
-    if counts[0] != counts[1]:
-        sentence += f", {counts[0]:,} {measure} instead of {counts[1]:,}"
-    text = f"the text differs: {variant.note}" if variant.note else "the same text"
-    return f"{variant.name}: {sentence}; {text}"
-
-
-def _number(times: float) -> str:
-    return f"{times:.1f}" if times >= 1.1 else f"{times:.2f}"
