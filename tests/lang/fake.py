@@ -155,24 +155,26 @@ class FakeExecutor:
                 return
             if i < pieces:
                 letter(i)
-                self._later(self._delay(call), lambda: step(i + 1))
+                self._later(call, lambda: step(i + 1))
             else:
                 end(result)
 
         def cancel() -> None:
             self.cancelled.append(call)
-            self._later(0.0, lambda: end(aborted))
+            self._later(None, lambda: end(aborted))
 
         with self._changed:
             self.calls.append(call)
             self.running += 1
             self.most_running = max(self.most_running, self.running)
             self._changed.notify_all()
-        self._later(self._delay(call), lambda: step(0))
+        self._later(call, lambda: step(0))
         return cancel
 
-    def _later(self, seconds: float, action: Callable[[], None]) -> None:
-        with self._changed:
+    def _later(self, call: Call | ScoreCall | None, action: Callable[[], None]) -> None:
+        """Schedule an action after the delay of its call, or now if there is no call."""
+        with self._changed:  # the delay is read under the lock, so `hurry` misses no call
+            seconds = 0.0 if call is None else self._delay(call)
             heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), action))
             self._changed.notify()
 
