@@ -14,6 +14,7 @@ import pytest
 from sgnb.events import RunFinished
 from sgnb.lang import Run, function, gen
 from sgnb.lang.core import run as run_module
+from sgnb.lang.core import stopping
 from sgnb.lang.core.program import Program
 from sgnb.lang.core.waits import Waits
 
@@ -184,13 +185,11 @@ def test_an_executor_that_does_not_answer(make: Any, monkeypatch: pytest.MonkeyP
     check(executor)
 
 
-def test_at_any_place_where_threads_meet(make: Any) -> None:
-    """A lock that an interrupt leaves taken would keep the executor's thread for ever."""
-    executor = make("abc", delay=0.005)
+def untraced(executor: Any) -> Any:
+    """Exclude the locks of the fake executor from the interrupted places."""
     generate = executor.generate
 
-    def untraced(call: Any, sink: Any) -> Any:
-        """The locks of the fake executor itself are not meant."""
+    def generate_untraced(call: Any, sink: Any) -> Any:
         tracer = sys.gettrace()
         sys.settrace(None)
         try:
@@ -198,7 +197,30 @@ def test_at_any_place_where_threads_meet(make: Any) -> None:
         finally:
             sys.settrace(tracer)
 
-    executor.generate = untraced
+    executor.generate = generate_untraced
+    return executor
+
+
+def test_at_any_place_of_sending_a_call(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No executor answers a call that was not sent, so the run does not wait for the answer."""
+    monkeypatch.setattr(run_module, "DRAIN_SECONDS", 1000)
+    monkeypatch.setattr(stopping, "DRAIN_SECONDS", 1000)
+    executor = untraced(make("abc"))
+    where = [Program.send, Program._send]
+
+    def run() -> None:
+        program.run(backend=executor).sync()
+
+    number = 1
+    while in_time(lambda n=number: interrupted_at(n, run, where, calls=True)):  # type: ignore[misc]
+        number += 1
+    wait_until(lambda: executor.running == 0)
+    assert number > 10
+
+
+def test_at_any_place_where_threads_meet(make: Any) -> None:
+    """A lock that an interrupt leaves taken would keep the executor's thread for ever."""
+    executor = untraced(make("abc", delay=0.005))
     where = [*LOCKS, Program.wait, Waits.wait, Program.close]
     number, interrupted = 1, True
     while interrupted:

@@ -46,6 +46,9 @@ WORKER_WAIT_SECONDS = 1.0
 """The same on other threads: ten polls a second by hundreds of waiting threads cost more processor
 time than the programs."""
 
+Outgoing = tuple[Branch, Op, Call | ScoreCall]
+"""A call not yet sent to the executor."""
+
 _log = logging.getLogger(__name__)
 
 inside: ContextVar[Program | None] = ContextVar("inside", default=None)
@@ -59,7 +62,7 @@ class Program:
         self.run, self.executor = run, run.executor
         self.changed = threading.Lock()
         self.waits = Waits(self.changed)
-        self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []  # calls to be sent
+        self.outbox: list[Outgoing] = []
         self.closed = False  # that code has returned: no op will be added
         self.finished = False  # and all ops are over
         self.cancelled = False
@@ -231,11 +234,17 @@ class Program:
 
     def send(self) -> None:
         """Hand waiting calls to the executor. The lock is not held."""
-        while self.outbox:
+        calls: list[Outgoing] = []
+        try:
+            while self.outbox:
+                with self.changed:
+                    calls, self.outbox = self.outbox, []
+                for branch, op, call in calls:
+                    self._send(branch, op, call)
+        except BaseException:  # an interrupt: the next `send` or `cancel` takes the unsent calls
             with self.changed:
-                calls, self.outbox = self.outbox, []
-            for branch, op, call in calls:
-                self._send(branch, op, call)
+                self.outbox[:0] = [c for c in calls if c[0].waiting is c[1] and not c[0].cancel]
+            raise
 
     def _send(self, branch: Branch, op: Op, call: Call | ScoreCall) -> None:
         sink = partial(self._receive, branch, op)
@@ -340,6 +349,9 @@ class Program:
                 return
             self.cancelled = True
             stopped = Aborted("the run was stopped")
+            unsent, self.outbox = self.outbox, []
+            for branch, op, _ in unsent:
+                branch.deliver(op, Result(error=stopped))
             for branch in self.branches:
                 in_flight = isinstance(branch.waiting, (Generate, Choose))
                 may_grow = not (self.closed or branch.scope.joined)
