@@ -13,13 +13,14 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 from unicodedata import unidata_version
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from ..cache_file import CacheFile
 from ..errors import GrammarError
@@ -85,19 +86,26 @@ class TokenGrammar:
 
 
 class GrammarCompiler:
-    """Compiles grammars for a single vocabulary on a thread pool. Requests with equal specs share a
-    result."""
+    """Compiles grammars for a single vocabulary on `THREADS` threads. Requests with equal specs
+    share a result.
+
+    `ThreadPoolExecutor.submit` takes locks written in Python: an interrupt of the main thread inside
+    `submit` leaves a lock acquired, and every later call blocks. `SimpleQueue` is written in C.
+    """
 
     def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
-        """Start without threads; the pool creates them on demand.
+        """Start the threads. They end with `close`, or with the last reference to the compiler.
 
         Args:
-            vocabulary: returns the vocabulary; called on a thread of the pool.
+            vocabulary: returns the vocabulary; called on a thread of the compiler.
         """
         self._vocabulary = vocabulary
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sgnb-grammar")
         self._futures: OrderedDict[GrammarSpec, Future[TokenGrammar]] = OrderedDict()
         self._lock = Lock()
+        self._queue: SimpleQueue[_Compilation | None] = SimpleQueue()
+        self._finalizer = finalize(self, _stop, self._queue)
+        for _ in range(THREADS):
+            Thread(target=_serve, args=(self._queue,), name="sgnb-grammar", daemon=True).start()
 
     def compile(self, spec: GrammarSpec) -> Future[TokenGrammar]:
         """Start the compilation of `spec`, or join a previous compilation. Does not block.
@@ -111,7 +119,9 @@ class GrammarCompiler:
         with self._lock:
             future = self._futures.get(spec)
             if future is None:
-                future = self._futures[spec] = self._threads.submit(self._make, spec)
+                future = Future()
+                self._queue.put((spec, self._make, future))
+                self._futures[spec] = future  # last: an interrupt leaves no future without work
             self._futures.move_to_end(spec)
             while len(self._futures) > KEPT_IN_MEMORY:
                 self._futures.popitem(last=False)
@@ -129,8 +139,8 @@ class GrammarCompiler:
         return next((grammar for grammar in grammars if grammar.number == number), None)
 
     def close(self) -> None:
-        """Accept no more work. Repeated calls have no effect."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Cancel queued compilations and end the threads. Repeated calls have no effect."""
+        self._finalizer()
 
     def _make(self, spec: GrammarSpec) -> TokenGrammar:
         try:
@@ -147,6 +157,35 @@ class GrammarCompiler:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise GrammarError(f"the {spec.kind} cannot be compiled: {reason}") from error
+
+
+_Compilation = tuple[GrammarSpec, Callable[[GrammarSpec], TokenGrammar], Future[TokenGrammar]]
+"""A spec, its compile function, and the future of the grammar."""
+
+
+def _serve(queue: SimpleQueue[_Compilation | None]) -> None:
+    """Compile queued specs until None arrives."""
+    while (compilation := queue.get()) is not None:
+        spec, make, future = compilation
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(make(spec))
+            except BaseException as error:
+                future.set_exception(error)
+        del compilation, make, future  # may hold the compiler, whose finalizer ends this thread
+
+
+def _stop(queue: SimpleQueue[_Compilation | None]) -> None:
+    """Cancel queued compilations and end the threads."""
+    while True:
+        try:
+            compilation = queue.get_nowait()
+        except Empty:
+            break
+        if compilation is not None:
+            compilation[2].cancel()
+    for _ in range(THREADS):
+        queue.put(None)
 
 
 _shared: WeakValueDictionary[GrammarSpec, CompiledGrammar] = WeakValueDictionary()

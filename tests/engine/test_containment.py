@@ -29,6 +29,7 @@ from sgnb.engine.sampling import torch_sampler
 from sgnb.engine.scheduler import Scheduler
 from sgnb.errors import EngineError, RequestError, SgnbError
 from sgnb.events import RequestFinished
+from sgnb.grammar.compiler import GrammarCompiler
 from sgnb.sampling import SamplingParams
 
 from ..byte_tokenizers import byte_level
@@ -376,17 +377,20 @@ def test_an_interrupt_in_a_threads_methods_loses_no_engine(make_engine: MakeEngi
 def test_an_interrupt_where_threads_meet_stops_no_engine() -> None:
     """In the methods of `threading` and of futures it would leave a lock taken that the engine's
     thread waits for."""
-    engine = Engine(random_model())
+    engine = Engine("tiny")
     where = [*LOCKS, EngineLoop.call, EngineLoop.submit, EngineLoop.abort, EngineLoop._send]
+    where.append(GrammarCompiler.compile)
+    lengths = itertools.count(1)  # a grammar per call, so that each is compiled
 
     def use() -> None:
         assert engine.stats()
         engine.flush_cache()
-        engine.generate([5, 6], max_new_tokens=2, **GREEDY)
+        engine.generate("a", regex=f"a|b{{{next(lengths)}}}", max_new_tokens=2, **GREEDY)
 
     number = 1
     while in_time(lambda n=number: interrupted_at(n, use, where, calls=True)):  # type: ignore[misc]
         assert in_time(engine.stats)
+        in_time(use)
         number += 1
     assert number > 20
     in_time(engine.close)
