@@ -89,8 +89,8 @@ class GrammarCompiler:
     """Compiles grammars for a single vocabulary on `THREADS` threads. Requests with equal specs
     share a result.
 
-    `ThreadPoolExecutor.submit` takes locks written in Python: an interrupt of the main thread inside
-    `submit` leaves a lock acquired, and every later call blocks. `SimpleQueue` is written in C.
+    `ThreadPoolExecutor.submit` takes locks written in Python: an interrupt of the main thread
+    inside `submit` leaves a lock acquired, and every later call blocks. `SimpleQueue` is C code.
     """
 
     def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
