@@ -64,6 +64,7 @@ class Scheduler:
         self.waiting = WaitingQueue(cache, policy, ageing=ageing, window=window)
         self.gate = ProgramGate(lambda: cache.slots.total - cache.pinned_tokens, self.waiting.rank)
         self.running: list[Request] = []
+        self._num_synchronous = 0  # running requests whose next token depends on the last token
         self.step = 0
         self._max_step_tokens = self._step_tokens = max_step_tokens
         self._shrunk_at = 0
@@ -153,9 +154,19 @@ class Scheduler:
         Returns:
             The requests whose last token the step samples.
         """
-        last = []
         if self.cache.recurrent and self.cache.launched(batch.requests, batch.recurrent_plans):
             self._blocked = None
+        if batch.requests is self._decoding:
+            last = _complete_decode(batch)
+        else:
+            last = self._complete_rows(batch)
+        if self._goes_on(batch, last):
+            self._decode = _Decode(batch.requests, batch.ends)
+        return last
+
+    def _complete_rows(self, batch: Batch) -> list[Request]:
+        """See `complete`, for any batch."""
+        last = []
         rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
         for request, end, row in rows:
             start, request.num_computed = request.num_computed, end
@@ -166,8 +177,6 @@ class Scheduler:
                     last.append(request)
             if start < request.num_prompt_tokens and self.cache.share(request):
                 self._blocked = None
-        if self._goes_on(batch, last):
-            self._decode = _Decode(batch.requests, batch.ends)
         return last
 
     def finish(self, request: Request, spoilt: bool = False) -> None:
@@ -198,6 +207,11 @@ class Scheduler:
         request.isolate()
         self.waiting.put_first(request)
         self._blocked = None
+
+    @property
+    def runs_ahead(self) -> bool:
+        """True if the next step may be launched before the last tokens are read."""
+        return not self._num_synchronous
 
     def free_early(self, request: Request) -> None:
         """End a running request by its length while the device samples its last token. A later
@@ -370,6 +384,7 @@ class Scheduler:
         if request.cached_tokens is None:
             request.cached_tokens, request.recomputed_tokens = cached, recomputed
         self.running.append(request)
+        self._num_synchronous += not request.runs_ahead
         self._emit(RequestAdmitted(request.id, cached, recomputed))
         return True
 
@@ -389,6 +404,7 @@ class Scheduler:
         self._decode = self._decoding = self._blocked = None
         self.cache.release(request, insert)
         self.running.remove(request)
+        self._num_synchronous -= not request.runs_ahead
 
     def _retract(self, request: Request) -> None:
         """Move a running request, with its output, to the head of the queue."""
@@ -411,6 +427,19 @@ class _Decode(NamedTuple):
 
     requests: list[Request]
     starts: NDArray[np.int64]
+
+
+def _complete_decode(batch: Batch) -> list[Request]:
+    """Fast twin of `Scheduler._complete_rows` for a batch that repeats the last plain decode."""
+    last = []
+    rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
+    for request, end, row in rows:
+        request.num_computed = end
+        request.sample_row = row
+        request.num_tokens_with_placeholders = end = end + 1
+        if end == request.max_len:
+            last.append(request)
+    return last
 
 
 def _preemption_key(request: Request) -> tuple[bool, int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,6 +61,10 @@ class Request(CachedSequence):
         self.recomputed_tokens = 0
         self.arrival = 0  # step number at arrival in the queue
 
+        # Each step yields a token, without scores or a grammar.
+        self.wants_only_tokens = params.grammar is None and not params.return_logprob
+        self.runs_ahead = True  # the next token can be sampled before the last token is read
+        self.appends_only = False  # `append` is the only work of a token that ends no text
         self.sealed = False  # no token will be added; present tokens are still scored
         self.sample_row = 0  # row of this request among the samples of the last step
         self.version = 0  # incremented by rewrites and the end; invalidates samples in flight
@@ -138,6 +142,14 @@ class Request(CachedSequence):
             self.num_tokens_with_placeholders = size
         if self._unscored < size:
             self._unscored = size
+
+    @staticmethod
+    def append_each(requests: Sequence[Request], sizes: Iterable[int], tokens: list[int]) -> None:
+        """Fast twin of `append` for requests without scores: replace one placeholder each. sizes:
+        `num_tokens` afterwards."""
+        for request, size, token in zip(requests, sizes, tokens, strict=True):
+            request._tokens[size - 1] = token
+            request.num_tokens = size
 
     def rewrite(self, position: int, tokens: Sequence[int]) -> None:
         """Replace all tokens from `position` on by `tokens`. Discards their KV and all

@@ -77,7 +77,6 @@ class RequestState:
         # offset of the automaton's states in the device tables
         self.table_offset: int | None = None
         self.holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
-        self.wants_only_tokens = grammar is None and not params.return_logprob
         self._classify()
 
         self._on_output = on_output
@@ -87,6 +86,7 @@ class RequestState:
         self._reads_text = bool(stream or params.stop or params.stop_regex)
         # True if a token needs more work than an append.
         self._checks_text = self._reads_text or params.return_logprob
+        request.appends_only = grammar is None and not self._checks_text
         self._tokenizer = tokenizer
         self._detokenizer = None
         if grammar is not None:
@@ -124,8 +124,7 @@ class RequestState:
             self.request.params,
             self.grammar is None or self.table_offset is not None,
         )
-        # True if the next token can be sampled before the host has read the last token.
-        self.runs_ahead = on_device and not params.penalises
+        self.request.runs_ahead = on_device and not params.penalises
         # True if device kernels can sample the tokens, except for `banned`.
         self.fits_kernels = on_device and params.is_plain
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +111,7 @@ class AsyncStepOutput:
             return None
         if [request.version for request in requests] != self._versions:
             return None
-        if not all(request.state.wants_only_tokens for request in requests):
+        if not all(map(attrgetter("wants_only_tokens"), requests)):
             return None
         count = len(requests)
         logprobs = sampled.logprobs[:count].double().round(decimals=4).numpy()
