@@ -27,6 +27,7 @@ NAMES = (
     "grammar_compile",
     "grammar_beside",
     "json_speed",
+    "jump_forward",
     "json_answers",
     "json_peers",
     "scheduler",

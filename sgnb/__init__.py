@@ -90,7 +90,6 @@ _HOME = {
     "SamplingParams": "sampling:SamplingParams",
     "doctor": "magics.doctor:check",
     "load_ipython_extension": "magics:load_ipython_extension",
-    "verify_jump_forward": "engine:verify_jump_forward",
 }
 """Public name -> module:attribute."""
 

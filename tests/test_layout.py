@@ -114,7 +114,6 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"loop", "assembly"},
         {"weight_guard"},
         {"engine"},
-        {"verify"},
     ),
     "lang": (
         {"location", "pool", "source"},

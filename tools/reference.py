@@ -80,7 +80,7 @@ PAGES = {
     "engine": (
         "Engine",
         "Without programs: prompts in, texts out.",
-        "Engine EngineOptions SamplingParams Output verify_jump_forward",
+        "Engine EngineOptions SamplingParams Output",
     ),
     "api": (
         "Models behind an API",

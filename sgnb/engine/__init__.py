@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-_HOME = {"Engine": "engine", "Output": "request.output", "verify_jump_forward": "verify"}
+_HOME = {"Engine": "engine", "Output": "request.output"}
 
 __all__ = list(_HOME)
 

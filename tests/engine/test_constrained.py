@@ -13,8 +13,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from benchmarks.jump_forward import compare
 from sgnb.engine.engine import Engine
-from sgnb.engine.verify import verify_jump_forward
 from sgnb.errors import Aborted, EngineError, GrammarError, RequestError
 from sgnb.events import GrammarReady, Jumped, RequestFinished, StepRan
 from sgnb.grammar import compiler
@@ -475,12 +475,11 @@ def test_schemas_and_grammars(bytes_engine: Engine) -> None:
         assert out.text == "(" * half + ")" * half and half
 
 
-def test_verify_reports_differences(bytes_engine: Engine) -> None:
-    report = verify_jump_forward(
-        bytes_engine, [f"{PROMPT}{i}" for i in range(12)], regex=PATTERNS[1], max_new_tokens=80
-    )
-    assert report.prompts == 12 and report.jumping_passes < report.stepping_passes
-    for difference in report.differences:
+def test_jumping_and_stepping_texts_obey_the_grammar(bytes_engine: Engine) -> None:
+    prompts = [f"{PROMPT}{i}" for i in range(12)]
+    comparison = compare(bytes_engine, prompts, regex=PATTERNS[1], max_new_tokens=80)
+    assert comparison.jumping_passes < comparison.stepping_passes
+    for difference in comparison.differences:
         assert re.fullmatch(PATTERNS[1], difference.jumping.text) and re.fullmatch(
             PATTERNS[1], difference.stepping.text
         )
@@ -488,8 +487,7 @@ def test_verify_reports_differences(bytes_engine: Engine) -> None:
             difference.jumping.text[: difference.position]
             == difference.stepping.text[: difference.position]
         )
-    same = verify_jump_forward(bytes_engine, ["x"], regex="[a-c]", max_new_tokens=3)
-    assert not same.differences and "0 texts differ" in str(same)
+    assert not compare(bytes_engine, ["x"], regex="[a-c]", max_new_tokens=3).differences
 
 
 OPEN: dict[str, Any] = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.jump_forward import compare
 from sgnb.engine.engine import Engine
-from sgnb.engine.verify import verify_jump_forward
 from sgnb.events import Jumped, StepRan
 
 from ..byte_tokenizers import byte_level
@@ -192,8 +192,9 @@ def test_the_bundled_model_writes_what_it_writes_without_jumps(bundled: Engine) 
         f"{animal}.<|end|>\n<|assistant|>\n"
         for animal in ("goose", "cow", "dog", "horse")
     ]
-    report = verify_jump_forward(bundled, prompts, json_schema=SCHEMA, max_new_tokens=80)
-    assert report.differences == () and report.jumping_passes < 0.6 * report.stepping_passes
+    comparison = compare(bundled, prompts, json_schema=SCHEMA, max_new_tokens=80)
+    assert comparison.differences == ()
+    assert comparison.jumping_passes < 0.6 * comparison.stepping_passes
     [goose, cow, *_] = bundled.generate(
         prompts, json_schema=SCHEMA, max_new_tokens=80, temperature=0
     )
