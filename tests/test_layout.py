@@ -57,6 +57,7 @@ ALLOWED = {
         "segment",
         "reservation",
         "grammar",
+        "sequences",
     },
     "backends": {
         "errors",
@@ -122,7 +123,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"ir"},
         {"core"},
         {"batches", "primitives", "graph"},
-        {"code", "explain", "planning"},
+        {"code", "planning"},
         {"runnable"},
         {"compiled"},
         {"decorator"},

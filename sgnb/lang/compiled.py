@@ -14,14 +14,12 @@ from .code import GraphCode
 from .core.reservation_ref import ReservationRef
 from .core.state import ProgramState
 from .executor import Executor, admitting
-from .explain import explain_graph
-from .graph.bounds import Bound
-from .graph.explanation import Explanation
+from .graph.code_motion import cache_prefix
+from .graph.estimate import Bound
+from .graph.explanation import Explanation, explain_graph
 from .graph.graph import Graph
-from .graph.inline import inline
-from .graph.prefix import cache_prefix
 from .graph.replay import Plan
-from .graph.tracer import TracingState
+from .graph.tracer import TracingState, inline
 from .planning import Planner
 from .primitives.config import executor_for
 from .runnable import Runnable
@@ -38,17 +36,19 @@ class CompiledProgram(Runnable):
     """
 
     def __init__(self, graph: Graph, original: Runnable | None = None) -> None:
-        called = graph.called
-        own = called.run
-        assert own is not None
         if graph.stopped and original is None:
             raise TraceError(f"{graph!r} is not the whole program", graph.stopped)
         interpreted = original if graph.stopped else None
         func = _code_of(graph) if interpreted is None else _with_graphs_inside(interpreted.func)
         bound = {} if interpreted is None else interpreted.bound
-        code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
+        settings = graph.settings
         super().__init__(
-            func, bound, own.special_tokens, own.keep_tokens, own.num_api_spec_tokens, code
+            func,
+            bound,
+            special_tokens=settings.special_tokens,
+            keep_tokens=settings.keep_tokens,
+            num_api_spec_tokens=settings.num_api_spec_tokens,
+            code=GraphCode(func, settings.source, graph.print_graph_dfs(), settings.location),
         )
         self.graph = graph
         self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()

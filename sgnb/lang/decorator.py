@@ -12,13 +12,12 @@ from ..sampling import scalar
 from .compiled import CompiledProgram, graphs_inside
 from .core.state import ProgramState
 from .executor import executor_of
-from .explain import explain_dry, explain_graph
-from .graph.code_motion import Motion, move_constants
-from .graph.explanation import Explanation
+from .graph.code_motion import Motion, cache_prefix, move_constants
+from .graph.explanation import Explanation, explain_dry, explain_graph
 from .graph.graph import Graph
-from .graph.nodes import Called
-from .graph.prefix import cache_prefix
-from .graph.tracer import is_open, trace
+from .graph.nodes import CallNode
+from .graph.recorder import is_open
+from .graph.tracer import trace
 from .location import caller, warn_once
 from .primitives.config import executor_for
 from .runnable import Runnable
@@ -118,8 +117,8 @@ class SglFunction(Runnable):
             raise TraceError(f"{self._code.location}: {what}", "trace a def")
         given = {**self.bound, **arguments}
         executor = None if backend is None else executor_of(backend)
-        called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
-        return trace(called, self.func, self._signature, given, executor, partial)
+        call = CallNode(self.func.__name__, tuple(given.items()), self._run_settings(0))
+        return trace(call, self.func, self._signature, given, executor, partial)
 
     def cache(self, backend: Any = None, **arguments: Any) -> int:
         """Compute what every run begins with, up to the first argument or generation, so that runs

@@ -11,24 +11,24 @@ from ..reservation import Reservation
 from ..sampling import SamplingParams
 from .core.run import Run
 from .executor import Executor, room_of
-from .graph.bounds import Bound, bound
+from .graph.dry_execution import DryExecution
+from .graph.estimate import Bound, bound
 from .graph.graph import Graph
-from .graph.rehearsal import Rehearsal
 
 
 class Planner:
     """Of one graph on one executor. SgnbError for a graph of which nobody knows what it takes."""
 
     def __init__(self, graph: Graph, executor: Executor) -> None:
-        self._graph, self._rehearsal = graph, Rehearsal(graph, executor)
+        self._graph, self._dry_execution = graph, DryExecution(graph, executor)
         self._room = room_of(executor)
         # Defaults of the last runs, and of those the largest: characters of its arguments, and the
         # slots that it takes beside its prefix.
         self._largest = SamplingParams(), 0, 0
 
     def bound(self, arguments: Mapping[str, Any], defaults: Any, held: Any = None) -> Bound:
-        """What a run takes at most; arguments are those of `Rehearsal.run`."""
-        return bound(self._graph, self._rehearsal.run(arguments, defaults, held))
+        """What a run takes at most; arguments are those of `DryExecution.run`."""
+        return bound(self._graph, self._dry_execution.run(arguments, defaults, held))
 
     def reserve(self, arguments: Mapping[str, Any], run: Run) -> Reservation | None:
         """For the next program of a run; None where it needs none, and where the program fails on

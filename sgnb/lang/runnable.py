@@ -29,8 +29,8 @@ from .core.run import Run
 from .core.snapshot import Snapshot
 from .core.state import ProgramState
 from .executor import Executor, executor_of
-from .graph.holes import plain
-from .graph.nodes import Called, OwnRun
+from .graph.nodes import CallNode, RunSettings
+from .graph.placeholders import plain
 from .graph.replay import shown_arguments
 from .graph.tracer import Tracer, TracingState
 from .location import caller
@@ -264,22 +264,22 @@ class Runnable:
             **options,
         )
 
-    def _own_run(
+    def _run_settings(
         self, caller: int, backend: Any = None, stream: bool = False, **defaults: Any
-    ) -> OwnRun:
+    ) -> RunSettings:
         """What a graph needs to run the program."""
         options = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in defaults.items())
         executor = None if backend is None else executor_of(backend)
-        return OwnRun(
-            caller,
-            self._code.source,
-            self._code.location,
-            self.special_tokens,
-            self.keep_tokens,
-            self.num_api_spec_tokens,
-            options,
-            executor,
-            stream,
+        return RunSettings(
+            caller=caller,
+            source=self._code.source,
+            location=self._code.location,
+            special_tokens=self.special_tokens,
+            keep_tokens=self.keep_tokens,
+            num_api_spec_tokens=self.num_api_spec_tokens,
+            defaults=options,
+            backend=executor,
+            stream=stream,
         )
 
     def _trace_call(
@@ -293,16 +293,17 @@ class Runnable:
         """As a program that a traced one runs."""
         self._refuse_in_trace(self.is_async, "an async def")
         self._code.check()
-        own = self._own_run(tracer.trace.number(tracer.root), backend, stream, **defaults)
-        called = Called(self.func.__name__, _plain_items(arguments), own)
-        run = Run(tracer.executor, called.title, defaults=defaults, traced=True)
-        return tracer.trace.call(called, self.func, arguments.args, arguments.kwargs, run)
+        recorder = tracer.recorder
+        settings = self._run_settings(recorder.stream(tracer.root), backend, stream, **defaults)
+        call = CallNode(self.func.__name__, _plain_items(arguments), settings)
+        run = Run(tracer.executor, call.title, defaults=defaults, traced=True)
+        return recorder.call(call, self.func, arguments.args, arguments.kwargs, run)
 
     def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
-        """As a part of a traced program."""
-        called = Called(self.func.__name__, _plain_items(arguments))
-        given = arguments.args, arguments.kwargs
-        return state.tracer.trace.call_inside(state, called, self.func, *given)
+        """Trace the program as a part of a traced program."""
+        call = CallNode(self.func.__name__, _plain_items(arguments))
+        values = arguments.args, arguments.kwargs
+        return state.tracer.recorder.call_inside(state, call, self.func, *values)
 
     def _refuse_in_trace(self, refused: bool, what: str) -> None:
         if refused and isinstance(inside.get(), Tracer):

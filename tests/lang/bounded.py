@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from sgnb.lang import CompiledProgram, SglFunction
 from sgnb.lang.core.program import inside
-from sgnb.lang.graph.bounds import Bound
+from sgnb.lang.graph.estimate import Bound
 from sgnb.lang.graph.explanation import Explanation
 from sgnb.lang.graph.graph import Graph
 from sgnb.lang.ir import Gen
@@ -71,14 +71,14 @@ def to_the_limit(graph: Graph, made: Mapping[str, list[int]]) -> Graph:
     in a run as it was written."""
 
     def longest(node: Any) -> Any:
-        if not isinstance(node.what, Gen):
+        if not isinstance(node.op, Gen):
             return node
-        options = dict(node.what.options)
+        options = dict(node.op.options)
         if GRAMMARS & options.keys():
-            options["max_new_tokens"] = max(made[node.sets[0][0]])
+            options["max_new_tokens"] = max(made[node.assignments[0][0]])
         else:
             options |= {"ignore_eos": True, "stop": ()}
-        return replace(node, what=replace(node.what, options=tuple(options.items())))
+        return replace(node, op=replace(node.op, options=tuple(options.items())))
 
     return replace(graph, nodes=tuple(map(longest, graph.nodes)))
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import sgnb as sgl
 from sgnb.errors import ProgramError
 from sgnb.lang import function
-from sgnb.lang.graph.bounds import bound
-from sgnb.lang.graph.rehearsal import Rehearsed, Requested
+from sgnb.lang.graph.dry_execution import DryCall, DryRequest
+from sgnb.lang.graph.estimate import bound
 from sgnb.segment import Segment
 
 from . import test_zoo as zoo
@@ -36,24 +36,24 @@ def test_a_run_uses_no_more_than_its_bound_and_not_much_less(name: str, engine: 
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[Any, list[Rehearsed]]:
+def graphs(draw: st.DrawFn) -> tuple[Any, list[DryCall]]:
     """A graph of calls alone, of which each comes after some of those before, and asks for some
     requests."""
     nodes, calls = [], []
     for id in range(draw(st.integers(1, 6))):
         after = tuple(draw(st.sets(st.integers(0, id - 1), max_size=2))) if id else ()
-        node: Any = SimpleNamespace(id=id, after=after)
+        node: Any = SimpleNamespace(id=id, dependency_ids=after)
         requests = []
         for _ in range(draw(st.integers(1, 3))):
             prompt = tuple(draw(st.lists(st.integers(-1, 1), min_size=1, max_size=6)))
             reusable = draw(st.integers(0, len(prompt) - 1))
-            requests.append(Requested(prompt, reusable, draw(st.integers(0, 4))))
+            requests.append(DryRequest(prompt, reusable, draw(st.integers(0, 4))))
         nodes.append(node)
-        calls.append(Rehearsed(node, tuple(requests)))
+        calls.append(DryCall(node, tuple(requests)))
     return SimpleNamespace(nodes=nodes), calls
 
 
-def held_at_once(calls: list[Rehearsed]) -> int:
+def held_at_once(calls: list[DryCall]) -> int:
     """Slots of calls that all run: what is shared counts once."""
     requests = [request for call in calls for request in call.requests]
     shared = {r.prompt[:end] for r in requests for end in range(1, r.reusable + 1)}
@@ -62,11 +62,11 @@ def held_at_once(calls: list[Rehearsed]) -> int:
 
 @settings(max_examples=300)
 @given(graphs())
-def test_no_order_of_the_calls_holds_more(made: tuple[Any, list[Rehearsed]]) -> None:
+def test_no_order_of_the_calls_holds_more(made: tuple[Any, list[DryCall]]) -> None:
     graph, calls = made
     earlier: list[set[int]] = []
     for node in graph.nodes:
-        earlier.append({*node.after}.union(*(earlier[id] for id in node.after)))
+        earlier.append({*node.dependency_ids}.union(*(earlier[id] for id in node.dependency_ids)))
     most = 0
     for size in range(1, len(calls) + 1):
         for chosen in combinations(range(len(calls)), size):

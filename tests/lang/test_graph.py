@@ -935,7 +935,7 @@ def test_other_models_and_functions_run_and_are_not_saved(make: type[FakeExecuto
     assert len(other.calls) == 2
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 3, "x": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 3}', '{"format": 4, "x": 1}'])
 def test_what_is_no_saved_graph(text: str) -> None:
     with pytest.raises(RecordError, match="the graph cannot be read"):
         Graph.from_json(text)
@@ -970,7 +970,7 @@ def changed_graph(path: str, value: Any) -> str:
         ("nodes/1/Node/3", None), ("nodes/1/Node/4", {"Location": ["file"]}),
         ("nodes/1/Node/4", {"Location": [1, "file"]}), ("nodes/1/Node/5", [1]),
         ("nodes/1/Node/5", [[]]), ("nodes/1/Node/6", [5]), ("nodes/0/Node/2", None),
-        ("nodes/2/Node", []), ("holes", [1]), ("parameters", ["class"]),
+        ("nodes/2/Node", []), ("placeholders", [1]), ("parameters", ["class"]),
         ("parameters", ["word", "word"]), ("parameters", "word"), ("stopped", 1),
         ("defaults", [["word", 1]]), ("nodes/3/Node/2", {"Variable": [0, "b", 0, None, None]}),
         ("nodes/3/Node/2", {"Argument": [[], None]}), ("nodes/3/Node/2", {"Nothing": []}),
@@ -981,7 +981,7 @@ def test_a_changed_graph_is_refused(path: str, value: Any) -> None:
         Graph.from_json(changed_graph(path, value))
 
 
-def test_a_text_with_the_mark_of_another_hole_is_refused() -> None:
+def test_a_text_with_the_mark_of_another_placeholder_is_refused() -> None:
     text = forking.trace().to_json()
     mark = json.dumps(chr(0x100000))[1:-1]
     assert text.count(mark) == 1

@@ -1,7 +1,8 @@
-"""Code motion: move constant paragraphs of a prompt before paragraphs with arguments.
+"""Constant prefix of a graph, equal in all runs: computed ahead, and extended by code motion.
 
-A longer constant prefix is computed once for all runs (arXiv 2312.07104). The user names the
-paragraphs, or a model chooses the order. The text of a paragraph never changes.
+Code motion moves constant paragraphs of a prompt before paragraphs with arguments (arXiv
+2312.07104). The user names the paragraphs, or a model chooses the order. The text of a paragraph
+never changes.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple, NoReturn
 
 from ...errors import TraceError, shown
+from ...segment import Segment
 from ..core.run import Run
 from ..executor import Executor
 from ..ir import Gen, RoleBegin, RoleEnd, UseTools, role
 from ..location import Location
+from .dry_execution import NoExecutor
 from .graph import Graph
-from .holes import Argument, Variable
-from .nodes import Called, Constant, Node
-from .prefix import constant_prefix
+from .nodes import CallNode, Constant, Node
+from .placeholders import Argument, Variable
+from .replay import Plan
 
 _QUESTION = """\
 Here is the template of a prompt, cut into numbered blocks. Names in braces are arguments. Each run
@@ -90,6 +94,32 @@ def move_constants(graph: Graph, executor: Executor, by: Executor | Sequence[str
     return Motion(reordered, prompt.readable(), text, before, after)
 
 
+def constant_prefix(graph: Graph, executor: Executor) -> tuple[Segment, ...]:
+    """Return the prompt of `executor` before the graph's first argument, generation or fork."""
+    quiet = NoExecutor()
+    quiet.chat, quiet.special_tokens = executor.chat, executor.special_tokens
+    quiet.tokenizer_id = executor.tokenizer_id
+    state = Run(
+        quiet, graph.title, special_tokens=graph.settings.special_tokens, traced=True
+    ).state()
+    call, *nodes = [node for node in graph.nodes if node.stream == 0]
+    constants = takewhile(_is_constant, nodes)
+    prefix = [node for node in constants if not isinstance(node.op, CallNode)]
+    Plan(replace(graph, nodes=(call, *prefix))).run(state, {}, _no_executor)
+    return state._branch.prompt()[1]
+
+
+def cache_prefix(graph: Graph, executor: Executor) -> int:
+    """Prefill the constant prefix of `graph`. Returns the number of tokens; 0 without a prefix or
+    without a cache in `executor`."""
+    prefix, fill = constant_prefix(graph, executor), getattr(executor, "fill_cache", None)
+    if not prefix or fill is None:
+        return 0
+    tokens = executor.encode(prefix)
+    fill([tokens])
+    return len(tokens)
+
+
 class _Paragraph(NamedTuple):
     begin: int
     end: int
@@ -110,13 +140,13 @@ class _PromptText:
         while end < len(nodes) and _is_text(nodes[end]):
             end += 1
         for node in nodes[:begin]:
-            if not isinstance(node.what, Constant | RoleBegin | RoleEnd | UseTools | Called):
+            if not _is_constant(node):
                 reason = f"{node.label()} comes before the first argument"
                 raise _refusal(node.location, self.title, reason)
 
         self.nodes = nodes[begin:end]
         self._texts = [
-            node.what.text if isinstance(node.what, Constant) else chr(_FIRST_PLACEHOLDER + i)
+            node.op.text if isinstance(node.op, Constant) else chr(_FIRST_PLACEHOLDER + i)
             for i, node in enumerate(self.nodes)
         ]
         self._text = "".join(self._texts)
@@ -126,7 +156,7 @@ class _PromptText:
             for m in matches
         ]
         # The model continues the last paragraph, unless the paragraph ends a role.
-        ends_role = end < len(nodes) and isinstance(nodes[end].what, RoleEnd)
+        ends_role = end < len(nodes) and isinstance(nodes[end].op, RoleEnd)
         self.last_is_fixed = not ends_role or self._text.rstrip().endswith(":")
 
     def refusal(self, reason: str) -> TraceError:
@@ -136,7 +166,7 @@ class _PromptText:
     def readable(self, begin: int = 0, end: int | None = None) -> str:
         """Return a part of the text, with {placeholders}."""
         pairs = zip(self._texts, self.nodes, strict=True)
-        names = {ord(text): str(node.what) for text, node in pairs if _is_placeholder(node)}
+        names = {ord(text): str(node.op) for text, node in pairs if _is_placeholder(node)}
         return self._text[begin:end].translate(names)
 
     def reordered(self, order: Sequence[int]) -> list[tuple[int, int]]:
@@ -166,7 +196,7 @@ class _PromptText:
         for node, text in zip(self.nodes, self._texts, strict=True):
             inside = text[max(begin - offset, 0) : max(end - offset, 0)]
             if inside:
-                yield node if inside == text else replace(node, what=Constant(inside))
+                yield node if inside == text else replace(node, op=Constant(inside))
             offset += len(text)
 
 
@@ -206,14 +236,14 @@ def _with_nodes(graph: Graph, old: Sequence[Node], new: Sequence[Node]) -> Graph
     replacements: dict[int, Node] = {}  # old id -> new node
     for node in graph.nodes:
         if node not in old:
-            dependencies = [replacements[id] for id in node.after]
+            dependencies = [replacements[id] for id in node.dependency_ids]
             replacements[node.id] = _append_copy(nodes, node, dependencies)
         elif node is old[-1]:
-            last = replacements[old[0].after[0]]
+            last = replacements[old[0].dependency_ids[0]]
             for text_node in new:
-                needed = [replacements[id] for id in text_node.after[1:]]
+                needed = [replacements[id] for id in text_node.dependency_ids[1:]]
                 same_place = (last.kind, last.location) == (text_node.kind, text_node.location)
-                text_node = replace(text_node, joined=same_place and _is_text(last))
+                text_node = replace(text_node, continues_text=same_place and _is_text(last))
                 last = _append_copy(nodes, text_node, [last, *needed])
             replacements |= dict.fromkeys([text_node.id for text_node in old], last)
     return replace(graph, nodes=tuple(nodes))
@@ -221,16 +251,24 @@ def _with_nodes(graph: Graph, old: Sequence[Node], new: Sequence[Node]) -> Graph
 
 def _append_copy(nodes: list[Node], node: Node, dependencies: Sequence[Node]) -> Node:
     ids = tuple(dependency.id for dependency in dependencies)
-    nodes.append(replace(node, id=len(nodes), after=ids, before=tuple(dependencies)))
+    nodes.append(replace(node, id=len(nodes), dependency_ids=ids, dependencies=tuple(dependencies)))
     return nodes[-1]
 
 
+def _is_constant(node: Node) -> bool:
+    return isinstance(node.op, Constant | RoleBegin | RoleEnd | UseTools | CallNode)
+
+
+def _no_executor(backend: Any) -> NoReturn:
+    raise AssertionError("a prefix runs no other program")
+
+
 def _is_placeholder(node: Node) -> bool:
-    return isinstance(node.what, Argument | Variable)
+    return isinstance(node.op, Argument | Variable)
 
 
 def _is_text(node: Node) -> bool:
-    return isinstance(node.what, Constant | Argument | Variable)
+    return isinstance(node.op, Constant | Argument | Variable)
 
 
 def _refusal(location: Location, title: str, reason: str) -> TraceError:

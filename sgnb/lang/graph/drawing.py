@@ -8,8 +8,8 @@ from xml.sax.saxutils import escape
 
 from ...errors import printable
 from ..ir import Gen, Select
-from .holes import Argument, Variable
-from .nodes import Node, Returned
+from .nodes import Node, ReturnNode
+from .placeholders import Argument, Variable
 
 WIDTH, HEIGHT, GAP, STEP, MARGIN = 232, 22, 40, 36, 14
 LETTERS = 30
@@ -19,39 +19,40 @@ ROOM, SMALLEST = 840, 0.7
 
 STYLE = """
 text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
-rect{fill:#fff;stroke:#8c959f}.card{stroke:#d0d7de}.made rect{fill:#0072b22e;stroke:#0072b2}
-.given rect{fill:#e69f0033;stroke:#c98a00}
+rect{fill:#fff;stroke:#8c959f}.card{stroke:#d0d7de}.generated rect{fill:#0072b22e;stroke:#0072b2}
+.filled rect{fill:#e69f0033;stroke:#c98a00}
 path{fill:none;stroke:#8c959f;stroke-width:1.3}.across{stroke-dasharray:4 3}
 """
 
 
 def picture(nodes: Sequence[Node], title: str) -> str:
     """Return topologically sorted `nodes` as an SVG with a `title`."""
-    drawn = [node for node in nodes if not isinstance(node.what, Returned)]
+    drawn = [node for node in nodes if not isinstance(node.op, ReturnNode)]
     columns = {stream: i for i, stream in enumerate(dict.fromkeys(n.stream for n in drawn))}
     rows: dict[int, int] = {}
     for node in drawn:
-        rows[node.id] = max((rows[id] + 1 for id in node.after if id in rows), default=0)
+        rows[node.id] = max((rows[id] + 1 for id in node.dependency_ids if id in rows), default=0)
 
-    def place(node: Node) -> tuple[float, float]:
+    def position(node: Node) -> tuple[float, float]:
         return MARGIN + columns[node.stream] * (WIDTH + GAP), MARGIN + rows[node.id] * STEP
 
     width = 2 * MARGIN + len(columns) * (WIDTH + GAP) - GAP
     height = 2 * MARGIN + (max(rows.values(), default=0) + 1) * STEP
     boxes, lines = [], []
     for node in drawn:
-        x, y = place(node)
+        x, y = position(node)
         boxes.append(_box(node, x, y))
-        for i, before in enumerate(node.before):
+        for i, dependency in enumerate(node.dependencies):
             # otherwise the node's text names the variable
-            if i == 0 or before.stream != node.stream:
-                lines.append(_line(*place(before), x, y))
-    told = f"The graph of {printable(title)}: {len(drawn)} nodes in {len(columns)} streams"
+            if i == 0 or dependency.stream != node.stream:
+                lines.append(_line(*position(dependency), x, y))
+
+    description = f"The graph of {printable(title)}: {len(drawn)} nodes in {len(columns)} streams"
     scale = max(min(1, ROOM / width), SMALLEST)
     return (
         '<svg xmlns="http://www.w3.org/2000/svg"'
         f' width="{scale * width:.0f}" height="{scale * height:.0f}"'
-        f' viewBox="0 0 {width} {height}" role="img" aria-label={_attribute(told)}>'
+        f' viewBox="0 0 {width} {height}" role="img" aria-label={_attribute(description)}>'
         f"<style>{STYLE}</style>{card(width, height)}{''.join(lines)}{''.join(boxes)}</svg>"
     )
 
@@ -65,8 +66,9 @@ def card(width: float, height: float) -> str:
 def _box(node: Node, x: float, y: float) -> str:
     label = node.label()
     short = label if len(label) <= LETTERS else label[: LETTERS - 1] + "…"
-    made, given = isinstance(node.what, Gen | Select), isinstance(node.what, Argument | Variable)
-    kind = "made" if made else "given" if given else ""
+    is_generated = isinstance(node.op, Gen | Select)
+    is_filled = isinstance(node.op, Argument | Variable)
+    kind = "generated" if is_generated else "filled" if is_filled else ""
     return (
         f'<g class="{kind}"><title>{escape(f"{printable(node.program)}: {label}")}</title>'
         f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="4"/>'

@@ -1,17 +1,19 @@
-"""Forecast and measured cost of a run, as data, text and picture."""
+"""CallEstimate and measured cost of a run, as data, text and picture."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from ...errors import OptionError, shown
+from ...errors import OptionError, TraceError, shown
 from ..core.state import ProgramState
-from .bounds import Bound
+from ..executor import Executor
 from .drawing import card
-from .forecast import Forecast
-from .observed import Observed, RunObserved, observe
+from .dry_execution import DryExecution
+from .estimate import Bound, CallEstimate, bound, estimate_calls
+from .graph import Graph
+from .usage import RequestUsage, RunUsage, measure_usage
 
 _COUNTS = {
     "prompt": "prompt_tokens",
@@ -20,7 +22,7 @@ _COUNTS = {
     "forced": "forced_tokens",
     "passes": "passes",
 }
-"""Column headings by field name of `Forecast` and `Observed`."""
+"""Column headings by field name of `CallEstimate` and `RequestUsage`."""
 
 LEFT, RIGHT, ROW, MARGIN = 250, 560, 26, 14
 LETTERS = 32
@@ -35,7 +37,7 @@ text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f
 
 
 class Explanation:
-    """Forecast of a program's calls; `after` adds the measurements of a run.
+    """CallEstimate of a program's calls; `after` adds the measurements of a run.
 
     Without a graph, no bound exists and the calls are assumed to run sequentially.
     """
@@ -43,9 +45,9 @@ class Explanation:
     def __init__(
         self,
         title: str,
-        calls: Sequence[Forecast],
+        calls: Sequence[CallEstimate],
         bound: Bound | None,
-        after: RunObserved | None = None,
+        after: RunUsage | None = None,
         note: str = "",
     ) -> None:
         self.title, self.calls, self.bound, self.note = title, list(calls), bound, note
@@ -64,7 +66,7 @@ class Explanation:
         state.program.wait_finished()
         program = state.program
         runs = {program.run.id: program.root.id, **dict.fromkeys(program.called, "")}
-        took = observe(program.executor.log, runs)
+        took = measure_usage(program.executor.log, runs)
         return Explanation(self.title, self.calls, self.bound, took, self.note)
 
     @property
@@ -74,7 +76,7 @@ class Explanation:
         if self.took is None:
             return [_row(call) for call in self.calls]
         pairs = zip(self.calls, self.took, strict=True)
-        return [_row(call, took or Observed()) for call, took in pairs]
+        return [_row(call, took or RequestUsage()) for call, took in pairs]
 
     @property
     def totals(self) -> dict[str, Any]:
@@ -138,7 +140,57 @@ class Explanation:
         )
 
 
-def _row(call: Forecast, took: Observed | None = None) -> dict[str, Any]:
+def explain_graph(
+    graph: Graph, executor: Executor, arguments: Mapping[str, Any], defaults: Any
+) -> Explanation:
+    """Explain a run with these arguments.
+
+    Raises:
+        ProgramError: The calls of the graph are not known before the run.
+    """
+    calls = DryExecution(graph, executor).run(arguments, defaults)
+    cached: Callable[[Sequence[int]], int] = getattr(executor, "cached_length", lambda _: 0)
+    return Explanation(graph.title, estimate_calls(graph, calls, cached), bound(graph, calls))
+
+
+def explain_dry(
+    title: str, executor: Executor, run: Callable[[Executor], ProgramState], reason: TraceError
+) -> Explanation:
+    """Explain a program without a graph: run the code on a dry executor, up to an error.
+
+    Raises:
+        TraceError: The `reason` for the missing graph, if `executor` has no dry executor.
+    """
+    make = getattr(executor, "dry_executor", None)
+    if make is None:
+        raise reason
+    dry, note = make(), f"no graph, so no bound: {reason.message}"
+    try:
+        run(dry).sync()
+    except Exception as error:
+        note += f"; its code ended on a stand-in: {type(error).__name__}: {error}"
+    finally:
+        dry.close()
+
+    estimates: list[CallEstimate] = []
+    for call in dry.calls:
+        estimate = CallEstimate(
+            name=call.name,
+            location=call.location,
+            stream=0,
+            requests=call.requests,
+            prompt_tokens=call.prompt_tokens,
+            hit_tokens=call.cached_tokens + call.shared_tokens,
+            new_tokens=call.new_tokens * call.samples,
+            forced_tokens=0,
+            passes=max(1, call.new_tokens),
+            begins=sum(earlier.passes for earlier in estimates),
+        )
+        estimates.append(estimate)
+    return Explanation(title, estimates, None, note=note)
+
+
+def _row(call: CallEstimate, took: RequestUsage | None = None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "call": call.name + (" *" if call.critical else ""),
         "line": str(call.location or ""),
@@ -155,7 +207,7 @@ def _cell(value: Any) -> str:
     return shown(value)[1:-1] if isinstance(value, str) else f"{value:,}"
 
 
-def _bar(call: Forecast, took: Observed | None, row: int, scale: float) -> str:
+def _bar(call: CallEstimate, took: RequestUsage | None, row: int, scale: float) -> str:
     y, x = MARGIN + row * ROW, MARGIN + LEFT + call.begins * scale
     width = max(2.0, call.passes * scale)
     share = call.hit_tokens / max(1, call.prompt_tokens)

@@ -1,19 +1,49 @@
-"""A traced program as data: printed, drawn for Graphviz, saved as JSON."""
+"""A traced program as data: printed, drawn for Graphviz, saved as JSON.
+
+JSON keeps every node without loss. Content that JSON cannot hold, such as user functions, is
+rejected.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from ...codec import reading
-from ...errors import printable
-from ..ir import Gen, Select
+from ...codec import build, dumps, parse, reading
+from ...errors import ProgramError, printable, shown
+from ..chat.reasoning import Reasoning
+from ..core.choices import METHODS
+from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
+from ..ir import Gen, RoleBegin, RoleEnd, Select
+from ..location import Location
 from .drawing import picture
-from .holes import Argument, Hole
-from .nodes import Called, Node, Returned
-from .saved import load, save
+from .nodes import (
+    CallNode,
+    Constant,
+    ForkItem,
+    ForkNode,
+    JoinNode,
+    Node,
+    ReturnNode,
+    RunSettings,
+)
+from .placeholders import Argument, Placeholder, Variable
+
+FORMAT = 4
+"""Version of the JSON format."""
+
+_SAVED_TYPES: dict[str, Any] = {
+    type_.__name__: type_
+    for type_ in (
+        Argument, Assign, CallNode, Constant, ForkItem, ForkNode, Gen, JoinNode, Location, Node,
+        Reasoning, ReturnNode, RoleBegin, RoleEnd, RunSettings, Select, Variable, VarScopeBegin,
+        VarScopeEnd,
+    )
+}  # fmt: skip
+_DERIVED_FIELDS = {"dependencies"}  # from `dependency_ids`
+_HINT = "a graph runs without being saved; JSON holds texts, numbers, lists and dicts"
 
 
 @dataclass(frozen=True)
@@ -22,50 +52,59 @@ class Graph:
     runnable graph."""
 
     nodes: tuple[Node, ...]
-    holes: tuple[Hole, ...]  # indexed by the numbers of the marks in texts
+    placeholders: tuple[Placeholder, ...]  # indexed by the numbers of the marks in texts
     parameters: tuple[str, ...]  # arguments of a run
     defaults: tuple[tuple[str, str], ...] = ()  # defaults of parameters
     stopped: str = ""  # reason for a partial trace (dependence on generated data); "" if complete
-    by_name: tuple[str, ...] = ()  # keyword-only parameters
+    keyword_only: tuple[str, ...] = ()  # names of parameters
 
     @property
-    def called(self) -> Called:
-        """The node content of the traced program."""
-        what = self.nodes[0].what
-        assert isinstance(what, Called)
-        return what
+    def call(self) -> CallNode:
+        """The call of the traced program."""
+        call = self.nodes[0].op
+        assert isinstance(call, CallNode)
+        return call
+
+    @property
+    def settings(self) -> RunSettings:
+        """The run settings of the traced program."""
+        settings = self.call.settings
+        assert settings is not None
+        return settings
 
     @property
     def title(self) -> str:
         """The program's name."""
-        return self.called.title
+        return self.call.title
 
     @property
     def last_node(self) -> Node:
         """The last node of the program's main stream (the name is from SGLang's tracer)."""
-        own = [node for node in self.nodes if node.stream == 0]
-        return [node for node in own if not isinstance(node.what, Returned)][-1]
+        nodes = [node for node in self.nodes if node.stream == 0]
+        return [node for node in nodes if not isinstance(node.op, ReturnNode)][-1]
 
     @property
     def arguments_in_texts(self) -> tuple[str, ...]:
         """The names of arguments in the program's texts, in order of appearance."""
-        held = (node.what.name for node in self.nodes if isinstance(node.what, Argument))
-        return tuple(dict.fromkeys(held))
+        names = (node.op.name for node in self.nodes if isinstance(node.op, Argument))
+        return tuple(dict.fromkeys(names))
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs of node ids: the second node runs after the first."""
-        return tuple((id, node.id) for node in self.nodes for id in node.after)
+        return tuple((id, node.id) for node in self.nodes for id in node.dependency_ids)
 
     @property
     def signature(self) -> inspect.Signature:
         """The program's signature without the parameters bound by the trace."""
         kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
         defaults = dict(self.defaults)
-        own = [inspect.Parameter(name, kinds[name in self.by_name],
-                                 default=defaults.get(name, inspect.Parameter.empty))
-               for name in self.parameters]  # fmt: skip
-        return inspect.Signature([inspect.Parameter("s", kinds[0]), *own])
+        parameters = [inspect.Parameter("s", kinds[0])]
+        for name in self.parameters:
+            default = defaults.get(name, inspect.Parameter.empty)
+            kind = kinds[name in self.keyword_only]
+            parameters.append(inspect.Parameter(name, kind, default=default))
+        return inspect.Signature(parameters)
 
     def print_graph_dfs(self) -> str:
         """Return a line per node; nodes of a called program carry the program's name."""
@@ -99,7 +138,7 @@ class Graph:
         Raises:
             ProgramError: JSON cannot hold a part of the graph, such as a user function.
         """
-        return save(vars(self), self.title)
+        return _save(vars(self), self.title)
 
     @classmethod
     def from_json(cls, text: str) -> Graph:
@@ -109,16 +148,16 @@ class Graph:
             RecordError: `text` is damaged or from another version of the format.
         """
         with reading("the graph", "Pass the text of Graph.to_json()."):
-            graph = load(text, cls)
+            graph = _load(text)
             _ = graph.signature  # ValueError for invalid parameter names
         return graph
 
     def __repr__(self) -> str:
         streams = len({node.stream for node in self.nodes})
-        calls = sum(isinstance(node.what, Gen | Select) for node in self.nodes)
+        calls = sum(isinstance(node.op, Gen | Select) for node in self.nodes)
         counts = (len(self.nodes), "node"), (streams, "stream"), (calls, "call")
-        told = ", ".join(f"{number} {what}{'s' * (number != 1)}" for number, what in counts)
-        return f"<Graph of {printable(self.title)}: {told}{', stopped' * bool(self.stopped)}>"
+        summary = ", ".join(f"{number} {noun}{'s' * (number != 1)}" for number, noun in counts)
+        return f"<Graph of {printable(self.title)}: {summary}{', stopped' * bool(self.stopped)}>"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -135,3 +174,106 @@ def _quoted(text: str) -> str:
     """Quote a text for Graphviz."""
     escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def _save(parts: Mapping[str, Any], title: str) -> str:
+    """Return the parts of the graph `title`, by their names, as JSON.
+
+    Raises:
+        ProgramError: JSON cannot hold a part.
+    """
+    try:
+        saved = {name: _saved(value, title) for name, value in parts.items()}
+        return dumps({"format": FORMAT, **saved})
+    except (ValueError, RecursionError) as error:
+        raise ProgramError(f"{title}: a value cannot be saved: {error}", _HINT) from None
+
+
+def _load(text: str) -> Graph:
+    """Return the graph in a text of `_save`. Call inside `codec.reading`."""
+    nodes: dict[int, Node] = {}
+    saved = parse(text)
+    if saved["format"] != FORMAT:
+        raise ValueError(f"its format is {shown(saved['format'])}, not {FORMAT}")
+    parts = {name: _read(value, nodes) for name, value in saved.items()}
+    _check(list(nodes.values()))
+    return build(Graph, parts)
+
+
+def _saved(value: Any, where: str) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Location):
+        return {"Location": list(value)}
+    if type(value) is tuple:
+        return [_saved(item, where) for item in value]
+    if type(value) is list:
+        return {"list": [_saved(item, where) for item in value]}
+    if type(value) is dict:
+        return {"dict": [_saved(pair, where) for pair in value.items()]}
+    if isinstance(value, Node):
+        where = f"{value.location}: {value.label()}"
+    if type(value).__name__ in _SAVED_TYPES and is_dataclass(value):
+        values = [_saved(getattr(value, name), where) for name in _saved_fields(value)]
+        return {type(value).__name__: values}
+    for name, method in METHODS.items():
+        if value is method:
+            return {"method": name}
+    raise ProgramError(f"{where}: {shown(value)} cannot be saved", _HINT)
+
+
+def _read(saved: Any, nodes: dict[int, Node]) -> Any:
+    """Decode a saved value. `nodes`: the decoded nodes by id."""
+    if isinstance(saved, list):
+        return tuple(_read(item, nodes) for item in saved)
+    if not isinstance(saved, dict):
+        return saved
+    ((name, value),) = saved.items()
+    if name == "method":
+        return METHODS[value]
+    inner = _read(value, nodes)
+    if name in ("list", "dict"):
+        return list(inner) if name == "list" else dict(inner)
+    type_ = _SAVED_TYPES[name]
+    if type_ is Location:
+        return build(Location, inner)
+    arguments = dict(zip(_saved_fields(type_), inner, strict=True))
+    if type_ is not Node:
+        return build(type_, arguments)
+
+    arguments["dependencies"] = tuple(nodes[id] for id in arguments["dependency_ids"])
+    node = build(Node, arguments)
+    if nodes and node.id <= next(reversed(nodes)):
+        raise ValueError(f"node {node.id} is there twice, or too late")
+    nodes[node.id] = node
+    return node
+
+
+def _check(nodes: list[Node]) -> None:
+    """Raise ValueError if a node needs a stream or a variable without an earlier node for it."""
+    if not nodes or not isinstance(nodes[0].op, CallNode) or nodes[0].op.settings is None:
+        raise ValueError("the first node is not the call of the program")
+    streams, variables = {0}, set[tuple[int, str, int]]()
+    for node in nodes:
+        needed_streams = {node.stream}
+        match node.op:
+            case CallNode(settings=RunSettings(caller=caller)):
+                needed_streams = {caller}
+                streams.add(node.stream)
+            case ForkNode(streams=children):
+                streams.update(children)
+            case JoinNode(streams=children):
+                needed_streams.update(children)
+        if not needed_streams <= streams:
+            raise ValueError(f"node {node.id} is on a stream that nothing begins")
+
+        values = (node.op, *(placeholder for _, placeholder in node.placeholders))
+        needed = {(v.stream, v.name, v.version) for v in values if isinstance(v, Variable)}
+        if not needed <= variables:
+            raise ValueError(f"node {node.id} reads a variable that nothing sets")
+        variables.update((node.stream, name, version) for name, version in node.assignments)
+        node.line()  # KeyError for a mark without a placeholder
+
+
+def _saved_fields(type_: Any) -> list[str]:
+    return [field.name for field in fields(type_) if field.name not in _DERIVED_FIELDS]

@@ -12,7 +12,7 @@ from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
 from ..executor import Executor, model_name
 from ..ir import Gen, RoleBegin, RoleEnd, Select, ToolResults, UseTools
 from ..location import Location
-from .holes import Argument, Hole, Variable, fill
+from .placeholders import Argument, Placeholder, Variable, fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Forked:
+class ForkNode:
     """A fork into `streams`."""
 
     streams: tuple[int, ...]
@@ -37,7 +37,7 @@ class ForkItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinNode:
     """The end of `streams`; see `core.ops.Join` for `append` and `keep`."""
 
     streams: tuple[int, ...]
@@ -46,7 +46,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRun:
+class RunSettings:
     """The run settings of a called program."""
 
     caller: int  # stream of the calling program
@@ -61,23 +61,25 @@ class OwnRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """The beginning of a program, on a separate stream if `run` is set. For the traced program,
-    `arguments` holds the values bound by the trace."""
+class CallNode:
+    """The beginning of a program, on a separate stream if `settings` is set.
+
+    For the traced program, `arguments` holds the values bound by the trace.
+    """
 
     title: str
     arguments: tuple[tuple[str, Any], ...]
-    run: OwnRun | None = None
+    settings: RunSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
-    """The end of a called program's code and its return value."""
+class ReturnNode:
+    """The end of a called program's code and the return value."""
 
     value: Any
 
 
-What = (
+NodeOp = (
     Constant
     | Argument
     | Variable
@@ -90,11 +92,11 @@ What = (
     | Assign
     | VarScopeBegin
     | VarScopeEnd
-    | Forked
+    | ForkNode
     | ForkItem
-    | Joined
-    | Called
-    | Returned
+    | JoinNode
+    | CallNode
+    | ReturnNode
 )
 
 
@@ -105,84 +107,83 @@ class Node:
 
     id: int
     stream: int
-    what: What
+    op: NodeOp
     program: str  # program whose code appended the node
     location: Location
-    after: tuple[int, ...]  # ids of `before`
-    before: tuple[Node, ...] = field(compare=False, repr=False)
-    sets: tuple[tuple[str, int], ...] = ()  # variables with the number of earlier assignments
+    dependency_ids: tuple[int, ...]
+    dependencies: tuple[Node, ...] = field(compare=False, repr=False)
+    assignments: tuple[tuple[str, int], ...] = ()  # variable and number of earlier assignments
     kind: Kind | None = None  # kind of text
-    joined: bool = False  # continues the text of the previous node
-    holes: tuple[tuple[int, Hole], ...] = ()  # number and hole, filled before execution
+    continues_text: bool = False  # part of the same text as the previous node
+    placeholders: tuple[tuple[int, Placeholder], ...] = ()  # by number, filled before execution
 
     def print_graph_dfs(self) -> str:
         """Return a line for each ancestor node and this node."""
-        todo, found = [self], {self.id: self}
-        while todo:
-            for node in todo.pop().before:
-                if node.id not in found:
-                    found[node.id] = node
-                    todo.append(node)
-        return "".join(f"{found[id].line()}\n" for id in sorted(found))
+        pending, nodes = [self], {self.id: self}
+        while pending:
+            for node in pending.pop().dependencies:
+                if node.id not in nodes:
+                    nodes[node.id] = node
+                    pending.append(node)
+        return "".join(f"{nodes[id].line()}\n" for id in sorted(nodes))
 
     def line(self) -> str:
-        """`%id = %before + what`."""
-        after = [f"%{id}" for id in self.after]
-        if isinstance(self.what, ForkItem):
-            return f"%{self.id} = {after[0]}[{self.what.index}]"
-        return f"%{self.id} = {' + '.join([*after[:1], self.label(), *after[1:]])}"
+        """Return `%id = %dependency + label`."""
+        ids = [f"%{id}" for id in self.dependency_ids]
+        if isinstance(self.op, ForkItem):
+            return f"%{self.id} = {ids[0]}[{self.op.index}]"
+        return f"%{self.id} = {' + '.join([*ids[:1], self.label(), *ids[1:]])}"
 
     def label(self) -> str:
         """Describe the node in a few printable words."""
         return printable(self._label())
 
     def _label(self) -> str:
-        name, what, show = self.sets[0][0] if self.sets else "", self.what, self._show
-        match what:
+        name, op, show = self.assignments[0][0] if self.assignments else "", self.op, self._show
+        match op:
             case Constant():
-                return repr(what.text)
+                return repr(op.text)
             case Argument() | Variable():
-                return str(what)
+                return str(op)
             case Gen():
-                told = *self._given(what.options), *_asked(what)
-                return f"gen({', '.join([repr(name), *told])})"
+                details = *self._keywords(op.options), *_backend_and_timeout(op)
+                return f"gen({', '.join([repr(name), *details])})"
             case Select():
-                told = show(list(what.choices)), *_asked(what)
-                return f"select({', '.join([repr(name), *told])})"
+                details = show(list(op.choices)), *_backend_and_timeout(op)
+                return f"select({', '.join([repr(name), *details])})"
             case RoleBegin() | RoleEnd():
-                return f"{what.role}_{'begin' if isinstance(what, RoleBegin) else 'end'}()"
+                return f"{op.role}_{'begin' if isinstance(op, RoleBegin) else 'end'}()"
             case Assign():
-                return f"s[{name!r}] = {show(what.value)}"
+                return f"s[{name!r}] = {show(op.value)}"
             case VarScopeBegin():
                 return "var_scope"
             case VarScopeEnd():
                 return f"var_scope({name!r})"
-            case Forked():
-                return f"fork({len(what.streams)})"
+            case ForkNode():
+                return f"fork({len(op.streams)})"
             case ForkItem():
-                return f"[{what.index}]"
-            case Joined():
-                return "keep" if what.keep else "join(text)" if what.append else "join"
-            case Called():
-                return f"{what.title}({', '.join(self._given(what.arguments))})"
-            case Returned():
-                return "return" if what.value is None else f"return {show(what.value)}"
+                return f"[{op.index}]"
+            case JoinNode():
+                return "keep" if op.keep else "join(text)" if op.append else "join"
+            case CallNode():
+                return f"{op.title}({', '.join(self._keywords(op.arguments))})"
+            case ReturnNode():
+                return "return" if op.value is None else f"return {show(op.value)}"
             case UseTools():
-                return f"use_tools({', '.join(tool.name for tool in what.tools)})"
+                return f"use_tools({', '.join(tool.name for tool in op.tools)})"
             case ToolResults():
-                return f"tool({', '.join(call.name for call in what.calls)})"
+                return f"tool({', '.join(call.name for call in op.calls)})"
 
     def _show(self, value: Any) -> str:
-        """Format `value` like Python, with hole names; truncates long values."""
-        names = {number: str(hole) for number, hole in self.holes}
-        told = fill(value, names.__getitem__)
-        return told if told in names.values() else shown(told)
+        """Format `value` like Python, with names of placeholders; truncates long values."""
+        names = {number: str(placeholder) for number, placeholder in self.placeholders}
+        text = fill(value, names.__getitem__)
+        return text if text in names.values() else shown(text)
 
-    def _given(self, values: Iterable[tuple[str, Any]]) -> list[str]:
+    def _keywords(self, values: Iterable[tuple[str, Any]]) -> list[str]:
         return [f"{name}={self._show(value)}" for name, value in values]
 
 
-def _asked(what: Gen | Select) -> list[str]:
-    """Describe the model and the timeout of a call, if given."""
-    backend = [] if what.backend is None else [f"backend={model_name(what.backend)}"]
-    return backend if what.timeout is None else [*backend, f"timeout={what.timeout:g}"]
+def _backend_and_timeout(op: Gen | Select) -> list[str]:
+    backend = [] if op.backend is None else [f"backend={model_name(op.backend)}"]
+    return backend if op.timeout is None else [*backend, f"timeout={op.timeout:g}"]

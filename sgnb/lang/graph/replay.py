@@ -25,8 +25,17 @@ from ..executor import Executor
 from ..ir import ExpressionError, Gen, Select, Text
 from ..location import standing
 from .graph import Graph
-from .holes import Argument, Hole, Variable, cut, fill
-from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, OwnRun, Returned
+from .nodes import (
+    CallNode,
+    Constant,
+    ForkItem,
+    ForkNode,
+    JoinNode,
+    Node,
+    ReturnNode,
+    RunSettings,
+)
+from .placeholders import Argument, Placeholder, Variable, cut, fill
 
 _short = reprlib.Repr()  # formats program arguments; inspects only the beginning of long values
 _short.maxstring = _short.maxother = 60
@@ -44,7 +53,7 @@ class Step:
     order: int  # position among all steps
     node: Node
     needs: tuple[Variable, ...] = ()
-    pieces: list[str | Hole] = field(default_factory=list)  # pieces of a text
+    pieces: list[str | Placeholder] = field(default_factory=list)  # pieces of a text
     streams: frozenset[int] = frozenset()  # streams that must reach `order` first
 
 
@@ -55,28 +64,29 @@ class Plan:
         self.graph = graph
         self.streams: dict[int, list[Step]] = {}
         step: Step
-        program_of: dict[int, int] = {}  # stream -> first stream of its program
+        program_of: dict[int, int] = {}  # stream -> first stream of the stream's program
         for node in graph.nodes:
-            what = node.what
-            if isinstance(what, ForkItem):
+            op = node.op
+            if isinstance(op, ForkItem):
                 continue
-            if not node.joined:
+            if not node.continues_text:
                 step = Step(node.id, node)
                 self.streams.setdefault(node.stream, []).append(step)
-            if isinstance(what, Constant):
-                step.pieces.append(what.text)
-            elif isinstance(what, Argument | Variable):
-                step.pieces.append(what)
-            holes = (what, *(hole for _, hole in node.holes))
-            step.needs += tuple(hole for hole in holes if isinstance(hole, Variable))
+            if isinstance(op, Constant):
+                step.pieces.append(op.text)
+            elif isinstance(op, Argument | Variable):
+                step.pieces.append(op)
+            values = (op, *(placeholder for _, placeholder in node.placeholders))
+            step.needs += tuple(value for value in values if isinstance(value, Variable))
+
             program_of.setdefault(node.stream, node.stream)
-            if isinstance(what, Forked):
-                program_of |= dict.fromkeys(what.streams, program_of[node.stream])
-            elif isinstance(what, Joined):
-                step.streams = frozenset(what.streams)
-            elif isinstance(what, Returned):
-                own = {s for s, first in program_of.items() if first == node.stream}
-                step.streams = frozenset(own - {node.stream})
+            if isinstance(op, ForkNode):
+                program_of |= dict.fromkeys(op.streams, program_of[node.stream])
+            elif isinstance(op, JoinNode):
+                step.streams = frozenset(op.streams)
+            elif isinstance(op, ReturnNode):
+                streams = {s for s, first in program_of.items() if first == node.stream}
+                step.streams = frozenset(streams - {node.stream})
 
     def run(
         self,
@@ -95,7 +105,7 @@ class Plan:
 
 
 class Replay:
-    """A single run of a plan. `inline.py` derives a replay for traced programs."""
+    """A single run of a plan. `tracer.py` derives a replay for traced programs."""
 
     def __init__(
         self,
@@ -107,18 +117,19 @@ class Replay:
         self.executor_of = executor_of
         self.arguments = {**dict(plan.graph.defaults), **arguments}
         self.branches: dict[int, Branch] = {0: state._branch}
-        self.left = {stream: steps[::-1] for stream, steps in plan.streams.items()}
+        # remaining steps of each stream, last step first
+        self.remaining = {stream: steps[::-1] for stream, steps in plan.streams.items()}
         # variable -> number of the op that sets it
         self.numbers: dict[tuple[int, str, int], int] = {}
         # (stream, name) -> numbers of all ops that set the name
-        self.later: dict[tuple[int, str], list[int]] = {}
+        self.setters: dict[tuple[int, str], list[int]] = {}
         self.open: dict[int, Run] = {}  # runs of called programs, by first stream
         self.value: Any = None
 
     def run(self) -> Any:
         token = standing.set(None)
         try:
-            self._take_all()
+            self._run_steps()
             return self.value
         except BaseException as error:
             for run in self.open.values():
@@ -129,35 +140,36 @@ class Replay:
         finally:
             standing.reset(token)
 
-    def _take_all(self) -> None:
+    def _run_steps(self) -> None:
         """Run all steps, in trace order unless a stream blocks."""
-        heap = sorted((self._next(stream), stream) for stream in self.left)
-        still: list[tuple[float, int]] = []  # blocked streams by next step
-        moved = True
-        while heap or still:
+        heap = sorted((self._next(stream), stream) for stream in self.remaining)
+        blocked: list[tuple[float, int]] = []  # streams by next step
+        progress = True
+        while heap or blocked:
             if not heap:
-                if not moved:
-                    self._wait(self.left[min(still)[1]][-1])
-                heap, still, moved = sorted(still), [], False
+                if not progress:
+                    self._wait(self.remaining[min(blocked)[1]][-1])
+                heap, blocked, progress = sorted(blocked), [], False
+
             order, stream = heappop(heap)
-            step = self.left[stream][-1]
+            step = self.remaining[stream][-1]
             if not self._is_ready(step):
-                still.append((order, stream))
+                blocked.append((order, stream))
                 continue
             standing.set(step.node.location)
             self._do(step)
-            self.left[stream].pop()
-            moved = True
-            if self.left[stream]:
+            self.remaining[stream].pop()
+            progress = True
+            if self.remaining[stream]:
                 heappush(heap, (self._next(stream), stream))
 
     def _do(self, step: Step) -> None:
-        getattr(self, _DO.get(type(step.node.what), "_expr"))(step)
+        getattr(self, _DO.get(type(step.node.op), "_expr"))(step)
 
     def _next(self, stream: int) -> float:
         """Return the order of a stream's next step."""
-        left = self.left.get(stream)
-        return left[-1].order if left else inf
+        steps = self.remaining.get(stream)
+        return steps[-1].order if steps else inf
 
     def _is_ready(self, step: Step) -> bool:
         return (
@@ -167,8 +179,8 @@ class Replay:
         )
 
     def _has_begun(self, node: Node) -> bool:
-        own = isinstance(node.what, Called) and node.what.run
-        return (own.caller if own else node.stream) in self.branches
+        settings = isinstance(node.op, CallNode) and node.op.settings
+        return (settings.caller if settings else node.stream) in self.branches
 
     def _is_there(self, variable: Variable) -> bool:
         number = self.numbers.get((variable.stream, variable.name, variable.version))
@@ -179,64 +191,65 @@ class Replay:
 
     def _wait(self, step: Step) -> None:
         """Wait for the first missing variable of `step`, if any is still missing."""
-        variable = next((one for one in step.needs if not self._is_there(one)), None)
+        variable = next((v for v in step.needs if not self._is_there(v)), None)
         if variable is not None:
             program = self.branches[variable.stream].program
             program.wait(partial(self._is_there, variable))
 
-    def _read(self, hole: Hole) -> str:
-        if isinstance(hole, Argument):
-            kind, value = "argument", self.arguments[hole.name]
-            hint = f"give a string: {hole.name}=str(value)"
+    def _read(self, placeholder: Placeholder) -> str:
+        if isinstance(placeholder, Argument):
+            kind, value = "argument", self.arguments[placeholder.name]
+            hint = f"give a string: {placeholder.name}=str(value)"
         else:
-            kind, value = "variable", self._variable(hole)
+            kind, value = "variable", self._variable(placeholder)
             hint = "it was one at the trace"
-        if hole.how is None and not isinstance(value, str):
-            what = f"the {kind} {hole.name!r} is {shown(value)}"
-            raise ExpressionError(f"{standing.get()}: {what}, which is no text", hint)
-        return _formatted(value, hole.how)
+        if placeholder.conversion is None and not isinstance(value, str):
+            reason = f"the {kind} {placeholder.name!r} is {shown(value)}, which is no text"
+            raise ExpressionError(f"{standing.get()}: {reason}", hint)
+        return _formatted(value, placeholder.conversion)
 
     def _variable(self, variable: Variable) -> Any:
-        """Return a variable's value, counted from the end of the name's history: the state may hold
-        older values."""
+        """Return a variable's value, counted from the end of the name's history, because the state
+        may hold older values."""
         stream, name = variable.stream, variable.name
         branch, number = self.branches[stream], self.numbers[stream, name, variable.version]
         with branch.program.changed:
             if branch.done < number:
                 branch.raise_error()
-            later = sum(number < one <= branch.done for one in self.later[stream, name])
-            value = (*branch.earlier.get(name, ()), branch.variables[name])[-1 - later]
+            setters = self.setters[stream, name]
+            num_later = sum(number < setter <= branch.done for setter in setters)
+            value = (*branch.earlier.get(name, ()), branch.variables[name])[-1 - num_later]
         return value if variable.item is None else value[variable.item]
 
     def _fill(self, value: Any, node: Node) -> Any:
-        """Fill the holes of `value` for this run; lists and dicts are copied."""
-        holes = dict(node.holes)
-        return fill(value, lambda number: self._read(holes[number]))
+        """Fill the placeholders of `value` for this run; lists and dicts are copied."""
+        placeholders = dict(node.placeholders)
+        return fill(value, lambda number: self._read(placeholders[number]))
 
-    def _note(self, step: Step, branch: Branch) -> None:
+    def _record_setter(self, step: Step, branch: Branch) -> None:
         """Record the last appended op as the setter of the node's variables."""
         node, number = step.node, branch.scope.num_ops
-        for name, version in node.sets:
+        for name, version in node.assignments:
             self.numbers[node.stream, name, version] = number
-            self.later.setdefault((node.stream, name), []).append(number)
+            self.setters.setdefault((node.stream, name), []).append(number)
 
     def _append(self, step: Step, expr: Any) -> None:
         branch = self.branches[step.node.stream]
         branch.program.append(branch, expr)
-        self._note(step, branch)
+        self._record_setter(step, branch)
 
     def _text(self, step: Step) -> None:
         text = "".join([p if isinstance(p, str) else self._read(p) for p in step.pieces])
         self._append(step, Text(text, step.node.kind))
 
     def _expr(self, step: Step) -> None:
-        self._append(step, step.node.what)
+        self._append(step, step.node.op)
 
     def _gen(self, step: Step) -> None:
-        gen: Any = step.node.what
-        if step.node.holes:
-            given = [(name, self._option(value, step.node)) for name, value in gen.options]
-            gen = replace(gen, options=tuple(one for one in given if one[1] is not None))
+        gen: Any = step.node.op
+        if step.node.placeholders:
+            options = [(name, self._option(value, step.node)) for name, value in gen.options]
+            gen = replace(gen, options=tuple(item for item in options if item[1] is not None))
         self._append(step, gen)
 
     def _option(self, value: Any, node: Node) -> Any:
@@ -244,62 +257,62 @@ class Replay:
         type."""
         match cut(value) if isinstance(value, str) else ():
             case [int(number)]:
-                hole = dict(node.holes)[number]
-                if isinstance(hole, Argument) and hole.how is None:
-                    given = self.arguments[hole.name]
-                    return tuple(given) if isinstance(given, list) else given
+                placeholder = dict(node.placeholders)[number]
+                if isinstance(placeholder, Argument) and placeholder.conversion is None:
+                    argument = self.arguments[placeholder.name]
+                    return tuple(argument) if isinstance(argument, list) else argument
         return self._fill(value, node)
 
     def _select(self, step: Step) -> None:
-        select: Any = step.node.what
-        if step.node.holes:
+        select: Any = step.node.op
+        if step.node.placeholders:
             select = replace(select, choices=self._fill(select.choices, step.node))
         self._append(step, select)
 
     def _op(self, step: Step) -> None:
-        op: Any = step.node.what
+        op: Any = step.node.op
         if isinstance(op, Assign):
             op = Assign(op.name, self._fill(op.value, step.node))
         branch = self.branches[step.node.stream]
         branch.program.add(branch, op)
-        self._note(step, branch)
+        self._record_setter(step, branch)
 
     def _fork(self, step: Step) -> None:
-        fork: Any = step.node.what
+        fork: Any = step.node.op
         branch = self.branches[step.node.stream]
         children = branch.program.fork(branch, len(fork.streams))
         self.branches |= zip(fork.streams, children, strict=True)
 
     def _join(self, step: Step) -> None:
-        join: Any = step.node.what
+        join: Any = step.node.op
         branch = self.branches[step.node.stream]
         children = tuple(self.branches[stream] for stream in join.streams)
         branch.program.join(branch, children, join.append, join.keep)
-        self._note(step, branch)
+        self._record_setter(step, branch)
         if not join.keep:
             branch.raise_error()
 
     def _call(self, step: Step) -> None:
-        called: Any = step.node.what
-        arguments = dict(self._fill(called.arguments, step.node))
-        if called.run is not None and step.node.id > 0:
-            self._begin(step.node, called.run, arguments)
+        call: Any = step.node.op
+        arguments = dict(self._fill(call.arguments, step.node))
+        if call.settings is not None and step.node.id > 0:
+            self._begin(step.node, call.settings, arguments)
         self.branches[step.node.stream].program.taint(arguments)
 
-    def _begin(self, node: Node, own: OwnRun, arguments: dict[str, Any]) -> None:
+    def _begin(self, node: Node, settings: RunSettings, arguments: dict[str, Any]) -> None:
         """Begin the run of a called program."""
-        token = inside.set(self.branches[own.caller].program)
+        token = inside.set(self.branches[settings.caller].program)
         try:
             run = Run(
-                self.executor_of(own.backend),
+                self.executor_of(settings.backend),
                 node.program,
-                own.source,
-                location=own.location,
-                defaults=dict(self._fill(own.defaults, node)),
-                stream=own.stream,
-                special_tokens=own.special_tokens,
-                keep_tokens=own.keep_tokens,
-                num_api_spec_tokens=own.num_api_spec_tokens,
+                settings.source,
+                location=settings.location,
+                defaults=dict(self._fill(settings.defaults, node)),
+                stream=settings.stream,
+                special_tokens=settings.special_tokens,
+                keep_tokens=settings.keep_tokens,
+                num_api_spec_tokens=settings.num_api_spec_tokens,
             )
         finally:
             inside.reset(token)
@@ -310,8 +323,8 @@ class Replay:
         run.emit(ProgramCalled(run.id, program.root.id, shown_arguments(arguments)))
 
     def _return(self, step: Step) -> None:
-        returned: Any = step.node.what
-        value = self._fill(returned.value, step.node)
+        return_node: Any = step.node.op
+        value = self._fill(return_node.value, step.node)
         if step.node.stream == 0:
             self.value = value
             return
@@ -321,10 +334,10 @@ class Replay:
         program.close()
 
 
-def _formatted(value: Any, how: str | None) -> str:
-    if how is None or how == "s":
+def _formatted(value: Any, conversion: str | None) -> str:
+    if conversion is None or conversion == "s":
         return str(value)
-    return repr(value) if how == "r" else format(value, how[1:])
+    return repr(value) if conversion == "r" else format(value, conversion[1:])
 
 
 _DO = {
@@ -336,9 +349,9 @@ _DO = {
     Assign: "_op",
     VarScopeBegin: "_op",
     VarScopeEnd: "_op",
-    Forked: "_fork",
-    Joined: "_join",
-    Called: "_call",
-    Returned: "_return",
+    ForkNode: "_fork",
+    JoinNode: "_join",
+    CallNode: "_call",
+    ReturnNode: "_return",
 }
 """Node type -> method of `Replay`; other nodes are appended unchanged."""

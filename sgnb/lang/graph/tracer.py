@@ -1,55 +1,104 @@
-"""Trace a program: run its code once with placeholder arguments and no model, and record a graph.
+"""Tracing: run a program once with placeholder arguments and no model, and record a graph.
 
 Tracing uses ordinary branches that never start, so names, roles and options are checked as in a
-run.
+run. A graph inside a traced program is replayed into the outer trace.
 """
 
 from __future__ import annotations
 
-import contextlib
+import ast
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from inspect import Parameter, Signature
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from inspect import Signature
 from traceback import walk_tb
+from types import CodeType
 from typing import Any, NoReturn
 
 from ...errors import SgnbError, TraceError
-from ..chat.reasoning import reasoning_name
 from ..core.branch import Branch
-from ..core.ops import Assign, Generate, GenerateCalls, Join, Op, VarScopeBegin, VarScopeEnd
+from ..core.ops import Join, Op
 from ..core.program import Program, inside
 from ..core.run import Run
 from ..core.state import ForkGroup, ProgramState
 from ..executor import Executor
-from ..ir import Expr, Gen, Select, Text, ToolResults, UseTools, parts
+from ..ir import Expr, parts
 from ..location import Location, caller, is_ours
-from .catching import is_caught
+from ..source import parse, source_of
+from .dry_execution import NoExecutor
 from .graph import Graph
-from .holes import Argument, Holes, Placeholder, Variable, cut, is_marked, numbers, plain
-from .no_executor import NoExecutor
-from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned, What
+from .nodes import CallNode, Node, RunSettings
+from .placeholders import (
+    Argument,
+    Placeholder,
+    PlaceholderText,
+    Variable,
+    is_marked,
+    plain,
+    with_placeholders,
+)
+from .recorder import GIVE_VALUE, TOOL_CALLS, GraphRecorder, is_open
+from .replay import Plan, Replay, Step
+
+
+def trace(
+    call: CallNode,
+    func: Callable[..., Any],
+    signature: Signature,
+    values: Mapping[str, Any],
+    executor: Executor | None,
+    partial: bool,
+) -> Graph:
+    """Return the graph of `func`.
+
+    Args:
+        call: The call of the program.
+        func: The program's code.
+        signature: The parameters after the state.
+        values: Values of parameters. Other parameters become placeholders, or keep a default that
+            is not text.
+        executor: Provides the chat template; None for plain roles.
+        partial: End the graph at a TraceError instead of raising the error.
+    """
+    recorder = TraceRecorder(call.title)
+    arguments = dict(values)
+    for name, parameter in signature.parameters.items():
+        if is_open(parameter, values):
+            arguments[name] = recorder.placeholders.text(Argument(name))
+    bound = signature.bind(**arguments)
+    run = Run(executor or NoExecutor(), call.title, traced=True)
+    try:
+        recorder.call(call, func, bound.args, bound.kwargs, run)
+        if recorder.placeholders.refused is not None:
+            raise recorder.placeholders.refused
+    except TraceError as error:
+        if not partial:
+            raise
+        return recorder.graph(signature, values, error.message)
+    return recorder.graph(signature, values)
 
 
 class Tracer(Program):
     """A program recorded into a graph."""
 
-    def __init__(self, trace: Trace, run: Run) -> None:
+    def __init__(self, recorder: TraceRecorder, run: Run) -> None:
         super().__init__(run, 0)
-        self.trace = trace
+        self.recorder = recorder
 
     def append(self, branch: Branch, expr: Any) -> None:
         for node in parts(expr):
             super().append(branch, node)
-            self.trace.record_expr(branch, node, branch.queue[-1])
+            self.recorder.record_expr(branch, node, branch.queue[-1])
 
     def add(self, branch: Branch, op: Op) -> None:
         super().add(branch, op)
-        self.trace.record_op(branch, op)
+        self.recorder.record_op(branch, op)
 
     def fork(self, branch: Branch, size: int) -> tuple[Branch, ...]:
         children = super().fork(branch, size)
-        self.trace.record_fork(branch, children)
+        self.recorder.record_fork(branch, children)
         return children
 
     def join(
@@ -59,7 +108,7 @@ class Tracer(Program):
         super().join(branch, children, append, keep)
         join = branch.queue[-1]
         assert isinstance(join, Join)
-        self.trace.record_join(branch, join)
+        self.recorder.record_join(branch, join)
 
     def _split_by_taint(self, node: Expr, role: str | None) -> list[Expr]:
         return [node]  # split during replay, when the texts are available
@@ -67,14 +116,16 @@ class Tracer(Program):
     def wait(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.refuse("a wait for it")
 
-    def check_not_caught(self, what: str) -> None:
-        """Raise a TraceError if the program catches the error that `what` raises in a run."""
+    def check_not_caught(self, operation: str) -> None:
+        """Raise a TraceError if the program catches the error that `operation` raises in a run."""
         if is_caught(trace.__code__):
-            self.refuse(f"an error that {what} raises inside `try`")
+            self.refuse(f"an error that {operation} raises inside `try`")
 
-    def refuse(self, what: str) -> NoReturn:
-        hint = f"run the program as it is: {self.trace.holes.title}.run(...)"
-        self.trace.holes.refuse(f"this depends on generated data: {what}", hint)
+    def refuse(self, operation: str) -> NoReturn:
+        """Raise a TraceError because `operation` needs generated data."""
+        placeholders = self.recorder.placeholders
+        hint = f"run the program as it is: {placeholders.title}.run(...)"
+        placeholders.refuse(f"this depends on generated data: {operation}", hint)
 
 
 class TracingState(ProgramState):
@@ -110,11 +161,11 @@ class TracingState(ProgramState):
         self.tracer.refuse("s.seconds")
 
     def __getitem__(self, name: str) -> Any:
-        values = self.tracer.trace.values[self._branch]
+        values = self.tracer.recorder.values[self._branch]
         if name not in values:
             raise self._branch.scope.unknown(name, self._names_in_forks())
         self.tracer.check_not_caught(f"s[{name!r}]")
-        if values[name] is _CALLS:
+        if values[name] is TOOL_CALLS:
             self.tracer.refuse(f"s[{name!r}], which may be a call of a tool")
         return values[name]
 
@@ -126,7 +177,7 @@ class TracingState(ProgramState):
         self.tracer.check_not_caught("s.sync()")
 
     def fork(self, size: int = 1, position_ids_offset: Any = None) -> ForkGroup:
-        if isinstance(size, Placeholder):
+        if isinstance(size, PlaceholderText):
             size.refuse("fork()")
         return super().fork(size, position_ids_offset)
 
@@ -134,26 +185,23 @@ class TracingState(ProgramState):
         self.tracer.refuse(f"s.{sys._getframe(1).f_code.co_name}()")
 
 
-_CALLS = object()
-"""Value of a variable that may hold a tool call."""
+class TraceRecorder(GraphRecorder):
+    """A trace in progress: runs the code of programs and records the nodes."""
 
+    def begin(self, run: Run) -> Tracer:
+        """Begin a program's stream."""
+        tracer = Tracer(self, run)
+        self.begin_stream(tracer.root)
+        return tracer
 
-class Trace:
-    """A trace in progress: recorded nodes and the values of the streams."""
-
-    def __init__(self, title: str) -> None:
-        self.nodes: list[Node] = []
-        self.holes = Holes(title)
-        self.values: dict[Branch, dict[str, Any]] = {}  # value returned by reading a variable
-        self._streams: dict[Branch, int] = {}
-        self._versions: dict[Branch, Counter[str]] = {}
-        self._last: dict[int, Node] = {}  # last node of each stream
-        self._setters: dict[tuple[int, str, int], Node] = {}  # setter by stream, name and version
-        self._titles: list[str] = []  # stack of running programs
+    def end(self, tracer: Tracer, value: Any) -> None:
+        """Record the return of `value` at the end of the program."""
+        self.record_return(tracer.root, value)
+        tracer.value, tracer.closed = value, True
 
     def call(
         self,
-        called: Called,
+        call: CallNode,
         func: Callable[..., Any],
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
@@ -163,260 +211,111 @@ class Trace:
         tracer = self.begin(run)
         token = inside.set(tracer)
         try:
-            value = self.call_inside(TracingState(tracer.root, True), called, func, args, kwargs)
+            value = self.call_inside(TracingState(tracer.root, True), call, func, args, kwargs)
         finally:
             inside.reset(token)
         _check_returned(value)
-        with self.titled(called.title):
+        with self.titled(call.title):
             self.end(tracer, value)
         return TracingState(tracer.root)
 
     def call_inside(
         self,
         state: TracingState,
-        called: Called,
+        call: CallNode,
         func: Callable[..., Any],
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Trace a program's code on `state`, such as the state of a calling program. Returns its
-        value."""
+        """Trace a program's code on `state`, such as the state of a calling program. Returns the
+        return value of the code."""
         try:
-            with self.titled(called.title):
-                self.record_call(state._branch, called)
+            with self.titled(call.title):
+                self.record_call(state._branch, call)
                 return func(state, *args, **kwargs)
         except SgnbError as error:
             if not is_marked(str(error)):
                 raise
-            what = "this needs the value of an argument, or generated data"
-            raise TraceError(f"{caller()}: {what}", _GIVE) from error
+            reason = "this needs the value of an argument, or generated data"
+            raise TraceError(f"{caller()}: {reason}", GIVE_VALUE) from error
         except Exception as error:
-            what = f"{called.title} raised {type(error).__name__} while it was traced: {error}"
+            reason = f"{call.title} raised {type(error).__name__} while it was traced: {error}"
             hint = "an argument without a value may be the cause: f.trace(name=value) gives it one"
-            raise TraceError(f"{_line_of(error)}: {what}", hint) from error
+            raise TraceError(f"{_line_of(error)}: {reason}", hint) from error
 
-    @contextlib.contextmanager
-    def titled(self, title: str) -> Iterator[None]:
-        """Attribute added nodes to the program `title`."""
-        self._titles.append(title)
-        try:
-            yield
-        finally:
-            self._titles.pop()
 
-    def begin(self, run: Run) -> Tracer:
-        """Begin a program's stream."""
-        tracer = Tracer(self, run)
-        self._begin(tracer.root)
-        return tracer
+def inline(plan: Plan, state: TracingState, arguments: Mapping[str, Any]) -> Any:
+    """Record all nodes of a graph in the trace of `state`, without waiting. Returns the program's
+    return value, with placeholders."""
+    return _InlineReplay(plan, state, arguments).run()
 
-    def end(self, tracer: Tracer, value: Any) -> None:
-        """Record the return of `value` at the end of the program."""
-        self._add(tracer.root, Returned(plain(value)))
-        tracer.value, tracer.closed = value, True
 
-    def record_call(self, branch: Branch, called: Called) -> None:
-        """Record the beginning of a program's code."""
-        self._add(branch, called)
+class _InlineReplay(Replay):
+    """A replay inside a traced program."""
 
-    def variable(self, branch: Branch, name: str, later: int, item: int | None) -> Placeholder:
-        """Return the placeholder of a name before its `later` most recent assignments."""
-        return self._variable(branch, name, self._versions[branch][name] - 1 - later, item)
+    def __init__(self, plan: Plan, state: TracingState, arguments: Mapping[str, Any]) -> None:
+        super().__init__(plan, state, arguments, _no_executor)
+        self.recorder = state.tracer.recorder
 
-    def number(self, branch: Branch) -> int:
-        """Return the number of a branch's stream."""
-        return self._streams[branch]
+    def _do(self, step: Step) -> None:
+        with self.recorder.titled(step.node.program):
+            super()._do(step)
 
-    def record_expr(self, branch: Branch, expr: Expr, op: Op) -> None:
-        """Record an expression appended as `op`."""
-        if isinstance(expr, Text):
-            pieces = cut(plain(expr.text)) or [""]
-            for i, piece in enumerate(pieces):
-                what: What = self.holes.all[piece] if isinstance(piece, int) else Constant(piece)
-                self._add(branch, what, kind=expr.kind, joined=i > 0)
-        elif isinstance(expr, Gen):
-            assert isinstance(op, Generate)
-            names = [op.name]
-            if op.reasoning is not None and expr.name is not None:
-                names.append(reasoning_name(op.name))
-            node = self._add(branch, expr, names, location=expr.location)
-            for name, version in node.sets:
-                found = [
-                    self._variable(branch, name, version, i if op.params.n > 1 else None)
-                    for i in range(op.params.n)
-                ]
-                calls = isinstance(op, GenerateCalls)
-                self.values[branch][name] = (
-                    _CALLS if calls else found if op.params.n > 1 else found[0]
-                )
-        elif isinstance(expr, Select):
-            name = getattr(op, "name")  # noqa: B009
-            node = self._add(branch, expr, [name], location=expr.location)
-            self.values[branch][name] = self._variable(branch, *node.sets[0])
+    def _is_there(self, variable: Variable) -> bool:
+        return (variable.stream, variable.name, variable.version) in self.numbers
+
+    def _variable(self, variable: Variable) -> Any:
+        stream, name = variable.stream, variable.name
+        number = self.numbers[stream, name, variable.version]
+        num_later = sum(number < setter for setter in self.setters[stream, name])
+        return self.recorder.variable(self.branches[stream], name, num_later, variable.item)
+
+    def _read(self, placeholder: Placeholder) -> str:
+        text: str = plain(super()._read(placeholder))
+        return text
+
+    def _fill(self, value: Any, node: Node) -> Any:
+        return with_placeholders(super()._fill(value, node), self.recorder.placeholders)
+
+    def _call(self, step: Step) -> None:
+        node, call = step.node, step.node.op
+        assert isinstance(call, CallNode)
+        if node.id == 0:  # recorded by the caller
+            return
+        arguments, settings = plain(self._fill(call.arguments, node)), None
+        if call.settings is not None:
+            settings = self._begin_inlined(node, call.settings)
+        call = CallNode(call.title, arguments, settings)
+        self.recorder.record_call(self.branches[node.stream], call)
+
+    def _begin_inlined(self, node: Node, settings: RunSettings) -> RunSettings:
+        """Begin the stream of a called program. Returns the run settings in the outer graph."""
+        calling = self.branches[settings.caller]
+        defaults = plain(self._fill(settings.defaults, node))
+        run = Run(calling.program.executor, node.program, defaults=dict(defaults), traced=True)
+        self.branches[node.stream] = self.recorder.begin(run).root
+        return replace(settings, caller=self.recorder.stream(calling), defaults=defaults)
+
+    def _return(self, step: Step) -> None:
+        return_node: Any = step.node.op
+        value = self._fill(return_node.value, step.node)
+        program = self.branches[step.node.stream].program
+        if step.node.stream == 0:
+            self.value = value
         else:
-            self._add(branch, expr)  # type: ignore[arg-type]
-
-    def record_op(self, branch: Branch, op: Op) -> None:
-        """Record an op without an expression."""
-        if isinstance(op, Assign):
-            self._add(branch, Assign(op.name, plain(op.value)), [op.name])
-            self.values[branch][op.name] = op.value
-        elif isinstance(op, VarScopeBegin):
-            self._add(branch, op)
-        elif isinstance(op, VarScopeEnd):
-            node = self._add(branch, op, [op.name])
-            self.values[branch][op.name] = self._variable(branch, *node.sets[0])
-
-    def record_fork(self, branch: Branch, children: Sequence[Branch]) -> None:
-        """Record a fork; each child inherits the branch's variables."""
-        for child in children:
-            self._begin(child)
-            self.values[child] = dict(self.values[branch])
-            self._versions[child] = Counter()
-        fork = self._add(branch, Forked(tuple(self._streams[child] for child in children)))
-        for i, child in enumerate(children):
-            self._add(child, ForkItem(i), before=[fork])
-
-    def record_join(self, branch: Branch, join: Join) -> None:
-        """Record a join and its gathered values."""
-        streams = tuple(self._streams[child] for child in join.children)
-        lasts = [self._last[stream] for stream in streams]
-        self._add(branch, Joined(streams, join.append, join.keep), join.names, before=lasts)
-        for name in join.names:
-            holders = [child for child in join.children if name in child.scope.own]
-            gathered = [self.values[child][name] for child in holders]
-            several = _CALLS if any(one is _CALLS for one in gathered) else gathered
-            self.values[branch][name] = gathered[0] if join.keep else several
-
-    def graph(self, signature: Signature, given: Mapping[str, Any], stopped: str = "") -> Graph:
-        """Return the recorded graph."""
-        abstract = [one for name, one in signature.parameters.items() if is_open(one, given)]
-        defaults = [(one.name, one.default) for one in abstract if one.default is not one.empty]
-        return Graph(
-            tuple(self.nodes),
-            tuple(self.holes.all),
-            tuple(one.name for one in abstract),
-            tuple(defaults),
-            stopped,
-            _by_name(signature, given),
-        )
-
-    def _begin(self, branch: Branch) -> None:
-        self._streams[branch] = len(self._streams)
-        self.values[branch], self._versions[branch] = {}, Counter()
-
-    def _variable(
-        self, branch: Branch, name: str, version: int, item: int | None = None
-    ) -> Placeholder:
-        return self.holes.placeholder(Variable(self._streams[branch], name, version, item))
-
-    def _add(
-        self,
-        branch: Branch,
-        what: What,
-        names: Sequence[str] = (),
-        before: Sequence[Node] = (),
-        location: Location | None = None,
-        **text: Any,  # `Node.kind` and `joined`
-    ) -> Node:
-        if any(is_marked(plain(name)) for name in names):
-            raise TraceError(f"{location or caller()}: a name depends on an argument", _GIVE)
-        stream, versions = self._streams[branch], self._versions[branch]
-        holes = {number: self.holes.all[number] for number in _numbers_in(what)}
-        read = [what, *holes.values()]
-        needed = [self._setters[v.stream, v.name, v.version] for v in read if type(v) is Variable]
-        last = [self._last[stream]] if stream in self._last else []
-        come_before = tuple({node.id: node for node in (*last, *before, *needed)}.values())
-        sets = tuple((name, versions[name]) for name in names)
-        versions.update(names)
-        node = Node(
-            len(self.nodes), stream, what, self._titles[-1], location or caller(),
-            tuple(node.id for node in come_before), come_before, sets, holes=tuple(holes.items()),
-            **text,
-        )  # fmt: skip
-        self._setters |= {(stream, *one): node for one in sets}
-        self.nodes.append(node)
-        self._last[stream] = node
-        return node
+            assert isinstance(program, Tracer)
+            self.recorder.end(program, value)
 
 
-def trace(
-    called: Called,
-    func: Callable[..., Any],
-    signature: Signature,
-    given: Mapping[str, Any],
-    executor: Executor | None,
-    partial: bool,
-) -> Graph:
-    """Return the graph of `func`, with `signature` listing the parameters after the state.
-    Parameters not `given` become placeholders, or keep a default that is no text. With `partial`, a
-    TraceError ends the graph instead of propagating."""
-    made = Trace(called.title)
-    values = dict(given)
-    for name, one in signature.parameters.items():
-        if is_open(one, given):
-            values[name] = made.holes.placeholder(Argument(name))
-    bound = signature.bind(**values)
-    run = Run(executor or NoExecutor(), called.title, traced=True)
-    try:
-        made.call(called, func, bound.args, bound.kwargs, run)
-        if made.holes.refused is not None:
-            raise made.holes.refused
-    except TraceError as error:
-        if not partial:
-            raise
-        return made.graph(signature, given, error.message)
-    return made.graph(signature, given)
-
-
-def is_open(parameter: Parameter, given: Mapping[str, Any]) -> bool:
-    """Return whether the trace uses a placeholder for `parameter`."""
-    if parameter.name in given or parameter.kind in (
-        Parameter.VAR_KEYWORD,
-        Parameter.VAR_POSITIONAL,
-    ):
-        return False
-    return parameter.default is parameter.empty or isinstance(parameter.default, str)
-
-
-def _by_name(signature: Signature, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the parameters passed by keyword, including those after an omitted parameter."""
-    names, by_name = [], False
-    for name, one in signature.parameters.items():
-        by_name = by_name or one.kind is Parameter.KEYWORD_ONLY
-        if is_open(one, given):
-            names += [name] * by_name
-        else:
-            by_name = by_name or name not in given
-    return tuple(names)
-
-
-_GIVE = "give the argument a value: f.trace(name=value)"
-
-
-def _numbers_in(what: What) -> dict[int, None]:
-    """Return the numbers of the holes inside a node, in order."""
-    match what:
-        case Gen():
-            inner: Any = (what.options, what.reasoning, what.tools)
-        case Select():
-            inner = what.choices
-        case Assign() | Returned():
-            inner = what.value
-        case Called():
-            inner = (what.arguments, () if what.run is None else what.run.defaults)
-        case UseTools() | ToolResults():
-            inner = what
-        case _:
-            inner = ()
-    return dict.fromkeys(numbers(inner))
+def _no_executor(backend: Any) -> NoReturn:
+    raise AssertionError("a traced program asks nothing")
 
 
 def _check_returned(value: Any) -> None:
     """Raise a TraceError for a value that a graph cannot return."""
     if isinstance(value, (list, tuple, set, frozenset)):
-        for one in value:
-            _check_returned(one)
+        for item in value:
+            _check_returned(item)
     elif isinstance(value, dict):
         _check_returned([*value.items()])
     elif not isinstance(value, str | int | float | bool | None):
@@ -432,3 +331,50 @@ def _line_of(error: BaseException) -> Location:
         if not is_ours(frame)
     ]
     return lines[-1] if lines else caller()
+
+
+def is_caught(outermost: CodeType) -> bool:
+    """Return whether the user's code would catch an exception raised here.
+
+    Args:
+        outermost: The code below whose frame the traced program runs.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code is not outermost:
+        if not is_ours(frame):
+            line = frame.f_lineno
+            if any(line in lines for lines in _guarded_lines(frame.f_code)):
+                return True
+        frame = frame.f_back
+    return False
+
+
+@lru_cache(maxsize=256)
+def _guarded_lines(code: CodeType) -> tuple[range, ...]:
+    """Return the line numbers inside `try` statements of a function."""
+    try:
+        tree = parse(textwrap.dedent(source_of(code)))
+    except SyntaxError:  # a lambda in the middle of a statement
+        return ()
+    offset = max(code.co_firstlineno, 1) - 1
+    bodies = [body for node in ast.walk(tree) if (body := _guarded_body(node))]
+    return tuple(
+        range(offset + body[0].lineno, offset + (body[-1].end_lineno or 0) + 1) for body in bodies
+    )
+
+
+def _guarded_body(node: ast.AST) -> Sequence[ast.stmt]:
+    match node:
+        case ast.Try(body=body, handlers=[_, *_]) | ast.TryStar(body=body):
+            return body
+        case ast.With(body=body, items=items) if any(map(_suppresses, items)):
+            return body
+    return ()
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    """Return whether a context manager is `contextlib.suppress`, by its name."""
+    match item.context_expr:
+        case ast.Call(func=ast.Name(id="suppress") | ast.Attribute(attr="suppress")):
+            return True
+    return False

@@ -3,21 +3,24 @@ Sends no request to a model; uses the executor only for tokenization."""
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from ...errors import GrammarError, ProgramError
+from ...errors import Aborted, GrammarError, ProgramError
 from ...events import EventLog
 from ...grammar.automaton.automaton import START
 from ...grammar.compiler import compile_spec
 from ...grammar.spec import GrammarSpec
 from ...sampling import SamplingParams
 from ...segment import Segment
+from ...sequences import common_length
+from ..chat import PLAIN, ChatTemplate
 from ..core.choices import (
     token_length_normalized,
     unconditional_likelihood_normalized,
@@ -40,7 +43,6 @@ from ..ir import Gen, Select
 from .graph import Graph
 from .nodes import Node
 from .replay import Plan
-from .tokens import common_tokens
 
 SLACK = 8
 """Tokens added per appended generated text of n tokens: n / SLACK. Retokenization in another
@@ -51,25 +53,25 @@ _REPEATED = 64
 """Repetitions of a unit when measuring its number of tokens in a stand-in text."""
 
 
-class Requested(NamedTuple):
+class DryRequest(NamedTuple):
     """A request of a call."""
 
     prompt: tuple[int, ...]  # token ids; negative for tokens not generated yet
     reusable: int  # leading tokens that may come from the cache
     new: int  # maximum number of new tokens
-    again: int = 0  # reusable tokens that may be recomputed next to a concurrent request
-    made: tuple[int, ...] = ()  # ids of the new tokens, if later prompts continue from the answer
+    recomputed: int = 0  # reusable tokens that may be recomputed next to a concurrent request
+    answer: tuple[int, ...] = ()  # ids of the new tokens, if later prompts continue from the answer
     forced: int = 0  # estimated new tokens forced by the grammar
 
 
-class Rehearsed(NamedTuple):
+class DryCall(NamedTuple):
     """A call and its requests; no requests if another executor runs the call."""
 
     node: Node
-    requests: tuple[Requested, ...]
+    requests: tuple[DryRequest, ...]
 
 
-class Rehearsal:
+class DryExecution:
     """A graph prepared for repeated rehearsals on an executor. Thread-safe.
 
     Holds a weak reference to the executor. Raises ProgramError for a graph with unpredictable
@@ -77,27 +79,25 @@ class Rehearsal:
     """
 
     def __init__(self, graph: Graph, executor: Executor) -> None:
-        own = graph.called.run
-        assert own is not None
         _check_known(graph)
-        self._own = own
-        self._asking = [node for node in graph.nodes if isinstance(node.what, Gen | Select)]
-        self._asked: list[tuple[Requested, ...]] = []
+        self._own = graph.settings
+        self._asking = [node for node in graph.nodes if isinstance(node.op, Gen | Select)]
+        self._asked: list[tuple[DryRequest, ...]] = []
         self._lock = threading.Lock()  # guards `_asked`
         self._executor = weakref.ref(executor)
         self._here = StandIn(executor, self._asked)
-        nodes = tuple(replace(node, what=self._rehearsed(node.what)) for node in graph.nodes)
+        nodes = tuple(replace(node, op=self._rehearsed(node.op)) for node in graph.nodes)
         self._plan = Plan(replace(graph, nodes=nodes))
 
     def run(
         self,
         arguments: Mapping[str, Any],
         defaults: SamplingParams | Mapping[str, Any] | None = None,
-        held: Snapshot | None = None,
-    ) -> list[Rehearsed]:
+        initial: Snapshot | None = None,
+    ) -> list[DryCall]:
         """Return the calls of a run with these `arguments`, in node order.
 
-        See `Run` for `defaults` and `held`. Raises the errors of the program, such as
+        See `Run` for `defaults` and `initial`. Raises the errors of the program, such as
         ExpressionError.
         """
         own = self._own
@@ -109,14 +109,14 @@ class Rehearsal:
                 defaults=defaults,
                 special_tokens=own.special_tokens,
                 keep_tokens=own.keep_tokens,
-                initial=held,
+                initial=initial,
                 traced=True,
             )
             state = run.state()
             state.program.taint(dict(arguments))
             self._plan.run(state, arguments, self._stand_in)
             state.raise_error()
-            return list(map(Rehearsed, self._asking, self._asked))
+            return list(map(DryCall, self._asking, self._asked))
 
     def _stand_in(self, backend: Any) -> StandIn:
         """Return the stand-in of an executor; `None` means the run's executor."""
@@ -142,7 +142,7 @@ class StandIn:
     dry = True
 
     def __init__(
-        self, executor: Executor, asked: list[tuple[Requested, ...]], counts: bool = True
+        self, executor: Executor, asked: list[tuple[DryRequest, ...]], counts: bool = True
     ) -> None:
         """Wrap `executor`; append each call's requests to `asked`, or an empty tuple if not
         `counts`."""
@@ -171,7 +171,7 @@ class StandIn:
         first = -1 - self.written
         self.written += new
         made = tuple(range(first, first - new, -1))
-        self._note([request._replace(made=made), *[request] * (params.n - 1)])
+        self._note([request._replace(answer=made), *[request] * (params.n - 1)])
         texts = tuple([self._text(f"{self.written}.{i}", new) for i in range(params.n)])
         sink(Result(texts, ({},) * params.n, segments=(Segment(texts[0], "output", made),)))
         return lambda: None
@@ -180,10 +180,10 @@ class StandIn:
         before = call.segments or (Segment(call.prompt),)
         prompt = self._tokens(call)
         after = [tuple(self.encode([*before, Segment(c, call.kind)])) for c in call.choices]
-        start = min(common_tokens(prompt, tokens) for tokens in after)
+        start = min(common_length(prompt, tokens) for tokens in after)
         own = [tokens[start:] for tokens in after]
         requests = [self._request(tokens, max(0, start - 1), 0) for tokens in after]
-        requests += [Requested(tokens, 0, 0) for tokens in own if call.unconditional]
+        requests += [DryRequest(tokens, 0, 0) for tokens in own if call.unconditional]
         self._note(requests)
         longest = max(own, key=len)
         scores = [_score(tokens, 0.0 if tokens is longest else -1e9) for tokens in own]
@@ -202,13 +202,13 @@ class StandIn:
     def server_info(self) -> dict[str, Any]:
         return {}
 
-    def _note(self, requests: list[Requested]) -> None:
+    def _note(self, requests: list[DryRequest]) -> None:
         self._asked.append(tuple(requests) if self._counts else ())
 
     def _request(
         self, prompt: tuple[int, ...], reusable: int, new: int, forced: int = 0
-    ) -> Requested:
-        return Requested(prompt, reusable, new, min(self._again, reusable), forced=forced)
+    ) -> DryRequest:
+        return DryRequest(prompt, reusable, new, min(self._again, reusable), forced=forced)
 
     def _forced(self, params: SamplingParams) -> int:
         """Estimate the forced tokens by the share of forced bytes in the shortest text."""
@@ -223,6 +223,31 @@ class StandIn:
 
     def _text(self, name: str, tokens: int) -> str:
         return f" {name}{self._unit * (tokens + -(-tokens // SLACK))}" if tokens else ""
+
+
+class NoExecutor:
+    """An executor for traces: provides a chat template and never receives a request."""
+
+    tokenizer_id = ""
+    special_tokens: re.Pattern[str] | None = None
+
+    def __init__(self) -> None:
+        self.chat: ChatTemplate = PLAIN
+        self.log = EventLog()
+
+    def generate(self, call: Any, sink: Any) -> NoReturn:
+        raise Aborted("a traced program asks no model")
+
+    score = generate
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        return []
+
+    def flush_cache(self) -> int:
+        return 0
+
+    def server_info(self) -> dict[str, Any]:
+        return {}
 
 
 def new_tokens(params: SamplingParams, room: float) -> int:
@@ -265,7 +290,7 @@ def _check_known(graph: Graph) -> None:
     if graph.stopped:
         raise ProgramError(f"{graph!r} is not the whole program", graph.stopped)
     for node in graph.nodes:
-        if isinstance(node.what, Gen) and node.what.tools is not None:
+        if isinstance(node.op, Gen) and node.op.tools is not None:
             what = "how often tools are called is not known before the run"
             raise ProgramError(f"{node.location}: {what}", "run the program to see")
 

@@ -15,7 +15,7 @@ from ..location import caller
 _LEFT, _RIGHT, _FIRST = "\U0010f5a7", "\U0010f5a8", 0x100000
 _LETTERS = "zyxwvutsrqponmlkjihgfedcba"
 _SIGNS = "\n \n[(){}?*+|^$.\\\\]"  # a character set if the text is used as a pattern
-_ASCII = _SIGNS + "".join(one for one in f"\0{printable[::-1]}" if one not in f"{_SIGNS}[]")
+_ASCII = _SIGNS + "".join(c for c in f"\0{printable[::-1]}" if c not in f"{_SIGNS}[]")
 _OPEN, _CLOSE = f" {_LEFT}{_ASCII}{_LEFT}", f"{_RIGHT} "
 """Delimiters of a mark: private characters, spaces and reversed ASCII around a numbered character.
 Stripping, cutting, escaping, indenting or replacing changes the mark, and `_BROKEN` detects the
@@ -31,15 +31,18 @@ _BROKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The value of an argument. `how`: None for the plain text; "s" or "r" for `str` or `repr`; ":"
-    with a format specification."""
+    """The value of an argument.
+
+    `conversion`: None for the plain text, "s" or "r" for `str` or `repr`, ":" with a format
+    specification.
+    """
 
     name: str
-    how: str | None = None
+    conversion: str | None = None
 
     def __str__(self) -> str:
-        how = {None: "", "s": "", ":": "", "r": "!r"}
-        return f"{{{self.name}{how.get(self.how, self.how)}}}"
+        suffixes = {None: "", "s": "", ":": "", "r": "!r"}
+        return f"{{{self.name}{suffixes.get(self.conversion, self.conversion)}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,40 +54,41 @@ class Variable:
     name: str
     version: int
     item: int | None = None
-    how: str | None = None
+    conversion: str | None = None
 
     def __str__(self) -> str:
-        of = "" if self.item is None else f"[{self.item}]"
-        return f"s{self.stream}[{self.name!r}]{of}"
+        item = "" if self.item is None else f"[{self.item}]"
+        return f"s{self.stream}[{self.name!r}]{item}"
 
 
-Hole = Argument | Variable
+Placeholder = Argument | Variable
 
 
-class Holes:
-    """The holes of a program, in order."""
+class Placeholders:
+    """The numbered placeholders of a program."""
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self.all: list[Hole] = []
+        self.all: list[Placeholder] = []
         self.refused: TraceError | None = None  # first error, possibly caught by user code
-        self._numbers: dict[Hole, int] = {}
+        self._numbers: dict[Placeholder, int] = {}
 
-    def placeholder(self, hole: Hole) -> Placeholder:
-        number = self._numbers.setdefault(hole, len(self.all))
+    def text(self, placeholder: Placeholder) -> PlaceholderText:
+        """Return the text that stands for the value of `placeholder`."""
+        number = self._numbers.setdefault(placeholder, len(self.all))
         if number == len(self.all):
-            self.all.append(hole)
-        return Placeholder(f"{_OPEN}{chr(_FIRST + number)}{_CLOSE}", self)
+            self.all.append(placeholder)
+        return PlaceholderText(f"{_OPEN}{chr(_FIRST + number)}{_CLOSE}", self)
 
-    def refuse(self, why: str, hint: str) -> NoReturn:
+    def refuse(self, reason: str, hint: str) -> NoReturn:
         """Raise a TraceError with the user's line. The error ends the trace, even if user code
-        catches it."""
-        error = TraceError(f"{caller()}: {why}", hint)
+        catches the error."""
+        error = TraceError(f"{caller()}: {reason}", hint)
         self.refused = self.refused or error
         raise error
 
-    def first(self, text: str) -> Hole:
-        """Return the hole of the first mark in `text`."""
+    def first(self, text: str) -> Placeholder:
+        """Return the placeholder of the first mark in `text`."""
         return next(self.all[number] for number in numbers(text))
 
 
@@ -92,61 +96,64 @@ _WIDTH = re.compile(r"%[-+ #0]*[\d.]")
 """Regex of a width in a `%` format; a width would count the characters of the mark."""
 
 
-class Placeholder(str):
-    """A text with holes. Supports concatenation, formatting and append; operations that need the
-    value raise TraceError."""
+class PlaceholderText(str):
+    """A text with placeholders.
 
-    holes: Holes
+    Supports concatenation, formatting and append. Operations that need the value raise TraceError.
+    """
 
-    def __new__(cls, text: str, holes: Holes) -> Placeholder:
-        made = super().__new__(cls, text)
-        made.holes = holes
-        return made
+    placeholders: Placeholders
 
-    def refuse(self, what: str) -> NoReturn:
-        """Raise TraceError because `what` needs the value."""
-        hole = self.holes.first(plain(self))
-        if isinstance(hole, Argument):
-            why = f"{what} needs the value of the argument {hole.name!r}, which has none in a trace"
-            hint = f"give it one: {self.holes.title}.trace({hole.name}=...)"
+    def __new__(cls, text: str, placeholders: Placeholders) -> PlaceholderText:
+        instance = super().__new__(cls, text)
+        instance.placeholders = placeholders
+        return instance
+
+    def refuse(self, operation: str) -> NoReturn:
+        """Raise TraceError because `operation` needs the value."""
+        placeholder = self.placeholders.first(plain(self))
+        if isinstance(placeholder, Argument):
+            argument = f"the argument {placeholder.name!r}, which has none in a trace"
+            reason = f"{operation} needs the value of {argument}"
+            hint = f"give it one: {self.placeholders.title}.trace({placeholder.name}=...)"
         else:
-            why = f"this depends on generated data: {what} of s[{hole.name!r}]"
-            hint = f"run the program as it is: {self.holes.title}.run(...)"
-        self.holes.refuse(why, hint)
+            reason = f"this depends on generated data: {operation} of s[{placeholder.name!r}]"
+            hint = f"run the program as it is: {self.placeholders.title}.run(...)"
+        self.placeholders.refuse(reason, hint)
 
-    def _put(self, how: str) -> Placeholder:
-        """Return the placeholder after formatting with `how`."""
+    def _converted(self, conversion: str) -> PlaceholderText:
+        """Return the text after formatting with `conversion`."""
         text = plain(self)
-        hole = self.holes.first(text)
-        if _MARK.fullmatch(text) and hole.how is None:
-            return self.holes.placeholder(replace(hole, how=how))
-        if how not in ("s", ":"):
-            self.refuse("repr()" if how == "r" else "a format")
+        placeholder = self.placeholders.first(text)
+        if _MARK.fullmatch(text) and placeholder.conversion is None:
+            return self.placeholders.text(replace(placeholder, conversion=conversion))
+        if conversion not in ("s", ":"):
+            self.refuse("repr()" if conversion == "r" else "a format")
         return self
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, str):
-            return Placeholder(plain(self) + plain(other), self.holes)
+            return PlaceholderText(plain(self) + plain(other), self.placeholders)
         return NotImplemented if isinstance(other, Expr) else self.refuse("a sum")
 
     def __radd__(self, other: Any) -> Any:
         if isinstance(other, str):
-            return Placeholder(plain(other) + plain(self), self.holes)
+            return PlaceholderText(plain(other) + plain(self), self.placeholders)
         return NotImplemented if isinstance(other, Expr) else self.refuse("a sum")
 
-    def __rmod__(self, template: str) -> Placeholder:
+    def __rmod__(self, template: str) -> PlaceholderText:
         if _WIDTH.search(plain(template)):
             self.refuse("a width in %")
-        return Placeholder(plain(template) % (self,), self.holes)
+        return PlaceholderText(plain(template) % (self,), self.placeholders)
 
     def __format__(self, spec: str) -> str:
-        return self._put(f":{spec}")
+        return self._converted(f":{spec}")
 
     def __str__(self) -> str:
-        return self._put("s")
+        return self._converted("s")
 
     def __repr__(self) -> str:
-        return self._put("r")
+        return self._converted("r")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -154,14 +161,14 @@ class Placeholder(str):
         self.refuse(f".{name}")
 
 
-def _refusing(what: str) -> Callable[..., Any]:
-    def method(self: Placeholder, *args: Any, **kwargs: Any) -> Any:
-        self.refuse(what)
+def _refusing(operation: str) -> Callable[..., Any]:
+    def method(self: PlaceholderText, *args: Any, **kwargs: Any) -> Any:
+        self.refuse(operation)
 
     return method
 
 
-_TOLD = {
+_OPERATIONS = {
     "__len__": "len()", "__hash__": "hash()", "__iter__": "a loop", "__contains__": "`in`",
     "__getitem__": "an index", "__bool__": "its truth", "__eq__": "==", "__ne__": "!=",
     "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">=", "__mod__": "%", "__mul__": "*",
@@ -174,31 +181,34 @@ _NUMBERS = (
 )
 _METHODS = [name for name in dir(str) if not name.startswith("_")]
 for _name in _METHODS:
-    setattr(Placeholder, _name, _refusing(f"{_name}()"))
-for _name in (*_TOLD, *(f"__{name}__" for name in _NUMBERS.split())):
-    setattr(Placeholder, _name, _refusing(_TOLD.get(_name, f"{_name.strip('_')}()")))
+    setattr(PlaceholderText, _name, _refusing(f"{_name}()"))
+for _name in (*_OPERATIONS, *(f"__{name}__" for name in _NUMBERS.split())):
+    setattr(PlaceholderText, _name, _refusing(_OPERATIONS.get(_name, f"{_name.strip('_')}()")))
 
 
 def plain(value: Any) -> Any:
     """Replace the placeholders in `value` by texts with marks, also inside lists, tuples, sets and
     dicts."""
-    if isinstance(value, Placeholder):
+    if isinstance(value, PlaceholderText):
         return "".join(("", value))
     if type(value) in (list, tuple, set, frozenset):
         return type(value)(map(plain, value))
     if type(value) is dict:
-        return {plain(key): plain(one) for key, one in value.items()}
+        return {plain(key): plain(item) for key, item in value.items()}
     return value
 
 
-def placed(value: Any, holes: Holes) -> Any:
+def with_placeholders(value: Any, placeholders: Placeholders) -> Any:
     """Replace the marked texts in `value` by placeholders: the inverse of `plain`."""
     if isinstance(value, str):
-        return Placeholder(value, holes) if _OPEN in value else value
+        return PlaceholderText(value, placeholders) if _OPEN in value else value
     if type(value) in (list, tuple, set, frozenset):
-        return type(value)(placed(one, holes) for one in value)
+        return type(value)(with_placeholders(item, placeholders) for item in value)
     if type(value) is dict:
-        return {placed(key, holes): placed(one, holes) for key, one in value.items()}
+        return {
+            with_placeholders(key, placeholders): with_placeholders(item, placeholders)
+            for key, item in value.items()
+        }
     return value
 
 
@@ -208,7 +218,11 @@ def is_marked(text: str) -> bool:
 
 
 def cut(text: str) -> list[str | int]:
-    """Split `text` into constant strings and hole numbers. Raises TraceError for a damaged mark."""
+    """Split `text` into constant strings and placeholder numbers.
+
+    Raises:
+        TraceError: A mark is damaged.
+    """
     pieces: list[str | int] = []
     for i, part in enumerate(_MARK.split(text)):
         if i % 2:
@@ -222,28 +236,31 @@ def cut(text: str) -> list[str | int]:
 
 
 def numbers(value: Any) -> Iterator[int]:
-    """Yield the numbers of the holes in the texts of `value`. Raises TraceError for a hole inside
-    an object."""
+    """Yield the numbers of the placeholders in the texts of `value`.
+
+    Raises:
+        TraceError: An object in `value` contains a placeholder.
+    """
     if isinstance(value, str):
         yield from (piece for piece in cut(value) if isinstance(piece, int))
     elif type(value) in (list, tuple, set, frozenset):
-        for one in value:
-            yield from numbers(one)
+        for item in value:
+            yield from numbers(item)
     elif type(value) is dict:
         yield from numbers([*value.items()])
     elif not isinstance(value, (int, float, bytes, type(None))) and is_marked(repr(value)):
-        what = f"{caller()}: a {type(value).__name__} has an argument or generated data in it"
-        raise TraceError(what, "append or set texts, or lists, tuples, sets and dicts of them")
+        message = f"{caller()}: a {type(value).__name__} has an argument or generated data in it"
+        raise TraceError(message, "append or set texts, or lists, tuples, sets and dicts of them")
 
 
 def fill(value: Any, read: Callable[[int], str]) -> Any:
-    """Replace each hole in the texts of `value` by `read(number)`."""
+    """Replace each placeholder in the texts of `value` by `read(number)`."""
     if isinstance(value, str):
         if _OPEN not in value:
             return value
         return _MARK.sub(lambda mark: read(ord(mark[1]) - _FIRST), value)
     if type(value) in (list, tuple, set, frozenset):
-        return type(value)(fill(one, read) for one in value)
+        return type(value)(fill(item, read) for item in value)
     if type(value) is dict:
-        return {fill(key, read): fill(one, read) for key, one in value.items()}
+        return {fill(key, read): fill(item, read) for key, item in value.items()}
     return value
