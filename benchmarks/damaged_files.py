@@ -35,7 +35,7 @@ from sgnb.lang.batches.saved import SavedRows
 from sgnb.magics.automaton import drawing
 from sgnb.viz import Emitter, Trace
 from sgnb.viz.live.trace import SUFFIXES
-from sgnb.viz.static.automaton import automaton_picture
+from sgnb.viz.static.automaton_svg import automaton_picture
 
 from .common import Report
 

@@ -17,7 +17,7 @@ from tools import demo, notebooks
 NOTEBOOKS = sorted(notebooks.FOLDER.glob("*.ipynb"))
 PICTURE = """
 from IPython.display import display
-display({"image/svg+xml": "<svg class='sgnb-twin sgnb-twin-0123456789ab'/>"}, raw=True)
+display({"image/svg+xml": "<svg class='sgnb-static sgnb-static-0123456789ab'/>"}, raw=True)
 """
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -85,7 +85,7 @@ def test_outputs_are_stored_and_change_with_what_they_say_alone(
     assert "07_small.ipynb: " in capsys.readouterr().out
     before = nbformat.read(path, as_version=4)
     picture = before.cells[1].outputs[0].data["image/svg+xml"]
-    assert picture == "<svg class='sgnb-twin'/>", "no id that is another each time"
+    assert picture == "<svg class='sgnb-static'/>", "no id that is another each time"
     before.cells[3].source = "print('two')"
     nbformat.write(before, path)
     assert notebooks.main(["07"]) == 0

@@ -37,7 +37,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-UID = re.compile(r" sgnb-twin-[0-9a-f]{12}")
+UID = re.compile(r" sgnb-static-[0-9a-f]{12}")
 """Of a picture, by which a live view hides it; a stored one has none."""
 TIMED = re.compile(r"\d[\d.,]*(?= ?(?:µs|ms|s|min|tok/s)\b)|\s+")
 """Figures that differ from run to run, and the room that tables leave for them."""

@@ -20,7 +20,7 @@ from ..events import ComparisonDone, RequestQueued, VariantRan
 from ..lang import ProgramState, Run
 from ..lang.executor import Executor
 from ..viz import AS_IS, Comparison, Display, Feed, LogState, Trace
-from ..viz.state.branch import common_length
+from ..viz.state.branch_text import common_length
 from ..viz.static.plain_text import compare_text
 from .engines import Loaded
 from .runs import run_to_end
@@ -112,13 +112,13 @@ class ComparedSide:
         comparison.loaded.emitter.flush()
 
         # The figures of the view, which cover no other requests on the engine.
-        figures = comparison.state.runs[self._run.id].figures
-        result.seconds = figures.seconds
+        metrics = comparison.state.runs[self._run.id].metrics
+        result.seconds = metrics.seconds
         result.counts |= {
-            "cached_tokens": figures.cached_tokens,
-            "computed_tokens": figures.computed_tokens,
-            "jumped_tokens": figures.jumped_tokens,
-            "steps": figures.passes,
+            "cached_tokens": metrics.cached_tokens,
+            "computed_tokens": metrics.computed_tokens,
+            "jumped_tokens": metrics.jumped_tokens,
+            "steps": metrics.passes,
         }
         if self._is_warm:
             comparison.add(self._variant, self._run, self._value, result)

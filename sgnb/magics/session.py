@@ -27,7 +27,7 @@ from ..lang.runnable import Runnable
 from ..sampling import integer, read_option, text
 from ..viz import VIEWS, Display, Trace
 from ..viz.state.cache_miss import difference, lookups
-from ..viz.state.tokens import Vocabulary
+from ..viz.state.token_table import TokenTable
 from .bench import BenchReport, benchmark, claims
 from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
@@ -291,8 +291,8 @@ class Session:
             return self.engines.get().engine.encode([prompt])[0]
         return [int(token) for token in prompt]
 
-    def _vocabulary(self, tokens: set[int]) -> Vocabulary:
-        vocabulary, tokenizer = Vocabulary(), self.engines.get().engine.tokenizer
+    def _vocabulary(self, tokens: set[int]) -> TokenTable:
+        vocabulary, tokenizer = TokenTable(), self.engines.get().engine.tokenizer
         if tokenizer is not None:
             ids = tuple(tokens)
             pieces = (piece.decode("latin-1") for piece in tokenizer.pieces(list(ids)))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .live.display import VIEWS, Display, in_kernel
+from .live.display import Display, in_kernel
 from .live.emitter import Emitter
 from .live.feed import Feed
 from .live.trace import Trace
+from .live.views import VIEWS
 from .state.comparison import AS_IS, Comparison
-from .state.log import Figures, LogState, RunState, Trees, TreeState
+from .state.log_state import LogState, Metrics, RunState, Trees, TreeState
 
 if TYPE_CHECKING:
     from .live.terminal import print_tree, render_text
@@ -25,8 +26,8 @@ __all__ = [
     "Display",
     "Emitter",
     "Feed",
-    "Figures",
     "LogState",
+    "Metrics",
     "RunState",
     "Trace",
     "TreeState",

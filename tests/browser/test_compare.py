@@ -51,7 +51,7 @@ def test_a_program_beside_itself_and_two_of_its_branches(notebook: Notebook, lab
     assert size(output) < 20_000 and "tips compared with itself" in output["text/plain"]
 
     notebook.open_without_kernel(path.name)
-    picture = notebook.cell(1).locator("img[src*=sgnb-twin]")
+    picture = notebook.cell(1).locator("img[src*=sgnb-static]")
     expect(picture).to_be_visible()
     assert page.locator(".sgnb-card").count() == 0
 

@@ -36,7 +36,7 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     notebook.save()
     notebook.open_without_kernel(SOURCE.name)
     cell = notebook.cell(automaton)
-    cell.locator("img[src*=sgnb-twin]").wait_for()
+    cell.locator("img[src*=sgnb-static]").wait_for()
     assert "$.capital" in notebook.output(automaton) and not cell.locator(".sgnb-card").count()
 
 
@@ -66,7 +66,7 @@ def fsm_is_drawn(notebook: Notebook, index: int) -> None:
     cell, page = notebook.cell(index), notebook.page
     drawing = cell.locator(".sgnb-automaton canvas")
     assert "9 states" in (drawing.get_attribute("aria-label") or "")
-    assert not cell.locator("img[src*=sgnb-twin]").is_visible(), "the picture is for later"
+    assert not cell.locator("img[src*=sgnb-static]").is_visible(), "the picture is for later"
     assert cell.locator(".sgnb-figure .sgnb-legend").inner_text().split("\n") == [
         "forced text",
         "text may end",

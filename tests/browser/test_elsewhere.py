@@ -163,7 +163,7 @@ def test_checkpoints_are_seen_and_said(page: Page, tmp_path: Path) -> None:
     page.keyboard.press("ArrowDown")
     expect(said).to_contain_text("a request can go on from here: its states are kept, 1.0 MiB")
     assert page.locator(".sgnb-text .sgnb-k-again").inner_text() == "one two three"
-    expect(page.locator(".sgnb-gain")).to_contain_text("3 more computed again")
+    expect(page.locator(".sgnb-gain")).to_contain_text("3 more recomputed")
     page.locator(".sgnb-tab[data-view=time]").click()
     drawn = page.get_by_role("img", name="of states 1 in the tree, 0 of running requests, 7 free")
     expect(drawn).to_be_visible()
@@ -249,7 +249,7 @@ def test_notebook_7_shows_the_dashboard(notebook: Notebook, lab: Lab) -> None:
     notebook.run_cell(0)
     expect(page.locator(".sgnb-card .sgnb-status")).to_have_text("done")
     assert '<img onerror="' in page.locator(".sgnb-branches").inner_text()
-    assert not page.locator("img[src*=sgnb-twin]").is_visible()
+    assert not page.locator("img[src*=sgnb-static]").is_visible()
 
 
 MARIMO = """

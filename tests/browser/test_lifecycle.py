@@ -99,7 +99,7 @@ def test_a_reload_shows_a_finished_run_again(notebook: Notebook, lab: Lab) -> No
     card = notebook.cell(1).locator(".sgnb-card")
     expect(card.locator(".sgnb-branches")).to_have_text(words, use_inner_text=True)
     expect(card.locator(".sgnb-status")).to_have_text("done")
-    assert not notebook.cell(1).locator("img[src*=sgnb-twin]").is_visible()
+    assert not notebook.cell(1).locator("img[src*=sgnb-static]").is_visible()
 
 
 @pytest.mark.slow

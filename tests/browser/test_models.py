@@ -87,4 +87,4 @@ def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
     assert "radix tree of A tiny" in text and "radix tree of B tiny" in text
     assert "(by B)" in text and "short = 'Both are short.'  (by C)" in text
     notebook.open_without_kernel(path.name)
-    expect(notebook.cell(1).locator("img[src*=sgnb-twin]")).to_be_visible()
+    expect(notebook.cell(1).locator("img[src*=sgnb-static]")).to_be_visible()

@@ -72,7 +72,7 @@ def grows_before_the_end(seen: list[dict[str, int]]) -> None:
 
 def shows_the_twin_only(notebook: Notebook, index: int) -> None:
     cell = notebook.cell(index)
-    image = cell.locator("img[src*=sgnb-twin]")
+    image = cell.locator("img[src*=sgnb-static]")
     image.wait_for(state="visible")
     assert image.evaluate("async image => { await image.decode(); return image.naturalWidth; }") > 0
     assert "radix tree" in unquote(image.get_attribute("src") or "")

@@ -136,10 +136,10 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     open_view(page, "tree")
     tree = picture(page)
     open_view(page, "time")
-    figures = page.locator(".sgnb-side .sgnb-note")
-    assert "tokens of prompts and forced text and " in figures.inner_text()
-    assert figures.inner_text().startswith("in ") and "by a cache without limit" in (
-        figures.inner_text()
+    metrics = page.locator(".sgnb-side .sgnb-note")
+    assert "tokens of prompts and forced text and " in metrics.inner_text()
+    assert metrics.inner_text().startswith("in ") and "by a cache without limit" in (
+        metrics.inner_text()
     )
     box = page.locator(CANVAS).first.bounding_box()
     assert box
@@ -150,7 +150,7 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     page.mouse.up()
     let_go = page.locator(".sgnb-foot").get_by_role("button", name="×")
     expect(let_go).to_be_visible()
-    assert figures.inner_text().startswith("in these ")
+    assert metrics.inner_text().startswith("in these ")
     tokens = page.locator(".sgnb-token")
     within = page.locator(".sgnb-ranged .sgnb-token.sgnb-within")
     assert 0 < within.count() < tokens.count()

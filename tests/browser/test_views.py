@@ -51,7 +51,7 @@ def test_live_escaped_and_still_there_without_kernel(notebook: Notebook, lab: La
     assert "<img onerror=" in page.locator(".sgnb-branches").inner_text()
     assert page.evaluate("window.__pwned") is None
     assert page.locator(".sgnb-k-computed").count() and page.locator(".sgnb-token").count()
-    assert not page.locator("img[src*=sgnb-twin]").is_visible()
+    assert not page.locator("img[src*=sgnb-static]").is_visible()
     assert page.locator(".sgnb-status").inner_text() == "done"
     views_are_linked(notebook)
     time_goes_back(notebook)
@@ -184,8 +184,8 @@ def reopened_shows_twin_only(notebook: Notebook, path: Path) -> bool:
     ]
     assert len(twins) == 1 and size(twins[0]) < 20_000
     notebook.open_without_kernel(path.name)
-    notebook.page.wait_for_selector("img[src*=sgnb-twin]")
-    picture = notebook.page.locator("img[src*=sgnb-twin]")
+    notebook.page.wait_for_selector("img[src*=sgnb-static]")
+    picture = notebook.page.locator("img[src*=sgnb-static]")
     fits = "image => image.clientWidth <= image.parentElement.clientWidth"
     return (
         picture.is_visible()

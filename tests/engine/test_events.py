@@ -33,7 +33,7 @@ from sgnb.events import (
     load,
 )
 from sgnb.sampling import SamplingParams
-from sgnb.viz.state.log import TreeState
+from sgnb.viz.state.log_state import TreeState
 
 from ..byte_tokenizers import byte_level
 from ..hybrid_models import hybrid_model

@@ -29,7 +29,7 @@ from sgnb.events import (
 )
 from sgnb.lang import assistant, user
 from sgnb.viz import Emitter, RunState, Trace
-from sgnb.viz.state.log import LogState
+from sgnb.viz.state.log_state import LogState
 from sgnb.viz.static.perfetto import trace_events
 from sgnb.viz.static.plain_text import plain_text
 
@@ -146,7 +146,7 @@ def test_a_view_of_the_drafters_log_tells_of_both(
         # To score a choice samples a token after it.
         assert other.output_tokens == 2 + sum(len(one.get("token_ids", ())) for one in meta)
         assert own.output_tokens == sum(len(one["token_ids"]) for one in drafts)
-        assert 0 < other.seconds <= found.figures.seconds and own.name == other.name == "tiny"
+        assert 0 < other.seconds <= found.metrics.seconds and own.name == other.name == "tiny"
         branch = found.branches["0"]
         assert branch.text == state.text()
         made = "".join(text for kind, text in branch.segments if kind == "sampled B")

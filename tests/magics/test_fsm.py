@@ -156,7 +156,7 @@ def test_a_notebook_shows_the_drawing_then_the_tables(outputs: list[dict[str, st
     assert list(live) == ["application/vnd.jupyter.widget-view+json"]
     assert picture["text/plain"] == repr(report)
     svg = picture["image/svg+xml"]
-    assert "sgnb-twin-" in svg and "how many tokens may follow" in svg
+    assert "sgnb-static-" in svg and "how many tokens may follow" in svg
     assert "<img" not in svg and "&lt;img src=x&gt;" in svg
     assert (tables["text/html"], tables["text/plain"]) == (report._repr_html_(), "")
     assert report.drawing and report.drawing.allowed[0] >= 1

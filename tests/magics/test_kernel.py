@@ -90,12 +90,12 @@ def test_views_are_widgets_and_a_twin(kernel: Kernel) -> None:
 def test_the_twin_is_refreshed_while_the_run_goes_on(kernel: Kernel) -> None:
     kernel.run(
         "import sgnb.viz.live.display as display; "
-        "usual, display.TWIN_SECONDS = display.TWIN_SECONDS, 0.1"
+        "usual, display.STATIC_SECONDS = display.STATIC_SECONDS, 0.1"
     )
     messages = kernel.run(
         "%%sglang --show text\ns += 'A story.'\ns += gen('a', max_tokens=800, ignore_eos=True)\n"
     )
-    kernel.run("display.TWIN_SECONDS = usual")
+    kernel.run("display.STATIC_SECONDS = usual")
     twins = [
         m["content"]["data"]["text/plain"]
         for m in messages

@@ -10,8 +10,8 @@ from dataclasses import asdict, astuple
 from typing import Any
 
 from sgnb.viz.live.widget import PAGE
-from sgnb.viz.state.branch import Branch
-from sgnb.viz.state.run import RunState
+from sgnb.viz.state.branch_text import BranchText
+from sgnb.viz.state.run_state import RunState
 from sgnb.viz.state.tree import TreeState
 
 CANONICAL = """
@@ -27,8 +27,8 @@ function canonical(state, engine = 0) {
     const branches = [...run.branches.values()].map((b) =>
       [b.name, b.parent, merged(b.pieces), b.shared, b.forkedAt, b.variables, b.status, b.error,
        b.makers]);
-    const { title, status, message, hidden, failed, firstError, figures, seconds } = run;
-    const counts = { ...figures, seconds };
+    const { title, status, message, hidden, failed, firstError, metrics, seconds } = run;
+    const counts = { ...metrics, seconds };
     const rows = [...run.rows.values()].map((r) => [
       r.branch, r.began, r.ended, r.status, r.error, r.arguments, r.name, r.answer, r.prompt,
       r.cached, r.again, r.output,
@@ -70,7 +70,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
     """The same states as the page's `canonical`, of Python's."""
     found = {}
     for run in runs:
-        figures = asdict(run.figures)
+        metrics = asdict(run.metrics)
         branches = [
             [
                 branch.name,
@@ -86,7 +86,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             for branch in run.branches.values()
         ]
         found[run.run] = [
-            run.title, run.status, run.message, run.hidden, run.failed, run.first_error, figures,
+            run.title, run.status, run.message, run.hidden, run.failed, run.first_error, metrics,
             branches, [list(astuple(row)) for row in run.rows.values()],
             [list(astuple(model)[:-1]) for model in run.models.values()],
         ]  # fmt: skip
@@ -113,7 +113,7 @@ def _merged(segments: list[list[str]]) -> list[list[str]]:
     return merged
 
 
-def _parent_text(run: RunState, branch: Branch) -> str:
+def _parent_text(run: RunState, branch: BranchText) -> str:
     parent = run.branches.get(branch.parent)
     return parent.text if parent else ""
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sgnb.events import AutomatonDrawn, Record, decode, encode
-from sgnb.viz.static.automaton import PILL, Placed, automaton_picture
+from sgnb.viz.static.automaton_svg import PILL, AutomatonLayout, automaton_picture
 from sgnb.viz.static.bundle import LIMIT
 from sgnb.viz.static.svg import INSIDE
 from tests.viz.make_log import HOSTILE
@@ -107,7 +107,7 @@ def test_the_saved_picture_has_things_where_the_page_has_them() -> None:
     for one, page in zip(
         automata, node(PLACE, FILES, [[given(a), INSIDE] for a in automata]), strict=True
     ):
-        placed = Placed(one, frozenset(range(len(one.states))))
+        placed = AutomatonLayout(one, frozenset(range(len(one.states))))
         assert len(placed.bands) == page["bands"]
         states = [placed.at(i) for i in range(len(one.states))]
         assert page["states"] == [pytest.approx(at) for at in states]
@@ -120,7 +120,7 @@ def test_texts_do_not_lie_on_one_another() -> None:
     edges = [(0, 1, "a", -1), (0, 2, "b", -1), (1, 3, "c", -1), (1, 4, "d", -1)]
     edges += [(2, 3, "e", -1), (2, 4, "f", -1), (3, 5, "g", -1), (4, 5, "h", -1)]
     one = drawn(edges, [0, 1, 1, 2, 2, 3], [0, 0, 1, 0, 1, 0])
-    placed = Placed(one, frozenset(range(6)))
+    placed = AutomatonLayout(one, frozenset(range(6)))
     without = [arrow.text for arrow in placed.arrows if placed.is_crowded(arrow)]
     assert without == ["d", "e"]
     script = """
@@ -169,7 +169,7 @@ def test_a_way_goes_byte_by_byte() -> None:
     script = """
       const state = newState(), mask = (before, after) => ({ before, after });
       const pieces = ["a", "bx", "a\\u00c3", "\\u00a9ta", "il"];
-      pieces.forEach((piece, i) => state.vocabulary.set(i, latin1(piece)));
+      pieces.forEach((piece, i) => state.tokenTable.set(i, latin1(piece)));
       const walk = (ids) => walkOf(state, given, {
         output: ids.map((token) => ({ token, mask: mask(1, 1) })) });
       const brief = (step) => [step.edges, step.state, onEdge(step)?.read ?? null];

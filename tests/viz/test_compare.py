@@ -1,4 +1,4 @@
-"""A comparison as a state: figures, what was found, and the same in the page."""
+"""A comparison as a state: metrics, what was found, and the same in the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sgnb import events
 from sgnb.events import EventLog, encode
 from sgnb.viz import LogState
 from sgnb.viz.state.comparison import AS_IS, Comparison
-from sgnb.viz.static.bundle import size, twin_bundle
+from sgnb.viz.static.bundle import size, static_bundle
 from sgnb.viz.static.plain_text import plain_text
 from sgnb.viz.static.timeline import tick_of
 
@@ -103,7 +103,7 @@ def test_the_picture_is_small_and_says_what_was_found() -> None:
         "nofork": " A tip.",
     }
     here = state(compared(answers, forks=40, title=HOSTILE))
-    bundle = twin_bundle([here], "id1")
+    bundle = static_bundle([here], "id1")
     assert size(bundle) < 20_000
     elements = list(ElementTree.fromstring(bundle["image/svg+xml"]).iter())
     words = [element.text or "" for element in elements if element.tag.endswith("}text")]

@@ -143,8 +143,8 @@ def test_a_live_view_then_the_twin(log: EventLog, emitter: Emitter, shown: list[
     run = Display(emitter)
     run.open("r1")
     style, _, twin = shown
-    assert "sgnb-twin" in style["application/javascript"] and style["text/plain"] == ""
-    assert f"sgnb-twin-{run.uid}" in twin["image/svg+xml"]
+    assert "sgnb-static" in style["application/javascript"] and style["text/plain"] == ""
+    assert f"sgnb-static-{run.uid}" in twin["image/svg+xml"]
     assert list(shown[1]) == ["application/vnd.jupyter.widget-view+json"]
     for _ in demo(log):
         run.tick()

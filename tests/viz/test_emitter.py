@@ -105,7 +105,7 @@ def test_following_late_gives_the_same_state(log: EventLog, emitter: Emitter) ->
     list(demo(log))
     emitter.follow(late)
     assert canonical(emitter.tree, [early]) == canonical(emitter.tree, [late])
-    assert early.figures.output_tokens == 80
+    assert early.metrics.output_tokens == 80
 
 
 def test_a_failing_view_stops_alone(log: EventLog, emitter: Emitter) -> None:

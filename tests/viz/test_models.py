@@ -8,8 +8,8 @@ import io
 from sgnb.events import EventLog, Reader
 from sgnb.viz import LogState
 from sgnb.viz.state.models import Model, with_marks
+from sgnb.viz.static.bundle import picture
 from sgnb.viz.static.plain_text import plain_text
-from sgnb.viz.static.svg import picture
 
 from .make_log import Program, WordEngine
 

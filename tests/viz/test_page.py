@@ -15,9 +15,9 @@ from sgnb import events
 from sgnb.events import EventLog, Reader, decode, encode
 from sgnb.viz.live.feed import Feed
 from sgnb.viz.live.widget import module
-from sgnb.viz.state.log import LogState
-from sgnb.viz.state.run import RunState
-from sgnb.viz.state.tokens import visible
+from sgnb.viz.state.log_state import LogState
+from sgnb.viz.state.run_state import RunState
+from sgnb.viz.state.token_table import visible
 from sgnb.viz.state.tree import Trees, TreeState
 
 from .make_log import HOSTILE, Program, WordEngine, demo
@@ -235,15 +235,15 @@ def test_the_page_tells_several_engines_apart() -> None:
         for engine, page in enumerate(pages):
             assert page == canonical(state.trees[engine], list(state.runs.values()))
         models = state.runs["r0"].models.values()
-        figures = state.runs["r0"].figures
-        assert figures.prompt_tokens == sum(model.prompt_tokens for model in models)
-        assert figures.output_tokens == sum(model.output_tokens for model in models)
+        metrics = state.runs["r0"].metrics
+        assert metrics.prompt_tokens == sum(model.prompt_tokens for model in models)
+        assert metrics.output_tokens == sum(model.output_tokens for model in models)
     for lines, whole, pages in zip(fed, recorded, node(script, REDUCERS, fed), strict=True):
         state = LogState(map(decode, lines))
         expected = LogState(map(decode, whole)).runs
         assert pages[1] == canonical(state.tree, list(state.runs.values()))
         for run, (name, other) in zip(state.runs.values(), expected.items(), strict=True):
-            assert (run.run, run.figures.prompt_tokens) == (name, other.figures.prompt_tokens)
+            assert (run.run, run.metrics.prompt_tokens) == (name, other.metrics.prompt_tokens)
             texts = [[branch.segments for branch in one.branches.values()] for one in (run, other)]
             assert texts[0] == texts[1]
 
@@ -273,7 +273,7 @@ def test_an_earlier_state_is_the_one_that_was() -> None:
 def test_a_feed_tells_what_a_page_that_joins_late_needs(
     told: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sgnb.viz.live.feed.TOLD_NODES", told)
+    monkeypatch.setattr("sgnb.viz.live.feed.SENT_NODES", told)
     fed: list[list[str]] = []
     wanted: list[Any] = []
     for seed in range(20):
@@ -290,7 +290,7 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
             for record in records[start : start + 7]:
                 tree.apply(record)
         fed.append(feed.lines)
-        named = tree.vocabulary
+        named = tree.token_table
         wanted.append(
             {
                 str(n.id): [
@@ -309,7 +309,7 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
       return given.map((lines) => {
         const state = newState();
         for (const record of parseLines(lines.join("\\n"))) apply(state, record);
-        const text = (n) => textOfTokens(state.vocabulary, n.tokens);
+        const text = (n) => textOfTokens(state.tokenTable, n.tokens);
         return [state.missing, Object.fromEntries([...state.nodes.values()].map((n) =>
           [n.id, [n.parent, n.tokens, n.locks, n.id && n.tick, n.checkpoint, text(n),
                   (state.pins.get(n.id) ?? []).toSorted()]]))];

@@ -15,10 +15,10 @@ SCRIPT = """
   const state = newState();
   for (const record of parseLines(given.lines.join("\\n"))) apply(state, record);
   const run = state.runs.get("r1"), pieces = given.names.map((name) => piecesOf(state, run, name));
-  const lanes = lanesOf(state, run).filter(({ name }) => given.names.includes(name));
+  const lanes = timelineOf(state, run).filter(({ name }) => given.names.includes(name));
   const { tokens, characters, more, here, there } = partingOf(state, ...pieces);
-  const figures = lanes.map(({ requests }) => figuresOf(state, requests).replace(/ · [^·]*$/, ""));
-  return { parted: [tokens, characters, more, here, there], texts: pieces.map(textOf), figures };
+  const metrics = lanes.map(({ requests }) => metricsOf(state, requests).replace(/ · [^·]*$/, ""));
+  return { parted: [tokens, characters, more, here, there], texts: pieces.map(textOf), metrics };
 """
 
 
@@ -43,7 +43,7 @@ def test_forks_part_at_the_first_token_that_differs() -> None:
     found = pair(forked(" go to bed early", " go to work early"), "0.0", "0.1")
     assert found["parted"] == [9, len("Two tips for sleep. Tip: go to"), 1, " bed", " work"]
     assert found["texts"][1] == "Two tips for sleep. Tip: go to work early"
-    assert found["figures"] == [
+    assert found["metrics"] == [
         "0 of 7 prompt tokens found · 4 new tokens",
         "6 of 7 prompt tokens found · 4 new tokens",
     ]

@@ -18,7 +18,7 @@ from .test_page import REDUCERS, random_log
 LAYOUT = ["dom", *REDUCERS, "layout"]
 
 
-def figures(records: list[Record], begin: float, end: float) -> dict[str, Any]:
+def metrics(records: list[Record], begin: float, end: float) -> dict[str, Any]:
     """By the definitions: a prompt's optimum is the longest of its beginnings that some earlier
     prompt, or a finished output after it, had."""
     prompts: dict[int, tuple[int, ...]] = {}
@@ -92,7 +92,7 @@ def test_a_range_is_counted_as_by_its_definition() -> None:
         cuts = sorted(rng.random() * len(records) / 100 for _ in range(5))
         ranges = [*pairwise(cuts), (0, len(records)), (0, 0)]
         given.append([[encode(record) for record in records], ranges])
-        wanted.append([figures(records, *one) for one in ranges])
+        wanted.append([metrics(records, *one) for one in ranges])
     script = """
       return given.map(([lines, ranges]) => {
         const store = newStore();
@@ -128,7 +128,7 @@ TEXTS = """
   const store = newStore();
   store.add(parseLines(given.lines.join("\\n")));
   const { state } = store;
-  const text = (node) => textOfTokens(state.vocabulary, node.tokens);
+  const text = (node) => textOfTokens(state.tokenTable, node.tokens);
   const texts = (ids) => [...ids].map((id) => text(state.nodes.get(id))).sort();
 """
 

@@ -1,4 +1,4 @@
-"""The text of a run, its colours and its figures, from logs made by hand."""
+"""The text of a run, its colours and its metrics, from logs made by hand."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import RunState
-from sgnb.viz.state.branch import drop, take
-from sgnb.viz.state.run import KEPT_BRANCHES
+from sgnb.viz.state.branch_text import drop, take
+from sgnb.viz.state.run_state import KEPT_BRANCHES
 from tests.counting import calls
 from tests.viz.make_log import SYSTEM, Program, WordEngine, demo
 
@@ -97,7 +97,7 @@ def test_forks_show_their_own_part(program: Program) -> None:
 
 def test_choices_count_but_only_the_chosen_is_text(program: Program) -> None:
     program.add("0", "You are kind. Or")
-    before = follow(program.log).figures.prompt_tokens
+    before = follow(program.log).metrics.prompt_tokens
     finish(program.select("0", "pick", (" not", " so"), " so"))
     state = follow(program.log)
     assert state.branches["0"].segments == [
@@ -105,7 +105,7 @@ def test_choices_count_but_only_the_chosen_is_text(program: Program) -> None:
         ["computed", " Or"],
         ["sampled", " so"],
     ]
-    assert state.figures.prompt_tokens - before == 12
+    assert state.metrics.prompt_tokens - before == 12
     assert state.branches["0"].variables == {"pick": " so"}
 
 
@@ -124,16 +124,16 @@ def test_figures(program: Program) -> None:
     program.end("0")
     program.finish()
     state = follow(program.log)
-    figures = state.figures
+    metrics = state.metrics
     assert (
-        figures.prompt_tokens,
-        figures.cached_tokens,
-        figures.output_tokens,
-        figures.passes,
+        metrics.prompt_tokens,
+        metrics.cached_tokens,
+        metrics.output_tokens,
+        metrics.passes,
     ) == (6, 4, 2, 2)
-    assert figures.hit_rate == pytest.approx(4 / 6) and figures.computed_tokens == 2
-    assert (figures.finished, figures.total, state.status) == (1, 1, "done")
-    assert "hit rate 67%" in figures.line() and "runs" not in figures.line()
+    assert metrics.hit_rate == pytest.approx(4 / 6) and metrics.computed_tokens == 2
+    assert (metrics.finished, metrics.total, state.status) == (1, 1, "done")
+    assert "hit rate 67%" in metrics.line() and "runs" not in metrics.line()
 
 
 def test_a_batch_says_how_long_it_may_take(log: EventLog) -> None:
@@ -191,7 +191,7 @@ def test_other_runs_do_not_count(program: Program) -> None:
     finish(other.gen("0", "x", " it"))
     other.finish("error", "no")
     state = follow(program.log)
-    assert (state.figures.output_tokens, state.figures.passes, state.status) == (0, 0, "running")
+    assert (state.metrics.output_tokens, state.metrics.passes, state.status) == (0, 0, "running")
     assert state.branches["0"].segments == []
 
 
@@ -221,8 +221,8 @@ def test_a_backend_that_tells_no_tokens_tells_text_and_counts(log: EventLog) -> 
     log.emit(events.GenerationDone("r1", "0", "a", " hi you"))
     state = follow(log)
     assert state.branches["0"].segments == [["text", "Say"], ["sampled", " hi you"]]
-    figures, row = state.figures, state.rows["0"]
-    assert (figures.prompt_tokens, figures.cached_tokens, figures.output_tokens) == (7, 2, 3)
+    metrics, row = state.metrics, state.rows["0"]
+    assert (metrics.prompt_tokens, metrics.cached_tokens, metrics.output_tokens) == (7, 2, 3)
     assert (row.prompt, row.cached, row.output) == (7, 2, 3)
 
 
@@ -261,8 +261,8 @@ def test_a_large_batch_is_counted_and_cheap() -> None:
     records = [Record(seq, seq / 1000, event) for seq, event in enumerate(made, 1)]
     assert calls(lambda: [state.apply(record) for record in records]) < 60 * len(records)
     assert (len(state.branches), state.hidden) == (KEPT_BRANCHES, batch - KEPT_BRANCHES)
-    assert (state.figures.finished, state.figures.prompt_tokens) == (batch, 200 * batch)
-    assert state.figures.output_tokens == 32 * batch and state.figures.hit_rate == 0.75
+    assert (state.metrics.finished, state.metrics.prompt_tokens) == (batch, 200 * batch)
+    assert state.metrics.output_tokens == 32 * batch and state.metrics.hit_rate == 0.75
 
 
 def test_text_that_only_forks_sent_is_coloured_in_its_parent_too() -> None:

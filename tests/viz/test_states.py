@@ -13,12 +13,11 @@ from sgnb import events
 from sgnb.events import EventLog, Record, encode
 from sgnb.viz.live.terminal import print_tree, render_text
 from sgnb.viz.state.cache_miss import lookups
-from sgnb.viz.state.log import LogState
+from sgnb.viz.state.log_state import LogState
 from sgnb.viz.state.tree import TreeState
-from sgnb.viz.static.bundle import twin_bundle
+from sgnb.viz.static.bundle import picture, static_bundle
 from sgnb.viz.static.perfetto import trace_events
 from sgnb.viz.static.plain_text import plain_text, tree_text
-from sgnb.viz.static.svg import picture
 
 from .make_log import Program, WordEngine
 from .page import node
@@ -80,14 +79,14 @@ def test_checkpoints_follow_splits_and_go_with_their_node() -> None:
 
 def test_what_is_computed_again_has_its_own_kind(log: EventLog) -> None:
     run = state(log).runs["r1"]
-    assert (run.figures.cached_tokens, run.figures.recomputed_tokens) == (6, 1)
-    assert run.figures.computed_tokens == 5, "those that are computed again are computed"
+    assert (run.metrics.cached_tokens, run.metrics.recomputed_tokens) == (6, 1)
+    assert run.metrics.computed_tokens == 5, "those that are computed again are computed"
     kinds = [kind for kind, _ in run.branches["1"].segments]
     assert kinds == ["cached", "again", "computed", "sampled"]
     assert run.branches["1"].segments[1] == ["again", " three"]
-    assert run.figures.by_kind() == {"cached": 6, "computed": 5, "again": 1, "sampled": 2}
+    assert run.metrics.by_kind() == {"cached": 6, "computed": 5, "again": 1, "sampled": 2}
     assert "6 of 11 prompt tokens found in the cache" in run.gain()
-    assert run.gain().endswith("; 1 more computed again for want of a state")
+    assert run.gain().endswith("; 1 more recomputed for lack of a checkpoint")
     assert run.gain() in plain_text([run])
 
 
@@ -107,7 +106,7 @@ def test_a_terminal_and_the_picture_say_it(total: int) -> None:
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     svg = picture([run, tree], 20, "twin")
     for shown in (printed, svg):
-        assert "of these again 1" in shown and "3 of 8 states kept" in shown
+        assert "recomputed 1" in shown and "3 of 8 states kept" in shown
     assert "checkpoint" in printed
     assert svg.count("class='again'") == (2 if total == 1 else 1), "the text and its legend"
     assert svg.count("class='q'") == 4, "three nodes and the legend"
@@ -123,7 +122,7 @@ def test_the_tree_marks_its_checkpoints(log: EventLog) -> None:
 
 def test_models_of_attention_alone_show_nothing_of_it() -> None:
     states = state(program(0).log)
-    bundle = twin_bundle([states.runs["r1"], states.tree], "id")
+    bundle = static_bundle([states.runs["r1"], states.tree], "id")
     for shown in bundle.values():
         assert not any(word in shown for word in ("checkpoint", "state", " again"))
     assert "class='q'" not in bundle["image/svg+xml"]
@@ -137,7 +136,7 @@ def test_why_no_hit_names_the_option(log: EventLog) -> None:
     assert kinds == [("no state", 1), ("differs", 1), ("last token", 1)]
     never = found.reasons[0].text
     assert "no state was kept behind token 3" in never and "checkpoint_every" in never
-    assert found.line().endswith("3 of 6 prompt tokens found, 1 computed again")
+    assert found.line().endswith("3 of 6 prompt tokens found, 1 recomputed")
 
 
 def test_a_dropped_state_is_another_reason() -> None:
@@ -175,7 +174,7 @@ def test_perfetto_counts_states(log: EventLog) -> None:
     counted = [event["args"] for event in made if event["name"] == "states"]
     assert counted and all(sum(one.values()) == 8 for one in counted)
     facts = [event["args"] for event in made if event.get("cat") == "prefill"]
-    assert [one.get("computed again") for one in facts] == [None, None, 1]
+    assert [one.get("recomputed tokens") for one in facts] == [None, None, 1]
 
 
 def test_the_page_says_what_a_node_and_a_token_are(log: EventLog) -> None:
@@ -190,8 +189,8 @@ def test_the_page_says_what_a_node_and_a_token_are(log: EventLog) -> None:
     goes_on = f"goes on from node {three.parent} and computes 1 token again"
     assert without == f"none: a request that finds all of this {goes_on}"
     assert kept == "a request can go on from here: its states are kept, 1.0 MiB"
-    assert again["origin"].startswith("computed again: ")
-    assert again["computed again"] == (
+    assert again["origin"].startswith("recomputed: ")
+    assert again["recomputed"] == (
         "1 token in the tree: no state was kept behind token 3 to go on from"
     )
     assert after["not found"].startswith("from here on: the tree went on with")

@@ -32,7 +32,7 @@ def test_what_is_saved_opens_to_the_same_states(tmp_path: Path) -> None:
     for one in (trace, again):
         found = canonical(one.states.tree, [])
         assert found == canonical(direct.tree, [])
-        assert one.states.runs["r1"].figures.output_tokens == 80
+        assert one.states.runs["r1"].metrics.output_tokens == 80
     assert again.text() == trace.text() and "three_tips · done" in again.text()
     bundle = again._repr_mimebundle_()
     assert bundle["text/plain"] == again.text() and bundle["image/svg+xml"].startswith("<svg")
@@ -63,7 +63,7 @@ def test_perfetto_gets_slices_that_nest(tmp_path: Path) -> None:
             ends = e["ts"] + e["dur"]
     steps = [e for e in made if e.get("cat") == "step"]
     assert len(steps) == sum(1 for line in trace.lines if '"StepRan"' in line)
-    assert direct.runs["r1"].figures.passes <= len(steps)
+    assert direct.runs["r1"].metrics.passes <= len(steps)
     assert [e["name"] for e in made if e["ph"] == "i"] == ["evicted: memory"]
 
 

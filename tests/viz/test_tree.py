@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import LogState, TreeState
-from sgnb.viz.static.bundle import twin_bundle
+from sgnb.viz.static.bundle import static_bundle
 from sgnb.viz.static.plain_text import plain_text, shown, tree_text, walk
 from tests.counting import calls
 from tests.viz.make_log import WordEngine
@@ -100,7 +100,7 @@ def test_contradicting_events_leave_a_tree_that_is_drawn(told: list[events.NodeA
     assert reached == tree.nodes.keys() - {0} and tree.pins.keys() <= tree.nodes.keys()
     assert tree.tokens == sum(len(node.tokens) for node in tree.nodes.values())
     assert tree.checkpoints == sum(node.checkpoint for node in tree.nodes.values())
-    assert twin_bundle([tree], "x")["text/plain"] == tree_text(tree)
+    assert static_bundle([tree], "x")["text/plain"] == tree_text(tree)
 
 
 def test_namespaces_keep_children_of_the_root_apart() -> None:
@@ -144,7 +144,7 @@ def test_pins_are_seen_in_text_and_picture() -> None:
     assert tree.pins == {node: ["user", "run1"]}
     assert tree.pinned() == {node: 2, tree.nodes[node].parent: 2}
     assert "four (1 token, 2 locks, pinned by user, run1)" in plain_text([tree])
-    picture = twin_bundle([tree], "id")["image/svg+xml"]
+    picture = static_bundle([tree], "id")["image/svg+xml"]
     assert picture.count("class='n h'") == 3 and ">pinned</text>" in picture, "two and the legend"
     engine.pin(node, "user", -1)
     engine.pin(node, "run1", -1)

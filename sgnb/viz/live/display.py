@@ -1,4 +1,4 @@
-"""Display of a cell: live view and static twin in a notebook, text in a terminal.
+"""Display of a cell: live view and static picture in a notebook, text in a terminal.
 
 Only the main thread displays. A failing view becomes a line of text and does not stop the run.
 """
@@ -15,19 +15,13 @@ from typing import Any
 
 from ...errors import OptionError, nearest
 from ..state.comparison import Comparison
-from ..state.run import RunState
-from ..static.bundle import STYLE_BUNDLE, twin_bundle
+from ..state.run_state import RunState
+from ..static.bundle import STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
+from .views import VIEWS, Act
 
-VIEWS = ("compare", "text", "tree", "source", "branches", "time", "grammar")
-ACTIONS = ("pin", "unpin", "evict")
-"""Actions of a view's buttons on a tree node."""
-
-Act = Callable[[str, int], str]
-"""Callback for one of `ACTIONS` on a node id. Returns a message line."""
-
-TWIN_SECONDS = 3.0
+STATIC_SECONDS = 3.0
 
 
 class Display:
@@ -38,7 +32,7 @@ class Display:
     Args:
         emitter: Source of states and records.
         views: Names of views.
-        static: Show only the static twin, like `SGNB_STATIC=1` in the environment.
+        static: Show only static pictures, like `SGNB_STATIC=1` in the environment.
         act: Executes node actions; None for views without buttons.
     """
 
@@ -54,6 +48,7 @@ class Display:
         for name in views:
             if name not in VIEWS:
                 raise OptionError(f"no view is called {name!r}", nearest(name, VIEWS))
+
         self.uid = uuid.uuid4().hex[:12]
         self.static = static or is_static()
         self.run: RunState | None = None
@@ -64,12 +59,12 @@ class Display:
         self.feed = emitter.feed() if views else None
         self._states: list[Shown] = []
         self._view: Any = None
-        self._twin: Any = None
-        self._twin_due = 0.0
+        self._static_view: Any = None
+        self._static_due = 0.0
         self._said: set[int] = set()
 
     def open(self, run: str = "", compared: Comparison | None = None) -> None:
-        """Show the live view and the twin in the running cell. The twin has a display id.
+        """Show the live view and the static picture in the running cell.
 
         Args:
             run: Id of the run, or "" for all runs.
@@ -80,6 +75,7 @@ class Display:
         if run:
             self.run = RunState(run, self._emitter.trees)
             self._emitter.follow(self.run, self._after)
+
         states: dict[str, Shown | None] = {"text": self.run, "tree": self._emitter.tree}
         if compared is not None:
             states = {"compare": compared}
@@ -89,7 +85,7 @@ class Display:
         if not self.static:
             self._try(partial(self._open_live, run))
         if in_kernel() and self._states:
-            self._try(self._open_twin)
+            self._try(self._open_static)
 
     def tick(self) -> None:
         """Redraw outdated views, and report stopped views. Call frequently."""
@@ -97,11 +93,11 @@ class Display:
         self._add_trees()
         if self._view is not None and not self.live:
             self._view.refresh()
-        elif self._twin is not None and time.monotonic() >= self._twin_due:
-            self._try(self._refresh_twin)
+        elif self._static_view is not None and time.monotonic() >= self._static_due:
+            self._try(self._refresh_static)
 
     def close(self) -> None:
-        """Send the remaining records, freeze the view and refresh the twin. Idempotent."""
+        """Send the remaining records, freeze the view, refresh the static picture. Idempotent."""
         self._emitter.flush()
         self._report()
         self._add_trees()
@@ -109,13 +105,13 @@ class Display:
             self._emitter.detach(self.feed)
         if self._view is not None:
             self._try(self._view.end)
-        if self._twin is not None:
-            self._try(self._refresh_twin)
+        if self._static_view is not None:
+            self._try(self._refresh_static)
         elif self.static and self._states:
             print(self.text())
         if self.run is not None:
             self._emitter.unfollow(self.run)
-        self._view = self._twin = None
+        self._view = self._static_view = None
         self.static = False
 
     def text(self) -> str:
@@ -147,19 +143,19 @@ class Display:
 
             self._view = TerminalView(self._states)
 
-    def _open_twin(self) -> None:
+    def _open_static(self) -> None:
         from IPython.display import display
 
-        self._twin = display(self._bundle(), raw=True, display_id=self.uid)
-        self._twin_due = time.monotonic() + TWIN_SECONDS
+        self._static_view = display(self._bundle(), raw=True, display_id=self.uid)
+        self._static_due = time.monotonic() + STATIC_SECONDS
 
-    def _refresh_twin(self) -> None:
-        self._twin_due = time.monotonic() + TWIN_SECONDS
-        self._twin.update(self._bundle(), raw=True)
+    def _refresh_static(self) -> None:
+        self._static_due = time.monotonic() + STATIC_SECONDS
+        self._static_view.update(self._bundle(), raw=True)
 
     def _bundle(self) -> dict[str, str]:
         with self._emitter.lock:
-            return twin_bundle(self._states, self.uid)
+            return static_bundle(self._states, self.uid)
 
     def _try(self, action: Callable[[], Any]) -> None:
         try:

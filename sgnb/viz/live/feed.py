@@ -32,12 +32,12 @@ from ...events import (
     TokensNamed,
     encode,
 )
-from ..state.tree import ROOT, Node, Trees, TreeState
+from ..state.tree import ROOT, TreeNode, Trees, TreeState
 
 KEPT_CHARACTERS = 64 << 20
 """Maximum characters kept for late pages and for saving."""
 
-TOLD_NODES = 4000
+SENT_NODES = 4000
 """Maximum nodes at the start of a feed: locked nodes, then the most recently used. Other nodes
 follow on first reference."""
 
@@ -68,7 +68,7 @@ class Feed:
         self.dropped = self.size = 0
         self.on_push: Callable[[], None] = lambda: None
         self._trees = trees
-        self._told: dict[int, _Told] = {}
+        self._sent: dict[int, _PageState] = {}
         self._begin(0, t)
 
     def push(self, records: list[Record], lost: int) -> None:
@@ -79,13 +79,13 @@ class Feed:
             lost: Number of lost records.
         """
         if lost:
-            self._tell(records[0].t if records else 0.0, RecordsLost(lost))
+            self._send(records[0].t if records else 0.0, RecordsLost(lost))
         for record in records:
-            if isinstance(record.event, ModelAsked) and record.event.engine not in self._told:
+            if isinstance(record.event, ModelAsked) and record.event.engine not in self._sent:
                 self._begin(record.event.engine, records[0].t)
         for record in records:
-            if record.engine in self._told:
-                self._told[record.engine].push(record, self._tell)
+            if record.engine in self._sent:
+                self._sent[record.engine].push(record, self._send)
         self.on_push()
         while self.size > KEPT_CHARACTERS:
             self.drop(len(self.lines) // 4 + 1)
@@ -98,21 +98,21 @@ class Feed:
 
     def _begin(self, engine: int, t: float) -> None:
         """Send the current tree of an engine."""
-        self._told[engine] = page = _Told(engine, self._trees[engine])
-        page.begin(t, self._tell)
+        self._sent[engine] = page = _PageState(engine, self._trees[engine])
+        page.begin(t, self._send)
 
-    def _tell(self, t: float, event: Any, engine: int = 0) -> None:
+    def _send(self, t: float, event: Any, engine: int = 0) -> None:
         seq = self.dropped + len(self.lines) + 1
         self.lines.append(encode(Record(seq, t, event, engine)))
         self.size += len(self.lines[-1])
 
 
-Tell = Callable[[float, Any, int], None]
+Send = Callable[[float, Any, int], None]
 
 
 @dataclass(slots=True)
-class _Told:
-    """Knowledge of a page about one engine."""
+class _PageState:
+    """Records that a page has received about one engine."""
 
     engine: int
     tree: TreeState
@@ -120,69 +120,73 @@ class _Told:
     nodes: set[int] = field(default_factory=lambda: {ROOT})
     automata: set[int] = field(default_factory=set)
 
-    def begin(self, t: float, tell: Tell) -> None:
+    def begin(self, t: float, send: Send) -> None:
         tree = self.tree
         if tree.engine is not None:
-            tell(t, tree.engine, self.engine)
+            send(t, tree.engine, self.engine)
         nodes = sorted(tree.nodes.values(), key=lambda node: (node.locks > 0, node.tick))
-        count = max(TOLD_NODES, sum(node.locks > 0 for node in nodes))
+        count = max(SENT_NODES, sum(node.locks > 0 for node in nodes))
         for node in sorted(nodes[-count:], key=lambda node: node.order):
-            self._tell_node(t, node, tell)
+            self._send_node(t, node, send)
+
         for node in sorted((tree.nodes[id] for id in self.nodes), key=lambda node: node.tick):
             locks = node.locks - sum(child.locks for child in tree.children(node))
             if node.id != ROOT:
-                tell(t, NodeTouched(node.id, node.tick), self.engine)
+                send(t, NodeTouched(node.id, node.tick), self.engine)
                 if locks:
-                    tell(t, NodeLocked(node.id, locks), self.engine)
+                    send(t, NodeLocked(node.id, locks), self.engine)
                 for owner in tree.pins.get(node.id, ()):
-                    tell(t, NodePinned(node.id, owner, 1), self.engine)
+                    send(t, NodePinned(node.id, owner, 1), self.engine)
 
-    def push(self, record: Record, tell: Tell) -> None:
+    def push(self, record: Record, send: Send) -> None:
         event = record.event
         if isinstance(event, TokensNamed):
-            self.tree.vocabulary.learn(event)
+            self.tree.token_table.learn(event)
             return
         if isinstance(event, AutomatonDrawn):
             if event.automaton in self.automata:
                 return
             self.automata.add(event.automaton)
+
         for node in _nodes(event):
             if node not in self.nodes and node in self.tree.nodes:
-                self._tell_old(record.t, self.tree.nodes[node], tell)
+                self._send_old(record.t, self.tree.nodes[node], send)
+
         if isinstance(event, NodeAdded):
             self.nodes.add(event.node)
         elif isinstance(event, NodeSplit):
             self.nodes.add(event.upper)
-        self._name(record.t, _tokens(event), tell)
-        tell(record.t, event, self.engine)
 
-    def _tell_node(self, t: float, node: Node, tell: Tell) -> None:
+        self._name(record.t, _tokens(event), send)
+        send(record.t, event, self.engine)
+
+    def _send_node(self, t: float, node: TreeNode, send: Send) -> None:
         path = []
         while node.id not in self.nodes:
             path.append(node)
             node = self.tree.nodes[node.parent]
         for node in reversed(path):
             self.nodes.add(node.id)
-            self._name(t, node.tokens, tell)
+            self._name(t, node.tokens, send)
             added = NodeAdded(node.id, node.parent, node.tokens, node.namespace)
-            tell(t, added, self.engine)
+            send(t, added, self.engine)
             if node.checkpoint:
-                tell(t, CheckpointKept(node.id), self.engine)
+                send(t, CheckpointKept(node.id), self.engine)
 
-    def _tell_old(self, t: float, node: Node, tell: Tell) -> None:
+    def _send_old(self, t: float, node: TreeNode, send: Send) -> None:
         """Send a node omitted at the start. The node was unused since, hence unlocked; all
         ancestors are at least as recent."""
-        self._tell_node(t, node, tell)
+        self._send_node(t, node, send)
         while node.id != ROOT:
-            tell(t, NodeTouched(node.id, node.tick), self.engine)
+            send(t, NodeTouched(node.id, node.tick), self.engine)
             node = self.tree.nodes[node.parent]
 
-    def _name(self, t: float, tokens: Iterable[int], tell: Tell) -> None:
+    def _name(self, t: float, tokens: Iterable[int], send: Send) -> None:
         new = set(tokens) - self.tokens
         if new:
             self.tokens |= new
-            pieces = [self.tree.vocabulary.bytes((token,)).decode("latin-1") for token in new]
-            tell(t, TokensNamed(tuple(new), tuple(pieces)), self.engine)
+            pieces = [self.tree.token_table.bytes((token,)).decode("latin-1") for token in new]
+            send(t, TokensNamed(tuple(new), tuple(pieces)), self.engine)
 
 
 def _tokens(event: Any) -> Iterable[int]:

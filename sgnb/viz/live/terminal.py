@@ -14,8 +14,8 @@ from rich.text import Text
 from ..state.comparison import Comparison
 from ..state.metrics import KIND_NAMES
 from ..state.models import with_marks
-from ..state.run import RunState
-from ..state.tokens import visible, visible_segments
+from ..state.run_state import RunState
+from ..state.token_table import visible, visible_segments
 from ..state.tree import TreeState
 from ..static.plain_text import (
     BATCH_ROWS,
@@ -47,12 +47,12 @@ REDRAW_SECONDS = 0.1
 
 
 def render_text(state: RunState) -> RenderableType:
-    """Render the coloured text of a run or the rows of a batch, with legend and figures."""
+    """Render the coloured text of a run or the rows of a batch, with legend and metrics."""
     out = Text(run_heading(state) + "\n", style="bold", end="")
     text = Text("\n".join(batch_lines(state, BATCH_ROWS))) if state.is_batch else _text(state)
     lines = state.gain(), state.line(), *model_lines(state), *losses(state)
-    figures = [Text(line) for line in lines if line]
-    return Group(out, text, _legend(state), *figures)
+    metrics = [Text(line) for line in lines if line]
+    return Group(out, text, _legend(state), *metrics)
 
 
 def _text(state: RunState) -> Text:
@@ -67,13 +67,14 @@ def _text(state: RunState) -> Text:
             shown = f"[{text}]" if kind == "model" else text  # visible without colours
             body.append(shown, STYLES[kind.partition(" ")[0]])
         body.append(f"\nerror: {visible(error)}\n" if error else "\n", "red")
+
     if state.hidden:
         body.append(f"and {state.hidden} more branches\n", "dim")
     return body
 
 
 def _legend(state: RunState) -> Text:
-    counts = state.figures.by_kind().items()
+    counts = state.metrics.by_kind().items()
     items = [Text(f"{KIND_NAMES.get(kind, kind)} {n}", STYLES[kind]) for kind, n in counts]
     return Text(" · ").join(items)
 

@@ -12,14 +12,15 @@ from typing import Any
 
 from ...errors import OptionError, nearest
 from ...events import AutomatonDrawn, Record, RunStarted, encode, load, replay
-from ..state.log import LogState
+from ..state.log_state import LogState
 from ..state.tree import Trees
-from ..static.automaton import automaton_picture
-from ..static.bundle import STYLE_BUNDLE, twin_bundle
+from ..static.automaton_svg import automaton_picture
+from ..static.bundle import STYLE_BUNDLE, static_bundle
 from ..static.perfetto import trace_events
 from ..static.plain_text import Shown, plain_text
-from .display import VIEWS, in_kernel, is_static
+from .display import in_kernel, is_static
 from .feed import Feed
+from .views import VIEWS
 
 FORMATS = {
     "jsonl": "the records, for `sgnb.open_trace`",
@@ -116,7 +117,7 @@ class Trace:
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         uid = uuid.uuid4().hex[:12]
-        bundle = twin_bundle(self._shown(), uid)
+        bundle = static_bundle(self._shown(), uid)
         if is_static() or not in_kernel():
             return bundle
         data, metadata = self.widget_of(uid).bundle()
@@ -137,5 +138,5 @@ def show_automaton(drawn: AutomatonDrawn, text: str) -> None:
         data, metadata = Trace([encode(Record(1, 0.0, drawn))]).widget_of(uid).bundle()
         display(STYLE_BUNDLE, raw=True)
         display(data, metadata=metadata, raw=True)
-    picture = automaton_picture(drawn, f"sgnb-twin sgnb-twin-{uid}")
+    picture = automaton_picture(drawn, f"sgnb-static sgnb-static-{uid}")
     display({"image/svg+xml": picture, "text/plain": text}, raw=True)

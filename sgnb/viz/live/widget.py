@@ -24,30 +24,15 @@ import anywidget
 import traitlets
 
 from ...errors import SgnbError
-from .display import ACTIONS, VIEWS, Act
 from .feed import Feed
+from .views import ACTIONS, VIEWS, Act
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
-    *("dom", "branch", "models", "reduce", "store", "draw"),
-    *(
-        "text",
-        "layout",
-        "minimap",
-        "tree",
-        "pair",
-        "branches",
-        "compare",
-        "time",
-        "automaton",
-        "grammar",
-        "source",
-        "rows",
-        "inspect",
-        "dashboard",
-        "widget",
-    ),
-)
+    "dom", "branch", "models", "reduce", "store", "draw", "text", "layout", "minimap", "tree",
+    "pair", "branches", "compare", "time", "automaton", "grammar", "source", "rows", "inspect",
+    "dashboard", "widget",
+)  # fmt: skip
 """Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1
 HEARTBEAT = 2.0
@@ -83,7 +68,7 @@ def standalone(lines: list[str], run: str) -> str:
 
 class Dashboard(anywidget.AnyWidget):
     """Widget for run `run`, or for all runs of an engine with "". `uid` is the id of the display.
-    The page hides the static twin with the same `uid` while live."""
+    The page hides the static picture with the same `uid` while live."""
 
     _esm, _css = module(), style()
     uid = traitlets.Unicode().tag(sync=True)
@@ -118,7 +103,7 @@ class Dashboard(anywidget.AnyWidget):
         self._beat = self._due = time.monotonic()
         self._gap = FIRST_RECORDS
         super().__init__(uid=uid, run=run, views=views, controls=act is not None)
-        self.on_msg(self._asked)
+        self.on_msg(self._receive)
         feed.on_push = self._send_new
 
     def __repr__(self) -> str:
@@ -126,7 +111,7 @@ class Dashboard(anywidget.AnyWidget):
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return display data and metadata, without the widget's text: a saved notebook would show
-        the text next to the twin."""
+        the text next to the static picture."""
         data, metadata = self._repr_mimebundle_() or ({}, {})
         return {kind: value for kind, value in data.items() if kind != "text/plain"}, metadata
 
@@ -150,7 +135,7 @@ class Dashboard(anywidget.AnyWidget):
         self._live = False
         self.send_state("records")
 
-    def _asked(self, _: Any, content: dict[str, Any], __: Any) -> None:
+    def _receive(self, _: Any, content: dict[str, Any], __: Any) -> None:
         if content.get("kind") == "resync":
             self.send_state("records")
         elif content.get("kind") == "act" and self._act is not None:
@@ -161,7 +146,7 @@ class Dashboard(anywidget.AnyWidget):
     def _try(act: Act, action: Any, node: Any) -> tuple[str, bool]:
         """Execute an action; return the message and True for a failure."""
         if action not in ACTIONS or type(node) is not int:
-            return f"a view cannot ask for {action!r} of {node!r}", True
+            return f"{action!r} of {node!r} is not an action of a view", True
         try:
             return act(action, node), False
         except SgnbError as error:

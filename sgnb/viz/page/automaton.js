@@ -114,7 +114,7 @@ function walkOf(state, drawn, request) {
     const from = place.state,
       edges = [];
     let next = place;
-    for (const byte of bytesOf(state.vocabulary, [token.token])) next &&= advance(drawn, graph, next, byte, edges);
+    for (const byte of bytesOf(state.tokenTable, [token.token])) next &&= advance(drawn, graph, next, byte, edges);
     place = next ?? { state: graph.index.get(known?.after) ?? from, open: null };
     return { from, edges: next ? edges : [], ...place };
   });

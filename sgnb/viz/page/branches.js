@@ -4,7 +4,7 @@ const LANE = 20;
 const SHOWN_LANES = 40;
 const GUTTER = 132;
 
-function lanesOf(state, run) {
+function timelineOf(state, run) {
   const lanes = new Map();
   for (const request of state.requests.values()) {
     if (request.run !== run.run) continue;
@@ -31,7 +31,7 @@ const foundOf = (requests) => {
 };
 const againOf = (requests) => {
   const again = requests.reduce((all, request) => all + request.again, 0);
-  return again ? `, ${grouped(again)} computed again` : "";
+  return again ? `, ${grouped(again)} recomputed` : "";
 };
 
 // The last sampled or forced token at a given time.
@@ -155,7 +155,7 @@ function newBranchesPanel(host, page) {
     event.stopPropagation();
   });
   function paint(state, run) {
-    const lanes = lanesOf(state, run),
+    const lanes = timelineOf(state, run),
       few = lanes.slice(0, SHOWN_LANES);
     const width = Math.max(260, host.clientWidth - 2 * MARGIN),
       begin = page.range?.from ?? run.t,

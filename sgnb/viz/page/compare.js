@@ -1,4 +1,4 @@
-// Comparison of a program with ablations: figures per variant, findings, and all lanes on a common time axis from 0.
+// Comparison of a program with ablations: metrics per variant, findings, and all lanes on a common time axis from 0.
 
 const COMPARED_LANE = 15; // pixels of a lane
 const COMPARED_LANES = 12; // maximum lanes per variant
@@ -18,7 +18,7 @@ function comparedRows(state) {
   return variants.map((variant) => {
     const run = shownRun(state, variant);
     if (!run) return { variant: variant.name, note: variant.note };
-    const f = run.figures,
+    const f = run.metrics,
       seconds = variant.runs.map((id) => state.runs.get(id).seconds);
     return {
       variant: variant.name,
@@ -77,7 +77,7 @@ function newComparePanel(host, page) {
   const frame = el("div", "sgnb-rows sgnb-compared", "", {
     tabindex: "0",
     role: "group",
-    "aria-label": "figures of each variant; the arrow keys choose whose run the other views show",
+    "aria-label": "metrics of each variant; the arrow keys choose whose run the other views show",
   });
   const table = el("table"),
     head = el("tr"),
@@ -172,7 +172,7 @@ function newComparePanel(host, page) {
     const width = Math.max(260, host.clientWidth - 2 * MARGIN);
     const groups = rows
       .filter((row) => row.run)
-      .map((row) => ({ row, run: state.runs.get(row.run), lanes: lanesOf(state, state.runs.get(row.run)) }));
+      .map((row) => ({ row, run: state.runs.get(row.run), lanes: timelineOf(state, state.runs.get(row.run)) }));
     shown = { state, run, groups, width, scale: (width - GUTTER - 60) / longest, bars: [] };
     surface.say(
       `${rows.map((row) => (row.run ? `${row.variant} ${duration(row.seconds)}` : `${row.variant} not run`)).join(", ")}. Arrow keys go from request to request and from token to token.`,

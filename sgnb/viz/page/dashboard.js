@@ -29,7 +29,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const title = el("span", "sgnb-title"),
     status = el("span", "sgnb-status", "", { role: "status" });
   const gain = el("span", "sgnb-gain"),
-    figures = el("span", "sgnb-figures");
+    metrics = el("span", "sgnb-metrics");
   const progress = el("div", "sgnb-progress", "", {
     role: "progressbar",
     "aria-valuemin": "0",
@@ -57,7 +57,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const now = button("now", "follow the newest", () => seek(null));
   const chosenRange = button("", "let go of this range of time", () => brush(null));
   progress.append(bar);
-  head.append(title, status, gain, figures);
+  head.append(title, status, gain, metrics);
   side.append(tabs, engines, stage, inspector, actions);
   body.append(main, side);
   foot.append(legend, el("span", "sgnb-space"), chosenRange, slider, clock, now);
@@ -250,7 +250,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     paint(true);
   }
   function chooseMain(run) {
-    const next = !run || !views.includes("text") ? null : run.figures.total > 1 ? rowsPanel : textPanel;
+    const next = !run || !views.includes("text") ? null : run.metrics.total > 1 ? rowsPanel : textPanel;
     if (next === mainPanel) return;
     mainPanel = next;
     main.replaceChildren(...(next ? [next.host] : []));
@@ -290,8 +290,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       !named &&
       run &&
       run.branches.size === 1 &&
-      run.figures.total <= 1 &&
-      run.figures.prompt_tokens + run.figures.output_tokens < TRIVIAL;
+      run.metrics.total <= 1 &&
+      run.metrics.prompt_tokens + run.metrics.output_tokens < TRIVIAL;
     if (!trivial && names.length) open(names[0]);
   }
   tabs.addEventListener("click", ({ target }) => {
@@ -355,7 +355,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     setText(status, said[1]);
     status.className = `sgnb-status sgnb-is-${said[0]}`;
     if (!run) return;
-    const f = run.figures,
+    const f = run.metrics,
       seconds = [...run.models.values()].reduce(
         (sum, { engine, cached }) => sum + cached * (secondsPerToken(store.of(engine).steps) ?? 0),
         0,
@@ -363,7 +363,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const saved = seconds ? `: about ${duration(seconds)}` : "";
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
     const again = f.recomputed_tokens
-      ? `; ${grouped(f.recomputed_tokens)} more computed again for want of a state`
+      ? `; ${grouped(f.recomputed_tokens)} more recomputed for lack of a checkpoint`
       : "";
     setText(
       gain,
@@ -381,7 +381,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     ];
     if (run.status === "running" && f.finished && f.finished < f.total)
       parts.push(`${duration((run.seconds / f.finished) * (f.total - f.finished))} left`);
-    setText(figures, parts.filter(Boolean).join(" · "));
+    setText(metrics, parts.filter(Boolean).join(" · "));
     progress.hidden = f.total <= 1;
     progress.setAttribute("aria-valuemax", Math.max(1, f.total));
     progress.setAttribute("aria-valuenow", f.finished);
@@ -408,7 +408,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       (item, kind) => {
         item.title = KINDS[kind][1];
         item.firstChild.className = `sgnb-k-${kind}`;
-        setText(item.firstChild, kind === "again" ? "of these again" : KINDS[kind][0]);
+        setText(item.firstChild, kind === "again" ? "recomputed" : KINDS[kind][0]);
         setText(item.lastChild, ` ${COUNTS[kind](f).toLocaleString("en")}`);
       },
     );
@@ -472,8 +472,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       ...(run
         ? {
             status: run.status,
-            ...run.figures,
-            hit_rate: run.figures.cached_tokens / Math.max(1, run.figures.prompt_tokens),
+            ...run.metrics,
+            hit_rate: run.metrics.cached_tokens / Math.max(1, run.metrics.prompt_tokens),
           }
         : {}),
     };

@@ -78,7 +78,7 @@ function newGrammarPanel(host, page) {
       text = "";
     request.output.forEach((token, i) => {
       const position = request.prompt.length + i,
-        own = bytesOf(state.vocabulary, [token.token]),
+        own = bytesOf(state.tokenTable, [token.token]),
         begun = pending.length;
       [text, pending] = decodeMore(pending, own);
       // A token with a partial character has no text.
@@ -289,7 +289,7 @@ function whereOf(state, { request, drawn, way, last }, lit) {
   ];
   const token = request.output[last];
   if (token && edges.length > 1)
-    parts.push(`“${inLine(textOfTokens(state.vocabulary, [token.token]), 30)}” went along ${edges.length} edges`);
+    parts.push(`“${inLine(textOfTokens(state.tokenTable, [token.token]), 30)}” went along ${edges.length} edges`);
   const from = (on ? [on.edge] : graph.leads[place.state])
     .map((edge) => drawn.part_names[drawn.parts[edge]])
     .filter(Boolean);

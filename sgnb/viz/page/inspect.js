@@ -25,7 +25,7 @@ function describeToken(state, { request: id, position }) {
     facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
   else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after it was asked for`]);
   if (request.again && position >= request.cached && position < request.cached + request.again)
-    facts.push(["computed again", whyAgain(request)]);
+    facts.push(["recomputed", whyAgain(request)]);
   if (position === request.cached + request.again && request.leaves) facts.push(["not found", whyNot(state, request)]);
   if (token.mask)
     facts.push([
@@ -40,7 +40,7 @@ function describeToken(state, { request: id, position }) {
     ]);
   const node = [...(nodesOf(stateOf(state, request.engine), { request: id, position }) ?? [])][0];
   if (node !== undefined) facts.push(["cache", `node ${node}`]);
-  return { text: textOfTokens(state.vocabulary, [token.token]), facts };
+  return { text: textOfTokens(state.tokenTable, [token.token]), facts };
 }
 
 // Alternatives with probabilities before and, if present, after the grammar mask.
@@ -49,7 +49,7 @@ function alternativesOf(state, { alternatives, mask }) {
   return alternatives
     .map(({ token, logprob, allowed }) => {
       const after = !mask ? "" : allowed ? ` → ${share(logprob - mask.kept)}` : " → not allowed";
-      return `“${inLine(textOfTokens(state.vocabulary, [token]), 20)}” ${share(logprob)}${after}`;
+      return `“${inLine(textOfTokens(state.tokenTable, [token]), 20)}” ${share(logprob)}${after}`;
     })
     .join(", ");
 }
@@ -63,7 +63,7 @@ function whyAgain({ cached, again }) {
 function whyNot(state, { prompt, cached, again, leaves: { others } }) {
   if (cached + again === prompt.length - 1)
     return "the last token of a prompt is always computed: its logits give the next one";
-  const texts = others.map((token) => `“${inLine(textOfTokens(state.vocabulary, [token]), 20)}”`);
+  const texts = others.map((token) => `“${inLine(textOfTokens(state.tokenTable, [token]), 20)}”`);
   return texts.length
     ? `from here on: the tree went on with ${texts.join(", ")}`
     : "from here on: nothing in the tree went further";
@@ -133,5 +133,5 @@ function describeNode(state, id) {
       `${maker.run ? `run ${visible(maker.run)}, ` : ""}branch ${maker.branch}${maker.name ? `, ${visible(maker.name)}` : ""}`,
     ]);
   facts.push(["goes on", plural(node.children.size, "way")]);
-  return { text: textOfTokens(state.vocabulary, node.tokens.slice(0, 600)), facts };
+  return { text: textOfTokens(state.tokenTable, node.tokens.slice(0, 600)), facts };
 }

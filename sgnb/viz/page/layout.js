@@ -91,7 +91,7 @@ function findText(state, wanted) {
     open = [[state.nodes.get(ROOT), ""]];
   while (open.length) {
     const [node, before] = open.pop();
-    const text = before + textOfTokens(state.vocabulary, node.tokens).toLowerCase();
+    const text = before + textOfTokens(state.tokenTable, node.tokens).toLowerCase();
     if (text.includes(wanted)) found.add(node.id);
     const tail = wanted.length > 1 ? text.slice(1 - wanted.length) : "";
     for (const child of node.children.values()) open.push([state.nodes.get(child), tail]);

@@ -31,8 +31,8 @@ function stateOf(state, engine) {
   return state.others.get(engine);
 }
 
-const shareWith = ({ runs, requests, vocabulary, automata, t }, other) =>
-  Object.assign(other, { runs, requests, vocabulary, automata, t });
+const shareWith = ({ runs, requests, tokenTable, automata, t }, other) =>
+  Object.assign(other, { runs, requests, tokenTable, automata, t });
 
 function newModel(number, name = "", engine = 0) {
   return { number, name, engine, prompt: 0, cached: 0, output: 0, seconds: 0, open: 0, since: 0 };
@@ -56,9 +56,9 @@ function endUse(model, t) {
 
 function countFound(run, number, row, prompt, cached, again = 0) {
   const model = run.models.get(number);
-  run.figures.prompt_tokens += prompt;
-  run.figures.cached_tokens += cached;
-  run.figures.recomputed_tokens += again;
+  run.metrics.prompt_tokens += prompt;
+  run.metrics.cached_tokens += cached;
+  run.metrics.recomputed_tokens += again;
   model.prompt += prompt;
   model.cached += cached;
   if (!row) return;
@@ -68,12 +68,12 @@ function countFound(run, number, row, prompt, cached, again = 0) {
 }
 
 function countWritten(run, number, row, count) {
-  run.figures.output_tokens += count;
+  run.metrics.output_tokens += count;
   run.models.get(number).output += count;
   if (row) row.output += count;
 }
 
-// Start a call to another model. Figures come from the requests or, without requests in the log, from `answerModel`.
+// Start a call to another model. Metrics come from the requests or, without requests in the log, from `answerModel`.
 function askModel(run, { branch: name, name: variable, number, model, engine }, state, t) {
   if (state.engine) run.models.get(0).name = String(state.engine.model).split("/").at(-1);
   if (!run.models.has(number)) run.models.set(number, newModel(number, model, engine));

@@ -23,7 +23,7 @@ function piecesOf(state, run, name) {
     if (from < to)
       pieces.push({
         kind: tokenAt(request, from).kind,
-        text: textOfTokens(state.vocabulary, tokens.slice(from, to)),
+        text: textOfTokens(state.tokenTable, tokens.slice(from, to)),
         request: request.id,
         from,
         to,
@@ -60,7 +60,7 @@ function partingOf(state, one, other) {
   return { tokens, characters, more, here: here[tokens]?.text ?? null, there: there[tokens]?.text ?? null };
 }
 
-function figuresOf(state, requests) {
+function metricsOf(state, requests) {
   const sum = (of) => requests.reduce((all, request) => all + of(request), 0);
   const begin = Math.min(...requests.map(({ queued }) => queued)),
     end = Math.max(...requests.map(({ finished }) => finished ?? state.t));
@@ -88,17 +88,17 @@ function newPair(page) {
   const sides = ["", ""].map(() => {
     const column = el("div", "sgnb-branch"),
       head = el("div", "sgnb-branch-head"),
-      figures = el("div", "sgnb-label");
+      metrics = el("div", "sgnb-label");
     const passage = newPassage(el("span"), "text from the first difference on");
-    column.append(head, figures, passage.body);
+    column.append(head, metrics, passage.body);
     columns.append(column);
-    return { head, figures, passage };
+    return { head, metrics, passage };
   });
   let commonTokens = 0; // scroll to the end of the common text after changes, and after the view was hidden
   root.append(parted, common.body, columns);
   linkTokens(root, page);
 
-  // lanes: two lanes from `lanesOf`.
+  // lanes: two lanes from `timelineOf`.
   function paint(state, run, lanes) {
     const pieces = lanes.map(({ name }) => piecesOf(state, run, name));
     const { tokens, characters, more, here, there } = partingOf(state, ...pieces);
@@ -116,10 +116,10 @@ function newPair(page) {
     if (commonTokens !== tokens || !common.body.scrollTop) common.body.scrollTop = common.body.scrollHeight;
     commonTokens = tokens;
     keepEnds(columns, () =>
-      sides.forEach(({ head, figures, passage }, i) => {
+      sides.forEach(({ head, metrics, passage }, i) => {
         const { name, requests } = lanes[i];
         setText(head, `${name} ${visible(requests.at(-1).name)}`);
-        setText(figures, figuresOf(state, requests));
+        setText(metrics, metricsOf(state, requests));
         passage.paint(state, drop(pieces[i], characters), false, "tokens");
         for (const old of passage.body.querySelectorAll(".sgnb-differs")) old.classList.remove("sgnb-differs");
         const first = passage.body.querySelector(".sgnb-text > span");

@@ -17,7 +17,7 @@ function newState() {
     cachedTokens: 0,
     checkpoints: 0,
     pins: new Map(),
-    vocabulary: new Map(),
+    tokenTable: new Map(),
     nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]),
     ghosts: [],
     runs: new Map(),
@@ -41,7 +41,7 @@ function copyState(state) {
   const same = (one) => ({ ...one });
   const run = (r) => ({
     ...r,
-    figures: { ...r.figures },
+    metrics: { ...r.metrics },
     branches: copied(r.branches, branch),
     rows: copied(r.rows, same),
     models: copied(r.models, same),
@@ -57,7 +57,7 @@ function copyState(state) {
   });
   const copy = {
     ...tree(state),
-    vocabulary: new Map(state.vocabulary),
+    tokenTable: new Map(state.tokenTable),
     runs: copied(state.runs, run),
     requests: copied(state.requests, (request) => ({ ...request, output: [...request.output] })),
     automata: new Map(state.automata),
@@ -90,8 +90,8 @@ const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const NO_BYTES = new Uint8Array();
 const UNNAMED = new Uint8Array([0xef, 0xbf, 0xbd]);
 
-function bytesOf(vocabulary, tokens) {
-  const parts = tokens.map((token) => vocabulary.get(token) ?? UNNAMED);
+function bytesOf(tokenTable, tokens) {
+  const parts = tokens.map((token) => tokenTable.get(token) ?? UNNAMED);
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
@@ -113,7 +113,7 @@ function decodeMore(pending, bytes) {
   throw new Error("a character has more than four bytes");
 }
 
-const textOfTokens = (vocabulary, tokens) => utf8.decode(bytesOf(vocabulary, tokens));
+const textOfTokens = (tokenTable, tokens) => utf8.decode(bytesOf(tokenTable, tokens));
 
 function newRun(event, t) {
   return {
@@ -135,7 +135,7 @@ function newRun(event, t) {
     models: new Map([[0, newModel(0)]]),
     calls: new Map(),
     asked: [], // calls to other models: open calls by branch, and calls without requests
-    figures: {
+    metrics: {
       prompt_tokens: 0,
       cached_tokens: 0,
       recomputed_tokens: 0,
@@ -208,7 +208,7 @@ function stream(state, request, kind, bytes, final = false) {
   const whole =
     kind === "jumped"
       ? textOfTokens(
-          state.vocabulary,
+          state.tokenTable,
           request.output.slice(from - request.prompt.length).map(({ token }) => token),
         )
       : text;
@@ -287,7 +287,7 @@ const OF_RUNS = {
   },
   BranchFinished(run, event, state, t) {
     run.calls.delete(event.branch);
-    if (!event.branch.includes(".")) run.figures.finished += 1;
+    if (!event.branch.includes(".")) run.metrics.finished += 1;
     if (event.error) {
       run.failed += 1;
       run.firstError ||= event.error;
@@ -429,7 +429,7 @@ const OF_ENGINE = {
     state.lost += event.count;
   },
   TokensNamed(state, event) {
-    event.ids.forEach((id, i) => state.vocabulary.set(id, latin1(event.pieces[i])));
+    event.ids.forEach((id, i) => state.tokenTable.set(id, latin1(event.pieces[i])));
   },
   // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
@@ -504,10 +504,10 @@ const OF_ENGINE = {
     countFound(run, request.model, rowOf(run, request.branch), request.prompt.length, cached, again);
     if (!request.shown) return;
     const piece = (kind, text, from, to) => ({ kind, text, request: request.id, from, to });
-    const whole = textOfTokens(state.vocabulary, request.prompt),
+    const whole = textOfTokens(state.tokenTable, request.prompt),
       found = cached + again;
     const [before, within] = [cached, found].map(
-      (end) => decodeMore(NO_BYTES, bytesOf(state.vocabulary, request.prompt.slice(0, end)))[0].length,
+      (end) => decodeMore(NO_BYTES, bytesOf(state.tokenTable, request.prompt.slice(0, end)))[0].length,
     );
     const pieces = [
       piece("cached", whole.slice(0, before), 0, cached),
@@ -542,7 +542,7 @@ const OF_ENGINE = {
       if (!run) return;
       involved.add(run);
       countWritten(run, request.model, rowOf(run, request.branch), 1);
-      stream(state, request, "sampled", bytesOf(state.vocabulary, [token]));
+      stream(state, request, "sampled", bytesOf(state.tokenTable, [token]));
     });
     event.masked.request.forEach((id, i) => {
       const request = state.requests.get(id),
@@ -562,7 +562,7 @@ const OF_ENGINE = {
       if (run) involved.add(run);
     }
     for (const run of involved) {
-      run.figures.passes += 1;
+      run.metrics.passes += 1;
       timed(run, t);
     }
   },
@@ -591,7 +591,7 @@ const OF_ENGINE = {
     if (!run) return;
     timed(run, t);
     countWritten(run, request.model, rowOf(run, request.branch), count);
-    run.figures.jumped_tokens += count;
+    run.metrics.jumped_tokens += count;
     if (request.admitted !== null) stream(state, request, "jumped", bytes);
     else request.forced = new Uint8Array([...request.forced, ...bytes]);
   },

@@ -97,12 +97,12 @@ function newRowsPanel(host, page) {
       cells.forEach((text, i) => setText(line.children[i], String(text)));
       line.className = row.error ? "sgnb-failed" : "";
       line.classList.toggle("sgnb-lit", row.branch === opened);
-      line.children[AGAIN].hidden = !run.figures.recomputed_tokens;
+      line.children[AGAIN].hidden = !run.metrics.recomputed_tokens;
       line.dataset.branch = row.branch;
       line.children[1].title = visible(row.arguments);
       line.children[2].title = visible((row.error || row.answer).slice(0, 2000));
     });
-    head.children[AGAIN].hidden = !run.figures.recomputed_tokens;
+    head.children[AGAIN].hidden = !run.metrics.recomputed_tokens;
     Object.keys(COLUMNS).forEach((name, i) =>
       head.children[i].setAttribute("aria-sort", name !== by ? "none" : down ? "descending" : "ascending"),
     );

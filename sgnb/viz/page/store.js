@@ -159,7 +159,7 @@ function newPrefixes() {
   return { add };
 }
 
-// Figures of events after `from` and up to `to`, in seconds of the log.
+// Metrics of events after `from` and up to `to`, in seconds of the log.
 function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
   const inside = ({ t }) => t > from && t <= to;
   const sum = (rows, name) => rows.reduce((all, row) => all + row[name], 0);

@@ -3,17 +3,17 @@
 const KINDS = {
   cached: ["cached", "found in the radix tree, not computed again"],
   computed: ["computed", "went through the model as prompt"],
-  again: ["computed again", "is in the radix tree, but no state was kept there to go on from"],
+  again: ["recomputed", "in the radix tree, but without a recurrent checkpoint to resume from"],
   jumped: ["jumped", "forced by the grammar"],
   sampled: ["sampled", "chosen by the model"],
   text: ["not sent", "constant text that has not reached the engine"],
 };
 const COUNTS = {
-  cached: (figures) => figures.cached_tokens,
-  computed: (figures) => figures.prompt_tokens - figures.cached_tokens,
-  again: (figures) => figures.recomputed_tokens,
-  sampled: (figures) => figures.output_tokens - figures.jumped_tokens,
-  jumped: (figures) => figures.jumped_tokens,
+  cached: (metrics) => metrics.cached_tokens,
+  computed: (metrics) => metrics.prompt_tokens - metrics.cached_tokens,
+  again: (metrics) => metrics.recomputed_tokens,
+  sampled: (metrics) => metrics.output_tokens - metrics.jumped_tokens,
+  jumped: (metrics) => metrics.jumped_tokens,
 };
 const SPLIT_AT_MOST = 2000; // maximum tokens of a prompt piece with an element per token
 
@@ -53,7 +53,7 @@ function splitMore(state, piece, split) {
   for (; split.position < piece.to; split.position += 1) {
     const token = tokenAt(request, split.position);
     if (!token) break;
-    const [added, pending] = decodeMore(split.pending, bytesOf(state.vocabulary, [token.token]));
+    const [added, pending] = decodeMore(split.pending, bytesOf(state.tokenTable, [token.token]));
     const text = added.slice(Math.max(0, begin - split.read), Math.max(0, end - split.read));
     if (text) parts.push({ text, position: split.position });
     split.last = token;

@@ -8,7 +8,7 @@ const STRIPS = [
 ];
 
 const DRAG = 4; // minimum pixels of a drag
-const RUNS = 6; // maximum runs with separate figures; the latest runs count
+const RUNS = 6; // maximum runs with separate metrics; the latest runs count
 
 function newTimePanel(host, page) {
   const surface = newSurface(host, "cache and batch over time");
@@ -25,8 +25,8 @@ function newTimePanel(host, page) {
   );
   const drops = legendItem("gone", "of states: checkpoints dropped");
   legend.append(drops);
-  const figures = el("div", "sgnb-note");
-  host.append(figures, legend);
+  const metrics = el("div", "sgnb-note");
+  host.append(metrics, legend);
   let range = null; // drawn times, positions, and the shown moment
 
   const timeAt = (event) =>
@@ -116,7 +116,7 @@ function newTimePanel(host, page) {
       figuresWithin(store, page.range ?? { from, to }),
       page.range ? page.range.to - page.range.from : to - from,
     );
-    setText(figures, words.join("\n"));
+    setText(metrics, words.join("\n"));
     const last = columns.at(-1);
     surface.say(
       `${words[0]}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free${state.engine?.states ? `; of states ${last.keptStates} in the tree, ${state.engine.states - last.keptStates - last.freeStates} of running requests, ${last.freeStates} free` : ""}` : ""}. A click or the arrow keys go to a moment, a drag or the arrow keys with shift choose a range.`,

@@ -18,7 +18,7 @@ const FADE = 16; // pixels of the fade at a cut end of the drawing
 
 function newTreePanel(host, page) {
   const tools = el("div", "sgnb-tools");
-  const figures = el("span", "sgnb-label");
+  const metrics = el("span", "sgnb-label");
   const search = el("input", "sgnb-search", "", {
     type: "search",
     placeholder: "find text",
@@ -43,7 +43,7 @@ function newTreePanel(host, page) {
     links = !links;
     page.repaint();
   });
-  tools.append(figures, search, runs, all, form);
+  tools.append(metrics, search, runs, all, form);
   const frame = el("div", "sgnb-tree"),
     stage = el("div", "sgnb-stage");
   const spacer = el("div");
@@ -167,7 +167,7 @@ function newTreePanel(host, page) {
     setText(all, whole ? "fewer" : `all ${grouped(count)}`);
     setText(form, links ? "icicle" : "nodes and links");
     setText(
-      figures,
+      metrics,
       state.nodes.size === 1
         ? "nothing is cached"
         : `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${keptOf(state)}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`,
@@ -188,7 +188,7 @@ function newTreePanel(host, page) {
             .reverse()
             .map(
               (ghost) =>
-                `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(bytesOfNode(state, ghost))}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`,
+                `“${inLine(textOfTokens(state.tokenTable, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(bytesOfNode(state, ghost))}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`,
             )
             .join(", ")}`
         : "",
@@ -419,7 +419,7 @@ function newTreePanel(host, page) {
   }
   function labelOf(item) {
     const room = Math.floor((layout.column - 34) / LETTER);
-    item.label ??= inLine(textOfTokens(shownState.vocabulary, item.node.tokens.slice(0, 24)), 200);
+    item.label ??= inLine(textOfTokens(shownState.tokenTable, item.node.tokens.slice(0, 24)), 200);
     return item.label.length > room ? `${item.label.slice(0, room - 1)}…` : item.label;
   }
   function drawDot(context, colours, item, y) {
@@ -452,7 +452,7 @@ function newTreePanel(host, page) {
       count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
     const lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
     const aside = own || letters < count.length + 8 ? 0 : count.length + 2;
-    const text = inLine(textOfTokens(shownState.vocabulary, node.tokens.slice(0, 40 * lines)), 4000);
+    const text = inLine(textOfTokens(shownState.tokenTable, node.tokens.slice(0, 40 * lines)), 4000);
     const room = letters - aside;
     context.fillStyle = colours.fg;
     for (let i = 0; i < lines && room > 1; i += 1) {

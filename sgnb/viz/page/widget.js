@@ -2,11 +2,11 @@
 
 // Hide the static twin while the live view is on the page.
 function hideTwin(uid) {
-  const rule = `img[src*="sgnb-twin-${uid}"]`; // the image address of the twin contains the uid
+  const rule = `img[src*="sgnb-static-${uid}"]`; // the image address of the twin contains the uid
   const style = el(
     "style",
     "",
-    `${rule}, svg.sgnb-twin-${uid}, .jp-OutputArea-child:has(> .jp-OutputArea-output > ${rule}) { display: none !important; }`,
+    `${rule}, svg.sgnb-static-${uid}, .jp-OutputArea-child:has(> .jp-OutputArea-output > ${rule}) { display: none !important; }`,
   );
   document.head.append(style);
   return () => style.remove();

@@ -24,8 +24,8 @@ from ...events import (
     RequestFinished,
     RequestQueued,
 )
-from .branch import common_length
-from .tokens import Vocabulary, visible
+from .branch_text import common_length
+from .token_table import TokenTable, visible
 from .tree import ROOT, TreeState
 
 AROUND = 4
@@ -89,27 +89,27 @@ class Lookup:
         """Return the lookup as a display line."""
         who = f"{visible(self.name)} of {self.run}, branch {self.branch}" if self.run else "request"
         counts = f"{self.cached_tokens:,} of {self.prompt_tokens:,} prompt tokens found"
-        counts += f", {self.recomputed_tokens:,} computed again" if self.recomputed_tokens else ""
+        counts += f", {self.recomputed_tokens:,} recomputed" if self.recomputed_tokens else ""
         return f"{who} ({self.request}): {counts}"
 
 
-def difference(here: Sequence[int], there: Sequence[int], vocabulary: Vocabulary) -> Difference:
+def difference(here: Sequence[int], there: Sequence[int], token_table: TokenTable) -> Difference:
     """Return the first difference of two prompts.
 
     Args:
         here: Token ids of the first prompt.
         there: Token ids of the second prompt.
-        vocabulary: Bytes of the token ids.
+        token_table: Bytes of the token ids.
     """
     here, there = tuple(here), tuple(there)
     same = common_length(here, there)
-    text_here, text_there = vocabulary.text(here[same:]), vocabulary.text(there[same:])
+    text_here, text_there = token_table.text(here[same:]), token_table.text(there[same:])
     return Difference(
         same,
-        len(vocabulary.text(here[:same])),
-        _texts(here[max(0, same - AROUND) : same], vocabulary),
-        _texts(here[same : same + AROUND], vocabulary),
-        _texts(there[same : same + AROUND], vocabulary),
+        len(token_table.text(here[:same])),
+        _texts(here[max(0, same - AROUND) : same], token_table),
+        _texts(here[same : same + AROUND], token_table),
+        _texts(there[same : same + AROUND], token_table),
         common_length(text_here, text_there),
     )
 
@@ -120,12 +120,12 @@ def lookups(records: Iterable[Record], run: str = "", branch: str = "") -> list[
     Args:
         records: Records of a log.
         run: Run id, or "" for all runs.
-        branch: Branch of the run including forks, or "" for all branches.
+        branch: BranchText of the run including forks, or "" for all branches.
     """
-    return list(_Replay(run, branch).lookups(records))
+    return list(_LookupReplay(run, branch).lookups(records))
 
 
-class _Replay:
+class _LookupReplay:
     """State of the log at a lookup."""
 
     def __init__(self, run: str, branch: str) -> None:
@@ -162,14 +162,14 @@ class _Replay:
         return self._run in ("", queued.run) and (not self._branch or in_branch)
 
     def _look_up(self, queued: RequestQueued, admitted: RequestAdmitted) -> Lookup:
-        prompt, vocabulary = queued.prompt, self._tree.vocabulary
+        prompt, token_table = queued.prompt, self._tree.token_table
         earlier = (
             queued_request
             for queued_request in self._earlier
             if queued_request.namespace == queued.namespace
         )
         nearest = max(earlier, key=lambda e: common_length(prompt, e.prompt), default=None)
-        differs = None if nearest is None else difference(prompt, nearest.prompt, vocabulary)
+        differs = None if nearest is None else difference(prompt, nearest.prompt, token_table)
         reasons = tuple(self._reasons(queued, admitted, nearest, differs))
         return Lookup(
             queued.request,
@@ -202,6 +202,7 @@ class _Replay:
         others = max((n for space, n in in_tree.items() if space != queued.namespace), default=0)
         ends.append((others, "namespace", "is cached in another namespace"))
         common = 0 if differs is None else differs.tokens
+
         if queued.purpose == "score":
             cached = max(in_tree.get(queued.namespace, 0), common)
             ends.append((cached, "scored", "what is scored is computed, in the cache or not"))
@@ -210,11 +211,13 @@ class _Replay:
             state = "was not kept after" if over else "was not computed yet by"
             text = f"{state} request {nearest.request}, which has the same tokens"
             ends.append((common, "computing", text))
+
         for end, kind, text in ends:
             end = min(end, last)
             if end > at:
                 yield Reason(kind, end - at, text)
                 at = end
+
         if at < last and differs is None:
             yield Reason("first", last - at, "no prompt came before it")
         elif at < last:
@@ -222,6 +225,7 @@ class _Replay:
             yield Reason(
                 "differs", last - at, f"differs from all before; nearest at {differs.line()}"
             )
+
         if at <= last:
             yield Reason("last token", 1, "always computed: its logits are needed")
 
@@ -234,17 +238,17 @@ class _Replay:
             return []
         end = cached + again
         gone = (len(path) for path in self._dropped if common_length(prompt, path) == len(path))
-        place = max((length for length in gone if cached < length <= end), default=cached)
+        position = max((length for length in gone if cached < length <= end), default=cached)
         dropped = (
-            f"is cached, but the state behind token {place:,} was dropped for lack of memory;"
+            f"is cached, but the state behind token {position:,} was dropped for lack of memory;"
             " a larger max_states keeps more"
         )
-        where = f"was kept behind token {place:,}" if place else "of it was kept"
+        where = f"was kept behind token {position:,}" if position else "of it was kept"
         never = (
             f"is cached, but no state {where}; a smaller checkpoint_every keeps more, and so does"
             " a fork where prompts part"
         )
-        return [(place, "no state", dropped), (end, "no state", never)]
+        return [(position, "no state", dropped), (end, "no state", never)]
 
     def _in_tree(self, prompt: Sequence[int]) -> dict[str, int]:
         """Return the number of cached prompt tokens by namespace."""
@@ -261,6 +265,7 @@ class _Replay:
                     break
                 node = nodes[below]
             lengths[space] = length
+
         return lengths
 
     def _most_evicted(self, prompt: Sequence[int]) -> tuple[int, str] | None:
@@ -277,8 +282,8 @@ class _Replay:
         return tuple(token for piece in reversed(pieces) for token in piece)
 
 
-def _texts(tokens: Sequence[int], vocabulary: Vocabulary) -> tuple[str, ...]:
-    return tuple(visible(vocabulary.text((token,))) for token in tokens)
+def _texts(tokens: Sequence[int], token_table: TokenTable) -> tuple[str, ...]:
+    return tuple(visible(token_table.text((token,))) for token in tokens)
 
 
 def _quoted(texts: tuple[str, ...]) -> str:

@@ -19,7 +19,7 @@ from ...events import (
     StepRan,
     VariantRan,
 )
-from .run import RunState
+from .run_state import RunState
 
 AS_IS = "as it is"
 
@@ -48,12 +48,12 @@ class Variant:
     @property
     def shown(self) -> RunState | None:
         """Return the run with the median time; the faster run of two."""
-        runs = sorted(self.runs, key=lambda run: run.figures.seconds)
+        runs = sorted(self.runs, key=lambda run: run.metrics.seconds)
         return runs[(len(runs) - 1) // 2] if runs else None
 
     @property
     def seconds(self) -> list[float]:
-        return [run.figures.seconds for run in self.runs]
+        return [run.metrics.seconds for run in self.runs]
 
 
 class Comparison:
@@ -75,7 +75,7 @@ class Comparison:
         if handler is not None:
             handler(self, record.event, record.t)
 
-    def lanes(self, run: str) -> dict[str, list[Bar]]:
+    def timeline(self, run: str) -> dict[str, list[Bar]]:
         """Return the requests of a run by branch. Forks follow the parent."""
         lanes: dict[str, list[Bar]] = {}
         for bar in self._of_run.get(run, []):
@@ -148,21 +148,22 @@ def _row(variant: Variant, base: RunState | None) -> dict[str, Any]:
     row: dict[str, Any] = {"variant": variant.name}
     run = variant.shown
     if run is not None:
-        figures = run.figures
-        base_seconds = base.figures.seconds if base is not None else 0.0
+        metrics = run.metrics
+        base_seconds = base.metrics.seconds if base is not None else 0.0
         row |= {
-            "seconds": figures.seconds,
+            "seconds": metrics.seconds,
             "fastest": min(variant.seconds),
             "slowest": max(variant.seconds),
-            "times": figures.seconds / base_seconds if base_seconds else 1.0,
-            "prompt_tokens": figures.prompt_tokens,
-            "cached_tokens": figures.cached_tokens,
-            "computed_tokens": figures.computed_tokens,
-            "recomputed_tokens": figures.recomputed_tokens,
-            "passes": figures.passes,
-            "sampled_tokens": figures.sampled_tokens,
-            "jumped_tokens": figures.jumped_tokens,
+            "times": metrics.seconds / base_seconds if base_seconds else 1.0,
+            "prompt_tokens": metrics.prompt_tokens,
+            "cached_tokens": metrics.cached_tokens,
+            "computed_tokens": metrics.computed_tokens,
+            "recomputed_tokens": metrics.recomputed_tokens,
+            "passes": metrics.passes,
+            "sampled_tokens": metrics.sampled_tokens,
+            "jumped_tokens": metrics.jumped_tokens,
             "same_text": not variant.note,
             "run": run.run,
         }
+
     return row | {"note": variant.note}

@@ -1,4 +1,4 @@
-"""Figures of a run, and of each program of a batch. Knows no events."""
+"""Metrics of a run, and of each program of a batch. Knows no events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class Figures:
+class Metrics:
     """Counts over all requests of a run, including scoring."""
 
     prompt_tokens: int = 0
@@ -47,7 +47,7 @@ class Figures:
         return self.output_tokens / self.seconds if self.seconds else 0.0
 
     def line(self) -> str:
-        """Return all figures as a display line."""
+        """Return all metrics as a display line."""
         parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
         parts.append(f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens")
         parts.append(f"hit rate {self.hit_rate:.0%}")
@@ -58,7 +58,7 @@ class Figures:
         return " · ".join(parts)
 
 
-KIND_NAMES = {"again": "of these again"}
+KIND_NAMES = {"again": "recomputed"}
 """Legend labels of kinds with an unclear name."""
 
 
@@ -68,7 +68,7 @@ def duration(seconds: float) -> str:
 
 @dataclass(slots=True)
 class Row:
-    """Figures of one program of a batch, including forks."""
+    """Metrics of one program of a batch, including forks."""
 
     branch: str  # root branch of the program
     began: float  # start, in seconds of the log's clock

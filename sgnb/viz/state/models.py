@@ -1,4 +1,4 @@
-"""Figures per model of a run: the default model and models named by calls. Knows no events.
+"""Metrics per model of a run: the default model and models named by calls. Knows no events.
 
 The live page implements the same state (`page/models.js`).
 """

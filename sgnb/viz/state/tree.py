@@ -29,13 +29,13 @@ from ...events import (
     StepRan,
     TokensNamed,
 )
-from .tokens import Vocabulary
+from .token_table import TokenTable
 
 ROOT = 0
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class TreeNode:
     id: int
     parent: int
     tokens: Sequence[int]
@@ -56,7 +56,7 @@ class Node:
 
 
 @dataclass(slots=True, eq=False)
-class _Request:
+class _TreeRequest:
     run: str
     prompt: Sequence[int]
     namespace: str
@@ -65,9 +65,9 @@ class _Request:
 
 
 class TreeState:
-    def __init__(self, vocabulary: Vocabulary | None = None) -> None:
-        self.vocabulary = vocabulary or Vocabulary()
-        self.nodes: dict[int, Node] = {ROOT: Node(ROOT, -1, ())}
+    def __init__(self, token_table: TokenTable | None = None) -> None:
+        self.token_table = token_table or TokenTable()
+        self.nodes: dict[int, TreeNode] = {ROOT: TreeNode(ROOT, -1, ())}
         self.pins: dict[int, list[str]] = {}  # owners of pins by node
         self.tokens = 0
         self.evicted = 0
@@ -78,12 +78,12 @@ class TreeState:
         self.missing = 0  # contradictory events: records were lost or changed
         self._added = 0
         self._now = 0.0
-        self._requests: dict[int, _Request] = {}
+        self._requests: dict[int, _TreeRequest] = {}
         # finished requests with possible further nodes until the next step
         self._finished: list[int] = []
 
     @property
-    def root(self) -> Node:
+    def root(self) -> TreeNode:
         return self.nodes[ROOT]
 
     @property
@@ -99,10 +99,10 @@ class TreeState:
                 pins[node.id] += len(owners)
         return pins
 
-    def text(self, node: Node) -> str:
-        return self.vocabulary.text(node.tokens)
+    def text(self, node: TreeNode) -> str:
+        return self.token_table.text(node.tokens)
 
-    def children(self, node: Node) -> list[Node]:
+    def children(self, node: TreeNode) -> list[TreeNode]:
         return [self.nodes[child] for child in node.children.values()]
 
     def apply(self, record: Record) -> None:
@@ -112,7 +112,7 @@ class TreeState:
             handler(self, record.event)
 
     def _name(self, event: TokensNamed) -> None:
-        self.vocabulary.learn(event)
+        self.token_table.learn(event)
 
     def _miss(self, event: RecordsLost) -> None:
         self.lost += event.count
@@ -121,7 +121,7 @@ class TreeState:
         self.engine = event
 
     def _queued(self, event: RequestQueued) -> None:
-        self._requests[event.request] = _Request(event.run, event.prompt, event.namespace)
+        self._requests[event.request] = _TreeRequest(event.run, event.prompt, event.namespace)
 
     def _admitted(self, event: RequestAdmitted) -> None:
         request = self._requests.get(event.request)
@@ -157,7 +157,7 @@ class TreeState:
                 request.output.append(token)
 
     def _add(self, event: NodeAdded) -> None:
-        node = Node(event.node, event.parent, event.tokens, event.namespace)
+        node = TreeNode(event.node, event.parent, event.tokens, event.namespace)
         self._cut(node.id)
         parent = self.nodes.get(event.parent)
         if parent is None or node.id == ROOT:
@@ -184,7 +184,7 @@ class TreeState:
             self.tokens -= len(node.tokens)
             self.checkpoints -= node.checkpoint
 
-    def _maker(self, parent: Node, tokens: Sequence[int]) -> str:
+    def _maker(self, parent: TreeNode, tokens: Sequence[int]) -> str:
         """Return the run of the request with the new node's tokens."""
         if not self._requests:
             return ""
@@ -250,14 +250,14 @@ class TreeState:
             node.tick = event.tick
         self.root.tick = event.tick
 
-    def _path(self, node_id: int) -> Iterator[Node]:
+    def _path(self, node_id: int) -> Iterator[TreeNode]:
         """Yield the node and all ancestors except the root."""
         node = self._find(node_id)
         while node is not None and node.id != ROOT:
             yield node
             node = self.nodes[node.parent]
 
-    def _find(self, node_id: int) -> Node | None:
+    def _find(self, node_id: int) -> TreeNode | None:
         node = self.nodes.get(node_id)
         if node is None:
             self.missing += 1

@@ -1,4 +1,4 @@
-"""Static twin of a live view: picture and text, for a notebook without a kernel.
+"""Static form of a live view: picture and text, for a notebook without a kernel.
 
 The bundle contains no HTML, because nbconvert's sanitizer and GitHub escape or strip HTML. Both
 show `image/svg+xml` as an `<img>` without scripts, or fall back to the text. All text in the
@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from xml.sax.saxutils import escape
 
+from ..state.run_state import RunState
+from ..state.token_table import visible
+from ..state.tree import TreeState
 from .plain_text import Shown, plain_text
-from .svg import picture
+from .run_svg import draw_run
+from .svg import INSIDE, MARGIN, document, tag
+from .timeline import draw
+from .tree_svg import draw_tree
 
 LIMIT = 60_000
 """Maximum size of the bundle in bytes, as stored in a notebook."""
@@ -23,8 +30,8 @@ LAB_STYLE = (
     ".jp-OutputArea-child:is("
     ":has(> .lm-Panel.jp-OutputArea-output):not(:has(> .jp-OutputArea-output > *)),"
     ":has(> .jp-RenderedJavaScript:empty)"
-    "):has(~ .jp-OutputArea-child img[src*=sgnb-twin]){display:none}"
-    ".jp-OutputArea-output > img[src*=sgnb-twin]{max-width:100%}"
+    "):has(~ .jp-OutputArea-child img[src*=sgnb-static]){display:none}"
+    ".jp-OutputArea-output > img[src*=sgnb-static]{max-width:100%}"
 )
 """Style for JupyterLab. Hides "Loading widget..." of live views without a kernel, and the empty
 output of `STYLE_BUNDLE`; fits the picture to the notebook's width."""
@@ -41,12 +48,12 @@ STYLE_BUNDLE = {
 leave the text of a `<style>` element."""
 
 
-def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
-    """Return the static twin of states.
+def static_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
+    """Return the static picture of states.
 
     Args:
         states: States to draw.
-        uid: Id of the live view; the live view hides the twin.
+        uid: Id of the live view; the live view hides the static picture.
 
     Returns:
         `image/svg+xml` and `text/plain`, at most `LIMIT` bytes.
@@ -63,8 +70,35 @@ def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
 
 
 def _bundle(states: Sequence[Shown], uid: str, rows: int, text: str) -> dict[str, str]:
-    svg = picture(states, rows, f"sgnb-twin sgnb-twin-{uid}")
+    svg = picture(states, rows, f"sgnb-static sgnb-static-{uid}")
     return {"image/svg+xml": svg, "text/plain": text}
+
+
+def picture(states: Sequence[Shown], rows: int, name: str) -> str:
+    """Draw states as an SVG document, `WIDTH` pixels wide.
+
+    Args:
+        states: States to draw.
+        rows: Maximum lines of text and rows of a batch; half of `rows` limits the leaves of the
+            tree.
+        name: CSS class of the document.
+    """
+    parts, y = [], float(MARGIN)
+    runs = [state for state in states if isinstance(state, RunState)]
+    for state in states:
+        if isinstance(state, RunState):
+            body, height = draw_run(state, rows)
+        elif isinstance(state, TreeState):
+            body, height = draw_tree(state, runs[-1] if runs else None, rows)
+        else:
+            shapes, height = draw(state, INSIDE)
+            body = "".join(
+                tag(n, escape(visible(text)), **attributes) for n, attributes, text in shapes
+            )
+        parts.append(tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
+        y += height + MARGIN
+
+    return document("".join(parts), y, name)
 
 
 def size(bundle: dict[str, str]) -> int:

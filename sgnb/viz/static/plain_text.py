@@ -1,4 +1,4 @@
-"""States as plain text: for `print`, screen readers and the static twin. Knows no colours."""
+"""States as plain text: for `print`, screen readers and the static picture. Knows no colours."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from ..state.branch import Branch, common_length, take
+from ..state.branch_text import BranchText, common_length, take
 from ..state.comparison import AS_IS, Comparison
 from ..state.metrics import Row, duration
 from ..state.models import Model
-from ..state.run import RunState
-from ..state.tokens import visible
-from ..state.tree import ROOT, Node, TreeState
+from ..state.run_state import RunState
+from ..state.token_table import visible
+from ..state.tree import ROOT, TreeNode, TreeState
 
 TREE_ROWS = 40
 BATCH_ROWS = 60
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     """A line of a printed tree."""
 
     stem: str  # line-drawing characters to the left
-    node: Node | None  # None for a line about `hidden` nodes
+    node: TreeNode | None  # None for a line about `hidden` nodes
     hidden: int = 0
 
 
@@ -53,7 +53,7 @@ def run_of(states: Sequence[Shown]) -> RunState | None:
 
 
 def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
-    """Return a run as text: heading, cache savings, figures and the text of all kept branches.
+    """Return a run as text: heading, cache savings, metrics and the text of all kept branches.
 
     Args:
         state: State of the run.
@@ -106,6 +106,7 @@ def batch_lines(state: RunState, limit: int) -> Iterator[str]:
     for cells in lines:
         padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
         yield "  ".join([*padded[:-2], cells[-2].ljust(widths[-2]), cells[-1]])
+
     if len(state.rows) > limit:
         yield f"and {counted(len(state.rows) - limit, 'more row')}"
     prefix = "".join(text for _, text in shared_prefix(state))
@@ -147,6 +148,7 @@ def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
     if "seconds" not in row:
         empty = [""] * (len(COMPARE_HEAD) - 2)
         return visible(row["variant"]), *empty, "not run" * bool(row["note"])
+
     counts = ("cached_tokens", "passes", "sampled_tokens", "jumped_tokens")
     again = f" ({row['recomputed_tokens']:,} again)" if row["recomputed_tokens"] else ""
     return (
@@ -166,7 +168,7 @@ def spread(fastest: float, slowest: float) -> str:
 
 def row_head(state: RunState) -> list[str]:
     """Return the columns of a batch; "again" only if cached tokens were recomputed."""
-    again = ["again"] if state.figures.recomputed_tokens else []
+    again = ["again"] if state.metrics.recomputed_tokens else []
     return ["#", "cached", *again, "prompt", "new", "time", "arguments", "answer"]
 
 
@@ -186,11 +188,11 @@ def row_cells(row: Row) -> dict[str, str]:
 
 
 def shown_rows(state: RunState, limit: int) -> list[Row]:
-    """Return the first rows of a batch. Failed rows come first, for at most half of the places."""
+    """Return the first rows of a batch. Failed rows come first, for at most half of the rows."""
     rows = list(state.rows.values())
-    failed = [place for place, row in enumerate(rows) if row.error][: limit // 2]
-    others = [place for place, row in enumerate(rows) if not row.error or place not in failed]
-    return [rows[place] for place in sorted([*failed, *others[: limit - len(failed)]])]
+    failed = [index for index, row in enumerate(rows) if row.error][: limit // 2]
+    others = [index for index, row in enumerate(rows) if not row.error or index not in failed]
+    return [rows[index] for index in sorted([*failed, *others[: limit - len(failed)]])]
 
 
 def shared_prefix(state: RunState) -> list[list[str]]:
@@ -214,7 +216,7 @@ def run_heading(state: RunState) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def own_error(state: RunState, branch: Branch) -> str:
+def own_error(state: RunState, branch: BranchText) -> str:
     """Return the error of a branch, unless the heading has the error."""
     return "" if branch.error == (state.message or state.first_error) else branch.error
 
@@ -261,7 +263,7 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS, run: RunState | None = N
     return "\n".join(lines)
 
 
-def node_marks(tree: TreeState, node: Node) -> list[str]:
+def node_marks(tree: TreeState, node: TreeNode) -> list[str]:
     """Return the marks of a node as text: pins, locks and checkpoint."""
     owners = ", ".join(map(visible, tree.pins.get(node.id, ())))
     marks = [counted(node.locks, "lock")] if node.locks else []
@@ -311,10 +313,11 @@ def shown(tree: TreeState, budget: int) -> tuple[set[int], Counter[int]]:
         while above not in visible_ids:
             above = tree.nodes[above].parent
         hidden[above] += 1
+
     return visible_ids, hidden
 
 
-def walk(tree: TreeState) -> Iterator[Node]:
+def walk(tree: TreeState) -> Iterator[TreeNode]:
     """Yield every node except the root, parents first, siblings in order."""
     stack = tree.children(tree.root)[::-1]
     while stack:
@@ -332,10 +335,10 @@ def rows(tree: TreeState, budget: int = TREE_ROWS) -> Iterator[Line]:
     """
     visible_ids, hidden = shown(tree, budget)
 
-    stack: list[tuple[str, Node | int, bool]] = []
+    stack: list[tuple[str, TreeNode | int, bool]] = []
 
-    def push(stem: str, node: Node) -> None:
-        items: list[Node | int] = [
+    def push(stem: str, node: TreeNode) -> None:
+        items: list[TreeNode | int] = [
             child for child in tree.children(node) if child.id in visible_ids
         ]
         items += [hidden[node.id]] if hidden[node.id] else []

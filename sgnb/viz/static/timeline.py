@@ -1,4 +1,4 @@
-"""Static picture of a comparison: findings, figures, and the lanes of each variant on a common time
+"""Static picture of a comparison: findings, metrics, and the lanes of each variant on a common time
 axis. Returns shapes; knows no SVG."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..state.comparison import Bar, Comparison
 from ..state.metrics import duration
-from ..state.run import RunState
+from ..state.run_state import RunState
 from .plain_text import (
     COMPARE_HEAD,
     compare_cells,
@@ -35,7 +35,7 @@ SMALL = 0.8
 """Minimum width of a bar in pixels."""
 
 
-class Shape(NamedTuple):
+class SvgShape(NamedTuple):
     """An element with text."""
 
     name: str
@@ -43,7 +43,7 @@ class Shape(NamedTuple):
     text: str = ""
 
 
-def draw(state: Comparison, width: int) -> tuple[list[Shape], float]:
+def draw(state: Comparison, width: int) -> tuple[list[SvgShape], float]:
     """Draw a comparison.
 
     Args:
@@ -60,42 +60,46 @@ def draw(state: Comparison, width: int) -> tuple[list[Shape], float]:
         for part in _folded(line, int(width / 6.2)):
             shapes.append(_text(0, y + 12, part, "g" if gains else "m"))
             y += 17
+
     y += 6
     again = any(row.get("recomputed_tokens") for row in state.rows())
     ends = COLUMNS | ({"computed": COMPUTED_AGAIN} if again else {})
     shapes += [_text(x, y + 12, name, "r") for name, x in ends.items() if name]
     y += 18
+
     for cells in compare_cells(state):
-        shapes.append(Shape("path", {"class": "l", "d": f"M0 {y:.0f}h{width}"}))
+        shapes.append(SvgShape("path", {"class": "l", "d": f"M0 {y:.0f}h{width}"}))
         shapes.append(_text(0, y + 14, cells[0], ""))
         columns = zip(list(ends.values())[1:], cells[1:], strict=True)
         shapes += [_text(x, y + 14, cell, "r") for x, cell in columns if cell]
         y += 20
+
     lanes, height = _lanes(state, y + 12)
     return shapes + lanes, y + 12 + height
 
 
-def _lanes(state: Comparison, y: float) -> tuple[list[Shape], float]:
-    shapes: list[Shape] = []
+def _lanes(state: Comparison, y: float) -> tuple[list[SvgShape], float]:
+    shapes: list[SvgShape] = []
     shown = [(v.name, v.shown) for v in state.variants.values() if v.shown is not None]
     if not shown:
         return shapes, 0
     top = y
-    longest = max(run.figures.seconds for _, run in shown) or 1e-9
+    longest = max(run.metrics.seconds for _, run in shown) or 1e-9
     scale = (END - GUTTER) / longest
-    base = GUTTER + scale * shown[0][1].figures.seconds
+    base = GUTTER + scale * shown[0][1].metrics.seconds
+
     for name, run in shown:
         shapes.append(_text(0, y + 11, name, "h"))
-        end = GUTTER + scale * run.figures.seconds
-        rows = list(state.lanes(run.run).items())
+        end = GUTTER + scale * run.metrics.seconds
+        rows = list(state.timeline(run.run).items())
         limit = len(rows) if len(rows) == LANES + 1 else LANES
         tall = LANE * (1 + min(len(rows), limit) + (len(rows) > limit))
         if run is not shown[0][1]:
-            shapes.append(Shape("path", {"class": "e", "d": f"M{base:.1f} {y - 4:.1f}v{tall}"}))
+            shapes.append(SvgShape("path", {"class": "e", "d": f"M{base:.1f} {y - 4:.1f}v{tall}"}))
         line = f"M{end:.1f} {y + 4:.1f}v{tall - 6:.1f}"
         shapes += [
-            Shape("path", {"class": "v", "d": line}),
-            _text(end + 5, y + 11, duration(run.figures.seconds), "m"),
+            SvgShape("path", {"class": "v", "d": line}),
+            _text(end + 5, y + 11, duration(run.metrics.seconds), "m"),
         ]
         y += LANE
         for branch, bars in rows[:limit]:
@@ -107,11 +111,13 @@ def _lanes(state: Comparison, y: float) -> tuple[list[Shape], float]:
             shapes.append(_text(10, y + 10, f"and {counted(len(rows) - limit, 'more lane')}", "m"))
             y += LANE
         y += 5
+
     marks, tick = [], tick_of(longest)
     for i in range(int(longest / tick) + 1):
         x = GUTTER + scale * tick * i
-        marks.append(Shape("path", {"class": "l", "d": f"M{x:.1f} {top:.1f}v{y - top:.1f}"}))
+        marks.append(SvgShape("path", {"class": "l", "d": f"M{x:.1f} {top:.1f}v{y - top:.1f}"}))
         shapes.append(_text(x, y + 12, duration(tick * i) if i else "0", "m"))
+
     return [*marks, *shapes, *_legend(y + 20)], y + 40 - top
 
 
@@ -123,11 +129,11 @@ def tick_of(seconds: float) -> float:
     return next(power * times for times in (1, 2, 5, 10) if power * times >= least)
 
 
-def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[Shape]:
+def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[SvgShape]:
     """Draw the phases of a request: waiting, prefill, decode and jumps. An unfinished request ends
     with the run."""
     begin = run.began or 0.0
-    over = begin + run.figures.seconds
+    over = begin + run.metrics.seconds
     end = over if bar.finished is None else bar.finished
     admitted = end if bar.admitted is None else bar.admitted
     first = end if bar.first is None else bar.first
@@ -136,22 +142,23 @@ def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[Shape]:
         if (stop - start) * scale >= SMALL:
             x = GUTTER + scale * (start - begin)
             size = {"x": x, "y": y + 1, "width": (stop - start) * scale, "height": LANE - 4}
-            yield Shape("rect", {"class": style, **size})
+            yield SvgShape("rect", {"class": style, **size})
+
     if bar.jumps:
         marks = "".join(
             f"M{GUTTER + scale * (t - begin):.1f} {y:.1f}v{LANE - 2}" for t in bar.jumps[:40]
         )
-        yield Shape("path", {"class": "j", "d": marks})
+        yield SvgShape("path", {"class": "j", "d": marks})
 
 
-def _legend(y: float) -> Iterator[Shape]:
+def _legend(y: float) -> Iterator[SvgShape]:
     names = [("w", "waiting"), ("p", "prompt computed"), ("d", "tokens sampled"), ("j", "forced")]
     x = 0.0
     for style, text in names:
         if style == "j":
-            yield Shape("path", {"class": style, "d": f"M{x + 8} {y + 1}v12"})
+            yield SvgShape("path", {"class": style, "d": f"M{x + 8} {y + 1}v12"})
         else:
-            yield Shape("rect", {"class": style, "x": x, "y": y + 2, "width": 16, "height": 10})
+            yield SvgShape("rect", {"class": style, "x": x, "y": y + 2, "width": 16, "height": 10})
         yield _text(x + 22, y + 11, text, "m")
         x += 46 + 7 * len(text)
 
@@ -168,6 +175,6 @@ def _folded(line: str, width: int) -> Sequence[str]:
     return [*pieces, shown]
 
 
-def _text(x: float, y: float, text: str, style: str) -> Shape:
+def _text(x: float, y: float, text: str, style: str) -> SvgShape:
     attributes: dict[str, Any] = {"class": style, "x": x, "y": y}
-    return Shape("text", attributes, text)
+    return SvgShape("text", attributes, text)

@@ -14,7 +14,7 @@ from math import dist
 
 from ...events import AutomatonDrawn
 from .plain_text import counted, in_line, label
-from .svg import INSIDE, LETTER, MARGIN, STYLE, WIDTH, tag, text_at
+from .svg import INSIDE, LETTER, MARGIN, STYLE, document, tag, text_at
 
 WHOLE = 60
 """Maximum number of states for a complete drawing."""
@@ -72,7 +72,7 @@ class Band:
     tracks: dict[int, float] = field(default_factory=dict)
 
 
-class Placed:
+class AutomatonLayout:
     """Positions of the shown states and outgoing arrows, in bands from top to bottom."""
 
     def __init__(self, drawn: AutomatonDrawn, shown: frozenset[int]) -> None:
@@ -97,6 +97,7 @@ class Placed:
         }
         bands: list[Band] = []
         end = 0.0
+
         for column in range(1 + max(columns[i] for i in self.shown)):
             end += self.pill + gaps.get(column, GAP)
             if not bands or end > INSIDE:
@@ -104,6 +105,7 @@ class Placed:
                 end = max(24, loop_room.get(column, 0)) + self.pill + gaps.get(column, GAP)
             bands[-1].last = column
             self.x[column] = end - gaps.get(column, GAP) - self.pill / 2
+
         return bands
 
     def _gaps(self) -> dict[int, float]:
@@ -171,11 +173,13 @@ class Placed:
         if arrow.start == arrow.target:
             top = y - PILL / 2
             return [[(x - 7, top), (x - 13, top - 14), (x + 13, top - 14), (x + 7, top)]]
+
         right = x + self.pill / 2
         if arrow.track >= 0:
             return self._bus(arrow, (right, y))
         if arrow.target not in self.shown:
             return [[(right, y), (right + 22, y)]]
+
         x, to = self.at(arrow.target)
         end_x = x - self.pill / 2
         band = self.bands[self.band(arrow.start)]
@@ -184,6 +188,7 @@ class Placed:
             level = band.top + ROW * row + PILL / 2
             elbow = [] if level == y else [(right + 6, y), (right + 18, level)]
             return [[(right, y), *elbow, (INSIDE, level)], [(0, to), (end_x, to)]]
+
         # The long segment lies in the lower of two rows, to separate labels of edges with a common
         # state.
         elbow = []
@@ -191,6 +196,7 @@ class Placed:
             elbow = [(right + 6, y), (right + 18, to)]
         elif y > to and not self.is_crowded(arrow):
             elbow = [(end_x - 24, y), (end_x - 12, to)]
+
         return [[(right, y), *elbow, (end_x, to)]]
 
     def _aside(self, state: int) -> int:
@@ -205,6 +211,7 @@ class Placed:
         first = self.band(arrow.start)
         last = len(self.bands) - 1 if hidden else self.band(arrow.target)
         lines: Lines = []
+
         for i in range(first, last + step, step):
             y = self.bands[i].tracks[arrow.track]
             line: list[Point] = [(entry_x, y)]
@@ -219,6 +226,7 @@ class Placed:
             else:
                 line.append((exit_x, y))
             lines.append(line)
+
         return lines
 
 
@@ -252,7 +260,7 @@ def automaton_picture(drawn: AutomatonDrawn, name: str) -> str:
         An SVG document, `WIDTH` pixels wide.
     """
     count = len(drawn.states)
-    placed = Placed(drawn, _shown(drawn))
+    placed = AutomatonLayout(drawn, _shown(drawn))
     size = counted(count, "state") + ("" if drawn.complete else " and more")
     if len(placed.shown) < count:
         size += f"; the {len(placed.shown)} at the start are drawn"
@@ -261,19 +269,8 @@ def automaton_picture(drawn: AutomatonDrawn, name: str) -> str:
     heads = [text_at(0, 12, label(f"{drawn.grammar} {drawn.source}", 110), "h")]
     heads += [text_at(0, 30, size, "m"), tag("g", drawing, transform=f"translate(0 {HEADING})")]
     height = HEADING + placed.height + LEGEND + 2 * MARGIN
-    card = tag(
-        "rect", class_="l", fill="#fff", x=0.5, y=0.5, width=WIDTH - 1, height=height - 1, rx=8
-    )
     inner = tag("g", "".join([*heads, legend]), transform=f"translate({MARGIN} {MARGIN})")
-    return tag(
-        "svg",
-        tag("style", STYLE + DRAWN) + card + inner,
-        class_=name,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {height:.0f}",
-        width=WIDTH,
-        height=f"{height:.0f}",
-    )
+    return document(inner, height, name, STYLE + DRAWN)
 
 
 def _shown(drawn: AutomatonDrawn) -> frozenset[int]:
@@ -298,7 +295,7 @@ def _legend(drawn: AutomatonDrawn) -> str:
     return "".join(out)
 
 
-def _parts(placed: Placed) -> Iterator[str]:
+def _parts(placed: AutomatonLayout) -> Iterator[str]:
     """Yield headings above each band: parts of the pattern or schema."""
     for i, band in enumerate(placed.bands):
         first = {
@@ -319,7 +316,7 @@ def _parts(placed: Placed) -> Iterator[str]:
                 last, end = part, text_x + 5 + LETTER * len(text)
 
 
-def _arrows(placed: Placed) -> Iterator[str]:
+def _arrows(placed: AutomatonLayout) -> Iterator[str]:
     for arrow in placed.arrows:
         lines = placed.lines(arrow)
         yield tag("path", class_="e", d=_path(lines))
@@ -331,6 +328,7 @@ def _arrows(placed: Placed) -> Iterator[str]:
             down = arrow.start == arrow.target
             d = f"M{x:.1f} {y:.1f}l1 -8l-7 4z" if down else f"M{x:.1f} {y:.1f}l-7 -3.5v7z"
             yield tag("path", class_="a", d=d)
+
     labelled: set[tuple[int, str]] = set()
     for arrow in placed.arrows:
         key = arrow.target, arrow.text
@@ -353,7 +351,7 @@ def _text(arrow: Arrow, lines: Lines) -> str:
     return text_at(text_x, y - (7 if arrow.chosen < 1 else 4), arrow.text, "b")
 
 
-def _states(placed: Placed) -> Iterator[str]:
+def _states(placed: AutomatonLayout) -> Iterator[str]:
     drawn = placed.drawn
     for i in sorted(placed.shown):
         x, y = placed.at(i)
@@ -390,4 +388,5 @@ def _rest(lines: Lines, share: float) -> Lines:
                 points += [b] if points else [begin, b]
             skip = max(0.0, skip - length)
         remaining += [points] if points else []
+
     return remaining

@@ -9,7 +9,7 @@ import pytest
 from sgnb import events
 from sgnb.events import EventLog
 from sgnb.viz.state.cache_miss import Lookup, difference, lookups
-from sgnb.viz.state.tokens import Vocabulary
+from sgnb.viz.state.token_table import TokenTable
 
 from .make_log import HOSTILE, WordEngine
 
@@ -114,7 +114,7 @@ def test_of_a_run_or_of_a_branch_and_its_forks(engine: WordEngine) -> None:
 
 
 def test_texts_that_are_alike_and_tokens_that_are_not() -> None:
-    vocabulary = Vocabulary()
+    vocabulary = TokenTable()
     pieces = ("a", "b", "ab", "c")
     vocabulary.learn(events.TokensNamed((0, 1, 2, 3), pieces))
     found = difference((3, 0, 1, 3), (3, 2, 3), vocabulary)

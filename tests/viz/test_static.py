@@ -16,11 +16,12 @@ from nbconvert import HTMLExporter
 from sgnb import events
 from sgnb.events import EventLog
 from sgnb.viz import LogState, Trace
-from sgnb.viz.state.tokens import visible, visible_segments
-from sgnb.viz.state.tree import Node
-from sgnb.viz.static.bundle import LIMIT, STYLE_BUNDLE, size, twin_bundle
+from sgnb.viz.state.token_table import visible, visible_segments
+from sgnb.viz.state.tree import TreeNode
+from sgnb.viz.static.bundle import LIMIT, STYLE_BUNDLE, size, static_bundle
 from sgnb.viz.static.plain_text import in_line, plain_text, tree_text
-from sgnb.viz.static.svg import columns, layout, shown_nodes, wrap
+from sgnb.viz.static.svg import columns, wrap
+from sgnb.viz.static.tree_svg import layout, shown_nodes
 from tests.viz.make_log import HOSTILE, SYSTEM, Program, WordEngine, demo
 from tests.viz.page import canonical
 
@@ -60,7 +61,7 @@ def batch(rows: int, answer: str, failed: int = -1) -> LogState:
 
 def test_hostile_text_is_shown_and_does_nothing(state: LogState) -> None:
     state.runs["r1"].title = HOSTILE
-    bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
+    bundle = static_bundle([state.runs["r1"], state.tree], "id1")
     assert list(bundle) == ["image/svg+xml", "text/plain"]
     elements = drawn(bundle)
     names = {element.tag.partition("}")[2] for element in elements}
@@ -115,7 +116,7 @@ def test_the_bundle_is_bounded() -> None:
         engine.insert((1_000 + i, *range(i)))
     log.emit(events.TokensNamed((1,), ("&",)))
     state = LogState(log.read().records)
-    bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
+    bundle = static_bundle([state.runs["r1"], state.tree], "id1")
     assert 5_000 < size(bundle) <= LIMIT == 60_000
     assert drawn(bundle)
 
@@ -123,7 +124,7 @@ def test_the_bundle_is_bounded() -> None:
 @pytest.mark.parametrize("rows, answer", [(8, " City {}."), (300, " City {}." + " \u6f22é" * 40)])
 def test_a_saved_batch_is_small_and_its_answers_are_read(rows: int, answer: str) -> None:
     state = batch(rows, answer, failed=rows - 2)
-    bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
+    bundle = static_bundle([state.runs["r1"], state.tree], "id1")
     assert size(bundle) < (10_000 if rows == 8 else LIMIT)
     shown = words(bundle)
     places = [next(i for i, text in enumerate(shown) if f"City {row}" in text) for row in (0, 1, 5)]
@@ -139,7 +140,7 @@ def test_a_saved_batch_is_small_and_its_answers_are_read(rows: int, answer: str)
 
 
 def test_a_cell_is_small(state: LogState) -> None:
-    assert size(twin_bundle([state.runs["r1"], state.tree], "id1")) < 20_000
+    assert size(static_bundle([state.runs["r1"], state.tree], "id1")) < 20_000
 
 
 def test_long_text_keeps_its_end_where_the_answer_is() -> None:
@@ -149,7 +150,7 @@ def test_long_text_keeps_its_end_where_the_answer_is() -> None:
     program.add("0", "line\n" * 200)
     list(program.gen("0", "a", " the answer"))
     state = LogState(log.read().records)
-    shown = words(twin_bundle([state.runs["r1"]], "id1"))
+    shown = words(static_bundle([state.runs["r1"]], "id1"))
     assert shown[-1] == " the answer" and "… 177 more lines" in shown
 
 
@@ -157,7 +158,7 @@ def test_long_text_keeps_its_end_where_the_answer_is() -> None:
 def test_nbconvert_shows_the_picture_whether_it_sanitises_or_not(
     state: LogState, sanitize: bool
 ) -> None:
-    bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
+    bundle = static_bundle([state.runs["r1"], state.tree], "id1")
     output = nbformat.v4.new_output
     outputs = [output("display_data", dict(data)) for data in (STYLE_BUNDLE, bundle)]
     cell = nbformat.v4.new_code_cell("", outputs=outputs)
@@ -169,7 +170,7 @@ def test_nbconvert_shows_the_picture_whether_it_sanitises_or_not(
 
 
 def test_what_the_cache_saved_is_said(state: LogState) -> None:
-    bundle = twin_bundle([state.runs["r1"]], "id1")
+    bundle = static_bundle([state.runs["r1"]], "id1")
     line = "239 of 267 prompt tokens found in the cache: about 27 ms"
     assert line in words(bundle) and line in bundle["text/plain"].splitlines()
 
@@ -216,7 +217,7 @@ def random_tree(rng: random.Random, nodes: int) -> LogState:
 def test_nothing_in_the_tree_covers_anything(seed: int) -> None:
     rng = random.Random(seed)
     state = random_tree(rng, rng.choice([5, 126]))
-    bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
+    bundle = static_bundle([state.runs["r1"], state.tree], "id1")
     nodes = boxes(bundle)
     for a, b in combinations(nodes, 2):
         assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
@@ -236,7 +237,7 @@ def test_widths_are_linear_up_to_a_length_that_is_said() -> None:
     engine = WordEngine(log)
     for i, length in enumerate([10, 20, 40, 2_000]):
         engine.insert((i + 100, *[7] * (length - 1)))
-    bundle = twin_bundle([LogState(log.read().records).tree], "id1")
+    bundle = static_bundle([LogState(log.read().records).tree], "id1")
     widths = [right - left for left, _, right, _ in boxes(bundle, legend=2)]
     assert widths[1] / widths[0] == pytest.approx(2, rel=0.05)
     assert widths[2] / widths[0] == pytest.approx(4, rel=0.05)
@@ -245,7 +246,7 @@ def test_widths_are_linear_up_to_a_length_that_is_said() -> None:
 
 
 def test_a_deep_tree_has_a_place_for_every_node() -> None:
-    nodes = [Node(i, i - 1, (i, i)) for i in range(1, 3_000)]
+    nodes = [TreeNode(i, i - 1, (i, i)) for i in range(1, 3_000)]
     placed, _, _ = layout(nodes, 800)
     assert all(placed[b.id].x >= placed[a.id].x for a, b in pairwise(nodes))
     last = placed[2_999]

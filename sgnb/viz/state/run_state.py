@@ -1,4 +1,4 @@
-"""State of one run: text with the origin of every piece, and figures. A pure reducer.
+"""State of one run: text with the origin of every piece, and metrics. A pure reducer.
 
 Kinds of text: "text" is constant text not yet sent to the engine; "cached" was read from the prefix
 cache; "computed" was prefilled. "again" was cached, but recomputed for lack of a recurrent
@@ -11,11 +11,9 @@ live page implements the same reducer (`page/reduce.js`).
 
 from __future__ import annotations
 
-import codecs
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 from ...events import (
@@ -38,39 +36,23 @@ from ...events import (
     TextStreamed,
     TokensNamed,
 )
-from .branch import Branch, common_length, drop, take
-from .metrics import Figures, Row, duration
+from .branch_text import BranchText, common_length, drop, take
+from .metrics import Metrics, Row, duration
 from .models import Model, OpenCall, made_by
-from .tokens import Vocabulary
+from .run_request import RunRequest
 from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
 LEAST_PREFILL = 8
 """Minimum number of prompt tokens of a step for an estimate of the prefill time per token."""
 
-_utf8 = codecs.getincrementaldecoder("utf-8")
-
 
 class Passage(NamedTuple):
     """Text of a branch between two forks."""
 
-    branch: Branch
+    branch: BranchText
     segments: list[list[str]]
     last: bool  # last passage of the branch
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    row: Row | None
-    branch: Branch | None  # None for hidden text
-    prompt: Sequence[int]
-    generates: bool
-    model: Model
-    vocabulary: Vocabulary
-    admitted: bool = False
-    written: int = 0  # number of output tokens
-    forced: bytes = b""  # text forced by the grammar before admission
-    pending: codecs.IncrementalDecoder = field(default_factory=lambda: _utf8("replace"))
 
 
 class RunState:
@@ -85,12 +67,12 @@ class RunState:
         self._trees = Trees() if trees is None else trees
         self.title = self.message = ""
         self.status = "waiting"  # "waiting", "running", or the status of `RunFinished`
-        self.branches: dict[str, Branch] = {}
+        self.branches: dict[str, BranchText] = {}
         self.rows: dict[str, Row] = {}
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = 0
         self.first_error = ""
-        self.figures = Figures()
+        self.metrics = Metrics()
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now = 0.0
         self._prefill: dict[int, float] = {}  # by engine: seconds per token in the fastest prefill
@@ -100,13 +82,13 @@ class RunState:
         self._calls: dict[str, OpenCall] = {}  # open calls to other models, by branch
         self._engine = 0  # engine of the current record
         # requests by engine and number
-        self._requests = defaultdict[int, dict[int, _Request]](dict)
+        self._requests = defaultdict[int, dict[int, RunRequest]](dict)
 
     def line(self) -> str:
-        """Return the figures as a line, with the remaining time of a batch."""
-        figures, line = self.figures, self.figures.line()
-        if self.status == "running" and 0 < figures.finished < figures.total:
-            remaining = figures.seconds / figures.finished * (figures.total - figures.finished)
+        """Return the metrics as a line, with the remaining time of a batch."""
+        metrics, line = self.metrics, self.metrics.line()
+        if self.status == "running" and 0 < metrics.finished < metrics.total:
+            remaining = metrics.seconds / metrics.finished * (metrics.total - metrics.finished)
             line += f" · ETA {remaining:.0f} s"
         return line
 
@@ -122,14 +104,14 @@ class RunState:
 
     @property
     def is_batch(self) -> bool:
-        return self.figures.total > 1
+        return self.metrics.total > 1
 
     def gain(self) -> str:
         """Return the savings of the cache as a line, or "" before the first admission."""
-        figures = self.figures
-        if not figures.prompt_tokens:
+        metrics = self.metrics
+        if not metrics.prompt_tokens:
             return ""
-        line = f"{figures.cached_tokens:,} of {figures.prompt_tokens:,} prompt tokens"
+        line = f"{metrics.cached_tokens:,} of {metrics.prompt_tokens:,} prompt tokens"
         line += " found in the cache"
         models = self.models.values()
         seconds = sum(
@@ -137,8 +119,8 @@ class RunState:
         )
         if seconds:
             line += f": about {duration(seconds)}"
-        if figures.recomputed_tokens:
-            line += f"; {figures.recomputed_tokens:,} more computed again for want of a state"
+        if metrics.recomputed_tokens:
+            line += f"; {metrics.recomputed_tokens:,} more recomputed for lack of a checkpoint"
         return line
 
     def apply(self, record: Record) -> None:
@@ -153,14 +135,14 @@ class RunState:
     def _time(self, t: float) -> None:
         if self.began is None:
             self.began = t
-        self.figures.seconds = t - self.began
+        self.metrics.seconds = t - self.began
 
     def _name(self, event: TokensNamed) -> bool:
-        self._trees[self._engine].vocabulary.learn(event)
+        self._trees[self._engine].token_table.learn(event)
         return False
 
     def _start(self, event: RunStarted) -> None:
-        self.title, self.figures.total, self.status = event.title, event.total, "running"
+        self.title, self.metrics.total, self.status = event.title, event.total, "running"
 
     def _finish(self, event: RunFinished) -> None:
         self.status, self.message = event.status, event.message
@@ -171,7 +153,8 @@ class RunState:
         if len(self.branches) >= KEPT_BRANCHES:
             self.hidden += 1
             return
-        branch = Branch(event.branch, event.parent)
+
+        branch = BranchText(event.branch, event.parent)
         parent = self.branches.get(event.parent)
         if parent is not None and parent.text.endswith(event.text):
             # The engine may show more text than the program, such as a BOS token. Keep the parent's
@@ -180,6 +163,7 @@ class RunState:
             branch.shared = parent.length
         else:
             branch.append("text", event.text)
+
         branch.forked_at = parent.length if parent is not None else 0
         self.branches[event.branch] = branch
 
@@ -190,7 +174,7 @@ class RunState:
 
     def _branch_finish(self, event: BranchFinished) -> None:
         self._calls.pop(event.branch, None)
-        self.figures.finished += "." not in event.branch
+        self.metrics.finished += "." not in event.branch
         if event.error:
             self.failed += 1
             self.first_error = self.first_error or event.error
@@ -240,8 +224,8 @@ class RunState:
         self, model: Model, row: Row | None, prompt: int, cached: int, again: int = 0
     ) -> None:
         """Count a prompt."""
-        self.figures.recomputed_tokens += again
-        for counts in (self.figures, model):
+        self.metrics.recomputed_tokens += again
+        for counts in (self.metrics, model):
             counts.prompt_tokens += prompt
             counts.cached_tokens += cached
         if row is not None:
@@ -251,7 +235,7 @@ class RunState:
 
     def _wrote(self, model: Model, row: Row | None, count: int) -> None:
         """Count output tokens."""
-        self.figures.output_tokens += count
+        self.metrics.output_tokens += count
         model.output_tokens += count
         if row is not None:
             row.output += count
@@ -270,6 +254,7 @@ class RunState:
         branch, call = self.branches.get(name), self._calls.pop(name, None)
         if branch is None:
             return
+
         if branch.generated_from is not None:
             streamed = "".join(part for _, part in drop(branch.segments, branch.generated_from))
             same = common_length(streamed, text)
@@ -277,6 +262,7 @@ class RunState:
             branch.generated_from = None
         else:
             same = 0
+
         model = call.model if call is not None else None
         branch.append(made_by("sampled", model), text[same:])
         branch.variables[variable] = text
@@ -291,14 +277,19 @@ class RunState:
         if any(request.branch is branch for request in self._requests[self._engine].values()):
             branch = None  # only the first of several samples or choices is shown
         row = self._row(event.branch)
-        generates = event.purpose == "generate"
         model = self._by_engine.get(self._engine, self.models[0])
         call = self._calls.get(event.branch)
         if self._engine and call is not None:
             call.counted = True
         model.begin(self._now)
-        vocabulary = self._trees[self._engine].vocabulary
-        request = _Request(row, branch, event.prompt, generates, model, vocabulary)
+        request = RunRequest(
+            row=row,
+            branch=branch,
+            prompt=event.prompt,
+            generates=event.purpose == "generate",
+            model=model,
+            token_table=self._trees[self._engine].token_table,
+        )
         self._requests[self._engine][event.request] = request
 
     def _admitted(self, event: RequestAdmitted) -> bool:
@@ -307,24 +298,17 @@ class RunState:
             return False
         request.admitted = True
         self._found(request.model, request.row, len(request.prompt), event.cached, event.again)
+
         if request.branch is not None:
-            pieces = self._pieces(request, event.cached, event.again)
+            pieces = request.prompt_pieces(event.cached, event.again)
             request.branch.prompt(pieces, request.generates, request.model.number > 0)
             above = self.branches.get(request.branch.parent)
             while above is not None:
                 above.sent(pieces)
                 above = self.branches.get(above.parent)
-            self._stream(request, "jumped", request.forced)
-        return True
+            request.show("jumped", request.forced)
 
-    @staticmethod
-    def _pieces(request: _Request, cached: int, again: int) -> list[list[str]]:
-        """Split the text of a prompt by cache result."""
-        prompt, bytes_of, decoder = request.prompt, request.vocabulary.bytes, _utf8("replace")
-        cached_text = decoder.decode(bytes_of(prompt[:cached]))
-        repeated = decoder.decode(bytes_of(prompt[cached : cached + again]))
-        computed = decoder.decode(bytes_of(prompt[cached + again :]), True)
-        return [["cached", cached_text], ["again", repeated], ["computed", computed]]
+        return True
 
     def _stepped(self, event: StepRan) -> bool:
         engine, involved = self._engine, False
@@ -337,14 +321,16 @@ class RunState:
                 involved = True
                 request.written += 1
                 self._wrote(request.model, request.row, 1)
-                self._stream(request, "sampled", request.vocabulary.bytes((token,)))
+                request.show("sampled", request.token_table.bytes((token,)))
+
         involved = involved or any(number in requests for number, _, _ in event.extended)
-        self.figures.passes += involved
+        self.metrics.passes += involved
         if involved:
             lengths = [length for _, _, length in event.extended]
             if sum(length for length in lengths if length > 1) >= LEAST_PREFILL:
                 each = event.seconds / sum(lengths)
                 self._prefill[engine] = min(each, self._prefill.get(engine, each))
+
         return involved
 
     def _jumped(self, event: Jumped) -> bool:
@@ -354,31 +340,24 @@ class RunState:
         count, data = len(event.tokens) - event.dropped, event.data.encode("latin-1")
         request.written += count
         self._wrote(request.model, request.row, count)
-        self.figures.jumped_tokens += count
+        self.metrics.jumped_tokens += count
         if request.admitted:
-            self._stream(request, "jumped", data)
+            request.show("jumped", data)
         else:
             request.forced += data
         return True
-
-    def _stream(self, request: _Request, kind: str, new: bytes, final: bool = False) -> None:
-        """Show new bytes of a request while the branch shows this generation."""
-        branch = request.branch
-        if branch is not None and branch.generated_from is not None:
-            kind = made_by(kind, request.model if request.model.number else None)
-            branch.append(kind, request.pending.decode(new, final))
 
     def _request_finished(self, event: RequestFinished) -> bool:
         request = self._requests[self._engine].pop(event.request, None)
         if request is None:
             return False
-        untold = not request.prompt  # tokens are counted elsewhere
-        row = request.row if untold else None
-        if untold:
+        is_remote = not request.prompt  # the backend reports counts instead of tokens
+        row = request.row if is_remote else None
+        if is_remote:
             self._found(request.model, row, event.prompt_tokens, event.cached_tokens)
         self._wrote(request.model, row, event.output_tokens - request.written)
         request.model.end(self._now)
-        self._stream(request, "sampled", b"", final=True)
+        request.show("sampled", b"", final=True)
         return True
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
@@ -407,7 +386,7 @@ class RunState:
         roots = [branch for branch in self.branches.values() if branch.parent not in self.branches]
         return itertools.chain.from_iterable(map(self._passages, roots))
 
-    def _passages(self, branch: Branch) -> Iterator[Passage]:
+    def _passages(self, branch: BranchText) -> Iterator[Passage]:
         at = branch.shared
         for child in [other for other in self.branches.values() if other.parent == branch.name]:
             if child.forked_at > at:

@@ -15,7 +15,7 @@ from .models import letter_of
 
 
 @dataclass(slots=True, eq=False)
-class Branch:
+class BranchText:
     """Coloured text of one branch."""
 
     name: str
@@ -70,6 +70,7 @@ class Branch:
         if not generates:
             new = new[: at + len(old)]
             pieces = take(pieces, len(new))
+
         common = common_length(old, new)
         done = itertools.takewhile(lambda segment: segment[0] != "text", self.segments)
         coloured = min(common, sum(len(text) for _, text in done))
@@ -81,6 +82,7 @@ class Branch:
             end = at + begin + len(segment[1])
             head, after = take(self.segments, at + begin), drop(self.segments, end)
             self.segments = [*head, segment, *after]
+
         self.generated_from = len(new) if generates else None
 
     def _made_by_others(self) -> list[tuple[int, list[str]]]:

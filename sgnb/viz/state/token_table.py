@@ -46,7 +46,7 @@ def visible_segments(segments: Sequence[Sequence[str]]) -> list[list[str]]:
     return result
 
 
-class Vocabulary:
+class TokenTable:
     """Bytes of all tokens named by a log."""
 
     def __init__(self) -> None:

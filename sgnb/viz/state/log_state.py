@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from ...events import Record, RunStarted
 from .comparison import Comparison
-from .metrics import Figures
-from .run import RunState
+from .metrics import Metrics
+from .run_state import RunState
 from .tree import Trees, TreeState
 
-__all__ = ["Comparison", "Figures", "LogState", "RunState", "TreeState", "Trees"]
+__all__ = ["Comparison", "LogState", "Metrics", "RunState", "TreeState", "Trees"]
 
 
 class LogState:

@@ -1,0 +1,11 @@
+"""Names of the live views, and the actions of their buttons on a tree node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+VIEWS = ("compare", "text", "tree", "source", "branches", "time", "grammar")
+ACTIONS = ("pin", "unpin", "evict")
+
+Act = Callable[[str, int], str]
+"""Callback for an action on a node id. Returns a message line."""

@@ -1,0 +1,55 @@
+"""A request of a run, and its part of the text of a branch."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .branch_text import BranchText
+from .metrics import Row
+from .models import Model, made_by
+from .token_table import TokenTable
+
+_utf8 = codecs.getincrementaldecoder("utf-8")
+
+
+@dataclass(slots=True, eq=False)
+class RunRequest:
+    """A queued or running request."""
+
+    row: Row | None
+    branch: BranchText | None  # None for hidden text
+    prompt: Sequence[int]  # empty if the backend reports counts instead of tokens
+    generates: bool
+    model: Model
+    token_table: TokenTable
+    admitted: bool = False
+    written: int = 0  # number of output tokens
+    forced: bytes = b""  # text forced by the grammar before admission
+    pending: codecs.IncrementalDecoder = field(default_factory=lambda: _utf8("replace"))
+
+    def prompt_pieces(self, cached: int, again: int) -> list[list[str]]:
+        """Split the text of the prompt by cache result.
+
+        Args:
+            cached: Number of cached tokens.
+            again: Number of recomputed tokens after the cached tokens.
+        """
+        prompt, bytes_of, decoder = self.prompt, self.token_table.bytes, _utf8("replace")
+        cached_text = decoder.decode(bytes_of(prompt[:cached]))
+        repeated = decoder.decode(bytes_of(prompt[cached : cached + again]))
+        computed = decoder.decode(bytes_of(prompt[cached + again :]), True)
+        return [["cached", cached_text], ["again", repeated], ["computed", computed]]
+
+    def show(self, kind: str, new: bytes, final: bool = False) -> None:
+        """Append output to the branch while the branch shows this generation.
+
+        Args:
+            kind: Kind of the text.
+            new: Bytes of new tokens.
+            final: True at the end of the request.
+        """
+        if self.branch is not None and self.branch.generated_from is not None:
+            kind = made_by(kind, self.model if self.model.number else None)
+            self.branch.append(kind, self.pending.decode(new, final))

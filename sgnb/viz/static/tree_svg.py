@@ -1,0 +1,263 @@
+"""Drawing of a radix tree as an icicle in SVG, equal to the page's drawing (`page/tree.js`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+from ..state.run_state import RunState
+from ..state.tree import ROOT, TreeNode, TreeState
+from .plain_text import counted, in_line, label, tree_heading
+from .svg import INSIDE, LETTER, columns, fitted, tag, text_at
+
+# Tree dimensions, equal to `page/tree.js`:
+LOWEST, HIGHEST, TALL = 22, 44, 300
+"""Pixels: minimum and maximum row height, and the target height of all rows."""
+SHORTEST = 12
+"""Minimum length of a node in pixels."""
+LABEL_LINE = 15
+NARROW = 6
+"""Minimum letters for horizontal text; narrower nodes have vertical text."""
+BREAK = 10
+"""Width of the break mark at the end of a shortened node, in pixels."""
+MARK = 14
+"""Width of the checkpoint mark next to a label, in pixels."""
+
+
+class Box(NamedTuple):
+    """A node of the icicle, in pixels except for rows."""
+
+    x: float
+    width: float
+    row: int
+    rows: int
+
+
+def draw_tree(tree: TreeState, run: RunState | None, rows: int) -> tuple[str, float]:
+    """Draw the radix tree as an icicle.
+
+    Args:
+        tree: State of the tree.
+        run: Run whose nodes are highlighted, or None.
+        rows: Limit on the size: `rows // 2` leaves.
+
+    Returns:
+        SVG elements, and the height in pixels.
+    """
+    out = [text_at(0, 12, label(tree_heading(tree, run), 110), "h")]
+    node_ids = shown_nodes(tree, run, max(1, rows // 2))
+    if not node_ids:
+        return "".join(out), 20
+    order = list(_in_order(tree, run))
+    hidden = _hidden(order, node_ids)
+    boxes, cap, scale = layout([node for node in order if node.id in node_ids], INSIDE)
+    count = sum(box.rows for node, box in boxes.items() if tree.nodes[node].parent == ROOT)
+    row = max(LOWEST, min(HIGHEST, TALL / count))
+    pinned = tree.pinned()
+    for number, box in boxes.items():
+        node, pins = tree.nodes[number], pinned[number]
+        frame = " k" if node.locks > pins else " h" if pins else ""
+        out.append(_node(tree, node, run, box, row, cap, hidden[number], frame))
+
+    y = 26 + count * row
+    legend, height = _tree_legend(tree, run, cap, scale, len(node_ids))
+    return "".join(out) + tag("g", legend, transform=f"translate(0 {y:.0f})"), y + height
+
+
+def _in_order(tree: TreeState, run: RunState | None) -> Iterator[TreeNode]:
+    """Yield every node except the root, parents first; nodes of the run precede siblings."""
+    stack = [tree.root]
+    while stack:
+        node = stack.pop()
+        if node.id != ROOT:
+            yield node
+        children = sorted(tree.children(node), key=lambda child: not _is_of_run(child, run))
+        stack += children[::-1]
+
+
+def shown_nodes(tree: TreeState, run: RunState | None, leaves: int) -> set[int]:
+    """Return the nodes on the paths to `leaves` leaves: leaves created or hit by the run, and the
+    most recently used leaves."""
+    ends = [node for node in tree.nodes.values() if node.id != ROOT and not node.children]
+    ends.sort(key=lambda node: (_is_of_run(node, run), node.tick), reverse=True)
+    node_ids: set[int] = set()
+    for node in ends[:leaves]:
+        while node.id != ROOT and node.id not in node_ids:
+            node_ids.add(node.id)
+            node = tree.nodes[node.parent]
+    return node_ids
+
+
+def _is_new(node: TreeNode, run: RunState | None) -> bool:
+    return run is not None and node.made_by == run.run
+
+
+def _is_hit(node: TreeNode, run: RunState | None) -> bool:
+    return run is not None and run.began is not None and node.found >= run.began
+
+
+def _is_of_run(node: TreeNode, run: RunState | None) -> bool:
+    return _is_new(node, run) or _is_hit(node, run)
+
+
+def _hidden(nodes: Sequence[TreeNode], shown: set[int]) -> Counter[int]:
+    """Count the hidden nodes below each shown node. `nodes` are ordered parents first."""
+    hidden = Counter[int]()
+    above = {ROOT: ROOT}
+    for node in nodes:
+        above[node.id] = node.id if node.id in shown else above[node.parent]
+        hidden[above[node.id]] += node.id not in shown
+    return hidden
+
+
+def layout(nodes: Sequence[TreeNode], width: float) -> tuple[dict[int, Box], int, float]:
+    """Compute the layout of an icicle.
+
+    Args:
+        nodes: Shown nodes, parents first and siblings in order.
+        width: Width of the drawing in pixels.
+
+    Returns:
+        Box per node, the maximum length with linear scale in tokens, and pixels per token.
+    """
+    spans: dict[int, tuple[int, int]] = {}
+    inner = {node.parent for node in nodes}
+    ends = [node.id for node in nodes if node.id not in inner]
+    for row, number in enumerate(ends):
+        spans[number] = row, 1
+    for node in reversed(nodes):
+        first, last = spans.get(node.parent, spans[node.id]), spans[node.id]
+        start = min(first[0], last[0])
+        spans[node.parent] = start, max(sum(first), sum(last)) - start
+
+    def spread(cap: int, unit: float, least: float) -> tuple[dict[int, tuple[float, float]], float]:
+        extents: dict[int, tuple[float, float]] = {}
+        for node in nodes:
+            x = sum(extents.get(node.parent, (0.0, 0.0)))
+            extents[node.id] = x, max(least, min(len(node.tokens), cap) * unit)
+        return extents, max(map(sum, extents.values()))
+
+    cap = max(len(node.tokens) for node in nodes)
+    while cap > 8 and spread(cap, 1, 0)[1] > width / 5:
+        cap = max(8, cap // 2)
+    scale = min(10, width / spread(cap, 1, 0)[1])
+    extents, right = spread(cap, scale, SHORTEST)
+    fit = min(1, width / right)  # many short nodes in a chain
+    boxes = {id: Box(x * fit, w * fit, *spans[id]) for id, (x, w) in extents.items()}
+    return boxes, cap, scale * fit
+
+
+def _node(
+    tree: TreeState,
+    node: TreeNode,
+    run: RunState | None,
+    box: Box,
+    row: float,
+    cap: int,
+    hidden: int,
+    frame: str,
+) -> str:
+    """Draw a node: wrapped text, then length and number of hidden nodes. `frame` is the CSS class
+    of a locked or pinned node."""
+    y, tall = 24 + box.row * row, box.rows * row - 3
+    is_made, is_hit = _is_new(node, run), _is_hit(node, run)
+    style = "n" + " f" * is_hit + " o" * (is_made and not is_hit) + frame
+    out = [tag("rect", class_=style, x=box.x + 0.5, y=y, width=box.width - 1.5, height=tall)]
+    if is_made:
+        out.append(tag("rect", class_="s", x=box.x + 1, y=y, width=3, height=tall))
+    broken = len(node.tokens) > cap
+    if broken:
+        x = box.x + box.width - BREAK
+        out.append(tag("path", class_="z", d=f"M{x:.1f} {y - 1:.1f}h5v{tall + 2:.1f}h-5z"))
+        edges = f"M{x:.1f} {y - 1:.1f}v{tall + 2:.1f}m5 0v-{tall + 2:.1f}"
+        out.append(tag("path", class_="v", d=edges))
+
+    if node.checkpoint:
+        at = box.x + box.width - 7 - BREAK * broken
+        out.append(_diamond(max(at, box.x + 5), y + tall - 8))
+
+    count = (
+        f"{len(node.tokens)}" + f" · found {node.hits}×" * is_hit + f" · +{hidden}" * (hidden > 0)
+    )
+    has_count_line = tall >= 2 * LABEL_LINE  # separate line for the count
+    room, mark = box.width - BREAK * broken, MARK * node.checkpoint
+    letters = int((room - 11 - mark * (not has_count_line)) / LETTER)
+
+    if letters < NARROW and letters * LETTER < tall / 2:
+        turned = int((tall - 8 - mark * (room < LABEL_LINE + MARK)) / LETTER)
+        if room > LABEL_LINE and turned > 1:
+            text = fitted(_text_of(tree, node, turned), turned)
+            out.append(
+                _small(box.x + 8, y + 5, text, "b", f"rotate(90 {box.x + 8:.1f} {y + 5:.1f})")
+            )
+        return "".join(out)
+
+    lines = max(1, int(tall / LABEL_LINE) - has_count_line)
+    aside = 0 if has_count_line or letters < len(count) + 8 else len(count) + 2
+    width = letters - aside
+    if width > 1:
+        text = _text_of(tree, node, lines * width)
+        top = y + 12 + (0 if has_count_line else (tall - LABEL_LINE) / 2)
+        for i, start in enumerate(range(0, len(text), width)):
+            line = fitted(text[start : start + width], width)
+            out.append(_small(box.x + 7, top + LABEL_LINE * i, line, "b"))
+
+    if aside:
+        out.append(_small(box.x + 7 + LETTER * (width + 2), y + tall / 2 + 4, count, "c"))
+    elif has_count_line and (room - 11 - mark) / LETTER >= len(count):
+        out.append(_small(box.x + 7, y + tall - 5, count, "c"))
+    return "".join(out)
+
+
+def _diamond(x: float, y: float) -> str:
+    """Draw a checkpoint mark around a point."""
+    return tag("path", class_="q", d=f"M{x - 4.5:.1f} {y:.1f}l4.5 -5 4.5 5 -4.5 5z")
+
+
+def _text_of(tree: TreeState, node: TreeNode, limit: int) -> str:
+    return in_line(tree.token_table.text(node.tokens[: limit + 1]), limit)
+
+
+def _small(x: float, y: float, text: str, style: str, transform: str = "") -> str:
+    """Draw text with forced width, to stay inside the node in any font."""
+    width = columns(text) * LETTER
+    turn = {"transform": transform} if transform else {}
+    return tag("text", escape(text), class_=style, x=x, y=y, textLength=width, **turn)
+
+
+def _tree_legend(
+    tree: TreeState, run: RunState | None, cap: int, scale: float, shown: int
+) -> tuple[str, float]:
+    """Draw the legend of lengths, colours and marks, and the number of hidden nodes; return body
+    and height."""
+    out, x = [], 0
+    kinds = [("n f", "found since the run began"), ("n o", "made by this run"), ("n", "neither")]
+    marks = [("n k", "in use"), *([("n h", "pinned")] if tree.pins else [])]
+    for style, text in [*(kinds if run is not None else []), *marks]:
+        out.append(tag("rect", class_=style, x=x + 1, y=4, width=16, height=10))
+        if style == "n o":
+            out.append(tag("rect", class_="s", x=x + 1, y=4, width=3, height=10))
+        out.append(text_at(x + 24, 13, text, "m"))
+        x += 44 + 6 * len(text)
+
+    length = max(1, round(60 / scale))
+    out.append(tag("path", class_="v", d=f"M{x} 5v8m0 -4h{length * scale:.1f}m0 -4v8"))
+    linear = f"{counted(length, 'token')}"
+    if any(len(node.tokens) > cap for node in tree.nodes.values()):
+        linear += f"; a broken node is longer than {cap}"
+    out.append(text_at(x + length * scale + 8, 13, linear, "m"))
+    height = 18
+    if tree.engine is not None and tree.engine.states:
+        out.append(_diamond(9, height + 10))
+        out.append(text_at(24, height + 14, "checkpoint: a request can go on from its end", "m"))
+        height += 18
+
+    more = len(tree.nodes) - 1 - shown
+    if more:
+        folded = f"{counted(more, 'more node')} not drawn; +N says how many below a node"
+        out.append(text_at(0, height + 14, folded, "m"))
+        height += 18
+
+    return "".join(out), height
