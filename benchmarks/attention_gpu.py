@@ -21,6 +21,7 @@ from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
+from sgnb.engine.request.step_builder import attention_input
 from sgnb.sampling import SamplingParams
 
 from .common import Report, seconds
@@ -125,7 +126,9 @@ def ours(kv: KVCache, batch: Batch, q: Tensor, **options: Any) -> tuple[Way, flo
     from sgnb.engine.attention.triton_backend import TritonAttention
 
     attention = TritonAttention(kv, dict.fromkeys(kv.keys, HEADS), **options)
-    planning = min(seconds(lambda: attention.plan(batch, len(batch))) for _ in range(10))
+    planning = min(
+        seconds(lambda: attention.plan(attention_input(batch), len(batch))) for _ in range(10)
+    )
     torch.cuda.synchronize()
     return lambda layer: attention.attend(layer, q, OPTIONS), planning * 1000
 

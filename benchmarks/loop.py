@@ -16,7 +16,7 @@ import gc
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import compress
@@ -32,10 +32,12 @@ from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.request_state import RequestState
 from sgnb.engine.request.tokenizer import Tokenizer
-from sgnb.engine.sampling.step_output import AsyncStepOutput, read_later
+from sgnb.engine.sampling.results import StepResults, sampled_results
 from sgnb.engine.sampling.torch_sampler import SamplerOutput
 from sgnb.engine.scheduler import Scheduler
+from sgnb.engine.step_output import AsyncStepOutput
 from sgnb.events import EventLog
+from sgnb.grammar.automaton.automaton import Automaton
 from sgnb.grammar.compiler import GrammarCompiler
 from sgnb.sampling import SamplingParams
 
@@ -70,13 +72,10 @@ class Player:
         self._tokenizer = tokenizer
         self.seconds, self.steps = 0.0, 0
 
-    def place(self, state: RequestState) -> None:
-        state.put_grammar_on_device(0)
+    def acquire(self, automaton: Automaton, stop_tokens: Collection[int]) -> int:
+        return 0
 
-    def forget(self, state: RequestState) -> None:
-        self._states.pop(state.request.id, None)
-
-    def release(self) -> None:
+    def release(self, offset: int | None = None) -> None:
         pass
 
     def run(self, batch: Batch) -> AsyncStepOutput:
@@ -86,11 +85,12 @@ class Player:
         ones = torch.ones(len(requests))
         sampled = SamplerOutput(tokens, -ones, -ones, ones.int())
         if self._gpu is None:
-            result = read_later(batch, sampled)
+            result = AsyncStepOutput(batch, sampled_results(sampled))
         else:
             graph = batch.num_tokens <= ROWS and all(batch.samples)
             graph = graph and batch.num_short == len(batch)
-            result = AsyncStepOutput(batch, sampled, self._gpu.launch(batch.num_tokens, graph), {})
+            wait = self._gpu.launch(batch.num_tokens, graph)
+            result = AsyncStepOutput(batch, StepResults(sampled, wait, {}))
         self.steps += 1
         self.seconds += time.thread_time() - began
         return result

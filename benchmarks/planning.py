@@ -18,6 +18,7 @@ import torch
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.graphs import SIZES
 from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.step_builder import attention_input
 
 from .attention_gpu import DIM, HEADS, KV_HEADS, Case, batch_of
 from .common import Report
@@ -75,7 +76,7 @@ def plan_times(case: Case, padded: bool) -> tuple[float, float]:
                 first_step = batches[turn % 2]
                 batch = Batch(first_step.requests, first_step.starts + step, first_step.lengths)
                 began = time.thread_time()
-                attention.plan(batch, rows)
+                attention.plan(attention_input(batch), rows)
                 times.append(1e6 * (time.thread_time() - began))
             first.append(times[0])
             following.append(statistics.mean(times[1:]))

@@ -35,6 +35,7 @@ ALLOWED = {
     "reservation": {"errors"},
     "engine": {
         "cache_file",
+        "codec",
         "errors",
         "latch",
         "home_process",
@@ -105,12 +106,13 @@ ALLOWED = {
 FLOORS: dict[str, tuple[set[str], ...]] = {
     "engine": (
         {"cache", "device"},
-        {"request"},
-        {"attention", "sampling", "scheduler"},
+        {"step_input"},
+        {"request", "attention", "sampling"},
+        {"scheduler"},
         {"fusion"},
         {"model"},
         {"options"},
-        {"sizing", "graphs"},
+        {"sizing", "graphs", "step_output", "step_record"},
         {"runner"},
         {"loop", "assembly"},
         {"weight_guard"},

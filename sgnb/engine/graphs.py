@@ -19,18 +19,17 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
 from .device.errors import is_device_lost, is_out_of_memory
 from .device.precompile import precompiling
-from .device.transfer import pinned
+from .device.transfer import pinned, to_device
 from .model.recurrent import StepStates
-from .request.batch import Batch
 from .sampling.mask_kernel import resume
-from .sampling.sampler import TritonSampler, aligned, pack_inputs, supports
+from .sampling.sampler import TritonSampler, aligned, pack_inputs
 from .sampling.torch_sampler import SamplerOutput
+from .step_input import StepInput
 
 SIZES = (
     1,
@@ -118,39 +117,49 @@ class DecodeGraphs:
                 self._sampler.precompile(logits[: self._sizes[-1]])
         self._precompiled = True
 
-    def fits(self, batch: Batch) -> bool:
-        """True if graphs support the step. Scored tokens may need more rows than a graph has."""
-        if batch.num_tokens > self._sizes[-1] or not all(batch.samples):
+    def fits(self, step: StepInput) -> bool:
+        """Return whether graphs support the step. Scores of several tokens may need more rows than
+        a graph has."""
+        attention = step.attention
+        if attention.num_tokens > self._sizes[-1] or len(step.sampled) < len(attention):
             return False
-        if batch.is_decode or self._recurrent is not None:
-            return batch.is_decode
-        given = (r for r, n in zip(batch.requests, batch.lengths, strict=True) if n > 1)
-        return batch.num_short == len(batch) and all(
-            r.score_from == r.num_tokens or not r.params.return_logprob for r in given
+        if step.positions.ndim > 1 or step.embeddings:
+            return False
+        if attention.is_decode or self._recurrent is not None:
+            return attention.is_decode
+        return attention.num_short == len(attention) and not any(
+            use.scored and attention.lengths[use.sequence] > 1 for use in step.uses
         )
 
-    def run(self, batch: Batch) -> Tensor | SamplerOutput:
-        """What was sampled, or the logits [rows, vocab] when kernels cannot choose for some row.
-        Both have a line for each row of the step, of which a request's last one counts.
+    def run(self, step: StepInput) -> Tensor | SamplerOutput:
+        """Run a step.
 
-        They lie where the next step's will: what is to be kept must be copied.
+        Returns:
+            The sampled tokens, with a row per row of the step, if kernels can sample all rows and
+            nothing else is wanted; otherwise the logits of `step.logit_rows`. The next step
+            overwrites the result.
         """
-        requests, last_rows = batch.requests, batch.last_rows
-        rows = self._sizes[bisect_left(self._sizes, batch.num_tokens)]
-        self._attention.plan(batch, rows)
+        attention = step.attention
+        num_tokens = attention.num_tokens
+        rows = self._sizes[bisect_left(self._sizes, num_tokens)]
+        self._attention.plan(attention, rows)
         if self._recurrent is not None:
-            self._recurrent.plan(batch, rows)
-        chooses = supports(requests) and not any(
-            r.params.top_logprobs_num or r.score_from < r.num_tokens for r in requests
-        )
-        constrained = chooses and any(r.state.table_offset is not None for r in requests)
-        inputs = _pack(batch, aligned(rows)), pack_inputs(requests, aligned(rows), last_rows)
-        packed = np.concatenate(inputs)
-        self._inputs[: len(packed)].copy_(pinned(packed, self._device), non_blocking=True)
+            self._recurrent.plan(step.states, attention, rows)
+
+        columns = aligned(rows)
+        packed = np.zeros((INPUTS, columns), np.int32)
+        packed[0, :num_tokens], packed[1, :num_tokens] = step.tokens, step.positions
+        packed[2:] = pack_inputs(step.sampling, columns, attention.last_rows)
+        inputs = pinned(packed.ravel(), self._device)
+        self._inputs[: len(inputs)].copy_(inputs, non_blocking=True)
+
+        chooses = step.sampling.is_plain and not step.uses
+        constrained = chooses and step.sampling.is_constrained
         key = rows, chooses, constrained, self._attention.graph_key
-        if chooses:
-            batch.sample_rows = range(len(batch)) if batch.is_decode else last_rows.tolist()
-        return self._replay(key, rows, chooses, constrained)
+        results = self._replay(key, rows, chooses, constrained)
+        if isinstance(results, SamplerOutput):
+            return results
+        return results[to_device(step.logit_rows, self._device)]
 
     def clear(self) -> None:
         """Drop all graphs because weights moved. Later steps capture new graphs."""
@@ -263,11 +272,3 @@ class DecodeGraphs:
         resume(ids, sampler.sampled, states, sampler.states, sample_rows, own_ids, states)
         logits = self._forward(own_ids, positions)
         return logits, states, *(number.view(torch.float32) for number in numbers)
-
-
-def _pack(batch: Batch, rows: int) -> NDArray[np.int32]:
-    """int32[2 * rows]: the tokens of the batch, as `Batch.tokens`, and their positions."""
-    packed = np.zeros((2, rows), np.int32)
-    packed[0, : batch.num_tokens] = batch.tokens()
-    packed[1, : batch.num_tokens] = batch.positions
-    return packed.ravel()

@@ -42,8 +42,8 @@ from .request.request import Request, RequestFault
 from .request.request_state import Finish, RequestState
 from .request.tokenizer import Tokenizer, numbered
 from .runner import ModelRunner
-from .sampling.step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
 from .scheduler import Scheduler
+from .step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
 
 _log = logging.getLogger(__name__)
 
@@ -451,8 +451,9 @@ class EngineLoop:
         version = request.version
         try:
             finish = state.begin(self._jump_forward)
-            if finish is None:
-                self._runner.sampler.place(state)
+            if finish is None and (automaton := state.automaton) is not None:
+                offset = self._runner.sampler.acquire(automaton, state.stop_tokens)
+                state.put_grammar_on_device(offset)
         except BaseException as error:
             finish = _failed(error)
         if request.version != version:
@@ -486,7 +487,8 @@ class EngineLoop:
             state.finish(finish)
         except BaseException:
             _log.exception("what waited for a request failed at its end")
-        self._runner.sampler.forget(state)
+        if state.table_offset is not None:
+            self._runner.sampler.release(state.table_offset)
         del self._states[request.id]  # last: `_end_everything` reports earlier errors
 
     def _record(self, step: InFlightStep, output: StepOutput, seconds: float) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
@@ -17,10 +16,13 @@ from .model.decoder import Decoder, takes_logits_to_keep
 from .model.recurrent import StepStates, serving
 from .model.weight_monitor import WeightMonitor
 from .request.batch import Batch
+from .request.step_builder import step_input
+from .sampling.results import sample_step, sampled_results
 from .sampling.sampler import Sampler, TritonSampler
-from .sampling.step_output import AsyncStepOutput, read_later, sample_batch
 from .sampling.torch_sampler import SamplerOutput
 from .sizing import graph_bytes
+from .step_input import EmbeddingSpan, StepInput
+from .step_output import AsyncStepOutput
 
 if TYPE_CHECKING:
     from .graphs import DecodeGraphs
@@ -69,18 +71,23 @@ class ModelRunner:
             self.stream = torch.cuda.stream(stream)
 
     def run(self, batch: Batch) -> AsyncStepOutput:
-        """Launch a step. Placeholders read their tokens from the samples of the previous step. A
-        CUDA graph updates `batch.sample_rows`.
+        """Launch a step. Placeholders read their tokens from the samples of the previous step.
 
-        Call in `torch.inference_mode` and in `stream`.
+        Call in `torch.inference_mode` and in `stream`. Updates `batch.has_cascade`, and
+        `batch.sample_rows` if a CUDA graph samples.
         """
-        if self._graphs is not None and self._graphs.fits(batch):
-            results = self._graphs.run(batch)
-            if isinstance(results, SamplerOutput):
-                return read_later(batch, results)
-            logits = results[to_device(_logit_rows(batch), self._device)]
-            return sample_batch(batch, logits, self.sampler)
-        return sample_batch(batch, self._forward(batch), self.sampler)
+        step = step_input(batch)
+        logits: Tensor | SamplerOutput
+        if self._graphs is not None and self._graphs.fits(step):
+            logits = self._graphs.run(step)
+        else:
+            logits = self.compute_logits(step)
+        batch.has_cascade = self._attention.has_cascade
+
+        if isinstance(logits, SamplerOutput):
+            batch.sample_rows = range(len(batch)) if batch.is_decode else batch.last_rows.tolist()
+            return AsyncStepOutput(batch, sampled_results(logits))
+        return AsyncStepOutput(batch, sample_step(step, logits, self.sampler))
 
     def precompile(self) -> None:
         """Compile the kernels of decode steps before the first `run`; only with CUDA graphs."""
@@ -99,24 +106,43 @@ class ModelRunner:
         self._graphs = None
         self._decoder.release()
 
-    def _forward(self, batch: Batch) -> Tensor:
-        """Write the tokens' KV and return logits [rows, vocab] at the `logit_positions` of each
-        request."""
-        self._attention.plan(batch)
-        if self._states is not None:
-            self._states.plan(batch)
-        ids = to_device(batch.tokens(), self._device)
-        if any(request.num_placeholders for request in batch.requests):
-            ids = torch.where(ids < 0, self.sampler.sampled[(-1 - ids).clamp_(min=0)], ids)
-        positions = to_device(batch.positions, self._device)
-        return self._logits(ids, positions, to_device(_logit_rows(batch), self._device))
+    def compute_logits(self, step: StepInput) -> Tensor:
+        """Write the KV of the step's tokens and return the logits of `logit_rows`, [rows, vocab].
 
-    def _logits(self, ids: Tensor, positions: Tensor, keep: Tensor | None = None) -> Tensor:
-        """Return the logits of the rows `keep` (default: all); ids and positions: integers [T]."""
+        Call in `torch.inference_mode` and in `stream`.
+        """
+        self._attention.plan(step.attention)
+        if self._states is not None:
+            self._states.plan(step.states, step.attention)
+        ids = to_device(step.tokens, self._device)
+        if (step.tokens < 0).any():
+            ids = torch.where(ids < 0, self.sampler.sampled[(-1 - ids).clamp_(min=0)], ids)
+        positions = to_device(step.positions, self._device)
+        rows = to_device(step.logit_rows, self._device)
+        return self._logits(ids, positions, rows, step.embeddings)
+
+    def _logits(
+        self,
+        ids: Tensor,
+        positions: Tensor,
+        keep: Tensor | None = None,
+        embeddings: Sequence[EmbeddingSpan] = (),
+    ) -> Tensor:
+        """Return the logits of the rows `keep`, all by default.
+
+        Args:
+            ids: Token ids, [T].
+            positions: Rotary positions, [T] or [axes, T].
+            keep: Rows of the result.
+            embeddings: Embeddings in place of those of `ids`.
+        """
+        inputs = {"input_ids": ids[None]}
+        if embeddings:
+            inputs = {"inputs_embeds": self._embed(ids, embeddings)[None]}
         with serving(self._states):
             out = self._model(
-                input_ids=ids[None],
-                position_ids=positions[None],
+                **inputs,
+                position_ids=positions[..., None, :],
                 use_cache=False,
                 attention_mask=self._unused_mask,
                 sgnb=self._attention,
@@ -125,13 +151,9 @@ class ModelRunner:
         logits: Tensor = out.logits[0]
         return logits if self._keeps or keep is None else logits[keep]
 
-
-def _logit_rows(batch: Batch) -> NDArray[np.int64]:
-    """Return the rows with required logits."""
-    starts, ends = batch.starts.tolist(), batch.ends.tolist()
-    rows: list[int] = []
-    columns = batch.requests, starts, ends, batch.samples, batch.first_rows.tolist()
-    for request, start, end, samples, first in zip(*columns, strict=True):
-        positions = request.logit_positions(start, end, samples)
-        rows += range(first + positions.start - start, first + positions.stop - start)
-    return np.array(rows, np.int64)
+    def _embed(self, ids: Tensor, spans: Sequence[EmbeddingSpan]) -> Tensor:
+        """Return the embeddings of the step's rows, [T, hidden]."""
+        rows: Tensor = self._model.get_input_embeddings()(ids)
+        for begin, embeddings in spans:
+            rows[begin : begin + len(embeddings)] = embeddings
+        return rows

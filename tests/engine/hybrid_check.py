@@ -11,9 +11,9 @@ import random
 import pytest
 import torch
 
+from sgnb.engine import step_input
 from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.triton_backend import TritonAttention
-from sgnb.engine.request import batch as batches
 
 from . import fake_flashinfer
 from .test_attention import OPTIONS, random_batch
@@ -45,6 +45,6 @@ def check(rounds: int) -> None:
 if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch:
         fake_flashinfer.install(patch)
-        patch.setattr(batches, "SHORT", SHORT)
+        patch.setattr(step_input, "SHORT", SHORT)
         check(rounds=6)
     print("all agree")

@@ -16,7 +16,7 @@ from sgnb.engine import sizing
 from sgnb.engine.sampling import device_grammars
 from sgnb.engine.sampling.device_grammars import DeviceGrammars
 from sgnb.engine.sampling.mask_kernel import resume
-from sgnb.engine.sampling.torch_sampler import PREVIOUS, UNCONSTRAINED
+from sgnb.engine.step_input import PREVIOUS, UNCONSTRAINED
 from sgnb.grammar.automaton.automaton import START, Automaton, build
 from sgnb.grammar.masks import TokenMasks
 from sgnb.grammar.regex import parser as regex

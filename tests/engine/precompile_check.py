@@ -32,6 +32,7 @@ from sgnb.engine.model import decoder as decoder_module
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.engine.model.probe import Probe
 from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.step_builder import attention_input
 from sgnb.engine.runner import ModelRunner
 from sgnb.engine.sampling.sampler import TritonSampler
 
@@ -135,7 +136,8 @@ def check(
     with precompiling(), torch.inference_mode(), _NoProducts():
         for rows in graphs._sizes:
             some = step(rng).part(0, rows)
-            attention.plan(Batch(some.requests, some.ends - 1, [1] * len(some)), rows)
+            decode = Batch(some.requests, some.ends - 1, [1] * len(some))
+            attention.plan(attention_input(decode), rows)
             graphs._step(rows, True, False)
         for _ in range(100):
             runner._forward(step(rng).part(0, most))

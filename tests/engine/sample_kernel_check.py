@@ -15,8 +15,11 @@ from torch import Tensor
 from sgnb.engine.request.request import Request
 from sgnb.engine.sampling import sample_kernel
 from sgnb.engine.sampling.sample_kernel import DeviceSampler
-from sgnb.engine.sampling.torch_sampler import UNCONSTRAINED, Mask, SamplerOutput, pick
+from sgnb.engine.sampling.torch_sampler import Mask, SamplerOutput, pick
+from sgnb.engine.step_input import UNCONSTRAINED
 from sgnb.sampling import SamplingParams
+
+from .sampling_rows import sampling_rows
 
 LAST = 1 - 2**-53
 """The draw next to 1."""
@@ -54,7 +57,7 @@ class Case:
             Request(i, [1], SamplingParams(temperature=t), 1)
             for i, t in enumerate(self.temperatures)
         ]
-        return pick(self.logits.clone(), requests, [()] * len(requests), self.draws, mask)
+        return pick(self.logits.clone(), sampling_rows(requests, self.draws), mask)
 
     def by_kernel(self, sampler: DeviceSampler, masked: bool) -> SamplerOutput:
         device = self.logits.device

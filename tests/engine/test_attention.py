@@ -18,9 +18,10 @@ from sgnb.engine.attention.torch_softmax import Mask, attend, attend_slowly
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
-from sgnb.engine.request import batch as batches
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
+from sgnb.engine.request.step_builder import attention_input
+from sgnb.engine.step_input import SHORT
 from sgnb.sampling import SamplingParams
 
 SLOTS = 256
@@ -64,7 +65,7 @@ def each(batch: Batch) -> list[Rows]:
 
 def batch_of_spans(spans: Iterable[tuple[Request, int, int]]) -> Batch:
     """(request, start, length); short ones come first, as a batch must have them."""
-    spans = sorted(spans, key=lambda span: span[2] > batches.SHORT)
+    spans = sorted(spans, key=lambda span: span[2] > SHORT)
     requests, starts, lengths = zip(*spans, strict=True)
     return Batch(list(requests), starts, lengths)
 
@@ -126,7 +127,8 @@ def test_random_batches(
         monkeypatch.setattr(torch_backend, "LONG_CHUNK", long)
         monkeypatch.setattr(torch_backend, "BAND_ROWS", band)
         batch = random_batch(rng)
-        cascade = find_cascade(batch, [1] * len(batch), torch_backend._worth_sharing)
+        step = attention_input(batch)
+        cascade = find_cascade(step, [1] * len(batch), torch_backend._worth_sharing)
         shared += len(cascade.groups)
         kv = KVCache(
             {0: LayerShape(kv_heads, 8, value_dim)}, SLOTS, torch.float32, torch.device("cpu")
@@ -140,7 +142,7 @@ def test_random_batches(
             torch.randn(kv_heads, total, value_dim),
         )
         attention = TorchAttention(kv, fork_attention=fork)
-        attention.plan(batch)
+        attention.plan(step)
         attention.store(0, k.transpose(0, 1), v.transpose(0, 1))
         out = attention.attend(0, q.transpose(0, 1), options)
         assert out.shape == (total, 4, value_dim)
@@ -174,7 +176,7 @@ def test_masks_do_not_grow_with_the_prompt(
     kv.keys[0].normal_()
     kv.values[0].normal_()
     attention = TorchAttention(kv)
-    attention.plan(batch_of_spans([(long, 3000, 600), (short, 0, 8)]))
+    attention.plan(attention_input(batch_of_spans([(long, 3000, 600), (short, 0, 8)])))
     q, options = torch.randn(608, 2, 8), LayerOptions(0.3, window)
     out = attention.attend(0, q, options)
     for rows, seen in ((slice(0, 8), slice(3600, 3608)), (slice(8, 608), slice(0, 3600))):
@@ -198,7 +200,7 @@ def test_groups_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPat
 
     def found() -> list[tuple[int, list[int]]]:
         first_places, _, groups = find_cascade(
-            batch, [1] * len(batch), torch_backend._worth_sharing
+            attention_input(batch), [1] * len(batch), torch_backend._worth_sharing
         )
         order = np.argsort(first_places).tolist()
         return [

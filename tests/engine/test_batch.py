@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from sgnb.engine.request.batch import NO_ROW, SHORT, Batch
+from sgnb.engine.request.batch import NO_ROW, Batch
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.request_state import Finish, RequestState
-from sgnb.engine.sampling.step_output import AsyncStepOutput, StepOutput
+from sgnb.engine.request.step_builder import attention_input, step_input
+from sgnb.engine.sampling.results import StepResults
 from sgnb.engine.sampling.torch_sampler import SamplerOutput
+from sgnb.engine.step_input import SHORT
+from sgnb.engine.step_output import AsyncStepOutput, StepOutput
 from sgnb.sampling import SamplingParams
 
 
@@ -49,9 +53,12 @@ def test_arrays_are_what_the_requests_say(decode: bool) -> None:
             for position in range(start, end)
         ]
         assert [row for _, _, row in rows] == list(range(batch.num_tokens))
-        assert batch.positions.tolist() == [position for _, position, _ in rows]
-        assert batch.new_slots().tolist() == [r.slots[position] for r, position, _ in rows]
-        assert batch.tokens().tolist() == [
+        step = step_input(batch)
+        attention = step.attention
+        positions = [position for _, position, _ in rows]
+        assert attention.kv_positions.tolist() == step.positions.tolist() == positions
+        assert attention.new_slots.tolist() == [r.slots[position] for r, position, _ in rows]
+        assert step.tokens.tolist() == [
             r.tokens[position] if position < r.num_tokens else -1 - r.sample_row
             for r, position, _ in rows
         ]
@@ -59,18 +66,22 @@ def test_arrays_are_what_the_requests_say(decode: bool) -> None:
         ranks = [row for row in batch.sample_rows if row != NO_ROW]
         assert ranks == list(range(sum(batch.samples)))
         assert [row != NO_ROW for row in batch.sample_rows] == list(batch.samples)
-        some = batch.part(2, 7)
-        assert (
-            some.requests == batch.requests[2:7] and some.ends.tolist() == batch.ends[2:7].tolist()
-        )
-        assert some.positions.tolist() == [p for r, p, _ in rows if r in some.requests]
+        part = batch.part(2, 7)
+        assert part.requests == batch.requests[2:7]
+        assert part.ends.tolist() == batch.ends[2:7].tolist()
+        some = attention.part(2, 7)
+        assert some.kv_positions.tolist() == [p for r, p, _ in rows if r in part.requests]
+        assert some.new_slots.tolist() == attention_input(part).new_slots.tolist()
+        assert [len(slots) for slots in some.kv_indices] == some.ends.tolist()
+        last = [step.logit_rows[i] for i in step.sampled]
+        assert last == list(compress(batch.last_rows, batch.samples))
 
 
 def results(batch: Batch, logprobs: torch.Tensor) -> AsyncStepOutput:
     tokens = torch.arange(len(batch) + 3) + 500  # a graph has rows that belong to nobody
     allowed = torch.full_like(tokens, 9, dtype=torch.int32)
     sampled = SamplerOutput(tokens, logprobs, torch.zeros(len(tokens)), allowed)
-    return AsyncStepOutput(batch, sampled, lambda: None, {})
+    return AsyncStepOutput(batch, StepResults(sampled, lambda: None, {}))
 
 
 def columns(output: StepOutput) -> tuple[Any, ...]:

@@ -21,12 +21,14 @@ from sgnb.engine.device import memory
 from sgnb.engine.engine import Engine
 from sgnb.engine.loop import EngineLoop
 from sgnb.engine.model import lease
+from sgnb.engine.request import step_builder
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.collect import numbered_callbacks
 from sgnb.engine.request.output import Output
 from sgnb.engine.request.request import Request
-from sgnb.engine.sampling import torch_sampler
+from sgnb.engine.request.request_state import RequestState
 from sgnb.engine.scheduler import Scheduler
+from sgnb.engine.step_input import Adjustment
 from sgnb.errors import EngineError, RequestError, SgnbError
 from sgnb.events import RequestFinished
 from sgnb.grammar.compiler import GrammarCompiler
@@ -164,14 +166,14 @@ def test_a_request_that_makes_the_forward_pass_raise_fails_alone(
     guilty = [*INNOCENT[0], POISON] if at == "prefill" else INNOCENT[0]
     bias = {POISON: 1e6} if at == "decode" else {5: -1.0}
     model = random_model()
-    adjust, runs = torch_sampler._adjust, 0
+    adjustment, runs = step_builder._adjustment, 0
 
-    def failing(row: torch.Tensor, request: Request, banned: Any) -> None:
-        if at == "logits" and request.num_output_tokens >= 2:
+    def failing(state: RequestState) -> Adjustment:
+        if at == "logits" and state.request.num_output_tokens >= 2:
             raise ValueError(f"no row for {POISON}")
-        adjust(row, request, banned)
+        return adjustment(state)
 
-    monkeypatch.setattr(torch_sampler, "_adjust", failing)
+    monkeypatch.setattr(step_builder, "_adjustment", failing)
     if at != "logits":
         model.model.embed_tokens.register_forward_hook(raising_for_poison)
     with Engine(model, overlap=overlap, max_running_requests=16) as engine:
@@ -241,7 +243,7 @@ def test_huge_logits_are_sampled_as_what_they_are(
     engine = make_engine()
     logits = torch.full((97,), -3e38)
     logits[40] = 3e38
-    engine._loop._runner._logits = lambda ids, *rest: logits.repeat(len(rest[-1]), 1)
+    engine._loop._runner._logits = lambda ids, positions, keep, *more: logits.repeat(len(keep), 1)
     output = engine.generate([5], max_new_tokens=3, temperature=temperature, **options)
     assert output.token_ids == [40, 40, 40]
 
@@ -254,7 +256,7 @@ def test_infinite_logits_are_an_error(
     engine = make_engine()
     logits = torch.full((97,), -torch.inf)
     logits[40] = value
-    engine._loop._runner._logits = lambda ids, *rest: logits.repeat(len(rest[-1]), 1)
+    engine._loop._runner._logits = lambda ids, positions, keep, *more: logits.repeat(len(keep), 1)
     with pytest.raises(EngineError, match="logits are NaN or infinite"):
         engine.generate([5], max_new_tokens=3, temperature=temperature)
 

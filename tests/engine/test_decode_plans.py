@@ -27,6 +27,7 @@ from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
+from sgnb.engine.request.step_builder import attention_input
 from sgnb.engine.scheduler import Scheduler
 from sgnb.sampling import SamplingParams
 
@@ -92,11 +93,10 @@ class Plans:
         """Whether it followed the step before. What each row reads is what it should, and what it
         would read by a plan made from nothing."""
         reserved = self.plans._reserved
-        schedule, indices = self.plans.plan(batch, batch.new_slots(), rows)
+        schedule, indices = self.plans.plan(attention_input(batch), rows)
         check(schedule, [indices], batch, rows)
-        shares, batch.has_cascade = batch.has_cascade, False
-        anew, kv_indices = planned(batch, self._config, self._fork, rows)
-        assert batch.has_cascade == shares
+        anew, kv_indices, has_cascade = planned(batch, self._config, self._fork, rows)
+        assert self.plans.has_cascade == has_cascade
         check(anew, kv_indices.arrays, batch, rows)
         follows = self.plans._reserved == reserved - 1
         self.made, self.followed = self.made + (not follows), self.followed + follows
@@ -239,7 +239,8 @@ def test_tables_on_the_device(padded: int | None) -> None:
         now = after(batch, number)
         if number % 30 == 20:
             now = now.part(0, 5)  # others, which end what was there
-        attention.plan(now, padded)
+        step = attention_input(now)
+        attention.plan(step, padded)
         [plan] = attention._active[attention._geometries[0]]
         decodes, tables = plan._decodes, plan._tables
         assert (
@@ -250,7 +251,7 @@ def test_tables_on_the_device(padded: int | None) -> None:
             tables["row_masks"][: len(decodes._masks.masks)].tolist()
             == decodes._masks.masks.tolist()
         )
-        assert attention.new_slots[: len(now)].tolist() == now.new_slots().tolist()
+        assert attention.new_slots[: len(now)].tolist() == step.new_slots.tolist()
         assert attention.new_slots[len(now) :].tolist() == [kv.slots] * (
             (padded or len(now)) - len(now)
         )

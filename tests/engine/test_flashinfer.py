@@ -18,7 +18,9 @@ from sgnb.engine.attention.flashinfer_backend import FlashInferAttention, LayerK
 from sgnb.engine.attention.flashinfer_check import largest_error, verify
 from sgnb.engine.attention.flashinfer_kernels import AttentionKernel, build_attention, refusal
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.sequence import SHARED
 from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.step_builder import attention_input
 
 from . import fake_flashinfer
 from .test_attention import OPTIONS, SLOTS, batch_of_spans, each, random_batch, reference
@@ -57,7 +59,9 @@ def new_batch(*sizes: tuple[int, int]) -> Batch:
     """Requests with slots of their own: (tokens in all, new ones)."""
     free, spans = torch.randperm(SLOTS).int().numpy(), []
     for total, new in sizes:
-        request = SimpleNamespace(id=next(_ids), version=0, slots=free[:total], node=None)
+        request = SimpleNamespace(
+            id=next(_ids), version=0, slots=free[:total], node=None, sharing=SHARED
+        )
         spans.append((request, total - new, new))
         free = free[total:]
     return batch_of_spans(spans)
@@ -71,7 +75,7 @@ def check(
     attention: FlashInferAttention, kv: KVCache, batch: Batch, layers: list[LayerOptions]
 ) -> None:
     """The next step, with random queries: each layer against the reference."""
-    attention.plan(batch)
+    attention.plan(attention_input(batch))
     rows = batch.num_tokens
     for layer, options in enumerate(layers):
         q = torch.randn(rows, 3 * 4, 8)[:, :4]  # a slice, as of merged projections

@@ -12,6 +12,7 @@ import torch
 
 from sgnb.engine.attention import LayerOptions
 from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.step_builder import attention_input
 
 from .test_attention import OPTIONS, SLOTS, each, random_batch
 
@@ -101,7 +102,7 @@ def test_a_graph_serves_later_plans() -> None:
         [(60, 1)] * 3,
     ):
         batch = plain_batch(lengths, order)
-        attention.plan(batch, padded=8)
+        attention.plan(attention_input(batch), padded=8)
         replays += attention.graph_key in graphs
         if attention.graph_key not in graphs:
             step()

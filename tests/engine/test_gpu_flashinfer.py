@@ -14,13 +14,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from sgnb.engine import step_input
 from sgnb.engine.attention import AttentionBackend, LayerOptions
 from sgnb.engine.attention.flashinfer_kernels import refusal
 from sgnb.engine.attention.hybrid import HybridAttention, make_gpu_attention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.request import batch as batches
 from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.step_builder import attention_input
 
 from .test_attention import SLOTS, batch_of_spans, each, random_batch, reference
 
@@ -71,15 +72,15 @@ def step(attention: AttentionBackend, kv: KVCache, batch: Batch, options: LayerO
     the reference."""
     merged = torch.randn(batch.num_tokens, HEADS + 2 * KV_HEADS, DIM, device="cuda", dtype=DTYPE)
     q, k, v = merged.split([HEADS, KV_HEADS, KV_HEADS], dim=1)
-    attention.plan(batch)
+    attention.plan(attention_input(batch))
     attention.store(0, k, v)
-    new = torch.from_numpy(batch.new_slots()).long().cuda()
+    new = torch.from_numpy(attention_input(batch).new_slots).long().cuda()
     assert torch.equal(attention.new_slots, new)
     assert torch.equal(kv.keys[0][new], k) and torch.equal(kv.values[0][new], v)
     out = attention.attend(0, q, on_gpu(options))
     check(out, kv, q, batch, options)
     plain = TorchAttention(kv, fork_attention=False)
-    plain.plan(batch)
+    plain.plan(attention_input(batch))
     torch.testing.assert_close(
         out.float(), plain.attend(0, q, on_gpu(options)).float(), atol=0.03, rtol=0.03
     )
@@ -99,7 +100,7 @@ def switched(kv: KVCache, options: LayerOptions) -> HybridAttention:
 
 @pytest.mark.parametrize("kind", sorted(OPTIONS))
 def test_random_trees(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "SHORT", 4)  # the chunks of a random tree are short
+    monkeypatch.setattr(step_input, "SHORT", 4)  # the chunks of a random tree are short
     rng, kv = random.Random(kind), random_kv()
     torch.manual_seed(0)
     attention = switched(kv, OPTIONS[kind])
@@ -127,19 +128,19 @@ def test_long_chunks_among_short_ones() -> None:
 
 
 def test_planning_does_not_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "SHORT", 4)
+    monkeypatch.setattr(step_input, "SHORT", 4)
     kv, options = random_kv(), OPTIONS["plain"]
     attention = switched(kv, options)
     batch = random_batch(random.Random(3), 0.5)
     q = torch.randn(batch.num_tokens, HEADS, DIM, device="cuda", dtype=DTYPE)
     for _ in range(3):
-        attention.plan(batch)
+        attention.plan(attention_input(batch))
         attention.attend(0, q, options)
     torch.cuda.synchronize()
     torch.cuda._sleep(2_000_000_000)  # about a second
     busy = torch.cuda.Event()
     busy.record()
-    attention.plan(batch)
+    attention.plan(attention_input(batch))
     attention.attend(0, q, options)
     assert not busy.query(), "planned and launched while the GPU was busy"
     torch.cuda.synchronize()

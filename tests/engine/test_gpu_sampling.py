@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,13 @@ import torch
 
 from sgnb.engine.request.request import Request
 from sgnb.engine.sampling.host_mask import host_mask
-from sgnb.engine.sampling.torch_sampler import UNCONSTRAINED, pick
+from sgnb.engine.sampling.torch_sampler import pick
+from sgnb.engine.step_input import UNCONSTRAINED, RowMask
 from sgnb.grammar.vocabulary import Vocabulary
 from sgnb.sampling import SamplingParams
 
 from ..large_vocabulary import pieces
+from .sampling_rows import sampling_rows
 from .test_torch_sampler import CASES
 
 pytestmark = pytest.mark.gpu
@@ -116,15 +117,10 @@ def test_nothing_waits_for_the_device() -> None:
 
     from . import mask_kernel_check as kernels
 
-    class Grammar:
-        may_end = True
+    def row_mask() -> RowMask:
+        return RowMask(np.arange(1000) % 3 == 0, np.array([1]), True)
 
-        def allowed_tokens(self) -> np.ndarray:
-            return np.arange(1000) % 3 == 0
-
-    states: Any = {
-        i: SimpleNamespace(constraint=Grammar(), stop_tokens={1}, banned=()) for i in (1, 4)
-    }
+    masks = dict.fromkeys((1, 4), row_mask)
     batch = [Request(i, [1, 2], SamplingParams(**case), 5) for i, case in enumerate(CASES.values())]
     for request in batch:
         request.append(7)
@@ -134,11 +130,13 @@ def test_nothing_waits_for_the_device() -> None:
     automata = kernels.compile_all()
     with nothing_waits():
         sampled = pick(
-            logits.clone(), batch, [{3}] * len(batch), draws, host_mask(states, 1000, CUDA)
+            logits.clone(), sampling_rows(batch, draws, {3}), host_mask(masks, 1000, CUDA)
         )
         for automaton in automata:
             grammars.acquire(automaton)
     expected = pick(
-        logits.cpu(), batch, [{3}] * len(batch), draws, host_mask(states, 1000, torch.device("cpu"))
+        logits.cpu(),
+        sampling_rows(batch, draws, {3}),
+        host_mask(masks, 1000, torch.device("cpu")),
     )
     assert sampled.tokens.tolist() == expected.tokens.tolist()

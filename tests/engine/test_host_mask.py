@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 
-from sgnb.engine.sampling.host_mask import explain, host_mask
+from sgnb.engine.request.step_builder import _row_mask
+from sgnb.engine.sampling.host_mask import host_mask
+from sgnb.engine.sampling.torch_sampler import Mask
+from sgnb.engine.step_output import explain
 from sgnb.errors import GrammarError
 
 CPU = torch.device("cpu")
@@ -34,14 +38,18 @@ def state(tokens: list[int], may_end: bool = False, banned: tuple[int, ...] = ()
     )
 
 
+def masks(states: dict[int, Any], columns: int) -> Mask | None:
+    return host_mask({row: partial(_row_mask, each) for row, each in states.items()}, columns, CPU)
+
+
 def test_masks_have_the_columns_of_the_logits() -> None:
     """Columns beyond the vocabulary are forbidden, and logits may have fewer."""
-    mask = host_mask({2: state([0, 3]), 7: state([1])}, 8, CPU)
+    mask = masks({2: state([0, 3]), 7: state([1])}, 8)
     assert mask is not None and mask.rows.tolist() == [2, 7] and mask.allowed.dtype == torch.bool
     assert mask.allowed.nonzero().tolist() == [[0, 0], [0, 3], [1, 1]]
-    mask = host_mask({0: state([0, 3])}, 6, CPU)
+    mask = masks({0: state([0, 3])}, 6)
     assert mask is not None and mask.allowed.tolist() == [[True, False, False, True, False, False]]
-    assert host_mask({}, 8, CPU) is None
+    assert masks({}, 8) is None
 
 
 def test_ends_of_sequence() -> None:
@@ -53,7 +61,7 @@ def test_ends_of_sequence() -> None:
         state([0], may_end=True, banned=(5,)),
         state([], may_end=True),
     ]
-    mask = host_mask(dict(enumerate(states)), 6, CPU)
+    mask = masks(dict(enumerate(states)), 6)
     assert mask is not None
     assert [np.flatnonzero(row).tolist() for row in mask.allowed] == [[0, 5], [0], [0], [5]]
 
@@ -62,7 +70,7 @@ def test_rows_without_a_token() -> None:
     """One grammar that cannot go on keeps nobody else from it; why it cannot is told when it is
     asked."""
     stuck, stopped = state([]), state([5])
-    mask = host_mask({0: stuck, 1: state([2]), 2: stopped}, 6, CPU)
+    mask = masks({0: stuck, 1: state([2]), 2: stopped}, 6)
     assert mask is not None and mask.allowed.sum(1).tolist() == [0, 1, 0]
     assert "no token can follow" in str(explain(stuck))
     assert "only tokens that stop" in str(explain(stopped)) and "so far" in str(explain(stopped))

@@ -17,13 +17,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from sgnb.engine import step_input
 from sgnb.engine.attention import LayerOptions, flashinfer_kernels
 from sgnb.engine.attention.background_compile import BackgroundCompile, Job
 from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
-from sgnb.engine.request import batch as batches
 from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.step_builder import attention_input
 
 from . import fake_flashinfer
 from .interpreter import interpreted, needs_triton
@@ -75,10 +76,11 @@ class Setting:
         """Whether FlashInfer served any of it."""
         batch = batch or new_batch((5, 1), (30, 1), (40, 20), (9, 9))
         rows, self.tree.rows = batch.num_tokens, 0
-        self.attention.plan(batch, padded)
+        step = attention_input(batch)
+        self.attention.plan(step, padded)
         k, v = torch.randn(2, padded or rows, 2, 8)
         q = torch.randn(padded or rows, 4, 8)
-        new = torch.from_numpy(batch.new_slots()).long()
+        new = torch.from_numpy(step.new_slots).long()
         assert torch.equal(self.attention.new_slots, new)
         for layer, options in enumerate(self.layers):
             self.attention.store(layer, k, v)
@@ -102,7 +104,7 @@ class Setting:
 
 @pytest.fixture(autouse=True)
 def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    monkeypatch.setattr(batches, "SHORT", SHORT)
+    monkeypatch.setattr(step_input, "SHORT", SHORT)
     return fake_flashinfer.install(monkeypatch)
 
 

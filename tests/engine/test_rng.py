@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from sgnb.engine.sampling.rng import _GAMMA, _mix, uniforms
+from sgnb.engine.request.rng import _GAMMA, _mix, uniforms
 
 MASK = (1 << 64) - 1
 

@@ -11,10 +11,12 @@ import torch
 
 from sgnb.engine.request.input_processor import split_samples
 from sgnb.engine.request.request import Request
+from sgnb.engine.request.rng import uniforms
 from sgnb.engine.sampling import torch_sampler
-from sgnb.engine.sampling.rng import uniforms
 from sgnb.engine.sampling.torch_sampler import Mask, pick, sample, top_logprobs
 from sgnb.sampling import SamplingParams
+
+from .sampling_rows import sampling_rows
 
 VOCAB = 23
 GRID = 400
@@ -98,12 +100,8 @@ def test_every_token_is_as_likely_as_the_oracle_says(case: str, seed: int) -> No
     banned = {int(rng.integers(VOCAB))} if seed else set()
     logits = (rng.normal(size=VOCAB) * 2).astype(np.float32)
     rows = requests(params, prompt, output, GRID)
-    tokens = sample(
-        torch.from_numpy(logits).repeat(GRID, 1),
-        rows,
-        [banned] * GRID,
-        (np.arange(GRID) + 0.5) / GRID,
-    )
+    draws = (np.arange(GRID) + 0.5) / GRID
+    tokens = sample(torch.from_numpy(logits).repeat(GRID, 1), sampling_rows(rows, draws, banned))
     found = np.bincount(tokens, minlength=VOCAB) / GRID
     expected = oracle(logits, params, prompt, output, banned)
     np.testing.assert_allclose(found, expected, atol=1.01 / GRID)
@@ -121,7 +119,7 @@ def test_the_neighbours_of_a_request_do_not_change_its_tokens(ties: bool) -> Non
     for case in CASES.values():
         own = Request(0, [1, 2], SamplingParams(**case), 60)
         alone = [
-            int(sample(logits[i : i + 1].clone(), [own], [()], draws[i : i + 1])[0])
+            int(sample(logits[i : i + 1].clone(), sampling_rows([own], draws[i : i + 1]))[0])
             for i in range(50)
         ]
         others = [Request(1, [3], SamplingParams(**other), 60) for other in CASES.values()]
@@ -130,9 +128,8 @@ def test_the_neighbours_of_a_request_do_not_change_its_tokens(ties: bool) -> Non
             batch = [*others[: i % 7], own, *others[i % 7 :]]
             rows = torch.randn(len(batch), VOCAB)
             rows[i % 7] = logits[i]
-            beside.append(
-                int(sample(rows, batch, [()] * len(batch), np.full(len(batch), draws[i]))[i % 7])
-            )
+            tokens = sample(rows, sampling_rows(batch, np.full(len(batch), draws[i])))
+            beside.append(int(tokens[i % 7]))
         assert beside == alone
 
 
@@ -144,9 +141,9 @@ def test_selecting_a_few_tokens_is_sorting_them_all(monkeypatch: pytest.MonkeyPa
     cases = [{"top_k": 1}, {"top_k": 5}, {"top_k": 40, "top_p": 0.7}, {"top_k": 290, "min_p": 0.01}]
     batch = [Request(i, [1], SamplingParams(**cases[i % len(cases)]), 1) for i in range(200)]
     draws = np.random.default_rng(0).random(200)
-    few = sample(logits.clone(), batch, [()] * 200, draws)
+    few = sample(logits.clone(), sampling_rows(batch, draws))
     monkeypatch.setattr(torch_sampler, "FEW", 0)
-    assert few.tolist() == sample(logits.clone(), batch, [()] * 200, draws).tolist()
+    assert few.tolist() == sample(logits.clone(), sampling_rows(batch, draws)).tolist()
 
 
 def test_frequencies_over_many_seeds() -> None:
@@ -156,9 +153,8 @@ def test_frequencies_over_many_seeds() -> None:
     logits, count = torch.randn(VOCAB), 5000
     batch = [Request(i, [1], SamplingParams(), 1) for i in range(count)]
     draws = uniforms(np.arange(count, dtype=np.uint64), np.zeros(count, np.int64))
-    found = np.bincount(
-        sample(logits.repeat(count, 1), batch, [()] * count, draws), minlength=VOCAB
-    )
+    tokens = sample(logits.repeat(count, 1), sampling_rows(batch, draws))
+    found = np.bincount(tokens, minlength=VOCAB)
     expected = logits.double().softmax(-1).numpy() * count
     assert ((found - expected) ** 2 / expected).sum() < 48.3
 
@@ -168,9 +164,8 @@ def test_draws_at_the_edges_take_tokens_that_can_be(draw: float) -> None:
     logits = torch.full((1, 100_000), -20.0)
     logits[0, [0, 99_999]] = -torch.inf
     for params in (SamplingParams(), SamplingParams(top_p=0.999), SamplingParams(top_k=900)):
-        [token] = sample(
-            logits.clone(), requests(params, [1], [], 1), [()], np.array([draw])
-        ).tolist()
+        rows = sampling_rows(requests(params, [1], [], 1), np.array([draw]))
+        [token] = sample(logits.clone(), rows).tolist()
         assert token not in (0, 99_999)
 
 
@@ -180,7 +175,8 @@ def test_a_temperature_next_to_zero_is_greedy(temperature: float, top_p: float) 
     torch.manual_seed(0)
     logits = torch.randn(20, VOCAB) * 30
     params = SamplingParams(temperature=temperature, top_p=top_p)
-    tokens = sample(logits.clone(), requests(params, [1], [], 20), [()] * 20, np.arange(20) / 20)
+    rows = sampling_rows(requests(params, [1], [], 20), np.arange(20) / 20)
+    tokens = sample(logits.clone(), rows)
     assert tokens.tolist() == logits.argmax(-1).tolist()
 
 
@@ -210,12 +206,12 @@ def test_picks_with_masks(dtype: torch.dtype) -> None:
     allowed[1] = False
     bound = [1, 3, 4]
     batch = [Request(i, [1], SamplingParams(temperature=float(i % 2)), 1) for i in range(6)]
-    draws = np.random.default_rng(1).random(6)
-    sampled = pick(logits.clone(), batch, [()] * 6, draws, Mask(torch.tensor(bound), allowed))
+    rows = sampling_rows(batch, np.random.default_rng(1).random(6))
+    sampled = pick(logits.clone(), rows, Mask(torch.tensor(bound), allowed))
     probabilities = logits.double().softmax(-1)
     masked = logits.float().clone()
     masked[bound] = masked[bound].masked_fill(~allowed, -torch.inf)
-    expected = sample(masked, batch, [()] * 6, draws)
+    expected = sample(masked, rows)
     expected[3] = 0
     assert sampled.tokens.tolist() == expected.tolist()
     assert sampled.allowed.tolist() == [
@@ -247,7 +243,7 @@ def test_picks_of_rows_without_any_number() -> None:
     logits = torch.tensor([[torch.nan] * VOCAB, [-torch.inf] * VOCAB])
     for case in CASES.values():
         rows = requests(SamplingParams(**case), [1], [], 2)
-        tokens = pick(logits.clone(), rows, [()] * 2, np.array([0.5, 0.99])).tokens
+        tokens = pick(logits.clone(), sampling_rows(rows, np.array([0.5, 0.99]))).tokens
         assert all(0 <= token < VOCAB for token in tokens.tolist())
 
 

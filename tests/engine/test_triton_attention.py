@@ -22,6 +22,7 @@ from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
+from sgnb.engine.request.step_builder import attention_input
 from sgnb.sampling import SamplingParams
 
 from .interpreter import interpreted, needs_triton, quick_and_whole
@@ -58,7 +59,7 @@ def test_a_graph_of_a_deterministic_step_has_its_passes_in_the_key(
     for lengths in ((9, 1, 1, 9), (17, 1, 1, 1), (9, 2, 2, 9)):
         requests = [Request(i, [1] * n, SamplingParams(), 1) for i, n in enumerate(lengths)]
         spans = [(request, n - 1, 1) for request, n in zip(requests, lengths, strict=True)]
-        attention.plan(batch_of_spans(spans), 4)
+        attention.plan(attention_input(batch_of_spans(spans)), 4)
         keys.append(attention.graph_key)
     assert keys[0] == keys[2] != keys[1]
 
@@ -114,13 +115,18 @@ def expected(batch: Batch) -> dict[int, list[tuple[int, int]]]:
 
 def planned(
     batch: Batch, config: TileConfig, fork: bool = True, rows: int | None = None
-) -> tuple[Schedule, KVIndices]:
-    """The schedule of short chunks."""
+) -> tuple[Schedule, KVIndices, bool]:
+    """The schedule of short chunks, and whether it shares a prefix."""
     indices = KVIndices()
-    schedule = plan_short(
-        batch, config, indices, fork=fork, num_rows=rows or batch.num_tokens, scratch=SCRATCH
+    schedule, has_cascade = plan_short(
+        attention_input(batch),
+        config,
+        indices,
+        fork=fork,
+        num_rows=rows or batch.num_tokens,
+        scratch=SCRATCH,
     )
-    return schedule, indices
+    return schedule, indices, has_cascade
 
 
 @settings(max_examples=150, deadline=None)
@@ -136,11 +142,13 @@ def test_every_row_sees_each_of_its_positions_once(
 ) -> None:
     batch = random_batch(random.Random(seed))
     config, wanted = TileConfig(small, large, bins, bins + 1, CHEAP), expected(batch)
-    schedule, indices = planned(batch, config, fork)
+    schedule, indices, _ = planned(batch, config, fork)
     assert {row: sorted(places) for row, places in seen(schedule, indices.arrays).items()} == wanted
     assert indices.count == sum(map(len, indices.arrays))
     indices = KVIndices()
-    schedule = plan_invariant(batch, 0, config, indices, num_rows=batch.num_tokens, scratch=SCRATCH)
+    schedule = plan_invariant(
+        attention_input(batch), 0, config, indices, num_rows=batch.num_tokens, scratch=SCRATCH
+    )
     assert seen(schedule, indices.arrays, causal=True) == wanted  # and in order
 
 
@@ -156,7 +164,7 @@ def test_a_deep_tree(small: int, large: int, costs: CostModel) -> None:
         batch, _ = batch_of(case)
         order = np.random.default_rng(0).permutation(len(batch)).tolist()
         batch = Batch([batch.requests[i] for i in order], batch.starts[order], batch.lengths[order])
-        schedule, indices = planned(batch, TileConfig(small, large, 6, 5, costs))
+        schedule, indices, _ = planned(batch, TileConfig(small, large, 6, 5, costs))
         assert {
             row: sorted(places) for row, places in seen(schedule, indices.arrays).items()
         } == expected(batch)
@@ -168,11 +176,14 @@ def test_rows_of_padding_see_the_scratch_slot() -> None:
     request.slots[:9] = range(9)
     config, batch = TileConfig(4, 16, 3, 3), Batch([request], [8], [1])
     wanted = {0: [(i, i) for i in range(9)], **{row: [(0, SCRATCH)] for row in (1, 2, 3)}}
-    schedule, indices = planned(batch, config, rows=4)
+    schedule, indices, _ = planned(batch, config, rows=4)
     assert seen(schedule, indices.arrays) == wanted
     indices = KVIndices()
     assert (
-        seen(plan_invariant(batch, 0, config, indices, num_rows=4, scratch=SCRATCH), indices.arrays)
+        seen(
+            plan_invariant(attention_input(batch), 0, config, indices, num_rows=4, scratch=SCRATCH),
+            indices.arrays,
+        )
         == wanted
     )
 
@@ -180,7 +191,9 @@ def test_rows_of_padding_see_the_scratch_slot() -> None:
 def test_a_later_pass_has_rows_of_its_own() -> None:
     batch = forks(10, [30, 5])
     indices, config = KVIndices(), TileConfig(4, 16, 3, 3)
-    schedule = plan_invariant(batch, 7, config, indices, num_rows=12, scratch=SCRATCH)
+    schedule = plan_invariant(
+        attention_input(batch), 7, config, indices, num_rows=12, scratch=SCRATCH
+    )
     wanted = {7 + row: places for row, places in expected(batch).items()}
     assert seen(schedule, indices.arrays) == wanted | {row: [(0, SCRATCH)] for row in (9, 10, 11)}
 
@@ -240,7 +253,7 @@ def forks(trunk: int, tails: list[int]) -> Batch:
 
 
 def slots_read(batch: Batch, **costs: int) -> int:
-    _, indices = planned(batch, TileConfig(4, 16, 6, 6, CostModel(align=1, **costs)))
+    _, indices, _ = planned(batch, TileConfig(4, 16, 6, 6, CostModel(align=1, **costs)))
     return indices.count
 
 
@@ -263,7 +276,7 @@ def test_what_sharing_saves_in_reads() -> None:
 
 
 def test_long_tails_have_tiles_of_their_own() -> None:
-    schedule, _ = planned(
+    schedule, *_ = planned(
         forks(1000, [20] * 15 + [5000]), TileConfig(4, 16, 6, 6, CostModel(align=1))
     )
     assert schedule.small.items[:, 1].sum() == 5000 and schedule.large.items[:, 1].sum() == 1300
@@ -281,7 +294,7 @@ def test_short_nodes_join_those_below() -> None:
     for request in batch.requests:
         request.node = tree.match(request.tokens[:-1])
     places, own_from, groups = find_cascade(
-        batch, [1, 1, 1], lambda rows, tokens: (rows - 1) * tokens >= 50
+        attention_input(batch), [1, 1, 1], lambda rows, tokens: (rows - 1) * tokens >= 50
     )
     [(begin, end, low, high, holder)] = groups.tolist()
     assert (begin, end, low, high) == (0, 102, places[0], places[0] + 2) and holder in (0, 1)
@@ -292,13 +305,13 @@ def test_short_nodes_join_those_below() -> None:
 def test_what_is_computed_anew_is_not_read_from_the_tree() -> None:
     batch = forks(100, [20] * 4)
     again = Batch(batch.requests, [119, 119, 50, 119], [1, 1, 1, 1])
-    _, own_from, groups = find_cascade(again, [1] * 4, lambda rows, tokens: True)
+    _, own_from, groups = find_cascade(attention_input(again), [1] * 4, lambda rows, tokens: True)
     assert own_from.tolist() == [100, 100, 0, 100] and groups[:, :2].tolist() == [[0, 100]]
 
 
 def test_extend_tiles_begin_with_those_that_see_most() -> None:
     requests = forks(10, [30, 5]).requests
-    table = plan_extend(Batch(requests, [10, 10], [30, 5]), 7, 8, KVIndices())
+    table = plan_extend(attention_input(Batch(requests, [10, 10], [30, 5])), 7, 8, KVIndices())
     assert table.tolist() == [
         [31, 6, 34, 0],
         [23, 8, 26, 0],

@@ -21,6 +21,7 @@ from sgnb.engine.attention.tuning import Launch, Tuning
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
+from sgnb.engine.request.step_builder import attention_input
 from sgnb.sampling import SamplingParams
 
 from .test_attention import OPTIONS, SLOTS, batch_of_spans, each, random_batch, reference
@@ -66,7 +67,7 @@ def error(
             (keys.shape[1], values.shape[2]),
         )
     )
-    attention.plan(batch, padded)
+    attention.plan(attention_input(batch), padded)
     attention.store(0, k, v)
     out = attention.attend(0, q, on(options, str(keys.device)))
     assert out.shape == (rows, heads, values.shape[2]) and out.is_contiguous()
@@ -184,7 +185,7 @@ def invariant_result(
     tuning: Tuning | None,
 ) -> torch.Tensor:
     attention = TritonAttention(kv, {0: heads}, batch_invariant=True, tuning=tuning)
-    attention.plan(batch)
+    attention.plan(attention_input(batch))
     return attention.attend(0, q, options)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor, device
 
     from ..cache.kv_cache import KVCache
-    from ..request.batch import Batch
+    from ..step_input import AttentionInput
 
 
 class LayerOptions(NamedTuple):
@@ -29,7 +29,7 @@ class AttentionBackend(Protocol):
     """Interface of the attention backends.
 
     `plan` fixes the new tokens of a step and their KV slots; each layer then calls `store` and
-    `attend`. Rows are the T new tokens of the batch.
+    `attend`. Rows are the T new tokens of the step.
     """
 
     name: str  # display name
@@ -37,11 +37,16 @@ class AttentionBackend(Protocol):
     # int64[T], KV slots of the new rows, for callers that write to the pool directly
     new_slots: Tensor
 
-    def plan(self, batch: Batch, padded: int | None = None) -> None:
+    @property
+    def has_cascade(self) -> bool:
+        """True if the last step read a shared prefix once for several sequences."""
+        ...
+
+    def plan(self, step: AttentionInput, padded: int | None = None) -> None:
         """Prepare a step.
 
         Args:
-            batch: The requests and their new tokens.
+            step: The new tokens and the KV of their sequences.
             padded: Number of rows after padding, only for short chunks. The launches of `store` and
                 `attend` then depend only on `padded` and `graph_key`, so a CUDA graph of them can
                 be replayed after later plans.

@@ -11,12 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..cache.radix import Node
-from ..request.batch import Batch
-
-Longs = NDArray[np.int64]
+from ..step_input import AttentionInput, Longs, PrefixNode
 
 
 class Cascade(NamedTuple):
@@ -28,23 +24,19 @@ class Cascade(NamedTuple):
     groups: Longs
 
 
-def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], bool]) -> Cascade:
+def find_cascade(
+    step: AttentionInput, rows: Sequence[int], worth: Callable[[int, int], bool]
+) -> Cascade:
     """Find the prefixes that are worth reading once for several rows.
 
     Args:
-        batch: The requests of the step.
-        rows: Number of rows of each request.
+        step: The rows of the step.
+        rows: Number of rows of each sequence.
         worth: worth(rows, tokens) returns True if reading `tokens` common tokens once for `rows`
             rows pays off. Any other prefix is merged into the groups below.
     """
-    nodes = [
-        # A request that recomputes cached tokens must not read them from the tree.
-        node
-        if (node := request.node) is not None and node.end <= start and request.sharing.reads
-        else None
-        for request, start in zip(batch.requests, batch.starts.tolist(), strict=True)
-    ]
-    numbers, parents, ends = _number(nodes)
+    nodes = step.nodes
+    numbers, parents, ends = number_nodes(nodes)
     count, number_of = len(parents), [numbers.get(node, 0) for node in nodes]
 
     # Bottom up: number of rows in each subtree, and a request of the subtree.
@@ -83,13 +75,15 @@ def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], 
     )
 
 
-def _number(nodes: Sequence[Node | None]) -> tuple[dict[Node | None, int], list[int], list[int]]:
+def number_nodes(
+    nodes: Sequence[PrefixNode | None],
+) -> tuple[dict[PrefixNode | None, int], list[int], list[int]]:
     """Number nodes and ancestors, parents first; the root and None are 0. Returns numbers, parents
     and ends."""
-    numbers: dict[Node | None, int] = {}
+    numbers: dict[PrefixNode | None, int] = {}
     parents, ends = [0], [0]
     for leaf in dict.fromkeys(nodes):
-        node, path = leaf, list[Node]()
+        node, path = leaf, list[PrefixNode]()
         while node is not None and node.parent is not None and node not in numbers:
             path.append(node)
             node = node.parent

@@ -1,4 +1,4 @@
-"""Query tiles of rows with common prefixes. Plain numpy: knows batches and cascades; no device.
+"""Query tiles of rows with common prefixes. Plain numpy: knows cascades; no device.
 
 A tile reads all tree levels above the rows at once, with row masks: first the common tokens of all
 rows, then narrower groups, then the private tokens of each row. A short chunk of several tokens is
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cache.radix import Ints
-from ..request.batch import Batch
+from ..step_input import AttentionInput
 from .cascade import Cascade, Longs
 from .query_tiles import MASK_BASE, KVIndices, QueryTiles, RowMasks, TileConfig, ranks
 
@@ -29,7 +29,7 @@ class _Layout(NamedTuple):
 
 
 def cascade_tiles(
-    batch: Batch,
+    step: AttentionInput,
     cascade: Cascade,
     members: Longs,
     config: TileConfig,
@@ -39,7 +39,7 @@ def cascade_tiles(
     """Build the shared tiles of a step.
 
     Args:
-        batch: The requests of the step.
+        step: The rows of the step.
         cascade: The groups of the step.
         members: Requests below groups, or with several new tokens.
         config: Tile sizes and costs.
@@ -51,10 +51,10 @@ def cascade_tiles(
     """
     groups, costs = cascade.groups, config.costs
     low, own_from = cascade.first_places[members], cascade.own_from[members]
-    high, own_to = low + batch.lengths[members], batch.starts[members] + 1
+    high, own_to = low + step.lengths[members], step.starts[members] + 1
     several = high - low > 1
     trees = np.concatenate([groups[:, 2:4], np.stack([low, high], 1)[several]])
-    bounds, large, tile_of = _cut_trees(trees, batch.num_tokens, config)
+    bounds, large, tile_of = _cut_trees(trees, step.num_tokens, config)
 
     # KV segments, with the columns of groups: the groups, the private tokens of each request up to
     # and including the first new token, and the later new tokens.
@@ -62,11 +62,11 @@ def cascade_tiles(
     own = np.stack([own_from, own_to, low, high, members], 1)[attached]
     segments = np.concatenate([groups, own, _later_tokens(own)])
     reserved = reserve * np.bincount(tile_of[own[:, 2]], minlength=len(bounds))
-    layout = _lay_out(batch, segments, bounds, tile_of, reserved, costs.align)
+    layout = _lay_out(step, segments, bounds, tile_of, reserved, costs.align)
 
-    row = np.arange(batch.num_tokens)
+    row = np.arange(step.num_tokens)
     row_of = np.empty_like(row)
-    row_of[(cascade.first_places - batch.first_rows).repeat(batch.lengths) + row] = row
+    row_of[(cascade.first_places - step.first_rows).repeat(step.lengths) + row] = row
     num_rows = bounds[:, 1] - bounds[:, 0]
     rows = row_of[bounds[:, 0].repeat(num_rows) + ranks(num_rows)]
     tiles = QueryTiles(
@@ -77,7 +77,7 @@ def cascade_tiles(
         mask_begin=layout.begin,
         num_common=layout.num_common,
         kv_position=np.zeros(len(bounds), np.int64),
-        min_position=np.minimum.reduceat(batch.positions[rows], num_rows.cumsum() - num_rows),
+        min_position=np.minimum.reduceat(step.kv_positions[rows], num_rows.cumsum() - num_rows),
         large=large,
     )
     return tiles, layout.masks, members[~attached]
@@ -116,7 +116,12 @@ def _cut_trees(
 
 
 def _lay_out(
-    batch: Batch, segments: Longs, bounds: Longs, tile_of: Longs, reserved: Longs, align: int
+    step: AttentionInput,
+    segments: Longs,
+    bounds: Longs,
+    tile_of: Longs,
+    reserved: Longs,
+    align: int,
 ) -> _Layout:
     """Copy each segment to every intersecting tile."""
     num_tiles, first_tile = len(bounds), tile_of[segments[:, 2]]
@@ -139,7 +144,7 @@ def _lay_out(
     columns[0, len(tile) :], columns[2, len(tile) :] = -1, padded - used
     by_tile = np.concatenate([tile, np.arange(num_tiles)]).argsort(kind="stable")
     holder, begin, end, mask = columns[:, by_tile]
-    slots = [request.slots for request in batch.requests]
+    slots = list(step.kv_slots)
     slots.append(np.zeros(int((padded - used).max()), np.int32))
     spans = zip(holder.tolist(), begin.tolist(), end.tolist(), strict=True)
     indices = np.concatenate([slots[i][first:last] for i, first, last in spans])

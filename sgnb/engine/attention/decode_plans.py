@@ -8,14 +8,13 @@ modules know only about reserved KV indices.
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from ..cache.radix import Ints, Node
-from ..request.batch import Batch
-from .cascade import Longs
+from ..cache.radix import Ints
+from ..step_input import AttentionInput, Longs, SequenceKey
 from .planning import row_positions, short_tiles
 from .query_tiles import MASK_BASE, KVIndices, QueryTiles, TileConfig, ranks
 from .schedule import Schedule, lengthen, make_schedule
@@ -47,37 +46,31 @@ class DecodePlans:
 
     def __init__(self, config: TileConfig, *, fork: bool, scratch: int) -> None:
         self._config, self._fork, self._scratch = config, fork, scratch
-        self._requests: list[Any] = []  # ids, because a plan must not keep requests alive
-        self._nodes: list[Node | None] = []
+        self._keys: Sequence[SequenceKey] = []
         self._starts: Longs = np.empty(0, np.int64)
         self._num_rows = self._reserved = 0
         self._age = 0  # steps served by the schedule
-        self._has_cascade = False
+        self.has_cascade = False  # the plan reads a shared prefix once for several sequences
         self._schedule: Schedule
 
-    def plan(self, batch: Batch, new_slots: Ints, num_rows: int) -> tuple[Schedule, Ints]:
-        """Plan a decode batch. Returns schedule and KV indices; the next plan overwrites both."""
-        requests = list(map(attrgetter("id", "version"), batch.requests))
-        nodes = list(map(attrgetter("node"), batch.requests))
+    def plan(self, step: AttentionInput, num_rows: int) -> tuple[Schedule, Ints]:
+        """Plan a decode step. Returns schedule and KV indices; the next plan overwrites both."""
         follows = (
             self._reserved > 0
             and num_rows == self._num_rows
-            and requests == self._requests
-            # Other slots change only on preemption, and a step without the request is planned in
+            # Other slots change only on preemption, and a step without the sequence is planned in
             # between.
-            and nodes == self._nodes
-            and bool((batch.starts - self._starts == 1).all())
+            and step.keys == self._keys
+            and bool((step.starts - self._starts == 1).all())
         )
-        self._requests, self._nodes, self._starts = requests, nodes, batch.starts
+        self._keys, self._starts = step.keys, step.starts
         if follows:
             self._reserved -= 1
-            self._advance(batch, new_slots)
-            batch.has_cascade = self._has_cascade
+            self._advance(step)
         else:
             self.forget()  # also if planning fails halfway
-            self._plan_anew(batch, num_rows)
-            self._has_cascade = batch.has_cascade
-        positions = row_positions(batch, 0, num_rows)
+            self._plan_anew(step, num_rows)
+        positions = row_positions(step, 0, num_rows)
         if follows and self._age < BALANCED:
             self._schedule = self._schedule._replace(row_positions=positions)
             lengthen(self._schedule, self._tiles, self._config)
@@ -91,11 +84,11 @@ class DecodePlans:
         """Force a full plan next: requests computed several tokens since the last plan."""
         self._reserved = 0
 
-    def _plan_anew(self, batch: Batch, num_rows: int) -> None:
-        count, kv_indices = len(batch), KVIndices()
+    def _plan_anew(self, step: AttentionInput, num_rows: int) -> None:
+        count, kv_indices = len(step), KVIndices()
         reserve = min(max(RESERVE, RESERVED_TOKENS // count), MAX_RESERVE)
-        self._tiles, self._masks = short_tiles(
-            batch,
+        self._tiles, self._masks, self.has_cascade = short_tiles(
+            step,
             self._config,
             kv_indices,
             fork=self._fork,
@@ -107,14 +100,14 @@ class DecodePlans:
         self._growth = _find_growth(self._tiles, count)
         self._num_rows, self._reserved = num_rows, reserve
 
-    def _advance(self, batch: Batch, new_slots: Ints) -> None:
+    def _advance(self, step: AttentionInput) -> None:
         places, mask_places, masks, strides, per_tile, moves = self._growth
-        self._kv_indices[places] = new_slots
+        self._kv_indices[places] = step.new_slots
         masked = (mask_places >= 0).nonzero()[0]
         if len(masked):
             where = mask_places[masked]
             self._masks.masks[where] = masks[masked]
-            self._masks.kv_positions[where] = batch.starts[masked]
+            self._masks.kv_positions[where] = step.starts[masked]
             mask_places[masked] += strides[masked]
         places += strides
         self._tiles = self._tiles._replace(

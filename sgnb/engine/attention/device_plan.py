@@ -15,7 +15,7 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache
 from ..cache.radix import Ints
 from ..device.precompile import launch
-from ..request.batch import Batch
+from ..step_input import AttentionInput
 from . import LayerOptions
 from .decode_plans import RESERVE, DecodePlans
 from .planning import plan_extend, plan_invariant, plan_short
@@ -84,6 +84,7 @@ class DevicePlan:
         self._partials_generation = 0
         self._allocate_partials(ROWS)
         self._shape, self._causal = _Shape(), False
+        self.has_cascade = False  # the plan reads a shared prefix once for several sequences
         self._blocks = power(geometry.key_dim), power(geometry.value_dim)
         self._launches: dict[Hashable, list[_Kernel]] = {}
 
@@ -91,16 +92,18 @@ class DevicePlan:
     def graph_key(self) -> Hashable:
         return self._tables.generation, self._partials_generation, *self._shape
 
-    def plan(self, batch: Batch, new_slots: Ints, padded: int | None) -> None:
+    def plan(self, step: AttentionInput, padded: int | None) -> None:
         """Plan short chunks in tiles with shared prefixes, long chunks on the prefill kernel."""
-        if batch.is_decode:
-            planned, indices = self._decodes.plan(batch, new_slots, padded or len(batch))
+        if step.is_decode:
+            planned, indices = self._decodes.plan(step, padded or len(step))
+            self.has_cascade = self._decodes.has_cascade
             self._put([indices], planned)
             return
-        kv_indices, schedule, extends = KVIndices(), None, None
-        short = batch if batch.num_short == len(batch) else batch.part(0, batch.num_short)
+
+        kv_indices, schedule, extends, self.has_cascade = KVIndices(), None, None, False
+        short = step if step.num_short == len(step) else step.part(0, step.num_short)
         if len(short):
-            schedule = plan_short(
+            schedule, self.has_cascade = plan_short(
                 short,
                 self._config,
                 kv_indices,
@@ -108,9 +111,8 @@ class DevicePlan:
                 num_rows=padded or short.num_tokens,
                 scratch=self._scratch,
             )
-            batch.has_cascade = short.has_cascade
-        if len(short) < len(batch):
-            long = batch.part(len(short), len(batch))
+        if len(short) < len(step):
+            long = step.part(len(short), len(step))
             tile_rows = self._tuning.extend.block_m // self._geometry.groups
             extends = plan_extend(long, short.num_tokens, tile_rows, kv_indices)
         self._put(kv_indices.arrays, schedule, extends)
@@ -119,15 +121,15 @@ class DevicePlan:
         """Force a full plan: the next decode step does not follow the last decode step."""
         self._decodes.forget()
 
-    def plan_invariant(self, batch: Batch, first_row: int, padded: int | None) -> None:
+    def plan_invariant(self, step: AttentionInput, first_row: int, padded: int | None) -> None:
         """Plan the rows from `first_row` onward without sharing, for batch-invariant results."""
         self._causal, kv_indices = True, KVIndices()
         schedule = plan_invariant(
-            batch,
+            step,
             first_row,
             self._config,
             kv_indices,
-            num_rows=padded or first_row + batch.num_tokens,
+            num_rows=padded or first_row + step.num_tokens,
             scratch=self._scratch,
         )
         self._put(kv_indices.arrays, schedule)

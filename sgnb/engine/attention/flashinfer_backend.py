@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..cache.kv_cache import KVCache
 from ..device.transfer import pinned
-from ..request.batch import Batch
+from ..step_input import AttentionInput
 from . import LayerOptions
 from .flashinfer_kernels import AttentionKernel, extend_generation
 
@@ -59,7 +59,7 @@ class LayerKind(NamedTuple):
 
 
 class PagedBatch(NamedTuple):
-    """A step in FlashInfer's format. All int32: kv_indices on the device, others pinned."""
+    """A step in FlashInfer's format: int32, `kv_indices` on the device, the other tensors pinned."""
 
     qo_indptr: Tensor  # [requests + 1], the rows of each request
     kv_indptr: Tensor  # [requests + 1], the KV indices of each request
@@ -68,19 +68,15 @@ class PagedBatch(NamedTuple):
     gathered: bool  # True if KV is gathered first, except for layers with a window
 
     @classmethod
-    def of(cls, batch: Batch, device: torch.device, most: int) -> PagedBatch:
-        """Convert `batch`; `most`: maximum number of KV tokens per new token for gathering."""
-        spans = zip(batch.requests, batch.ends.tolist(), strict=True)
-        slots = np.concatenate([request.slots[:end] for request, end in spans])
-        zero = np.zeros(1, np.int32)
-        qo_indptr = np.concatenate([zero, batch.lengths.cumsum()]).astype(np.int32)
-        kv_indptr = np.concatenate([zero, batch.ends.cumsum()]).astype(np.int32)
+    def of(cls, step: AttentionInput, device: torch.device, most: int) -> PagedBatch:
+        """Convert `step`; `most` is the maximum number of KV tokens per new token for gathering."""
+        slots = np.concatenate(step.kv_indices)
         return cls(
-            pinned(qo_indptr, device),
-            pinned(kv_indptr, device),
+            pinned(step.qo_indptr, device),
+            pinned(step.kv_indptr, device),
             pinned(slots.astype(np.int32, copy=False), device).to(device, non_blocking=True),
-            pinned(np.ones(len(batch), np.int32), device),
-            gathered=len(slots) <= most * batch.num_tokens,
+            pinned(np.ones(len(step), np.int32), device),
+            gathered=len(slots) <= most * step.num_tokens,
         )
 
 
@@ -101,7 +97,7 @@ class FlashInferAttention:
         self._step: PagedBatch | None = None
         self._copied = torch.cuda.Event() if kv.device.type == "cuda" else None
 
-    def plan(self, batch: Batch) -> None:
+    def plan(self, step: AttentionInput) -> None:
         """Prepare `attend` for a step and all known kinds of layers; a new kind is planned on first
         use. Does not wait for the device."""
         if self._copied is not None:
@@ -109,10 +105,10 @@ class FlashInferAttention:
             # precede the kernels of the last step, so the copies end with the step before. The wait
             # is short.
             self._copied.synchronize()
-        self._step = step = PagedBatch.of(batch, self._kv.device, self._most_gathered)
+        self._step = paged = PagedBatch.of(step, self._kv.device, self._most_gathered)
         for (kind, gathered), wrapper in self._wrappers.items():
-            if gathered == _gathers(kind, step):
-                self._plan_kind(kind, wrapper, step)
+            if gathered == _gathers(kind, paged):
+                self._plan_kind(kind, wrapper, paged)
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions, out: Tensor) -> None:
         """Write the attention of q [T, heads, dim] to `out`, contiguous and of the same shape."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +10,7 @@ from torch import Tensor
 
 from ..cache.kv_cache import KVCache, LayerShape
 from ..cache.radix import Ints
-from ..request.batch import Batch
+from ..step_input import NO_KEY, AttentionInput
 from . import LayerOptions
 from .flashinfer_backend import FlashInferAttention, LayerKind
 
@@ -57,11 +55,17 @@ def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> 
         totals, new = np.array(lengths).T
         order = np.random.default_rng(0).permutation(slots).astype(np.int32)
         spans = np.split(order[: totals.sum()], totals.cumsum()[:-1])
-        requests: Any = [SimpleNamespace(slots=own) for own in spans]
-        batch = Batch(requests, totals - new, new)
-        shape = batch.num_tokens, kind.heads, kind.dim
+        new_slots = [slots[-count:] for slots, count in zip(spans, new.tolist(), strict=True)]
+        step = AttentionInput(
+            starts=totals - new,
+            lengths=new,
+            new_slots=np.concatenate(new_slots),
+            kv_slots=spans,
+            keys=[NO_KEY] * len(spans),
+        )
+        shape = step.num_tokens, kind.heads, kind.dim
         q = torch.randn(shape, dtype=dtype, device=device, generator=generator)
-        backend.plan(batch)
+        backend.plan(step)
         got = torch.empty_like(q)
         backend.attend(0, q, LayerOptions(kind.scaling, kind.window, kind.softcap), got)
         rows = zip(q.split(new.tolist()), spans, strict=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..cache.kv_cache import KVCache, LayerShape
 from ..device.transfer import to_device
-from ..request.batch import Batch
+from ..step_input import AttentionInput
 from . import AttentionBackend, LayerOptions
 from .background_compile import BackgroundCompile
 from .flashinfer_backend import FlashInferAttention, LayerKind
@@ -46,13 +46,14 @@ class HybridAttention:
         self.kv: KVCache = triton.kv
         self.name = triton.name
         self.new_slots: Tensor = triton.new_slots
+        self.has_cascade = False
         self.without_flashinfer = refused  # reason why FlashInfer will never serve
         self._triton = triton
         self._on_switch = on_switch
         self._kinds: dict[LayerKind, None] = {}
         self._background: BackgroundCompile | None = None
         self._flashinfer: FlashInferAttention | None = None
-        self._split: Batch | None = None  # the step, if FlashInfer serves a part
+        self._split: AttentionInput | None = None  # the step, if FlashInfer serves a part
         self._border = 0  # first row of FlashInfer's part
 
     @property
@@ -65,30 +66,30 @@ class HybridAttention:
         compilation."""
         return self.without_flashinfer is None and self._flashinfer is None
 
-    def plan(self, batch: Batch, padded: int | None = None) -> None:
+    def plan(self, step: AttentionInput, padded: int | None = None) -> None:
         if self.compiling and self._kinds:
             self._compile_in_background()
         self._split = None
-        if self._flashinfer is not None and batch.num_short < len(batch):
+        if self._flashinfer is not None and step.num_short < len(step):
             try:
-                self._flashinfer.plan(batch.part(batch.num_short, len(batch)))
+                self._flashinfer.plan(step.part(step.num_short, len(step)))
             except Exception as error:
                 self._give_up(error)
             else:
-                self._plan_split(batch)
+                self._plan_split(step)
                 return
-        self._triton.plan(batch, padded)
-        self.new_slots = self._triton.new_slots
+        self._triton.plan(step, padded)
+        self.new_slots, self.has_cascade = self._triton.new_slots, self._triton.has_cascade
 
-    def _plan_split(self, batch: Batch) -> None:
+    def _plan_split(self, step: AttentionInput) -> None:
         """Plan Triton's part of a step with long chunks on FlashInfer."""
-        short = batch.part(0, batch.num_short)
+        short = step.part(0, step.num_short)
         if len(short):
             self._triton.plan(short)
-            batch.has_cascade = short.has_cascade
-        self._split, self._border = batch, short.num_tokens
+        self.has_cascade = len(short) > 0 and self._triton.has_cascade
+        self._split, self._border = step, short.num_tokens
         # Triton stores the KV of both parts.
-        self.new_slots = self._triton.new_slots = to_device(batch.new_slots(), self.kv.device)
+        self.new_slots = self._triton.new_slots = to_device(step.new_slots, self.kv.device)
 
     def precompile(self, rows: int) -> None:
         self._split = None

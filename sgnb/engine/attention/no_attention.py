@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache
-from ..request.batch import Batch
+from ..step_input import AttentionInput
 from . import LayerOptions
 
 
@@ -17,12 +17,13 @@ class NoAttention:
 
     name = "none"
     graph_key: Hashable = None
+    has_cascade = False
 
     def __init__(self, kv: KVCache) -> None:
         self.kv = kv
         self.new_slots = torch.empty(0, dtype=torch.long)
 
-    def plan(self, batch: Batch, padded: int | None = None) -> None:
+    def plan(self, step: AttentionInput, padded: int | None = None) -> None:
         pass
 
     def precompile(self, rows: int) -> None:

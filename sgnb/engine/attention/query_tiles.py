@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cache.radix import Ints
-from ..request.batch import Batch
+from ..step_input import AttentionInput
 from .cascade import Longs
 
 MASK_BASE = 256
@@ -91,20 +91,19 @@ class KVIndices:
 
 
 def private_tiles(
-    batch: Batch, which: Longs, begins: Longs, kv_indices: KVIndices, reserve: int
+    step: AttentionInput, which: Longs, begins: Longs, kv_indices: KVIndices, reserve: int
 ) -> QueryTiles:
     """One tile per request for the request's single row, reading positions begins[i] .. end.
 
     reserve: KV indices left free behind each tile.
     """
-    last = batch.starts[which]
-    requests = [batch.requests[i] for i in which.tolist()]
-    spans = zip(requests, begins.tolist(), (last + 1).tolist(), strict=True)
-    arrays = [request.slots[begin:end] for request, begin, end in spans]
+    last = step.starts[which]
+    spans = zip(which.tolist(), begins.tolist(), (last + 1).tolist(), strict=True)
+    arrays = [step.kv_slots[i][begin:end] for i, begin, end in spans]
     kv_begin = kv_indices.add(arrays, reserve)
     zeros = np.zeros(len(which), np.int64)
     return QueryTiles(
-        rows=batch.first_rows[which],
+        rows=step.first_rows[which],
         num_rows=zeros + 1,
         kv_begin=kv_begin,
         kv_len=last + 1 - begins,
@@ -132,13 +131,13 @@ def padding_tiles(rows: Longs, scratch: int, large: bool, kv_indices: KVIndices)
     )
 
 
-def consecutive_tiles(batch: Batch, most: int) -> tuple[Longs, Longs, Longs]:
+def consecutive_tiles(step: AttentionInput, most: int) -> tuple[Longs, Longs, Longs]:
     """Cut each request's tokens into tiles of at most `most`. Returns request, first token and
     length of each tile."""
-    counts = -(-batch.lengths // most)
-    request = np.arange(len(batch)).repeat(counts)
+    counts = -(-step.lengths // most)
+    request = np.arange(len(step)).repeat(counts)
     first = ranks(counts) * most
-    return request, first, np.minimum(most, batch.lengths[request] - first)
+    return request, first, np.minimum(most, step.lengths[request] - first)
 
 
 def ranks(counts: Longs) -> Longs:

@@ -4,7 +4,7 @@ A step is cut into tasks of query rows and KV slots; partial states are merged b
 (cascade inference). Three kinds of task exist: (1) the prefix of a cascade group, read once for all
 requests of the group; (2) a long chunk: an unmasked prefix and a causal square of new tokens, or
 bands with a sliding window; (3) other private KV: requests of similar size are padded to a masked
-batch.
+step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache
-from ..request.batch import Batch
+from ..step_input import AttentionInput
 from . import LayerOptions
 from .cascade import find_cascade
 from .query_tiles import ranks
@@ -92,7 +92,8 @@ class TorchAttention:
         self.kv = kv
         self.new_slots = torch.empty(0, dtype=torch.long)
         self._fork = fork_attention
-        self._batch: Batch | None = None
+        self.has_cascade = False
+        self._step: AttentionInput | None = None
         self._tasks: dict[int | None, Tasks] = {}  # by window, created on demand
         self._new_run: tuple[int, int] | None = None
         self._solo: Solo | None = None
@@ -106,43 +107,43 @@ class TorchAttention:
     def precompile(self, rows: int) -> None:
         raise NotImplementedError("torch's attention has no kernels that must be compiled")
 
-    def plan(self, batch: Batch, padded: int | None = None) -> None:
-        self._solo, self._batch = None, batch
+    def plan(self, step: AttentionInput, padded: int | None = None) -> None:
+        self._solo, self._step, self.has_cascade = None, step, False
         self._tasks.clear()
-        slots = batch.new_slots()
+        slots = step.new_slots
         self.new_slots = self._to_device(slots)
         self._new_run = _consecutive(slots)
         if len(slots) == 1:
-            seen = batch.requests[0].slots[: int(batch.ends[0])]
-            self._solo = Solo(self._to_device(seen), _runs(seen))
+            [visible] = step.kv_indices
+            self._solo = Solo(self._to_device(visible), _runs(visible))
 
-    def _plan_tasks(self, batch: Batch, window: int | None) -> Tasks:
-        tasks, begins = list[Task](), np.zeros(len(batch), np.int64)
+    def _plan_tasks(self, step: AttentionInput, window: int | None) -> Tasks:
+        tasks, begins = list[Task](), np.zeros(len(step), np.int64)
         # Earlier positions are outside the window of every row.
-        firsts = np.maximum(0, batch.starts - window + 1) if window is not None else begins
-        if self._fork and len(batch) > 1:
-            first_places, begins, groups = find_cascade(batch, [1] * len(batch), _worth_sharing)
-            batch.has_cascade = batch.has_cascade or len(groups) > 0
+        firsts = np.maximum(0, step.starts - window + 1) if window is not None else begins
+        if self._fork and len(step) > 1:
+            first_places, begins, groups = find_cascade(step, [1] * len(step), _worth_sharing)
+            self.has_cascade = self.has_cascade or len(groups) > 0
             order = np.argsort(first_places)
             for begin, end, low, high, holder in groups.tolist():
                 members = order[low:high]
                 begin = max(begin, int(firsts[members].min()))
                 if begin < end:
-                    slots = batch.requests[holder].slots[begin:end]
-                    tasks.append(self._shared_task(batch, members, slots, begin))
+                    slots = step.kv_slots[holder][begin:end]
+                    tasks.append(self._shared_task(step, members, slots, begin))
         begins = np.maximum(begins, firsts)
 
         alike: dict[tuple[int, int], list[int]] = {}
-        sizes = zip(batch.lengths.tolist(), (batch.ends - begins).tolist(), strict=True)
+        sizes = zip(step.lengths.tolist(), (step.ends - begins).tolist(), strict=True)
         for i, (rows, tokens) in enumerate(sizes):
             if rows >= LONG_CHUNK:
-                tasks += self._chunk_tasks(batch, i, int(begins[i]), window)
+                tasks += self._chunk_tasks(step, i, int(begins[i]), window)
             else:
                 alike.setdefault((rows.bit_length(), tokens.bit_length()), []).append(i)
-        tasks += [self._private_task(batch, which, begins) for which in alike.values()]
+        tasks += [self._private_task(step, which, begins) for which in alike.values()]
         rows = sum(t.rows.numel() if t.valid is None else t.valid.numel() for t in tasks)
         in_order = len(tasks) == 1 and tasks[0].valid is None
-        return Tasks(window, {}, tasks, in_order, disjoint=rows == batch.num_tokens)
+        return Tasks(window, {}, tasks, in_order, disjoint=rows == step.num_tokens)
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         for pool, new in ((self.kv.keys[layer], k), (self.kv.values[layer], v)):
@@ -182,11 +183,11 @@ class TorchAttention:
         return _with_sinks(merged.to(q.dtype), merged_lse, options.sinks)
 
     def _tasks_of(self, window: int | None) -> Tasks:
-        assert self._batch is not None
-        if window is not None and window >= int(self._batch.ends.max()):
+        assert self._step is not None
+        if window is not None and window >= int(self._step.ends.max()):
             window = None
         if window not in self._tasks:
-            self._tasks[window] = self._plan_tasks(self._batch, window)
+            self._tasks[window] = self._plan_tasks(self._step, window)
         return self._tasks[window]
 
     def _attend(
@@ -249,19 +250,21 @@ class TorchAttention:
         return Mask(add, blind if bool(blind.any()) else None)
 
     def _shared_task(
-        self, batch: Batch, members: np.ndarray, slots: np.ndarray, begin: int
+        self, step: AttentionInput, members: np.ndarray, slots: np.ndarray, begin: int
     ) -> Task:
         """All rows of `members` and a prefix from position `begin` onward."""
-        lengths = batch.lengths[members]
-        rows = batch.first_rows[members].repeat(lengths) + ranks(lengths)
+        lengths = step.lengths[members]
+        rows = step.first_rows[members].repeat(lengths) + ranks(lengths)
         positions = np.arange(begin, begin + len(slots))
         return self._task(
-            rows[None], slots[None], batch.positions[rows][None], positions[None], False
+            rows[None], slots[None], step.kv_positions[rows][None], positions[None], False
         )
 
-    def _chunk_tasks(self, batch: Batch, member: int, begin: int, window: int | None) -> list[Task]:
+    def _chunk_tasks(
+        self, step: AttentionInput, member: int, begin: int, window: int | None
+    ) -> list[Task]:
         """A long chunk of a request and the request's KV from position `begin` onward."""
-        start, end = int(batch.starts[member]), int(batch.ends[member])
+        start, end = int(step.starts[member]), int(step.ends[member])
         if window is None:
             spans = [(start, end, begin, start)] if begin < start else []
             spans.append((start, end, start, end))
@@ -270,7 +273,7 @@ class TorchAttention:
                 (row, last := min(row + BAND_ROWS, end), max(begin, row - window + 1), last)
                 for row in range(start, end, BAND_ROWS)
             ]
-        slots, first_row = batch.requests[member].slots, int(batch.first_rows[member]) - start
+        slots, first_row = step.kv_slots[member], int(step.first_rows[member]) - start
         return [
             self._task(
                 np.arange(first_row + row, first_row + row_end)[None],
@@ -282,17 +285,17 @@ class TorchAttention:
             for row, row_end, slot, slot_end in spans
         ]
 
-    def _private_task(self, batch: Batch, members: list[int], begins: np.ndarray) -> Task:
+    def _private_task(self, step: AttentionInput, members: list[int], begins: np.ndarray) -> Task:
         """Each of `members` with the request's KV from position begins[i] onward, padded."""
-        ends, lengths = batch.ends[members], batch.lengths[members]
+        ends, lengths = step.ends[members], step.lengths[members]
         t, length = int(lengths.max()), int((ends - begins[members]).max())
         column, token = np.arange(t), begins[members][:, None] + np.arange(length)
-        rows = batch.first_rows[members][:, None] + column
-        row_positions = batch.starts[members][:, None] + column
+        rows = step.first_rows[members][:, None] + column
+        row_positions = step.starts[members][:, None] + column
         inside = column < lengths[:, None]
         slots = np.empty(token.shape, np.int64)
         for i, member in enumerate(members):
-            own = batch.requests[member].slots[int(begins[member]) : int(ends[i])]
+            own = step.kv_slots[member][int(begins[member]) : int(ends[i])]
             slots[i, : len(own)] = own
             # Padding has a weight of 0, and 0 times a NaN of another request would be NaN.
             slots[i, len(own) :] = own[0]

@@ -17,8 +17,7 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache, LayerShape
 from ..cache.radix import Ints
 from ..device.precompile import launch, precompiling
-from ..request.batch import Batch
-from ..request.request import Request
+from ..step_input import AttentionInput
 from . import LayerOptions
 from .device_plan import ROWS, DevicePlan
 from .planning import INVARIANT_SPLIT
@@ -68,17 +67,20 @@ class TritonAttention:
         keys = [plan.graph_key for plans in self._active.values() for plan in plans]
         return self._new.generation, *keys
 
-    def plan(self, batch: Batch, padded: int | None = None) -> None:
-        new_slots = batch.new_slots()
-        self._fill_new_slots(new_slots, padded or batch.num_tokens)
-        if not batch.is_decode:
+    @property
+    def has_cascade(self) -> bool:
+        return any(plan.has_cascade for plans in self._active.values() for plan in plans)
+
+    def plan(self, step: AttentionInput, padded: int | None = None) -> None:
+        self._fill_new_slots(step.new_slots, padded or step.num_tokens)
+        if not step.is_decode:
             for plan in chain.from_iterable(self._plans.values()):
                 plan.forget_decodes()
-        passes = _passes(batch) if self._invariant else [(batch, 0)]
+        passes = _passes(step) if self._invariant else [(step, 0)]
         for geometry in self._tunings:
             plans = self._take(geometry, padded is not None, len(passes))
             if not self._invariant:
-                plans[0].plan(batch, new_slots, padded)
+                plans[0].plan(step, padded)
                 continue
             for plan, (part, first_row) in zip(plans, passes, strict=True):
                 plan.plan_invariant(part, first_row, padded if plan is plans[-1] else None)
@@ -151,27 +153,34 @@ def _store_sizes(kv: KVCache, layer: int) -> tuple[int, ...]:
     return *sizes, *map(power, sizes)
 
 
-def _passes(batch: Batch) -> list[tuple[Batch, int]]:
-    """Cut the batch, between any two tokens, into batches of at most `MAX_PARTIALS`, each with the
-    first row."""
-    passes: list[tuple[Batch, int]] = []
-    part: list[tuple[Request, int, int]] = []  # request, start, length
+def _passes(step: AttentionInput) -> list[tuple[AttentionInput, int]]:
+    """Cut the step, between any two tokens, into passes of at most `MAX_PARTIALS` partials. Returns
+    each pass with the first row."""
+    passes: list[tuple[AttentionInput, int]] = []
+    part: list[tuple[int, int, int]] = []  # sequence, start, length
     room, first_row, row = MAX_PARTIALS, 0, 0
 
     def close() -> None:
-        requests, starts, lengths = zip(*part, strict=True)
-        passes.append((Batch(list(requests), starts, lengths), first_row))
+        sequences, starts, lengths = np.array(part, np.int64).T.copy()
+        one_pass = AttentionInput(
+            starts=starts,
+            lengths=lengths,
+            new_slots=step.new_slots[first_row:row],
+            kv_slots=[step.kv_slots[i] for i in sequences.tolist()],
+            keys=[step.keys[i] for i in sequences.tolist()],
+        )
+        passes.append((one_pass, first_row))
         part.clear()
 
-    spans = zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), strict=True)
-    for request, start, end in spans:
+    spans = zip(step.starts.tolist(), step.ends.tolist(), strict=True)
+    for sequence, (start, end) in enumerate(spans):
         partials = -(-end // INVARIANT_SPLIT)  # maximum of a row
         while start < end:
             if part and room < partials:
                 close()
                 room, first_row = MAX_PARTIALS, row
             length = max(1, min(room // partials, end - start))
-            part.append((request, start, length))
+            part.append((sequence, start, length))
             room -= length * partials
             start, row = start + length, row + length
     close()

@@ -24,15 +24,20 @@ class FusedRotary:
         self._tables: dict[tuple[object, ...], Tensor] = {}
 
     def forward(self, x: Tensor, position_ids: Tensor, layer_type: str | None = None) -> Any:
-        """cos and sin, or the one complex tensor of DeepSeek V2."""
+        """Return cos and sin, or a complex tensor (DeepSeek V2).
+
+        Positions with axes that differ (M-RoPE with images) go through the original module.
+        """
+        kind = () if layer_type is None else (layer_type,)
         key = x.dtype, x.device, layer_type
         if key not in self._tables:
             every = torch.arange(self._positions, device=x.device)
             every = every.expand(*position_ids.shape[:-2], 1, -1)
-            kind = () if layer_type is None else (layer_type,)
             found = self._own(x, every, *kind)
             self._tables[key] = (found if isinstance(found, Tensor) else torch.cat(found, -1))[0]
-        if position_ids.dim() == 3:  # for each axis of an image: of text all the same
+        if position_ids.dim() == 3:  # [axes, 1, tokens]; an expanded axis has stride 0
+            if position_ids.stride(0) and len(position_ids) > 1:
+                return self._own(x, position_ids, *kind)
             position_ids = position_ids[0]
         rows = self._tables[key][position_ids]
         return rows if rows.is_complex() else rows.chunk(2, -1)

@@ -12,19 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import transformers
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from ...cache_file import CacheFile
-from ...sampling import SamplingParams
 from ..attention.torch_backend import TorchAttention
 from ..cache.checkpoints import StatePlan
 from ..cache.kv_cache import KVCache
 from ..cache.state_pool import StatePool, States
-from ..request.batch import Batch
-from ..request.request import Request
+from ..step_input import NO_KEY, AttentionInput
 from .probe import Probe
 from .recurrent import Mixer, StepStates, own_cache, serving
 
@@ -141,30 +140,29 @@ def check_logits(
     recurrent = StepStates(pool) if states else None
     # Last state of each text: two alternating states per text, and an extra state inside a chunk.
     last = [pool.states, pool.states]
-    requests = []
-    for i in range(2):
-        request = Request(i, texts.tokens[i].tolist(), SamplingParams(seed=0), 0)
-        request.slots[:] = torch.arange(i, 2 * length, 2).numpy()
-        requests.append(request)
+    slots = [np.arange(i, 2 * length, 2, dtype=np.int32) for i in range(2)]
     mask = torch.zeros(1, 1, 1, 1, device=model.device)
     for step in STEPS:
         spans = [(i, min(a, length), min(b, length)) for i, (a, b) in enumerate(step)]
         spans = [(i, begin, end) for i, begin, end in spans if end > begin]
         if not spans:
             continue
-        batch = Batch(
-            [requests[i] for i, _, _ in spans],
-            [begin for _, begin, _ in spans],
-            [end - begin for _, begin, end in spans],
+        attention = AttentionInput(
+            starts=np.array([begin for _, begin, _ in spans]),
+            lengths=np.array([end - begin for _, begin, end in spans]),
+            new_slots=np.concatenate([slots[i][begin:end] for i, begin, end in spans]),
+            kv_slots=[slots[i] for i, _, _ in spans],
+            keys=[NO_KEY] * len(spans),
         )
-        backend.plan(batch)
+        backend.plan(attention)
         if recurrent is not None:
+            plans = []
             for i, begin, end in spans:
                 read, last[i] = last[i], 2 * i + (last[i] == 2 * i)
                 middle = (begin + end) // 2
                 on_the_way = ((middle, 4 + i),) if begin < middle else ()
-                batch.recurrent_plans.append(StatePlan(read, (*on_the_way, (end, last[i]))))
-            recurrent.plan(batch)
+                plans.append(StatePlan(read, (*on_the_way, (end, last[i]))))
+            recurrent.plan(plans, attention)
         ids, positions = (
             torch.cat([rows[i, begin:end] for i, begin, end in spans])[None] for rows in texts
         )

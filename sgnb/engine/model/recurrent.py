@@ -24,9 +24,10 @@ from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, LinearAttentionCacheLayerMixin, LinearAttentionLayer
 
+from ..cache.checkpoints import StatePlan
 from ..cache.state_pool import StatePool, States, StateShape
 from ..device.transfer import pinned, to_device
-from ..request.batch import Batch
+from ..step_input import Spans
 
 CACHE_NAMES = ("cache_params", "past_key_values")
 """Names of a mixer's cache argument."""
@@ -79,20 +80,26 @@ class StepStates:
         size, device = (2, rows), self.pool.device
         self._indices = torch.full(size, self.pool.scratch, dtype=torch.int64, device=device)
 
-    def plan(self, batch: Batch, padded: int | None = None) -> None:
-        """Prepare a step. padded: number of rows of a step with one token per text; kernel launches
-        then depend only on this number."""
+    def plan(self, plans: Sequence[StatePlan], spans: Spans, padded: int | None = None) -> None:
+        """Prepare a step.
+
+        Args:
+            plans: States of each text.
+            spans: Rows of each text.
+            padded: Number of rows after padding of a step with one token per text. Kernel launches
+                then depend only on this number.
+        """
         if padded is not None:
             indices = np.full((2, padded), self.pool.scratch, np.int64)
-            indices[0, : len(batch)] = [plan.read for plan in batch.recurrent_plans]
-            indices[1, : len(batch)] = [plan.written[-1][1] for plan in batch.recurrent_plans]
+            indices[0, : len(plans)] = [plan.read for plan in plans]
+            indices[1, : len(plans)] = [plan.written[-1][1] for plan in plans]
             self._indices[:, :padded].copy_(pinned(indices, self.pool.device), non_blocking=True)
             read, written = self._indices[:, :padded]
             self.groups = [Group(slice(0, padded), 1, False, read, written)]
             return
         # A piece between two states of a text depends on the preceding piece.
         pieces: dict[tuple[int, int, bool], list[tuple[int, int, int]]] = {}
-        columns = batch.recurrent_plans, batch.starts.tolist(), batch.first_rows.tolist()
+        columns = plans, spans.starts.tolist(), spans.first_rows.tolist()
         rows = zip(*columns, strict=True)
         for (state, written), start, row in rows:
             begin = start

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .batch import SHORT, Batch
+from ..step_input import SHORT
+from .batch import Batch
 from .request import Request
 
 SCORED_CHUNK = 256

@@ -12,6 +12,7 @@ import numpy as np
 from ...sampling import SamplingParams
 from ..cache.radix import Ints
 from ..cache.sequence import SHARED, CachedSequence, Sharing
+from ..step_input import Media
 
 if TYPE_CHECKING:
     from .request_state import RequestState
@@ -38,6 +39,7 @@ class Request(CachedSequence):
     """
 
     state: RequestState  # text of the request; deleted when the request ends
+    media: Media | None = None  # parts of the prompt that are not text
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ...errors import GrammarError
 from ...events import Jumped
+from ...grammar.automaton.automaton import Automaton
 from ...grammar.compiler import TokenGrammar
 from .constraint import Constraint
 from .output import Output
@@ -112,6 +113,17 @@ class RequestState:
         thinks = self.constraint is not None and not self.constraint.binds
         early = output < request.params.min_new_tokens
         return self.stop_tokens if early or thinks else frozenset()
+
+    @property
+    def automaton(self) -> Automaton | None:
+        """Automaton that may mask the logits on a device. None if only the host can follow the
+        grammar."""
+        params = self.request.params
+        if self.grammar is None or self.constraint is None:
+            return None
+        if params.thinking or params.min_new_tokens:
+            return None
+        return self.grammar.result().compiled.automaton
 
     def put_grammar_on_device(self, table_offset: int | None) -> None:
         """Mask the request's logits on the device from now on; the automaton's states begin at

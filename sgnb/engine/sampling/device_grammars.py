@@ -43,7 +43,7 @@ class DeviceGrammars:
 
     States of all grammars are rows of one table, so that a row's state says which grammar it has.
     State 0 is dead, in all of them; state s of the automaton that `acquire` gave the offset o is
-    o + s. Negative ones belong to no grammar here (`torch_sampler.UNCONSTRAINED`). Grammars take
+    o + s. Negative ones belong to no grammar here (`step_input.UNCONSTRAINED`). Grammars take
     the lowest place that is free.
     """
 

@@ -11,8 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .. import step_input
 from ..device.precompile import launch
-from . import torch_sampler
 
 BLOCK = 128
 """Tokens of one program, which takes as long as the longest; few are longer than 20 bytes."""
@@ -27,7 +27,7 @@ RESUMED = 1024
 UNKNOWN, WRITTEN, KEPT = (tl.constexpr(i) for i in range(3))
 """A state's mask is not there; is written in the step that runs; may be copied by later steps."""
 
-_PREVIOUS = tl.constexpr(torch_sampler.PREVIOUS)
+_PREVIOUS = tl.constexpr(step_input.PREVIOUS)
 
 
 def resume(
@@ -37,7 +37,7 @@ def resume(
     """Fill in what the host did not know yet when it wrote down a step's rows.
 
     ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a
-    state, or `torch_sampler.PREVIOUS` for last[sample_rows[row]]; last: int32,
+    state, or `step_input.PREVIOUS` for last[sample_rows[row]]; last: int32,
     sample_rows: int32[rows]. ids_out: int32 or int64[rows], states_out: int32[rows]. The outputs
     may share memory with any of the inputs.
     """

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .. import step_input
 from ..device.precompile import launch
 from . import torch_sampler
 from .torch_sampler import SamplerOutput
@@ -22,7 +23,7 @@ from .torch_sampler import SamplerOutput
 BLOCK, WARPS = 2048, 4
 """Logits that one program of the first kernel reads."""
 
-_UNCONSTRAINED = tl.constexpr(torch_sampler.UNCONSTRAINED)
+_UNCONSTRAINED = tl.constexpr(step_input.UNCONSTRAINED)
 _GREEDY = tl.constexpr(torch_sampler.GREEDY)
 _LOWEST = tl.constexpr(torch.finfo(torch.float32).min)
 _SUMS = tl.constexpr(6)
@@ -54,7 +55,7 @@ class DeviceSampler:
         logits takes the lowest id. draws: float[rows] in [0, 1], where 1 counts as just below: the
         token, in the order of ids, at which the cumulative probability passes it. allowed: uint8 or
         bool [rows, vocab], columns next to each other; heeded in rows whose state, int32[rows], is
-        not `torch_sampler.UNCONSTRAINED`.
+        not `step_input.UNCONSTRAINED`.
 
         The tensors returned belong to this object: the next call writes over them. Whatever the
         logits are, a token lies in the vocabulary; in a row with NaN or +inf anywhere it has no

@@ -9,17 +9,14 @@ beside it never change it. Nothing here waits for the device. Knows no grammars,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ...sampling import SamplingParams
 from ..device.transfer import to_device
-from ..request.request import Request
+from ..step_input import Adjustment, Filters, SamplingInput
 
 GREEDY = 1e-6
 """Temperatures up to this are greedy: dividing by smaller ones leaves the range of float32."""
@@ -27,10 +24,6 @@ GREEDY = 1e-6
 FEW = 1024
 """A top_k up to this finds its tokens by selection; a larger one, and the other filters, sort the
 vocabulary."""
-
-UNCONSTRAINED, PREVIOUS = -1, -2
-"""What a row's state says in place of a grammar's state on the device: no mask; the state that the
-last step left for the row."""
 
 
 class SamplerOutput(NamedTuple):
@@ -55,15 +48,8 @@ class Mask(NamedTuple):
     allowed: Tensor  # bool [bound, vocab], the tokens that each of them may choose
 
 
-def pick(
-    logits: Tensor,
-    requests: Sequence[Request],
-    banned: Sequence[Collection[int]],
-    draws: NDArray[np.float64],
-    mask: Mask | None = None,
-) -> SamplerOutput:
-    """One token for each row of `logits`, float [rows, vocab], and its probabilities; arguments as
-    in `sample`.
+def pick(logits: Tensor, sampling: SamplingInput, mask: Mask | None = None) -> SamplerOutput:
+    """Sample a token for each row of `logits`, float [rows, vocab], with its probabilities.
 
     `logits` may be overwritten.
     """
@@ -79,85 +65,61 @@ def pick(
             0, mask.rows, logprobs[mask.rows].masked_fill_(forbidden, -torch.inf).logsumexp(-1)
         )
         allowed.index_copy_(0, mask.rows, mask.allowed.sum(-1, dtype=torch.int32))
-    tokens = sample(logits, requests, banned, draws)
+
+    tokens = sample(logits, sampling)
     allowed.masked_fill_(~logits.gather(1, tokens[:, None])[:, 0].isfinite(), 0)
     tokens.masked_fill_(allowed == 0, 0)
     return SamplerOutput(tokens, logprobs.gather(1, tokens[:, None])[:, 0], kept, allowed)
 
 
-def sample(
-    logits: Tensor,
-    requests: Sequence[Request],
-    banned: Sequence[Collection[int]],
-    draws: NDArray[np.float64],
-) -> Tensor:
-    """One token, int64[rows], for each row of `logits`, float32 [rows, vocab]; row i belongs to
-    requests[i]. Any token, for a row that may choose none.
+def sample(logits: Tensor, sampling: SamplingInput) -> Tensor:
+    """Sample a token, int64[rows], for each row of `logits`, float32 [rows, vocab].
 
-    banned[i]: token ids that row i may not choose yet (below its min_new_tokens). draws[i]: a
-    number in [0, 1) that decides, where the row is not greedy. `logits` take penalties, biases and
-    bans.
+    A row without an allowed token gets any token. `logits` take penalties, biases and bans.
     """
-    for row, (request, ids) in enumerate(zip(requests, banned, strict=True)):
-        if ids or request.params.adjusts_logits:
-            _adjust(logits[row], request, ids)
+    for row, adjustment in sampling.adjustments.items():
+        _adjust(logits[row], adjustment())
     tokens = logits.argmax(-1)
-    params = [request.params for request in requests]
-    drawn = [i for i, p in enumerate(params) if p.temperature > GREEDY]
-    # Each row's way depends on its own parameters, so that its ties and roundings are the same in
+    drawn = np.flatnonzero(sampling.temperatures > GREEDY).tolist()
+    few = {row for row, each in sampling.filters.items() if 1 <= each.top_k <= FEW}
+
+    # The way of a row depends only on its own parameters, so that ties and roundings are equal in
     # every batch.
-    for draw, takes in (
-        (_draw, _is_unfiltered),
-        (_draw_of_few, _takes_few),
-        (_draw_sorted, _takes_many),
+    for draw, rows in (
+        (_draw, [row for row in drawn if row not in sampling.filters]),
+        (_draw_of_few, [row for row in drawn if row in few]),
+        (_draw_sorted, [row for row in drawn if row in sampling.filters and row not in few]),
     ):
-        rows = [i for i in drawn if takes(params[i])]
         if rows:
             index = to_device(rows, logits.device)
-            chosen = draw(
-                logits[index], [params[i] for i in rows], to_device(draws[rows], logits.device)
-            )
-            tokens.index_copy_(0, index, chosen)
+            filters = [sampling.filters[row] for row in rows if row in sampling.filters]
+            temperatures = to_device(sampling.temperatures[rows], logits.device)[:, None]
+            draws = to_device(sampling.draws[rows], logits.device)
+            tokens.index_copy_(0, index, draw(logits[index], temperatures, filters, draws))
     return tokens
 
 
-def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
-    """Penalties, biases and bans of one request, in place."""
-    params, device = request.params, row.device
-    if params.repetition_penalty != 1:
-        seen = to_device(np.unique(request.tokens), device)
-        logits = row[seen]
-        row[seen] = torch.where(
-            logits > 0, logits / params.repetition_penalty, logits * params.repetition_penalty
-        )
-    if (params.frequency_penalty or params.presence_penalty) and request.num_output_tokens:
-        tokens, counts = np.unique(request.output, return_counts=True)
-        penalty = counts * params.frequency_penalty + params.presence_penalty
-        row[to_device(tokens, device)] -= to_device(penalty, device).to(row.dtype)
-    if params.logit_bias:
-        biased, biases = zip(*params.logit_bias, strict=True)
-        row.index_add_(0, to_device(biased, device), to_device(biases, device).to(row.dtype))
-    if banned:
-        row.index_fill_(0, to_device(sorted(banned), device), -torch.inf)
+def _adjust(row: Tensor, adjustment: Adjustment) -> None:
+    """Apply the penalties, biases and bans of one row in place."""
+    device, factor = row.device, adjustment.repetition_penalty
+    if len(adjustment.repeated):
+        repeated = to_device(adjustment.repeated, device)
+        logits = row[repeated]
+        row[repeated] = torch.where(logits > 0, logits / factor, logits * factor)
+    if len(adjustment.penalized):
+        penalties = to_device(adjustment.penalties, device).to(row.dtype)
+        row[to_device(adjustment.penalized, device)] -= penalties
+    if len(adjustment.biased):
+        biases = to_device(adjustment.biases, device).to(row.dtype)
+        row.index_add_(0, to_device(adjustment.biased, device), biases)
+    if len(adjustment.banned):
+        row.index_fill_(0, to_device(adjustment.banned, device), -torch.inf)
 
 
-def _is_unfiltered(params: SamplingParams) -> bool:
-    return not params.filters
-
-
-def _takes_few(params: SamplingParams) -> bool:
-    return 1 <= params.top_k <= FEW
-
-
-def _takes_many(params: SamplingParams) -> bool:
-    return params.filters and not _takes_few(params)
-
-
-def _draw(logits: Tensor, params: list[SamplingParams], draws: Tensor) -> Tensor:
+def _draw(logits: Tensor, temperatures: Tensor, filters: list[Filters], draws: Tensor) -> Tensor:
     """Inverse transform sampling: the first token, by id, at which the cumulative probability
     passes the draw."""
-    temperatures = to_device([p.temperature for p in params], logits.device).to(logits.dtype)
-    return _invert(_tempered(logits, temperatures[:, None]).softmax(-1), draws)
+    return _invert(_tempered(logits, temperatures).softmax(-1), draws)
 
 
 def _tempered(logits: Tensor, temperatures: Tensor) -> Tensor:
@@ -166,13 +128,18 @@ def _tempered(logits: Tensor, temperatures: Tensor) -> Tensor:
     return (logits - logits.amax(-1, keepdim=True)).div_(temperatures)
 
 
-def _draw_of_few(logits: Tensor, params: list[SamplingParams], draws: Tensor) -> Tensor:
-    order = _largest(logits, max(p.top_k for p in params))
-    return _draw_filtered(logits.gather(1, order), order, params, draws)
+def _draw_of_few(
+    logits: Tensor, temperatures: Tensor, filters: list[Filters], draws: Tensor
+) -> Tensor:
+    order = _largest(logits, max(each.top_k for each in filters))
+    return _draw_filtered(logits.gather(1, order), order, temperatures, filters, draws)
 
 
-def _draw_sorted(logits: Tensor, params: list[SamplingParams], draws: Tensor) -> Tensor:
-    return _draw_filtered(*logits.sort(dim=-1, descending=True, stable=True), params, draws)
+def _draw_sorted(
+    logits: Tensor, temperatures: Tensor, filters: list[Filters], draws: Tensor
+) -> Tensor:
+    values, order = logits.sort(dim=-1, descending=True, stable=True)
+    return _draw_filtered(values, order, temperatures, filters, draws)
 
 
 def _largest(logits: Tensor, count: int) -> Tensor:
@@ -191,16 +158,13 @@ def _largest(logits: Tensor, count: int) -> Tensor:
 
 
 def _draw_filtered(
-    logits: Tensor, order: Tensor, params: list[SamplingParams], draws: Tensor
+    logits: Tensor, order: Tensor, temperatures: Tensor, filters: list[Filters], draws: Tensor
 ) -> Tensor:
-    """With top-k, top-p and min-p, among the tokens `order`, whose logits fall; draws by their
-    order."""
-    values = np.array([[p.temperature, p.top_k, p.top_p, p.min_p] for p in params])
-    temperature, top_k, top_p, min_p = (
-        to_device(values, logits.device).to(logits.dtype).split(1, dim=1)
-    )
+    """Sample with top-k, top-p and min-p from the tokens `order`, sorted by falling logits."""
+    values = to_device(np.array(filters, np.float64), logits.device).to(logits.dtype)
+    top_k, top_p, min_p = values.split(1, dim=1)
     rank = torch.arange(logits.shape[1], device=logits.device)[None]
-    scaled = _tempered(logits, temperature).masked_fill((top_k > 0) & (rank >= top_k), -torch.inf)
+    scaled = _tempered(logits, temperatures).masked_fill((top_k > 0) & (rank >= top_k), -torch.inf)
     probabilities = scaled.softmax(-1)
     before = probabilities.cumsum(-1) - probabilities
     probabilities = probabilities.masked_fill((before >= top_p) & (rank > 0), 0.0)

@@ -1,32 +1,28 @@
-"""A step's logits to its tokens, in two halves: what the device computes, and what the host reads.
+"""Host half of a step's results: tokens and probabilities, given to their requests.
 
-Between the two the engine may launch another step. What was computed for a request that has ended
-or was rewritten in the meantime is dropped.
+Another step may be launched before the results are read. Results of a request that ended or was
+rewritten in the meantime are dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...errors import RequestError
-from ...events import Alternatives
-from ..device.transfer import mark, to_device, to_host
-from ..request.batch import NO_ROW, Batch
-from ..request.request import Request
-from .host_mask import explain, tail_mask
-from .rng import uniforms
-from .torch_sampler import SamplerOutput, pick, top_logprobs
-
-Sample = Callable[[Tensor, Sequence[Request]], SamplerOutput]
-"""Chooses a token for each row of logits [rows, vocab], row i for the i-th request."""
+from ..errors import GrammarError, RequestError
+from ..events import Alternatives
+from .request.batch import NO_ROW, Batch
+from .request.request import Request
+from .request.request_state import RequestState
+from .sampling.results import Extra, StepResults
+from .sampling.torch_sampler import SamplerOutput
 
 NO_NUMBERS = (
     "the model's logits are NaN or infinite",
@@ -59,25 +55,6 @@ class StepOutput:
     verified: list[Request] = field(default_factory=list)
 
 
-class Scores(NamedTuple):
-    """Log-probabilities of tokens that were given."""
-
-    values: Tensor  # float32[n]
-    top: tuple[Tensor, ...] | None  # the likeliest (values, tokens) [n, k] at each
-
-
-class Extra(NamedTuple):
-    """What the logits of a request are for besides its new token."""
-
-    exhausted: bool  # the last tokens are computed, without a new token
-    scores: Scores | None  # of tokens that were given
-    top: tuple[Tensor, ...] | None  # the likeliest in place of the new token
-    chosen: SamplerOutput | None  # what the model writes in place of drafted tokens
-    norm: (
-        Tensor | None
-    )  # float32[], log-sum-exp of the last logits of a request that wants no token
-
-
 NOTHING_ELSE = Extra(False, None, None, None, None)
 
 
@@ -87,13 +64,10 @@ class AsyncStepOutput:
     def __init__(
         self,
         batch: Batch,
-        sampled: SamplerOutput | None,
-        wait: Callable[[], None],
-        extras: Mapping[int, Extra],
+        results: StepResults,
     ) -> None:
-        """sampled: of `batch.sample_rows`. extras: by the place in the batch, where there are
-        any."""
-        self._batch, self._sampled, self._wait, self._extras = batch, sampled, wait, extras
+        """results: with the samples at `batch.sample_rows`."""
+        self._batch, (self._sampled, self._wait, self._extras) = batch, results
         self._versions = [request.version for request in batch.requests]
 
     def get(self) -> StepOutput:
@@ -221,75 +195,24 @@ def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alte
     return made
 
 
-def read_later(batch: Batch, sampled: SamplerOutput) -> AsyncStepOutput:
-    """The tokens of `batch.sample_rows`, chosen already; nothing else was asked for."""
-    return AsyncStepOutput(
-        batch, SamplerOutput(*to_host(*sampled)), mark(sampled.tokens.device), {}
+def explain(state: RequestState) -> BaseException:
+    """Return the reason why a request's mask left no token, or none with a probability."""
+    assert state.constraint is not None
+    try:
+        allowed = state.constraint.allowed_tokens()
+    except BaseException as error:
+        return error
+    ends = [token for token in state.stop_tokens if token < len(allowed)]
+    if np.delete(allowed, ends).any():
+        return GrammarError(
+            "no token that the grammar allows is left by the model and by logit_bias",
+            "let logit_bias spare what the grammar needs",
+        )
+    return GrammarError(
+        "the grammar allows only tokens that stop the text, after "
+        f"{bytes(state.constraint.data[-40:])!r}, and it may not end there",
+        "leave out stop_token_ids or min_new_tokens, or let the grammar end there",
     )
-
-
-def sample_batch(batch: Batch, logits: Tensor, sample: Sample) -> AsyncStepOutput:
-    """Choose a token for each request that samples, and the probabilities that requests asked for.
-
-    logits: [rows, vocab], of `logit_positions` of each request in turn; may be overwritten.
-    """
-    extras: dict[int, Extra] = {}
-    sampling: list[Request] = []
-    last_rows: list[int] = []
-    first = 0
-    rows = zip(
-        batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.samples, strict=True
-    )
-    for place, (request, start, end, samples) in enumerate(rows):
-        positions = request.logit_positions(start, end, samples)
-        scored = sum(p + 1 < request.num_tokens for p in positions)
-        scores = chosen = None
-        if scored and request.params.return_logprob:
-            scores = _score(request, positions.start, logits[first : first + scored])
-        elif scored:
-            chosen = _choose(request, positions.start, logits[first : first + scored])
-        first += len(positions)
-        top = None
-        if samples:
-            sampling.append(request)
-            last_rows.append(first - 1)
-            if request.params.top_logprobs_num:
-                logprobs = logits[first - 1 : first].float().log_softmax(-1)
-                top = to_host(*top_logprobs(logprobs, request.params.top_logprobs_num))
-        spent = end == request.num_tokens_with_placeholders and not samples
-        norm = None
-        if spent and request.limit == 0:
-            (norm,) = to_host(logits[first - 1].float().logsumexp(-1))
-        if spent or scores or top or chosen:
-            extras[place] = Extra(spent, scores, top, chosen, norm)
-
-    sampled = None
-    if last_rows:
-        if len(last_rows) < len(logits):
-            logits = logits[to_device(last_rows, logits.device)]
-        sampled = SamplerOutput(*to_host(*sample(logits, sampling)))
-    return AsyncStepOutput(batch, sampled, mark(logits.device), extras)
-
-
-def _score(request: Request, first: int, logits: Tensor) -> Scores:
-    """The tokens after `first` and on, by the logits before each."""
-    logprobs = logits.float().log_softmax(-1)
-    targets = to_device(request.tokens[first + 1 : first + 1 + len(logits)], logits.device)
-    (values,) = to_host(logprobs.gather(1, targets[:, None])[:, 0])
-    wanted = request.params.top_logprobs_num
-    return Scores(values, to_host(*top_logprobs(logprobs, wanted)) if wanted else None)
-
-
-def _choose(request: Request, first: int, logits: Tensor) -> SamplerOutput:
-    """What the request writes in place of drafted tokens, those after `first` and on."""
-    rows = len(logits)
-    tail = first + 1 - request.score_from
-    seeds = np.full(rows, request.seed, np.uint64)
-    positions = np.arange(rows) + (first + 1 - request.num_prompt_tokens)
-    mask = tail_mask(request.state, tail, rows, logits.shape[1], logits.device)
-    banned = [request.state.banned] * rows
-    chosen = pick(logits, [request] * rows, banned, uniforms(seeds, positions), mask)
-    return SamplerOutput(*to_host(*chosen))
 
 
 def _pairs(top: tuple[Tensor, ...] | None) -> list[list[tuple[int, float]]]:

@@ -1,0 +1,257 @@
+"""Construction of a step's arrays from a batch: the only reader of requests before a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cache.radix import Ints
+from ..step_input import (
+    PREVIOUS,
+    UNCONSTRAINED,
+    Adjustment,
+    AttentionInput,
+    EmbeddingSpan,
+    Filters,
+    Floats,
+    LogitUse,
+    Longs,
+    RowMask,
+    SamplingInput,
+    StepInput,
+)
+from .batch import Batch
+from .request import Request
+from .request_state import RequestState
+from .rng import uniforms
+
+Mask = Callable[[], RowMask]
+
+
+def step_input(batch: Batch) -> StepInput:
+    """Build the input of a step."""
+    logit_rows, sampled, uses, drafts = _logit_uses(batch)
+    return StepInput(
+        tokens=_tokens(batch),
+        positions=_rotary_positions(batch),
+        attention=attention_input(batch),
+        states=batch.recurrent_plans,
+        embeddings=tuple(_embeddings(batch)),
+        logit_rows=logit_rows,
+        sampled=sampled,
+        sampling=_sampling_input(list(compress(batch.requests, batch.samples))),
+        drafts=drafts,
+        uses=uses,
+    )
+
+
+def attention_input(batch: Batch) -> AttentionInput:
+    """Build the part of a step for attention."""
+    requests = batch.requests
+    return AttentionInput(
+        starts=batch.starts,
+        lengths=batch.lengths,
+        new_slots=_new_slots(batch),
+        kv_slots=[request.slots for request in requests],
+        keys=[(r.id, r.version, r.node, r.sharing.reads) for r in requests],
+    )
+
+
+def _new_slots(batch: Batch) -> Ints:
+    if batch.is_decode:
+        rows = zip(batch.requests, batch.starts.tolist(), strict=True)
+        return np.array([request.slots.item(start) for request, start in rows], np.int32)
+    return np.concatenate([request.slots[start:end] for request, start, end in _spans(batch)])
+
+
+def _tokens(batch: Batch) -> Ints:
+    if batch.is_decode:
+        rows = zip(batch.requests, batch.starts.tolist(), strict=True)
+        return np.array([request.token_at(start) for request, start in rows], np.int32)
+    return np.concatenate([request.span(start, end) for request, start, end in _spans(batch)])
+
+
+def _spans(batch: Batch) -> Iterator[tuple[Request, int, int]]:
+    return zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), strict=True)
+
+
+def _rotary_positions(batch: Batch) -> Longs:
+    """Return the KV indices, unless media have rotary positions of their own."""
+    if not any(request.media for request in batch.requests):
+        return batch.kv_positions
+    spans = [
+        np.arange(start, end) if r.media is None else r.media.rotary_span(start, end)
+        for r, start, end in _spans(batch)
+    ]
+    axes = max(len(span) if span.ndim == 2 else 0 for span in spans)
+    if not axes:
+        return np.concatenate(spans)
+    return np.concatenate([np.broadcast_to(span, (axes, span.shape[-1])) for span in spans], -1)
+
+
+def _embeddings(batch: Batch) -> Iterator[EmbeddingSpan]:
+    """Yield the parts of precomputed embeddings in the step."""
+    if not any(request.media for request in batch.requests):
+        return
+    for (request, start, end), row in zip(_spans(batch), batch.first_rows.tolist(), strict=True):
+        for position, embeddings in request.media.embeddings if request.media else ():
+            low, high = max(start, position), min(end, position + len(embeddings))
+            if low < high:
+                span = embeddings[low - position : high - position]
+                yield EmbeddingSpan(row + low - start, span)
+
+
+def _logit_uses(batch: Batch) -> tuple[Longs, Longs, Sequence[LogitUse], SamplingInput]:
+    """Return `logit_rows`, `sampled`, `uses` and `drafts` of the step."""
+    rows = zip(batch.requests, batch.samples, strict=True)
+    only_samples = all(
+        samples and not r.params.top_logprobs_num and r.score_from >= r.num_tokens
+        for r, samples in rows
+    )
+    if only_samples:
+        return batch.last_rows, np.arange(len(batch)), (), NO_SAMPLING
+
+    logit_rows, sampled = list[int](), list[int]()
+    uses, drafts = list[LogitUse](), list[tuple[Request, int]]()
+    columns = zip(_spans(batch), batch.samples, batch.first_rows.tolist(), strict=True)
+    for sequence, ((request, start, end), samples, row) in enumerate(columns):
+        positions = request.logit_positions(start, end, samples)
+        first, last = len(logit_rows), len(logit_rows) + max(0, len(positions) - 1)
+        logit_rows += range(row + positions.start - start, row + positions.stop - start)
+        if samples:
+            sampled.append(last)
+
+        targets = range(positions.start + 1, min(positions.stop + 1, request.num_tokens))
+        scored, drafted = (), None
+        if targets and request.params.return_logprob:
+            scored = tuple(request.tokens[targets.start : targets.stop].tolist())
+        elif targets:
+            drafted = len(drafts), len(drafts) + len(targets)
+            drafts += [(request, position) for position in targets]
+        top = request.params.top_logprobs_num
+        exhausted = end == request.num_tokens_with_placeholders and not samples
+        if scored or drafted or exhausted or (samples and top):
+            uses.append(
+                LogitUse(
+                    sequence=sequence,
+                    first=first,
+                    last=last,
+                    scored=scored,
+                    top=top,
+                    drafted=drafted,
+                    samples=samples,
+                    exhausted=exhausted,
+                    checks_norm=exhausted and request.limit == 0,
+                )
+            )
+    return np.array(logit_rows, np.int64), np.array(sampled, np.int64), uses, _drafts(drafts)
+
+
+def _drafts(drafts: list[tuple[Request, int]]) -> SamplingInput:
+    """Build the parameters of drafted tokens, given by request and position."""
+    if not drafts:
+        return NO_SAMPLING
+    masks = {
+        row: partial(_tail_mask, request.state, position - request.score_from)
+        for row, (request, position) in enumerate(drafts)
+    }
+    positions = [position - request.num_prompt_tokens for request, position in drafts]
+    return _sampling_input([request for request, _ in drafts], positions, masks)
+
+
+def _sampling_input(
+    requests: Sequence[Request],
+    positions: Sequence[int] | None = None,
+    masks: Mapping[int, Mask] | None = None,
+) -> SamplingInput:
+    """Build the parameters of rows, one per request.
+
+    Args:
+        requests: Request of each row.
+        positions: Number of output tokens before each row's token; by default all tokens of the
+            request and its placeholders.
+        masks: Masks by row; by default of the requests' grammars that the host follows.
+    """
+    states = [request.state for request in requests]
+    filters, adjustments = dict[int, Filters](), dict[int, Callable[[], Adjustment]]()
+    hosted = dict[int, Mask]()
+    for row in [i for i, s in enumerate(states) if not s.fits_kernels or s.holds_back]:
+        state = states[row]
+        params = state.request.params
+        if params.filters:
+            filters[row] = Filters(params.top_k, params.top_p, params.min_p)
+        if params.adjusts_logits or state.banned:
+            adjustments[row] = partial(_adjustment, state)
+        if state.table_offset is None and state.constraint is not None and state.constraint.binds:
+            hosted[row] = partial(_row_mask, state)
+
+    if positions is None:
+        positions = [r.num_tokens_with_placeholders - r.num_prompt_tokens for r in requests]
+    seeds = np.array([request.seed for request in requests], np.uint64)
+    return SamplingInput(
+        temperatures=np.array([r.params.temperature for r in requests], np.float32),
+        draws=uniforms(seeds, np.array(positions, np.int64)),
+        grammar_states=np.array([_device_state(state) for state in states], np.int32),
+        sample_rows=np.array([request.sample_row for request in requests], np.int32),
+        filters=filters,
+        adjustments=adjustments,
+        masks=hosted if masks is None else masks,
+    )
+
+
+def _device_state(state: RequestState) -> int:
+    """Return the state of the grammar in the device tables."""
+    offset, constraint = state.table_offset, state.constraint
+    if offset is None or constraint is None:
+        return UNCONSTRAINED
+    return PREVIOUS if state.request.num_placeholders else offset + constraint.state
+
+
+def _row_mask(state: RequestState) -> RowMask:
+    """Return the tokens allowed next."""
+    constraint = state.constraint
+    assert constraint is not None
+    return _mask(state, constraint.allowed_tokens(), constraint.may_end)
+
+
+def _tail_mask(state: RequestState, index: int) -> RowMask:
+    """Return the tokens allowed in place of a token of the grammar's tail."""
+    constraint = state.constraint
+    assert constraint is not None
+    return _mask(state, constraint.allowed_in_tail(index), constraint.tail[index].may_end)
+
+
+def _mask(state: RequestState, allowed: NDArray[np.bool_], may_end: bool) -> RowMask:
+    return RowMask(
+        allowed, np.array(list(state.stop_tokens), np.int64), may_end and not state.banned
+    )
+
+
+def _adjustment(state: RequestState) -> Adjustment:
+    """Return the penalties, biases and bans of a request."""
+    request, params = state.request, state.request.params
+    repeated, penalized = NO_TOKENS, NO_TOKENS
+    penalties: Floats = np.empty(0)
+    if params.repetition_penalty != 1:
+        repeated = np.unique(request.tokens).astype(np.int64)
+    if params.frequency_penalty or params.presence_penalty:
+        penalized, counts = np.unique(request.output, return_counts=True)
+        penalties = counts * params.frequency_penalty + params.presence_penalty
+    biased, biases = zip(*params.logit_bias, strict=True) if params.logit_bias else ((), ())
+    return Adjustment(
+        repeated=repeated,
+        repetition_penalty=params.repetition_penalty,
+        penalized=penalized.astype(np.int64),
+        penalties=penalties,
+        biased=np.array(biased, np.int64),
+        biases=np.array(biases, np.float64),
+        banned=np.array(sorted(state.banned), np.int64),
+    )
+
+
+NO_TOKENS: Longs = np.empty(0, np.int64)
+NO_SAMPLING = _sampling_input([])
