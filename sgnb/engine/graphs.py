@@ -1,12 +1,13 @@
-"""Decode steps as CUDA graphs: one replay in place of hundreds of launches.
+"""Decode steps as CUDA graphs: one replay instead of hundreds of launches.
 
-A token is a row; of the several rows of a short chunk, such as a grammar's forced text, only the
-last one's logits count. A step is padded to one of a few numbers of rows. The first step of a kind
-is captured if its kernels are compiled, and else runs kernel by kernel, which compiles them; later
-ones replay the graph. Their inputs lie in tensors of fixed place, which are filled before. A model
-that cannot be captured runs kernel by kernel, and so does a step for whose graph there is no
-memory: all graphs then give theirs back. A graph may be dropped while it runs: CUDA frees it
-afterwards.
+A token is a row. A short chunk, such as the forced text of a grammar, has several rows, and only
+the last row samples. A step is padded to one of a few numbers of rows. The first step of a kind is
+captured if all kernels are compiled, and runs kernel by kernel otherwise, which compiles the
+kernels. Later steps replay the graph. The inputs are copied to tensors with fixed addresses.
+
+A model without support for capture runs kernel by kernel. After an out-of-memory capture, the step
+runs kernel by kernel and all graphs are dropped. A graph may be dropped while the device runs the
+graph: CUDA frees the memory afterwards.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ SIZES = (
 """Numbers of rows after padding."""
 
 PRECOMPILED_ROWS = (1, 2, 8, 16, 32, 64, 80)
-"""Numbers of rows that among them need all kernels: products of few rows have their own, see
-`fusion.skinny`."""
+"""Numbers of rows that together need all kernels: matrix products of few rows have separate
+kernels, see `fusion.skinny`."""
 
 MOST_GRAPHS = 256
 """Maximum number of cached graphs; each graph takes device memory."""
@@ -60,9 +61,17 @@ Forward = Callable[[Tensor, Tensor], Tensor]
 
 
 class DecodeGraphs:
-    """Runs steps of at most max_rows tokens, in which every chunk is short and samples; see `fits`.
+    """Execution of steps accepted by `fits`: at most `max_rows` tokens, all chunks short, all
+    sequences sampling.
 
-    forward: the model, once the attention is planned.
+    Args:
+        forward: The model, called after attention is planned.
+        attention: Attention backend.
+        sampler: Sampler.
+        max_rows: Maximum number of rows.
+        device: A GPU.
+        room: Working memory of a step of `max_rows` rows, in bytes.
+        recurrent: States of recurrent layers. Such models run only decode steps as graphs.
     """
 
     def __init__(
@@ -75,8 +84,6 @@ class DecodeGraphs:
         room: int,
         recurrent: StepStates | None = None,
     ) -> None:
-        """recurrent: of a model with recurrent layers, whose steps are decode steps only. room:
-        bytes that a step of max_rows works on."""
         self._forward, self._attention, self._sampler = forward, attention, sampler
         self._recurrent = recurrent
         self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
@@ -86,21 +93,21 @@ class DecodeGraphs:
         self._inputs = torch.zeros(INPUTS * aligned(most), dtype=torch.int32, device=device)
         self._ids = torch.zeros(most, dtype=torch.int64, device=device)
         self._device = device
-        self._seen: set[Hashable] = set()
+        self._finished: set[Hashable] = set()  # kinds of steps that ran kernel by kernel
         self._too_large: set[Hashable] = set()
         self._precompiled = self._cannot = False
-        # What has run once on the engine's thread, and so is set up there.
+        # Sampling variants that have run on the engine's thread, so their thread state exists.
         self._begun: set[tuple[bool, bool]] = set()
-        # The longest unused first.
+        # least recently used first
         self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput]] = {}
         self._memory = torch.cuda.graph_pool_handle()
         self._room = room
-        self._holder: torch.cuda.CUDAGraph | None = None  # of the memory of all graphs
-        self._kept: Tensor | None = None
+        self._holder: torch.cuda.CUDAGraph | None = None  # reserves the memory of all graphs
+        self._logits: Tensor | None = None  # copy of the logits, shared by all graphs
 
     def precompile(self) -> None:
-        """Compile the kernels of steps of any number of rows. None may be under way. Recurrent
-        layers have kernels of others, which tune themselves as they run: those wait for that."""
+        """Compile the kernels of steps of any number of rows. Call without a step in flight.
+        Recurrent layers use foreign kernels, which tune on the first run, and are omitted."""
         if self._recurrent is not None:
             return
         with precompiling():
@@ -111,8 +118,7 @@ class DecodeGraphs:
                 except Exception as error:
                     if is_out_of_memory(error) or is_device_lost(error):
                         raise
-                    # A model that reads its own results, which have no meaning here: its steps may
-                    # yet run.
+                    # The model reads results on the host, meaningless here. Steps may still run.
                     return
                 self._sampler.precompile(logits[: self._sizes[-1]])
         self._precompiled = True
@@ -172,13 +178,15 @@ class DecodeGraphs:
             graph, results = self._graphs[key] = self._graphs.pop(key)
             graph.replay()
             return results
-        ready = key in self._seen or (self._precompiled and (chooses, constrained) in self._begun)
+        ready = key in self._finished or (
+            self._precompiled and (chooses, constrained) in self._begun
+        )
         captured = None
         if ready and not self._cannot and key not in self._too_large:
             captured = self._capture(key, rows, chooses, constrained)
         if captured is None:
             results = self._step(rows, chooses, constrained)
-            self._seen.add(key)
+            self._finished.add(key)
             self._begun.add((chooses, constrained))
             return results
         if len(self._graphs) == MOST_GRAPHS:
@@ -190,7 +198,7 @@ class DecodeGraphs:
     def _capture(
         self, key: Hashable, rows: int, chooses: bool, constrained: bool
     ) -> tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput] | None:
-        """Capture the step; None on failure."""
+        """Capture the step. Returns None on failure."""
         try:
             self._reserve()
             return self._captured(partial(self._step, rows, chooses, constrained))
@@ -200,17 +208,16 @@ class DecodeGraphs:
             if is_out_of_memory(error):
                 self._too_large.add(key)
             else:
-                # After a step like it: a module that waits for the device, or so.
-                self._cannot = key in self._seen
+                # A step of this kind ran before, so the capture fails because of the model.
+                self._cannot = key in self._finished
             return None
 
     def _reserve(self) -> None:
-        """Take at once the memory that the largest graph works on. All graphs work in one place,
-        but a block of it must be large enough: coming in another order than from large to small,
-        each would take a block of its own."""
+        """Allocate the working memory of the largest graph. All graphs share one pool. Without a
+        large first block, graphs captured in rising order of size would each allocate a block."""
         if self._holder is None and self._room:
             try:
-                # Zeros, as torch warns of a graph that is empty.
+                # torch warns of an empty graph, hence zeros.
                 zeros = partial(torch.zeros, self._room, dtype=torch.uint8, device=self._device)
                 self._holder, _ = self._captured(zeros)
             except Exception as error:
@@ -219,11 +226,11 @@ class DecodeGraphs:
                 self._room = 0
 
     def _captured(self, work: Callable[[], T]) -> tuple[torch.cuda.CUDAGraph, T]:
-        """What `work` launches, which has not run, and what it gives."""
+        """Capture the launches of `work`. Returns the graph, not yet run, and the result."""
         graph = torch.cuda.CUDAGraph()
         try:
-            # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads
-            # may use it meanwhile.
+            # `torch.cuda.graph` would wait for the device. "thread_local", because other threads
+            # may use the device meanwhile.
             graph.capture_begin(self._memory, capture_error_mode="thread_local")
             results = work()
             graph.capture_end()
@@ -233,17 +240,17 @@ class DecodeGraphs:
         return graph, results
 
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
-        """End a capture that failed. Where CUDA gave it up itself, torch raises, and leaves open
-        what it had begun: the graphs' memory, some of it for good, and its generator, which nobody
-        could draw from. So all graphs go, and later ones work elsewhere."""
+        """End a failed capture. If CUDA has invalidated the capture, torch raises and leaves the
+        memory pool and the random generator in capture mode. All graphs are dropped, and later
+        graphs use a new pool."""
         device = torch.cuda.current_device()
         try:
             graph.capture_end()
-        except RuntimeError:  # nothing but the first error matters
+        except RuntimeError:  # the caller raises the first error
             end = "_cuda_endAllocateToPool"
             if not hasattr(torch._C, end):  # before torch 2.8
                 end = "_cuda_endAllocateCurrentStreamToPool"
-            with suppress(RuntimeError):  # unless that was closed already
+            with suppress(RuntimeError):  # the pool may be closed already
                 getattr(torch._C, end)(device, self._memory)
                 torch._C._cuda_releasePool(device, self._memory)
             generator = torch.cuda.default_generators[device]
@@ -259,16 +266,16 @@ class DecodeGraphs:
             )
         if self._cannot:
             return logits
-        if self._kept is None:  # in the first such step, which is no graph
-            self._kept = logits.new_empty(self._sizes[-1], logits.shape[1])
-        return self._kept[:rows].copy_(logits)  # graphs would keep one each
+        if self._logits is None:  # in the first such step, which is not captured
+            self._logits = logits.new_empty(self._sizes[-1], logits.shape[1])
+        return self._logits[:rows].copy_(logits)  # otherwise each graph would hold logits
 
     def _model_step(self, rows: int) -> tuple[Tensor, ...]:
-        """The logits; and of each row the state, temperature and draw."""
+        """Return the logits, and the state, temperature and draw of each row."""
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)
         ids, positions, states, sample_rows, *numbers = inputs[:, :rows]
         sampler = self._sampler
-        own_ids = self._ids[:rows]
-        resume(ids, sampler.sampled, states, sampler.states, sample_rows, own_ids, states)
-        logits = self._forward(own_ids, positions)
+        token_ids = self._ids[:rows]
+        resume(ids, sampler.sampled, states, sampler.states, sample_rows, token_ids, states)
+        logits = self._forward(token_ids, positions)
         return logits, states, *(number.view(torch.float32) for number in numbers)

@@ -368,12 +368,12 @@ class EngineLoop:
             self._advance_each(output)
         for request, failure in output.failed:
             self._end(request.state, _failed(failure))
-        for request in output.spoilt:
+        for request in output.non_finite:
             if not request.isolated:
                 self._scheduler.isolate(request)
                 continue
             failed = Finish("error", error=EngineError(*NO_NUMBERS))
-            self._end(request.state, failed, spoilt=True)
+            self._end(request.state, failed, non_finite=True)
         for request in output.exhausted:
             self._end(request.state, request.state.ending or Finish("length"))
         step.batch.clear()
@@ -463,15 +463,15 @@ class EngineLoop:
         else:
             self._end(state, finish)
 
-    def _end(self, state: RequestState, finish: Finish, spoilt: bool = False) -> None:
-        """Free the slots, log the end, deliver the output and forget the request. spoilt: see
+    def _end(self, state: RequestState, finish: Finish, non_finite: bool = False) -> None:
+        """Free the slots, log the end, deliver the output and forget the request. non_finite: see
         `Scheduler.finish`."""
         request = state.request
         try:
             state.read_rest(finish)
         except BaseException as error:
             finish = _failed(error)
-        self._scheduler.finish(request, spoilt)
+        self._scheduler.finish(request, non_finite)
         prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
         self._counts["finished"] += 1
         if request.cached_tokens is not None:  # otherwise the request never ran

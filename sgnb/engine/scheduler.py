@@ -179,27 +179,27 @@ class Scheduler:
                 self._blocked = None
         return last
 
-    def finish(self, request: Request, spoilt: bool = False) -> None:
+    def finish(self, request: Request, non_finite: bool = False) -> None:
         """End a request. Computed tokens stay in the cache, other slots become free. Harmless for
         an unknown request.
 
         Args:
             request: The request.
-            spoilt: The logits were not finite, so keys and values may be wrong. The cache discards
+            non_finite: The logits were not finite, so keys and values may be wrong. The cache discards
                 the request's tokens, except tokens in use; `isolate` handles their users.
         """
         if request.node is not None:
-            self._release(request, insert=not spoilt)
+            self._release(request, insert=not non_finite)
         elif self.waiting.pop(request.id, None) is not None:
             self._blocked = None
         else:
             self._wait(*self.gate.drop(request))
-        if spoilt:
+        if non_finite:
             self.cache.discard(request)
 
     def isolate(self, request: Request) -> None:
         """Restart a request with non-finite logits at the head of the queue, without shared keys
-        and values: the cause may be a spoilt prefix of another request. The output stays."""
+        and values: the cause may be a wrong prefix of another request. The output stays."""
         if request.node is not None:
             self._release(request, insert=False)
             self._emit(RequestRetracted(request.id))

@@ -48,14 +48,19 @@ indices and sums."""
 
 
 def pool_tokens(decoder: Any, options: EngineOptions) -> int:
-    """How many tokens the KV pool is to hold. `decoder`: a `Decoder`; `options`: those of its
-    device, see `on`.
+    """Return the size of the KV pool in tokens.
 
-    On a GPU: what is free now times `GPU_SHARE`, or what `memory_limit` leaves beside the weights,
-    less `work_bytes` and the states of `num_states`. max_total_tokens takes its place, and is
-    compared with it only where there is a `memory_limit`. Raises OptionError when that is less than
-    a small pool, or less than the max_total_tokens that is compared. On a CPU: a small pool, or
-    max_total_tokens, which must fit in the memory that is free: it is taken only as it is written.
+    On a GPU the pool takes `GPU_SHARE` of the free memory, or the remainder of `memory_limit` after
+    the weights, minus `work_bytes` and the states of `num_states`. `max_total_tokens` replaces the
+    result; with a `memory_limit` both are compared. On a CPU the pool is small, or
+    `max_total_tokens`, which must fit into the free memory.
+
+    Args:
+        decoder: A `Decoder`.
+        options: Options of the decoder's device, see `EngineOptions.on`.
+
+    Raises:
+        OptionError: The pool is smaller than a small pool or than `max_total_tokens`.
     """
     each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
     if decoder.device.type != "cuda":
@@ -183,12 +188,12 @@ def work_bytes(decoder: Any, options: EngineOptions) -> int:
 
 
 def activation_bytes(decoder: Any, tokens: int) -> int:
-    """The most that the activations of one forward pass over `tokens` tokens take at once.
+    """Return the peak memory of the activations of a forward pass over `tokens` tokens, in bytes.
 
-    Nothing is kept for a backward pass, so it is one layer's: the stream of hidden states (before,
-    normed, after) and the larger of attention (queries and keys before, during and after rotation,
-    values, output), of the feed-forward (gate, its activation, up, product; with experts for each
-    that a token is sent to, with its input and output), and of a norm in float32.
+    Without a backward pass the peak belongs to one layer: the hidden states (before, normed, after)
+    plus the largest of three terms. Attention has queries and keys before, during and after
+    rotation, values and output. The feed-forward has gate, activation, up projection and product,
+    with experts also input and output per expert of a token. A norm runs in float32.
     """
     config, size = decoder.model.config.get_text_config(), decoder.dtype.itemsize
     hidden = _number(config, "hidden_size", "n_embd", "d_model")

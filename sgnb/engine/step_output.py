@@ -37,21 +37,21 @@ NO_TOKEN = (
 
 @dataclass(slots=True)
 class StepOutput:
-    """What the host makes of a step."""
+    """Results of a step by request."""
 
-    requests: list[Request]  # those that get a token
+    requests: list[Request]  # requests with a new token
     tokens: list[int]
     logprobs: list[float] | NDArray[np.float64]  # of the tokens, rounded for the events
-    # The fields of events `Masked`.
+    # fields of events `Masked`
     masked: list[tuple[int, int, float, int, int]] = field(default_factory=list)
-    # To the tokens, where they were asked for.
+    # alternatives to the tokens, if requested
     alternatives: list[Alternatives] = field(default_factory=list)
-    # Those whose grammar or biases left no token.
+    # requests without an allowed token, because of a grammar or biases
     failed: list[tuple[Request, BaseException]] = field(default_factory=list)
-    spoilt: list[Request] = field(default_factory=list)  # requests with NaN or infinite logits
-    # Requests whose last tokens are computed.
+    non_finite: list[Request] = field(default_factory=list)  # requests with NaN or infinite logits
+    # requests with computed last tokens, without a new token
     exhausted: list[Request] = field(default_factory=list)
-    # Those whose drafted tokens were settled, or taken back.
+    # requests with drafted tokens, now accepted or dropped
     verified: list[Request] = field(default_factory=list)
 
 
@@ -59,7 +59,7 @@ NOTHING_ELSE = Extra(False, None, None, None, None)
 
 
 class AsyncStepOutput:
-    """The results of a launched batch, on their way to the host."""
+    """Results of a launched batch, on their way to the host."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class AsyncStepOutput:
         self._versions = [request.version for request in batch.requests]
 
     def get(self) -> StepOutput:
-        """Wait for the results. Requests and their grammars keep the probabilities, and grammars
-        move on; nothing is appended."""
+        """Wait for the results. Stores log-probabilities in requests and advances grammars, without
+        appending tokens."""
         self._wait()
         return self._get_plain() or self._get_each()
 
     def _get_plain(self) -> StepOutput | None:
-        """The fast twin of `_get_each`, for a decode step whose requests all want a token and
-        nothing else, and get it. None for others."""
+        """Fast version of `_get_each` for a decode step in which every request wants and gets only
+        a token. Returns None for any other step."""
         batch, sampled = self._batch, self._sampled
         requests = batch.requests
         if self._extras or sampled is None or not batch.is_decode or not all(batch.samples):
@@ -103,14 +103,14 @@ class AsyncStepOutput:
                 continue
             extra = self._extras.get(place, NOTHING_ELSE)
             sample = [column[row] for column in columns] if row != NO_ROW else None
-            if _is_spoilt(request, extra, sample):
-                output.spoilt.append(request)
+            if _is_non_finite(request, extra, sample):
+                output.non_finite.append(request)
                 continue
             if extra.chosen is not None:
                 output.verified.append(request)
                 try:
                     sample = _verify(request, extra.chosen) or sample
-                except BaseException as error:  # of its grammar
+                except BaseException as error:  # raised by the grammar
                     output.failed.append((request, error))
                     continue
             if sample is not None:
@@ -120,19 +120,19 @@ class AsyncStepOutput:
         return output
 
 
-def _is_spoilt(request: Request, extra: Extra, sample: Sequence[Any] | None) -> bool:
-    """Whether a log-probability is NaN, or infinite as of an infinite logit, or no logit is a
-    number. The scores go to the request."""
-    spoilt = sample is not None and not sample[1] < inf
+def _is_non_finite(request: Request, extra: Extra, sample: Sequence[Any] | None) -> bool:
+    """Return True if a log-probability is NaN or positive infinity, or no logit is finite. Stores
+    the scores in the request."""
+    non_finite = sample is not None and not sample[1] < inf
     if extra.chosen is not None:
-        spoilt = spoilt or not bool((extra.chosen.logprobs < inf).all())
+        non_finite = non_finite or not bool((extra.chosen.logprobs < inf).all())
     if extra.norm is not None:
-        spoilt = not isfinite(extra.norm.item())
+        non_finite = not isfinite(extra.norm.item())
     if extra.scores is not None:
         scores = extra.scores.values.tolist()
-        spoilt = spoilt or not all(score < inf for score in scores)
+        non_finite = non_finite or not all(score < inf for score in scores)
         request.scored(scores, _pairs(extra.scores.top))
-    return spoilt
+    return non_finite
 
 
 def _verify(request: Request, chosen: SamplerOutput) -> list[Any] | None:
@@ -146,9 +146,8 @@ def _verify(request: Request, chosen: SamplerOutput) -> list[Any] | None:
 
 
 def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepOutput) -> None:
-    """Put the request's token into `output`, and move its grammar on by it. Where that fails the
-    request does, whatever its grammar raises, and the others go on. sample: the fields of
-    `SamplerOutput`."""
+    """Put the request's token into `output` and advance the grammar. An error of the grammar fails
+    only this request. sample: fields of `SamplerOutput`."""
     token, logprob, kept, allowed = sample
     constraint = request.state.constraint
     binds = constraint is not None and constraint.binds
@@ -179,7 +178,7 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
 
 
 def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alternatives]:
-    """To the request's next token, which its grammar has not seen yet."""
+    """Return the alternatives to the next token, before the grammar advances."""
     state, made = request.state, []
     for pairs in _pairs(top):
         tokens, logprobs = zip(*pairs, strict=True)
@@ -216,7 +215,7 @@ def explain(state: RequestState) -> BaseException:
 
 
 def _pairs(top: tuple[Tensor, ...] | None) -> list[list[tuple[int, float]]]:
-    """(token, log-probability) pairs of each row."""
+    """Return the (token, log-probability) pairs of each row."""
     if top is None:
         return []
     values, tokens = (part.tolist() for part in top)

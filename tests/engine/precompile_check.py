@@ -32,7 +32,8 @@ from sgnb.engine.model import decoder as decoder_module
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.engine.model.probe import Probe
 from sgnb.engine.request.batch import Batch
-from sgnb.engine.request.step_builder import attention_input
+from sgnb.engine.request.request_state import RequestState
+from sgnb.engine.request.step_builder import attention_input, step_input
 from sgnb.engine.runner import ModelRunner
 from sgnb.engine.sampling.sampler import TritonSampler
 
@@ -140,7 +141,10 @@ def check(
             attention.plan(attention_input(decode), rows)
             graphs._step(rows, True, False)
         for _ in range(100):
-            runner._forward(step(rng).part(0, most))
+            batch = step(rng).part(0, most)
+            for request in batch.requests:
+                RequestState(request, None, frozenset(), lambda output: None)
+            runner.compute_logits(step_input(batch))
     assert ("project_kernel" in {name for name, _ in noted.values()}) == (family != "qwen3"), family
     missed = {noted[key] for key in set(noted) - precompiled}
     assert not missed, f"{family}: not precompiled: {missed}"

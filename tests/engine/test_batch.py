@@ -102,8 +102,8 @@ def test_both_ways_to_read_a_decode_step_agree() -> None:
 def test_what_is_not_plain_is_read_one_by_one() -> None:
     """A request that ended or was rewritten since, NaN, log-probabilities, no token."""
     logprobs = -torch.rand(8)
-    spoilt = logprobs.clone()
-    spoilt[2] = torch.nan
+    non_finite = logprobs.clone()
+    non_finite[2] = torch.nan
 
     ended = Batch([request(i, 4) for i in range(5)], [3] * 5, [1] * 5)
     made = results(ended, logprobs)
@@ -112,10 +112,10 @@ def test_what_is_not_plain_is_read_one_by_one() -> None:
     assert made._get_plain() is None
     assert [r.id for r in made.get().requests] == [0, 2, 4]
 
-    made = results(Batch([request(i, 4) for i in range(5)], [3] * 5, [1] * 5), spoilt)
+    made = results(Batch([request(i, 4) for i in range(5)], [3] * 5, [1] * 5), non_finite)
     output = made.get()
     assert [r.id for r in output.requests] == [0, 1, 3, 4]
-    assert [r.id for r in output.spoilt] == [2] and not output.failed
+    assert [r.id for r in output.non_finite] == [2] and not output.failed
 
     scored = [request(0, 4), request(1, 4, return_logprob=True)]
     output = results(Batch(scored, [3] * 2, [1] * 2), logprobs).get()

@@ -150,7 +150,7 @@ def test_every_step_goes_on_from_the_right_state(
         sim.step()
         if rng.random() < 0.1 and scheduler.has_work:
             one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
-            scheduler.finish(one, spoilt=rng.random() < 0.3)
+            scheduler.finish(one, non_finite=rng.random() < 0.3)
             sim.ended.add(one.id)
             sim.check()
         if rng.random() < 0.1:

@@ -239,7 +239,7 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
         sim.step()
         while rng.random() < 0.1 and scheduler.has_work:
             one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
-            scheduler.finish(one, spoilt=rng.random() < 0.3)
+            scheduler.finish(one, non_finite=rng.random() < 0.3)
             sim.check()
         if rng.random() < 0.1:
             by_hand(rng, scheduler)
@@ -290,7 +290,7 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
         sim.step()
         if rng.random() < 0.05 and scheduler.has_work:
             one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
-            scheduler.finish(one, spoilt=rng.random() < 0.3)
+            scheduler.finish(one, non_finite=rng.random() < 0.3)
             sim.check()
     for _ in sim.run():
         pass

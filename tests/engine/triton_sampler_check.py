@@ -15,7 +15,7 @@ import torch
 from sgnb.engine import assembly
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.output import Output
-from sgnb.engine.sampling import step_output
+from sgnb.engine.sampling import results
 from sgnb.engine.sampling.sampler import TritonSampler
 from sgnb.sampling import SamplingParams
 
@@ -95,7 +95,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     assembly.make_sampler = triton_sampler
     # On a GPU a copy is made on the way to the host.
-    step_output.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
+    results.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
     alone = tokens(overlap=False, company=False)
     assert len(alone) > 28
     others = [(True, True), (False, True), (True, False)]

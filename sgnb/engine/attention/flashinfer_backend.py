@@ -59,7 +59,7 @@ class LayerKind(NamedTuple):
 
 
 class PagedBatch(NamedTuple):
-    """A step in FlashInfer's format: int32, `kv_indices` on the device, the other tensors pinned."""
+    """A step in FlashInfer's format: int32, `kv_indices` on the device, others pinned."""
 
     qo_indptr: Tensor  # [requests + 1], the rows of each request
     kv_indptr: Tensor  # [requests + 1], the KV indices of each request

@@ -1,12 +1,12 @@
-"""Decode kernel: persistent CTAs, each working through a range of split-KV work items.
+"""Decode kernel: persistent CTAs, each with a range of split-KV work items.
 
-A work item is a query tile against a slice of its KV indices. Rows of different requests share a
-tile where they share a prefix, whose keys and values are then read once for all of them. Where not
-every row sees every KV token, a row mask beside each index says which do. A row whose KV is split
-between work items leaves partial states, merged by `triton_rows.merge_states`.
+A work item is a query tile against a slice of the tile's KV indices. Rows of different requests
+with a common prefix share a tile, and the keys and values of the prefix are read once. If a row does
+not see every KV token, each KV index has a row mask. A row with KV in several work items has
+partial states, merged by `triton_rows.merge_states`.
 
-`schedule.py` documents the tables, `query_tiles.py` the row masks, `triton_softmax.py` what the
-kernels have in common.
+`schedule.py` documents the tables, `query_tiles.py` the row masks. `triton_softmax.py` has the
+functions shared by all kernels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ITEM_FIELDS = tl.constexpr(8)
 MASK_BASE = tl.constexpr(256)
 """As in `query_tiles`: a row mask is first + MASK_BASE * count."""
 ALL_ROWS = tl.constexpr(256 * 255)
-"""The row mask of a KV token that all rows see."""
+"""Row mask of a KV token visible to all rows."""
 
 
 @triton.jit
@@ -55,11 +55,11 @@ def _tile_blocks(
     SOFTCAP: tl.constexpr,
     CAUSAL: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """KV tokens begin .. end of a work item. WHOLE: in whole blocks.
+    """Process the KV tokens begin .. end of a work item. WHOLE: whole blocks only.
 
-    Software pipelining: a block's indices and row masks are loaded one iteration before its keys
-    and values, so that no load depends on another of its own iteration, and the pipeline may run as
-    many stages ahead as it has.
+    Software pipelining: the indices and row masks of a block are loaded one iteration before the
+    keys and values. No load depends on another load of the same iteration, so the compiler can
+    pipeline all stages.
     """
     block = tl.arange(0, BLOCK_N)
     n = begin + block
@@ -142,9 +142,9 @@ def attend_tiles(
 ) -> None:
     """Program (KV head, CTA) computes the work items cta_indptr[CTA] .. cta_indptr[CTA + 1].
 
-    A row that no other work item has is written to `out`; others to `partials`, with log-sum-exps
-    in `lses`: the scatter map says which. CAUSAL: a KV token is hidden from rows of an earlier
-    position; otherwise by its row mask only.
+    A row in a single work item is written to `out`, any other row to `partials`, with log-sum-exps
+    in `lses`, according to the scatter map. CAUSAL: a KV token is hidden from rows at earlier
+    positions; otherwise only the row mask hides tokens.
     """
     kv_head = tl.program_id(0)
     m = tl.arange(0, BLOCK_M)

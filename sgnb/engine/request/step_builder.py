@@ -240,7 +240,7 @@ def _adjustment(state: RequestState) -> Adjustment:
         repeated = np.unique(request.tokens).astype(np.int64)
     if params.frequency_penalty or params.presence_penalty:
         penalized, counts = np.unique(request.output, return_counts=True)
-        penalties = counts * params.frequency_penalty + params.presence_penalty
+        penalties = (counts * params.frequency_penalty + params.presence_penalty).astype(float)
     biased, biases = zip(*params.logit_bias, strict=True) if params.logit_bias else ((), ())
     return Adjustment(
         repeated=repeated,

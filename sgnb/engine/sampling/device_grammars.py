@@ -1,10 +1,9 @@
-"""Grammars on the device: the token bitmask of each row's state, and its state after a token.
-Needs triton.
+"""Grammar tables on the device: token bitmasks of rows, and grammar states after a token. Needs
+triton.
 
-Nothing comes back to the host, so that all can be part of a CUDA graph: the automata's tables and
-the bytes of the vocabulary lie in tensors of fixed size and address. The mask of a state is found
-by walking through the bytes of every token; it is cached, and the next time only copied. Knows no
-requests and no sampler.
+No result returns to the host, and all tensors have fixed sizes and addresses, so a CUDA graph can
+contain the kernels. The mask of a state comes from a walk through the bytes of every token. Masks
+are cached.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from . import mask_kernel
 from .mask_kernel import BLOCK, HEAD, UNKNOWN, WORDS
 
 MASK_BYTES = 128 << 20
-"""Memory for cached masks: one bit for each token and state."""
+"""Memory of cached masks: one bit per token and state."""
 
 
-class _Kept(NamedTuple):
-    """An automaton in the table."""
+class _Entry(NamedTuple):
+    """Automaton in the table."""
 
     automaton: Automaton  # referenced to keep the id unique
     first: int  # first row; the states are rows first .. first + size
@@ -39,12 +38,18 @@ class _Kept(NamedTuple):
 
 
 class DeviceGrammars:
-    """The tables of several grammars, and a vocabulary, on one device.
+    """Tables of several grammars and of the vocabulary on a device.
 
-    States of all grammars are rows of one table, so that a row's state says which grammar it has.
-    State 0 is dead, in all of them; state s of the automaton that `acquire` gave the offset o is
-    o + s. Negative ones belong to no grammar here (`step_input.UNCONSTRAINED`). Grammars take
-    the lowest place that is free.
+    The states of all grammars are rows of one table, so a state identifies the grammar. State 0 is
+    the dead state of all grammars. State s of an automaton with offset o is o + s. Rows with a
+    negative state (`step_input.UNCONSTRAINED`) have no grammar. Grammars take the lowest free gap.
+
+    Args:
+        vocabulary: Bytes of the tokens.
+        ends: Tokens that end a sequence, allowed in final states only.
+        device: Device of the tables.
+        capacity: Maximum number of states of all grammars, at most 2**23 - 1, because int32 numbers
+            the entries of the table.
     """
 
     def __init__(
@@ -54,10 +59,8 @@ class DeviceGrammars:
         device: torch.device | str,
         capacity: int = 65_536,
     ) -> None:
-        """ends: the tokens that end a sequence, allowed in final states only. capacity: states of
-        all grammars, at most 2**23 - 1, so that int32 can number the entries of the table."""
         pieces, words = vocabulary.pieces, triton.cdiv(vocabulary.size, BLOCK) * WORDS.value
-        kept = min(capacity, MASK_BYTES // (4 * words))
+        cached = min(capacity, MASK_BYTES // (4 * words))
         lengths = np.fromiter(map(len, pieces), np.int32, vocabulary.size)
         offsets = np.cumsum(lengths, dtype=np.int32) - lengths
         lengths[list(ends)] = -1
@@ -71,62 +74,61 @@ class DeviceGrammars:
             return torch.zeros(*shape, dtype=dtype, device=device)
 
         self.size = vocabulary.size
-        self.table = zeros(capacity, 256)  # the next state by byte; 1 KB a state, one load a byte
+        self.table = zeros(capacity, 256)  # next state by byte; 1 KB per state, one load per byte
         self.final = zeros(capacity, dtype=torch.uint8)
         self.text = on_device(text)  # uint8, the bytes of all tokens
-        self.offsets = on_device(offsets)  # int32[size], where each token begins
-        self.heads = on_device(heads)  # int64[size], its first eight bytes, the first one lowest
-        self.lengths = on_device(lengths)  # int32[size], in bytes; -1 for tokens that end
-        self.masks = zeros(
-            kept, words
-        )  # of states below `kept`; token i: bit i % 32 of word i // 32
-        self.progress = zeros(kept, dtype=torch.uint8)  # what is known of each mask
-        self._kept: dict[
-            int, _Kept
-        ] = {}  # by the automaton's id; without users: longest unused first
+        self.offsets = on_device(offsets)  # int32[size], first byte of each token in `text`
+        self.heads = on_device(heads)  # int64[size], first eight bytes, little-endian
+        self.lengths = on_device(lengths)  # int32[size], in bytes; -1 for `ends`
+        # masks of states below `cached`; token i: bit i % 32 of word i // 32
+        self.masks = zeros(cached, words)
+        self.progress = zeros(cached, dtype=torch.uint8)  # progress of each mask
+        # by the automaton's id; entries without users: least recently used first
+        self._entries: dict[int, _Entry] = {}
 
     @property
     def used(self) -> int:
-        """States of grammars that somebody uses."""
-        return sum(kept.size for kept in self._kept.values() if kept.users)
+        """Number of states of grammars in use."""
+        return sum(entry.size for entry in self._entries.values() if entry.users)
 
     def acquire(self, automaton: Automaton) -> int | None:
-        """The automaton's offset, until `release`; None when it does not fit beside those in use.
+        """Return the automaton's offset, valid until `release`. None if the table is full of grammars
+        in use.
 
-        Grammars without users stay until their room is needed, the longest unused go first. New
-        tables are written in the order of the current stream, after the steps that were launched
-        before.
+        Grammars without users stay until their space is needed; the least recently used goes first.
+        New tables are written on the current stream, after the launched steps.
         """
-        kept = self._kept.pop(id(automaton), None)
-        if kept is None:
+        entry = self._entries.pop(id(automaton), None)
+        if entry is None:
             count = len(automaton.table) - 1
             first = self._make_room(count)
             if first is None:
                 return None
             self._write(automaton, first)
-            kept = _Kept(automaton, first, count, 0)
-        self._kept[id(automaton)] = kept._replace(users=kept.users + 1)
-        return kept.first - 1
+            entry = _Entry(automaton, first, count, 0)
+        self._entries[id(automaton)] = entry._replace(users=entry.users + 1)
+        return entry.first - 1
 
     def release(self, offset: int) -> None:
-        """One user less of the grammar at `offset`. ValueError when it has none."""
-        for key, kept in self._kept.items():
-            if kept.first == offset + 1 and kept.users:
-                del self._kept[key]
-                self._kept[key] = kept._replace(users=kept.users - 1)
+        """Undo an `acquire`. Raises ValueError if no grammar in use has the offset."""
+        for key, entry in self._entries.items():
+            if entry.first == offset + 1 and entry.users:
+                del self._entries[key]
+                self._entries[key] = entry._replace(users=entry.users - 1)
                 return
         raise ValueError(f"no grammar in use has the offset {offset}")
 
     def _make_room(self, count: int) -> int | None:
-        """Where `count` states are free, once grammars without users have gone if need be; none
-        goes in vain."""
-        left = dict(self._kept)
-        for gone in (None, *(key for key, kept in self._kept.items() if not kept.users)):
-            if gone is not None:
-                del left[gone]
-            first = _gap(left, count, len(self.table))
+        """Return the first row of a gap of `count` states. Drops grammars without users if needed,
+        and none without success."""
+        remaining = dict(self._entries)
+        unused = [key for key, entry in self._entries.items() if not entry.users]
+        for dropped in (None, *unused):
+            if dropped is not None:
+                del remaining[dropped]
+            first = _gap(remaining, count, len(self.table))
             if first is not None:
-                self._kept = left
+                self._entries = remaining
                 return first
         return None
 
@@ -139,28 +141,31 @@ class DeviceGrammars:
         self.progress[first:last] = UNKNOWN.value
 
     def allowed(self, states: Tensor, out: Tensor) -> None:
-        """Which tokens a row's state allows: 1 or 0 in every column; rows with a negative state
-        stay as they are.
+        """Write the mask of each row, 1 for an allowed token and 0 otherwise.
 
-        states: int32[rows]. out: uint8 [rows, columns], columns next to each other; none beyond the
-        vocabulary is allowed. With fewer columns than the vocabulary has, no masks are kept.
+        Args:
+            states: int32[rows]. Rows with a negative state are unchanged.
+            out: uint8 [rows, columns] with contiguous columns. Columns after the vocabulary are 0.
+                With fewer columns than the vocabulary, masks are not cached.
         """
         rows, columns = out.shape
-        kept = len(self.masks) if columns >= self.size else 0
+        cached = len(self.masks) if columns >= self.size else 0
         if rows:
             launch(
                 mask_kernel.allow, (rows, triton.cdiv(columns, BLOCK)), out, out.stride(0),
                 columns, states, self.table, self.final, self.text, self.offsets, self.heads,
-                self.lengths, self.size, self.masks, self.masks.shape[1], self.progress, kept,
+                self.lengths, self.size, self.masks, self.masks.shape[1], self.progress, cached,
                 BLOCK=BLOCK, num_warps=1,
             )  # fmt: skip
 
     def advance_(self, states: Tensor, tokens: Tensor) -> None:
-        """Move every row's state on by its token, in place: to 0 when the token is forbidden.
+        """Advance the state of each row by a token, in place; a forbidden token leads to state 0.
+        Marks the masks written by `allowed` for these states as complete.
 
-        states: int32[rows]; negative ones stay, and so does a final state at a token that ends the
-        sequence. tokens: int64[rows]. The masks that `allowed` wrote for these states are whole
-        now, and kept.
+        Args:
+            states: int32[rows]. Negative states are unchanged, and so are final states at a token
+                that ends the sequence.
+            tokens: int64[rows].
         """
         if len(states):
             launch(
@@ -170,10 +175,10 @@ class DeviceGrammars:
             )  # fmt: skip
 
 
-def _gap(kept: dict[int, _Kept], count: int, capacity: int) -> int | None:
-    """The first place for `count` states between the grammars; state 0 is taken."""
+def _gap(entries: dict[int, _Entry], count: int, capacity: int) -> int | None:
+    """Return the first row of a gap of `count` states; state 0 is in use."""
     end = 1
-    for first, length in sorted((k.first, k.size) for k in kept.values()):
+    for first, length in sorted((entry.first, entry.size) for entry in entries.values()):
         if first - end >= count:
             return end
         end = first + length

@@ -1,8 +1,8 @@
-"""Triton kernels for grammars: the token bitmasks of rows, the state after a token, the rows that
-go on from the last step.
+"""Triton kernels for grammars: token bitmasks of rows, the state after a token, and rows that
+continue from the previous step.
 
-`device_grammars` holds the tables that they read, and says what is in them. With TRITON_INTERPRET=1
-set before triton is imported, the kernels run on the CPU.
+`device_grammars` documents the tables. With TRITON_INTERPRET=1 set before the import of triton, the
+kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from .. import step_input
 from ..device.precompile import launch
 
 BLOCK = 128
-"""Tokens of one program, which takes as long as the longest; few are longer than 20 bytes."""
+"""Number of tokens per program. The longest token determines the time of a program; few tokens are
+longer than 20 bytes."""
 
 HEAD = tl.constexpr(8)
-"""The first bytes of a token, which come with one load."""
+"""Number of leading bytes of a token that a single load reads."""
 
 WORDS = tl.constexpr(BLOCK // 32)
 RESUMED = 1024
-"""Rows of one program, unless there are more: one kernel for all steps."""
+"""Minimum block size, so that all steps of at most 1,024 rows use the same kernel."""
 
 UNKNOWN, WRITTEN, KEPT = (tl.constexpr(i) for i in range(3))
-"""A state's mask is not there; is written in the step that runs; may be copied by later steps."""
+"""Progress of the cached mask of a state: absent, written by the running step, readable by later
+steps."""
 
 _PREVIOUS = tl.constexpr(step_input.PREVIOUS)
 
@@ -34,18 +36,22 @@ def resume(
     ids: Tensor, tokens: Tensor, states: Tensor, last: Tensor, sample_rows: Tensor,
     ids_out: Tensor, states_out: Tensor,
 ) -> None:  # fmt: skip
-    """Fill in what the host did not know yet when it wrote down a step's rows.
+    """Resolve placeholders: token ids and grammar states that the host did not know at the launch.
 
-    ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a
-    state, or `step_input.PREVIOUS` for last[sample_rows[row]]; last: int32,
-    sample_rows: int32[rows]. ids_out: int32 or int64[rows], states_out: int32[rows]. The outputs
-    may share memory with any of the inputs.
+    Args:
+        ids: Tokens, int32 or int64[rows]; -1 - i for tokens[i].
+        tokens: Tokens of the previous step, int64.
+        states: Grammar states, int32[rows]; `step_input.PREVIOUS` for last[sample_rows[row]].
+        last: Grammar states after the previous step, int32.
+        sample_rows: Row of each request in the previous step, int32[rows].
+        ids_out: Result, int32 or int64[rows]. May share memory with any input.
+        states_out: Result, int32[rows]. May share memory with any input.
     """
     rows = len(ids)
     if rows:
         block = max(RESUMED, triton.next_power_of_2(rows))
-        rest = last, sample_rows, ids_out, states_out, rows
-        launch(_resume, (1,), ids, tokens, states, *rest, BLOCK=block)
+        more = last, sample_rows, ids_out, states_out, rows
+        launch(_resume, (1,), ids, tokens, states, *more, BLOCK=block)
 
 
 @triton.jit
@@ -82,7 +88,7 @@ def _walked(
     token: tl.tensor, start: tl.tensor, table: tl.tensor, final: tl.tensor, text: tl.tensor,
     offsets: tl.tensor, heads: tl.tensor, lengths: tl.tensor, size: tl.tensor,
 ) -> tl.tensor:  # fmt: skip
-    """Whether each token's bytes lead on from `start`, as int32."""
+    """Return 1 for each token with a path from `start`, otherwise 0, int32."""
     known = token < size
     head = tl.load(heads + token, mask=known, other=0)
     length = tl.load(lengths + token, mask=known, other=0)
@@ -147,6 +153,6 @@ def _resume(
     carried = known & (state == _PREVIOUS)
     sample_row = tl.load(sample_rows + row, mask=carried, other=0)
     state = tl.where(carried, tl.load(last + sample_row, mask=carried, other=0), state)
-    tl.debug_barrier()  # all is read before anything is written: outputs may be inputs
+    tl.debug_barrier()  # outputs may be inputs: read everything before the first write
     tl.store(ids_out + row, token, mask=known)
     tl.store(states_out + row, state, mask=known)

@@ -1,11 +1,11 @@
-"""Sampling on the device, for rows that are plain: temperature, masks and a draw. Needs triton.
+"""Sampling kernels for plain rows: temperature, mask and draw. Needs triton.
 
-Two kernels, whose results lie in tensors of fixed place, so that both can be part of a CUDA graph.
-The first reads the logits once and leaves a few sums for each block of the vocabulary; the second
-chooses a block by these, then a token in it. Log-probabilities come out of the same sums: no tensor
-of float32 [rows, vocab] is ever made. The slow twin is `torch_sampler.pick`; sums in another order
-can move a draw over the edge between two tokens, nothing else differs. With TRITON_INTERPRET=1 set
-before triton is imported, the kernels run on the CPU.
+Two kernels with results at fixed addresses, so a CUDA graph can contain both. The first kernel reads
+the logits once and writes a few sums per block of the vocabulary. The second kernel samples a block
+by the sums, then a token of the block. Log-probabilities come from the same sums, without a float32
+tensor [rows, vocab]. The slow version is `torch_sampler.pick`. The kernels add in a different order,
+so a draw at the border between two tokens can fall to either side. With TRITON_INTERPRET=1 set
+before the import of triton, the kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import torch_sampler
 from .torch_sampler import SamplerOutput
 
 BLOCK, WARPS = 2048, 4
-"""Logits that one program of the first kernel reads."""
+"""Number of logits per program of the first kernel."""
 
 _UNCONSTRAINED = tl.constexpr(step_input.UNCONSTRAINED)
 _GREEDY = tl.constexpr(torch_sampler.GREEDY)
@@ -30,8 +30,11 @@ _SUMS = tl.constexpr(6)
 
 
 class DeviceSampler:
-    """Chooses tokens for up to max_rows rows of a vocabulary. `tokens`, int64[max_rows], holds
-    those of the last call: the next step may take its ids from there."""
+    """Sampler of at most `max_rows` rows.
+
+    Attributes:
+        tokens: Samples of the last call, int64[max_rows]. The next step may read the tokens.
+    """
 
     def __init__(self, vocab_size: int, max_rows: int, device: torch.device | str) -> None:
         self._vocab, self._blocks = vocab_size, triton.cdiv(vocab_size, BLOCK)
@@ -48,19 +51,24 @@ class DeviceSampler:
         allowed: Tensor | None = None,
         states: Tensor | None = None,
     ) -> SamplerOutput:
-        """One token for each row of `logits`, float [rows, vocab], columns next to each other;
-        nothing is overwritten.
+        """Sample a token for each row.
 
-        temperatures: float32[rows]; up to `torch_sampler.GREEDY` a row is greedy, and of equal
-        logits takes the lowest id. draws: float[rows] in [0, 1], where 1 counts as just below: the
-        token, in the order of ids, at which the cumulative probability passes it. allowed: uint8 or
-        bool [rows, vocab], columns next to each other; heeded in rows whose state, int32[rows], is
-        not `step_input.UNCONSTRAINED`.
+        A row with NaN or positive infinity gets an arbitrary token of the vocabulary and the
+        log-probability NaN.
 
-        The tensors returned belong to this object: the next call writes over them. Whatever the
-        logits are, a token lies in the vocabulary; in a row with NaN or +inf anywhere it has no
-        meaning, and its log-probability is NaN.
-        ValueError for another vocabulary, or for more than max_rows rows.
+        Args:
+            logits: float [rows, vocab] with contiguous columns. Not overwritten.
+            temperatures: float32[rows]. Rows up to `torch_sampler.GREEDY` are greedy and take the
+                lowest id of equal logits.
+            draws: float[rows] in [0, 1]; 1 counts as slightly less. Tokens are ordered by id.
+            allowed: uint8 or bool [rows, vocab] with contiguous columns.
+            states: int32[rows]. `allowed` applies to rows other than `step_input.UNCONSTRAINED`.
+
+        Returns:
+            Tensors that the next call overwrites.
+
+        Raises:
+            ValueError: The logits have too many rows, or another vocabulary.
         """
         rows, vocab = logits.shape
         if vocab != self._vocab or rows > len(self.tokens):
@@ -85,8 +93,8 @@ class DeviceSampler:
 
 @triton.jit
 def _finite(x: tl.tensor, known: tl.tensor) -> tl.tensor:
-    """No difference of these numbers is NaN: -inf and NaN become the smallest. -inf beyond the
-    end."""
+    """Replace NaN and infinities by finite numbers, so no difference is NaN. Elements after the
+    end become -inf."""
     x = tl.minimum(tl.maximum(tl.where(x == x, x, _LOWEST), _LOWEST), -_LOWEST)
     return tl.where(known, x, float("-inf"))
 
@@ -97,9 +105,9 @@ def _sum_blocks(
     allowed: tl.tensor, allowed_stride: tl.tensor, states: tl.tensor, sums: tl.tensor,
     blocks: tl.tensor, MASKED: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Of one row and block: the largest logit and the sum of exp(logit - largest), or NaN with NaN
-    or +inf among them; of those that are allowed the same two, which stay finite, the sum at the
-    row's temperature, and the count."""
+    """Write the sums of a block of a row: largest logit and sum of exp(logit - largest), NaN if a
+    logit is NaN or +inf; the same for allowed tokens, always finite; the sum at the row's
+    temperature; the number of allowed tokens."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     token = block * BLOCK + tl.arange(0, BLOCK)
     known = token < vocab
@@ -108,7 +116,7 @@ def _sum_blocks(
     high = tl.max(x, axis=0)
     total = tl.sum(tl.exp(x - high), axis=0)
     own_high, own_total = high, total
-    spoilt = tl.max(tl.where(read < float("inf"), 0, 1), axis=0)
+    non_finite = tl.max(tl.where(read < float("inf"), 0, 1), axis=0)
     count = tl.minimum(vocab - block * BLOCK, BLOCK)
     if MASKED:  # noqa: SIM102, decided when the kernel is compiled
         if tl.load(states + row) != _UNCONSTRAINED:
@@ -123,7 +131,7 @@ def _sum_blocks(
         tempered = tl.sum(tl.exp((x - tl.maximum(own_high, _LOWEST)) / temperature), axis=0)
     place = sums + row * _SUMS * blocks + block
     tl.store(place, high)
-    tl.store(place + blocks, tl.where(spoilt > 0, float("nan"), total))
+    tl.store(place + blocks, tl.where(non_finite > 0, float("nan"), total))
     tl.store(place + 2 * blocks, own_high)
     tl.store(place + 3 * blocks, own_total)
     tl.store(place + 4 * blocks, tempered)
@@ -132,9 +140,9 @@ def _sum_blocks(
 
 @triton.jit
 def _pass(weights: tl.tensor, goal: tl.tensor, SIZE: tl.constexpr) -> tl.tensor:
-    """The first index with a weight at which the cumulative weight, float64, passes the goal; else
-    the last one with a weight, and 0 without any. Never an index without a weight, however sums are
-    rounded."""
+    """Return the first index with a weight at which the cumulative weight, float64, passes the goal;
+    otherwise the last index with a weight, or 0 without weights. Rounding never selects an index
+    without a weight."""
     index = tl.arange(0, SIZE)
     last = tl.max(tl.where(weights > 0, index, 0), axis=0)
     passed = (weights > 0) & (tl.cumsum(weights, axis=0) > goal)
@@ -178,8 +186,8 @@ def _choose(
         goal = tl.load(draws + row).to(tl.float64) * tl.sum(weights, axis=0)
         chosen = _pass(weights, goal, BLOCKS)
         goal -= tl.sum(tl.where(index < chosen, weights, 0.0), axis=0)
-        # In the measure of the block's own sum. Without anything allowed the scale is 0, and the
-        # token has no meaning.
+        # In units of the block's sum. Without an allowed token the scale is 0, and the token is
+        # arbitrary.
         goal /= tl.maximum(tl.sum(tl.where(index == chosen, scale, 0.0), axis=0), 1e-300)
 
     token = chosen * BLOCK + tl.arange(0, BLOCK)

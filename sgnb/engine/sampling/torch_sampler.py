@@ -1,10 +1,9 @@
-"""The functions behind `TorchSampler`: logits to tokens. Greedy, temperature, top-k, top-p, min-p,
-penalties, biases; a random number for each row.
+"""Sampling in torch: greedy, temperature, top-k, top-p, min-p, penalties and biases, with a random
+number per row.
 
-Filters are applied one after another, each on what the one before left, as transformers does. A
-row's token depends on its own logits, parameters and random number only, so that the requests
-beside it never change it. Nothing here waits for the device. Knows no grammars, only their masks;
-`sample_kernel` is the fast twin for rows that are plain.
+Filters apply in sequence, each to the result of the previous filter, as in transformers. The token
+of a row depends only on the row's logits, parameters and random number, never on other rows.
+Nothing waits for the device. `sample_kernel` is the fast version for plain rows.
 """
 
 from __future__ import annotations
@@ -19,33 +18,32 @@ from ..device.transfer import to_device
 from ..step_input import Adjustment, Filters, SamplingInput
 
 GREEDY = 1e-6
-"""Temperatures up to this are greedy: dividing by smaller ones leaves the range of float32."""
+"""Largest temperature that counts as greedy. Division by a smaller number leaves the range of
+float32."""
 
 FEW = 1024
-"""A top_k up to this finds its tokens by selection; a larger one, and the other filters, sort the
-vocabulary."""
+"""Largest top_k that selects tokens without sorting the vocabulary. Larger values and other filters
+sort."""
 
 
 class SamplerOutput(NamedTuple):
-    """What was sampled for the rows of a step, all on the logits' device."""
+    """Samples of the rows of a step, on the device of the logits."""
 
-    tokens: Tensor  # int64[rows], 0 where nothing was allowed
-    # float32[rows], natural log-probability of the token for the model itself, before masks,
-    # temperature and filters.
+    tokens: Tensor  # int64[rows], 0 without an allowed token
+    # float32[rows], natural log-probability of the token, before masks, temperature and filters
     logprobs: Tensor
-    # float32[rows], the logarithm of the model's probability of all tokens that the row's mask
-    # allows; 0 without a mask.
+    # float32[rows], logarithm of the model's probability of all allowed tokens; 0 without a mask
     kept: Tensor
-    # int32[rows], how many those are; without a mask the whole vocabulary, and 0 for a row that may
-    # choose nothing, which biases can cause too.
+    # int32[rows], number of allowed tokens: the vocabulary without a mask, 0 if no token can be
+    # sampled, which biases can cause too
     allowed: Tensor
 
 
 class Mask(NamedTuple):
-    """What grammars allow some rows of a step."""
+    """Masks of some rows of a step."""
 
-    rows: Tensor  # int64[bound], those that a grammar binds
-    allowed: Tensor  # bool [bound, vocab], the tokens that each of them may choose
+    rows: Tensor  # int64[n]
+    allowed: Tensor  # bool[n, vocab]
 
 
 def pick(logits: Tensor, sampling: SamplingInput, mask: Mask | None = None) -> SamplerOutput:
@@ -123,8 +121,8 @@ def _draw(logits: Tensor, temperatures: Tensor, filters: list[Filters], draws: T
 
 
 def _tempered(logits: Tensor, temperatures: Tensor) -> Tensor:
-    """Logits [rows, n] over temperatures [rows, 1], but for a constant: below the largest, so that
-    huge ones do not become infinite."""
+    """Return logits [rows, n] over temperatures [rows, 1], shifted to a maximum of 0, because large
+    logits would overflow."""
     return (logits - logits.amax(-1, keepdim=True)).div_(temperatures)
 
 
@@ -143,12 +141,12 @@ def _draw_sorted(
 
 
 def _largest(logits: Tensor, count: int) -> Tensor:
-    """The tokens of the `count` largest logits, float32 [rows, vocab]; the largest first, equal
-    ones by their ids.
+    """Return the tokens of the `count` largest logits, float32 [rows, vocab]: largest first, equal
+    logits by token id.
 
-    Equal logits are common in bfloat16, and `topk` takes any of them. So it compares integers that
-    hold both the logit, mapped so that integers order as floats do, and the token, and are never
-    equal.
+    Equal logits are common in bfloat16, and `topk` orders equal values arbitrarily. The keys of the
+    comparison are distinct integers of logit and token id. The bits of the logit are mapped to the
+    order of integers.
     """
     bits = logits.view(torch.int32)
     rising = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits).long()
@@ -173,18 +171,19 @@ def _draw_filtered(
 
 
 def _invert(probabilities: Tensor, draws: Tensor) -> Tensor:
-    """Double precision, so that a large vocabulary's sum does not lose the small probabilities."""
+    """Return the index at which the cumulative probability passes each draw. Double precision keeps
+    small probabilities in the sum of a large vocabulary."""
     cumulative = probabilities.double().cumsum(-1)
     total = cumulative[:, -1:].contiguous()
     index = torch.searchsorted(cumulative, draws[:, None] * total, right=True)
-    # A draw next to 1 can be rounded up to the sum: take the last token that adds to it.
+    # A draw close to 1 can be rounded up to the sum: take the last token with a probability.
     index = torch.minimum(index, torch.searchsorted(cumulative, total))
-    # Beyond the last one for a row without any probability.
+    # out of range for a row without any probability
     return index[:, 0].clamp_(max=probabilities.shape[1] - 1)
 
 
 def top_logprobs(logprobs: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """(values, tokens), float and int64 [rows, count], of the likeliest tokens in log-probabilities
-    [rows, vocab]."""
+    """Return (values, tokens), float and int64 [rows, count], of the most likely tokens.
+    logprobs: [rows, vocab]."""
     values, tokens = logprobs.topk(min(count, logprobs.shape[-1]), dim=-1)
     return values, tokens
