@@ -185,8 +185,8 @@ class Scheduler:
 
         Args:
             request: The request.
-            non_finite: The logits were not finite, so keys and values may be wrong. The cache discards
-                the request's tokens, except tokens in use; `isolate` handles their users.
+            non_finite: The logits were not finite, so keys and values may be wrong. The cache
+                discards the request's tokens, except tokens in use; `isolate` handles their users.
         """
         if request.node is not None:
             self._release(request, insert=not non_finite)

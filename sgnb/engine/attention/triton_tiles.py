@@ -1,8 +1,8 @@
 """Decode kernel: persistent CTAs, each with a range of split-KV work items.
 
 A work item is a query tile against a slice of the tile's KV indices. Rows of different requests
-with a common prefix share a tile, and the keys and values of the prefix are read once. If a row does
-not see every KV token, each KV index has a row mask. A row with KV in several work items has
+with a common prefix share a tile, and the keys and values of the prefix are read once. If a row
+does not see every KV token, each KV index has a row mask. A row with KV in several work items has
 partial states, merged by `triton_rows.merge_states`.
 
 `schedule.py` documents the tables, `query_tiles.py` the row masks. `triton_softmax.py` has the

@@ -92,8 +92,8 @@ class DeviceGrammars:
         return sum(entry.size for entry in self._entries.values() if entry.users)
 
     def acquire(self, automaton: Automaton) -> int | None:
-        """Return the automaton's offset, valid until `release`. None if the table is full of grammars
-        in use.
+        """Return the automaton's offset, valid until `release`. None if the table is full of
+        grammars in use.
 
         Grammars without users stay until their space is needed; the least recently used goes first.
         New tables are written on the current stream, after the launched steps.

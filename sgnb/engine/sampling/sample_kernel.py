@@ -1,11 +1,11 @@
 """Sampling kernels for plain rows: temperature, mask and draw. Needs triton.
 
-Two kernels with results at fixed addresses, so a CUDA graph can contain both. The first kernel reads
-the logits once and writes a few sums per block of the vocabulary. The second kernel samples a block
-by the sums, then a token of the block. Log-probabilities come from the same sums, without a float32
-tensor [rows, vocab]. The slow version is `torch_sampler.pick`. The kernels add in a different order,
-so a draw at the border between two tokens can fall to either side. With TRITON_INTERPRET=1 set
-before the import of triton, the kernels run on the CPU.
+Two kernels with results at fixed addresses, so a CUDA graph can contain both. The first kernel
+reads the logits once and writes a few sums per block of the vocabulary. The second kernel samples a
+block by the sums, then a token of the block. Log-probabilities come from the same sums, without a
+float32 tensor [rows, vocab]. The slow version is `torch_sampler.pick`. The kernels add in a
+different order, so a draw at the border between two tokens can fall to either side. With
+TRITON_INTERPRET=1 set before the import of triton, the kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def _sum_blocks(
 
 @triton.jit
 def _pass(weights: tl.tensor, goal: tl.tensor, SIZE: tl.constexpr) -> tl.tensor:
-    """Return the first index with a weight at which the cumulative weight, float64, passes the goal;
-    otherwise the last index with a weight, or 0 without weights. Rounding never selects an index
-    without a weight."""
+    """Return the first index with a weight at which the cumulative weight, float64, passes the
+    goal; otherwise the last index with a weight, or 0 without weights. Rounding never selects an
+    index without a weight."""
     index = tl.arange(0, SIZE)
     last = tl.max(tl.where(weights > 0, index, 0), axis=0)
     passed = (weights > 0) & (tl.cumsum(weights, axis=0) > goal)
