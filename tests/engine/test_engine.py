@@ -21,7 +21,7 @@ import torch
 from sgnb.engine import assembly
 from sgnb.engine import engine as engine_module
 from sgnb.engine import loop as loop_module
-from sgnb.engine.attention.hybrid import HybridAttention
+from sgnb.engine.attention.split import SplitAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
 from sgnb.engine.device import memory
@@ -315,8 +315,8 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> weakref.WeakSet[Request]:
 def test_the_attention_of_a_gpu_keeps_no_requests(
     make_engine: MakeEngine, requests: weakref.WeakSet[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> HybridAttention:
-        return HybridAttention(TorchAttention(kv, fork_attention=True), "there is no GPU")
+    def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> SplitAttention:
+        return SplitAttention(TorchAttention(kv, fork_attention=True), "there is no GPU")
 
     monkeypatch.setattr(assembly, "make_backend", switching)
     engine = make_engine(overlap=True, device="cpu")

@@ -17,7 +17,7 @@ from torch import Tensor
 from sgnb.engine import step_input
 from sgnb.engine.attention import AttentionBackend, LayerOptions
 from sgnb.engine.attention.flashinfer_kernels import refusal
-from sgnb.engine.attention.hybrid import HybridAttention, make_gpu_attention
+from sgnb.engine.attention.split import SplitAttention, make_gpu_attention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.request.batch import Batch
@@ -87,7 +87,7 @@ def step(attention: AttentionBackend, kv: KVCache, batch: Batch, options: LayerO
     return out
 
 
-def switched(kv: KVCache, options: LayerOptions) -> HybridAttention:
+def switched(kv: KVCache, options: LayerOptions) -> SplitAttention:
     """With FlashInfer compiled."""
     attention = make_gpu_attention(kv, {0: HEADS}, fork_attention=True)
     while attention.compiling:

@@ -127,7 +127,7 @@ def make_backend(
 
         return TorchAttention(kv, fork_attention=fork_attention)
     try:
-        from .hybrid import make_gpu_attention
+        from .split import make_gpu_attention
         from .triton_backend import TritonAttention
     except ImportError as error:
         if name == "auto":

@@ -7,7 +7,7 @@ Decode steps and other short chunks launch `attend_tiles`, on the following tile
 - a larger tree, if sharing saves `CostModel.launch`: shared large tiles, in a separate launch
 - private tokens of a row, from `CostModel.detach` on: a private tile, merged with the shared tile
 
-Long chunks use `extend_tiles` or FlashInfer (`hybrid.py`); FlashInfer never decodes.
+Long chunks use `extend_tiles` or FlashInfer (`split.py`); FlashInfer never decodes.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Switched = Callable[[str, str, float], None]
 """Callback with (previous kernels, new kernels, seconds of background compilation)."""
 
 
-class HybridAttention:
+class SplitAttention:
     """Triton attention, with FlashInfer for long chunks after compilation.
 
     Long chunks are bound by arithmetic, the strength of FlashInfer. Decodes and short chunks are
@@ -158,7 +158,7 @@ def make_gpu_attention(
     fork_attention: bool,
     batch_invariant: bool = False,
     on_switch: Switched | None = None,
-) -> HybridAttention:
+) -> SplitAttention:
     """Create the attention of a GPU for `kv`.
 
     Args:
@@ -184,4 +184,4 @@ def make_gpu_attention(
         if batch_invariant
         else refusal(shapes, dtype, kv.device)
     )
-    return HybridAttention(triton, refused, on_switch=on_switch)
+    return SplitAttention(triton, refused, on_switch=on_switch)

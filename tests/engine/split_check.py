@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from sgnb.engine import step_input
-from sgnb.engine.attention.hybrid import HybridAttention
+from sgnb.engine.attention.split import SplitAttention
 from sgnb.engine.attention.triton_backend import TritonAttention
 
 from . import fake_flashinfer
@@ -25,7 +25,7 @@ SHORT = 4
 
 def check(rounds: int) -> None:
     kv = pool(2, 16, 16, "cpu", torch.float32)
-    attention = HybridAttention(TritonAttention(kv, {0: 4}, tuning=SMALL))
+    attention = SplitAttention(TritonAttention(kv, {0: 4}, tuning=SMALL))
     rng, borders = random.Random(0), set()
     for _ in range(rounds):
         assert error(attention, random_batch(rng, 0.5), 4, OPTIONS["all"]) < 1e-4

@@ -1,7 +1,7 @@
 """From Triton's kernels to FlashInfer's: in the background, between two steps, and back where
 FlashInfer fails.
 
-Torch stands in for Triton, `fake_flashinfer` for FlashInfer; `hybrid_check` has Triton's own
+Torch stands in for Triton, `fake_flashinfer` for FlashInfer; `split_check` has Triton's own
 kernels.
 """
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from sgnb.engine import step_input
 from sgnb.engine.attention import LayerOptions, flashinfer_kernels
 from sgnb.engine.attention.background_compile import BackgroundCompile, Job
-from sgnb.engine.attention.hybrid import HybridAttention
+from sgnb.engine.attention.split import SplitAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
 from sgnb.engine.request.batch import Batch
@@ -68,7 +68,7 @@ class Setting:
         self.kv = random_kv(layers=2)
         self.tree = Tree(self.kv)
         self.told: list[tuple[str, str, float]] = []
-        self.attention = HybridAttention(
+        self.attention = SplitAttention(
             self.tree, refused, on_switch=lambda *what: self.told.append(what)
         )
 
@@ -144,7 +144,7 @@ def test_random_steps_after_the_switch() -> None:
 @needs_triton
 @pytest.mark.slow
 def test_beside_tritons_kernels_in_the_interpreter() -> None:
-    assert interpreted("hybrid_check") == ["all", "agree"]
+    assert interpreted("split_check") == ["all", "agree"]
 
 
 def test_refused(flashinfer: SimpleNamespace) -> None:
