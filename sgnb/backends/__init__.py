@@ -4,9 +4,9 @@ Imports are lazy: a model behind an API needs no torch."""
 from importlib import import_module
 from typing import Any
 
-_HOME = {"DryExecutor": "dry", "LocalExecutor": "local", "executor_of": "local"}
+_HOME = {"LocalExecutor": "local", "executor_of": "local"}
 
-__all__ = ["DryExecutor", "LocalExecutor", "executor_of"]
+__all__ = ["LocalExecutor", "executor_of"]
 
 
 def __getattr__(name: str) -> Any:

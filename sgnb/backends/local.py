@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..engine.cache.sequence import SHARED, Sharing
 from ..engine.device.background import Background
@@ -37,12 +37,11 @@ from ..errors import (
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.chat.tool_format import with_tools
 from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
+from ..lang.graph.dry_execution import DryExecutor
 from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
-
-if TYPE_CHECKING:
-    from .dry import DryExecutor
+from .dry import EngineAnswers
 
 _log = logging.getLogger(__name__)
 
@@ -194,13 +193,29 @@ class LocalExecutor:
             self._post(sink, Scores(error=error))
             return lambda: None
 
+    def encode_choices(self, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:
+        """Return the prompt's tokens, the tokens of the prompt with each choice, and the first
+        scored position.
+
+        A choice may change the tokenization of the prompt's end. All choices are scored from the
+        first token that differs in any choice.
+        """
+        segments = call.segments or (Segment(call.prompt),)
+        prompts = [(*segments, Segment(choice, call.kind)) for choice in call.choices]
+        prompt, *continued = self.engine.encode([segments, *prompts])
+        start = min(common_tokens(prompt, tokens) for tokens in continued)
+        if start == 0:
+            message = f"select {call.name!r} has no text before its choices"
+            raise RequestError(message, "put some text before it")
+        return prompt, continued, start
+
     def knows_unconditional(self, tokens: Tokens) -> bool:
         """Return whether log-probabilities of the choice `tokens` without a prompt are stored."""
         ids = (arguments.number("tokens", token) for token in arguments.items("tokens", tokens))
         return tuple(ids) in self._unconditional_logprobs
 
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
-        _, continued, start = encode_choices(self.engine, call)
+        _, continued, start = self.encode_choices(call)
         own = [tuple(tokens[start:]) for tokens in continued]
         changes, kept = self.engine.check_weights(), self._unconditional_logprobs
         if changes != self._weight_changes or len(kept) > REMEMBERED_CHOICES:
@@ -277,11 +292,8 @@ class LocalExecutor:
         return self.engine.cached_length(tokens) if self.engine.options.prefix_cache else 0
 
     def dry_executor(self) -> DryExecutor:
-        """Return an executor for a dry run, which generates no tokens. Close the executor after the
-        run."""
-        from .dry import DryExecutor
-
-        return DryExecutor(self.engine)
+        """Return an executor for a dry run, which generates no tokens."""
+        return DryExecutor(self, EngineAnswers(self))
 
     def release(self, reservation: Reservation, made: int | None) -> None:
         """Release a reservation after the calls already queued for the engine."""
@@ -410,23 +422,6 @@ def _check_call(call: Any, sink: Any, kind: type[Call] | type[ScoreCall]) -> Non
 def _origin(call: Call | ScoreCall, purpose: str) -> Origin:
     file, line = call.location or ("", 0)
     return Origin(call.run, call.branch, call.name, purpose, file, line)
-
-
-def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:
-    """Return the prompt's tokens, the tokens of the prompt with each choice, and the first scored
-    position.
-
-    A choice may change the tokenization of the prompt's end. All choices are scored from the first
-    token that differs in any choice.
-    """
-    before = call.segments or (Segment(call.prompt),)
-    after = [(*before, Segment(choice, call.kind)) for choice in call.choices]
-    prompt, *continued = engine.encode([before, *after])
-    start = min(common_tokens(prompt, tokens) for tokens in continued)
-    if start == 0:
-        message = f"select {call.name!r} has no text before its choices"
-        raise RequestError(message, "put some text before it")
-    return prompt, continued, start
 
 
 def special_tokens(engine: Engine) -> re.Pattern[str] | None:

@@ -103,20 +103,19 @@ def dry_run(
         args: Positional arguments of the program.
         kwargs: Keyword arguments of the program.
     """
-    from ..backends import DryExecutor, executor_of
+    from ..backends import executor_of
 
-    explanation = _explained(program, args, {**kwargs, "backend": executor_of(engine)})
-    executor = DryExecutor(engine)
+    executor = executor_of(engine)
+    explanation = _explained(program, args, {**kwargs, "backend": executor})
+    dry_executor = executor.dry_executor()
     notes = [STATES] if engine.state_bytes else []
     try:
-        program.run(*args, **{**kwargs, "backend": executor}).sync()
+        program.run(*args, **{**kwargs, "backend": dry_executor}).sync()
     except SgnbError:
         raise
     except Exception as error:
-        return DryReport(executor.calls, [*notes, _stopped(error, program)], explanation)
-    finally:
-        executor.close()
-    return DryReport(executor.calls, notes, explanation)
+        notes.append(_stopped(error, program))
+    return DryReport(dry_executor.calls, notes, explanation)
 
 
 def _explained(

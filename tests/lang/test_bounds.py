@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import sgnb as sgl
 from sgnb.errors import ProgramError
 from sgnb.lang import function
-from sgnb.lang.graph.dry_execution import DryCall, DryRequest
+from sgnb.lang.graph.dry_execution import DryRequest, NodeRequests
 from sgnb.lang.graph.estimate import bound
 from sgnb.segment import Segment
 
@@ -36,7 +36,7 @@ def test_a_run_uses_no_more_than_its_bound_and_not_much_less(name: str, engine: 
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[Any, list[DryCall]]:
+def graphs(draw: st.DrawFn) -> tuple[Any, list[NodeRequests]]:
     """A graph of calls alone, of which each comes after some of those before, and asks for some
     requests."""
     nodes, calls = [], []
@@ -49,11 +49,11 @@ def graphs(draw: st.DrawFn) -> tuple[Any, list[DryCall]]:
             reusable = draw(st.integers(0, len(prompt) - 1))
             requests.append(DryRequest(prompt, reusable, draw(st.integers(0, 4))))
         nodes.append(node)
-        calls.append(DryCall(node, tuple(requests)))
+        calls.append(NodeRequests(node, tuple(requests)))
     return SimpleNamespace(nodes=nodes), calls
 
 
-def held_at_once(calls: list[DryCall]) -> int:
+def held_at_once(calls: list[NodeRequests]) -> int:
     """Slots of calls that all run: what is shared counts once."""
     requests = [request for call in calls for request in call.requests]
     shared = {r.prompt[:end] for r in requests for end in range(1, r.reusable + 1)}
@@ -62,7 +62,7 @@ def held_at_once(calls: list[DryCall]) -> int:
 
 @settings(max_examples=300)
 @given(graphs())
-def test_no_order_of_the_calls_holds_more(made: tuple[Any, list[DryCall]]) -> None:
+def test_no_order_of_the_calls_holds_more(made: tuple[Any, list[NodeRequests]]) -> None:
     graph, calls = made
     earlier: list[set[int]] = []
     for node in graph.nodes:

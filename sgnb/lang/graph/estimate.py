@@ -12,6 +12,7 @@ order.
 
 from __future__ import annotations
 
+from bisect import bisect, insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 from ...sequences import common_length
 from ..location import Location
-from .dry_execution import DryCall, DryRequest
+from .dry_execution import NodeRequests
 from .graph import Graph
 
 Parts = Mapping[int, int]
@@ -36,7 +37,7 @@ class Bound(NamedTuple):
     new_tokens: int
 
 
-def bound(graph: Graph, calls: Sequence[DryCall]) -> Bound:
+def bound(graph: Graph, calls: Sequence[NodeRequests]) -> Bound:
     """Return the bound of a dry run of `graph` with these `calls`."""
     requests = [request for call in calls for request in call.requests]
     reusable = [request.prompt[: request.reusable] for request in requests]
@@ -49,7 +50,7 @@ def bound(graph: Graph, calls: Sequence[DryCall]) -> Bound:
     )
 
 
-def earlier_calls(graph: Graph, calls: Sequence[DryCall]) -> list[int]:
+def earlier_calls(graph: Graph, calls: Sequence[NodeRequests]) -> list[int]:
     """Return, for each call, the bit set of calls that end before the call begins."""
     bit = {call.node.id: 1 << i for i, call in enumerate(calls)}
     earlier: dict[int, int] = {}
@@ -60,7 +61,7 @@ def earlier_calls(graph: Graph, calls: Sequence[DryCall]) -> list[int]:
     return [earlier[call.node.id] for call in calls]
 
 
-def _parts(calls: Sequence[DryCall]) -> Parts:
+def _parts(calls: Sequence[NodeRequests]) -> Parts:
     """Return the private part of each call and the edges of the radix tree of reusable prompts."""
     parts: defaultdict[int, int] = defaultdict(int)
     # reusable prompt -> bit set of calls
@@ -166,6 +167,31 @@ def _common_prefix(prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return first[: common_length(first, max(prompts))]
 
 
+class SimulatedCache:
+    """Prefix cache during a dry run: an executor's cache and the tokens of earlier requests."""
+
+    def __init__(self, cached: Callable[[Sequence[int]], int]) -> None:
+        """`cached`: returns the number of leading tokens of a prompt in the executor's cache."""
+        self._cached = cached
+        self._earlier: list[tuple[int, ...]] = []  # sorted
+
+    def hits(self, prompt: tuple[int, ...], reusable: int) -> tuple[int, int]:
+        """Return the number of hits in the executor's cache, and of further hits in the tokens of
+        earlier requests, among the first `reusable` tokens."""
+        num_known = next((i for i, token in enumerate(prompt) if token < 0), len(prompt))
+        cached = min(self._cached(prompt[:num_known]) if num_known else 0, reusable)
+
+        # a neighbor in sorted order has the longest common prefix
+        position = bisect(self._earlier, prompt)
+        neighbors = self._earlier[max(0, position - 1) : position + 1]
+        shared = max((common_length(prompt, tokens) for tokens in neighbors), default=0)
+        return cached, max(0, min(shared, reusable) - cached)
+
+    def add(self, tokens: tuple[int, ...]) -> None:
+        """Add the tokens of a request."""
+        insort(self._earlier, tokens)
+
+
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
     """Estimate of a call: sums over the requests. Assumes generations of maximum length."""
@@ -189,7 +215,7 @@ class CallEstimate:
 
 
 def estimate_calls(
-    graph: Graph, calls: Sequence[DryCall], cached: Callable[[Sequence[int]], int]
+    graph: Graph, calls: Sequence[NodeRequests], cached: Callable[[Sequence[int]], int]
 ) -> list[CallEstimate]:
     """Estimate the cost of each call.
 
@@ -199,14 +225,14 @@ def estimate_calls(
         cached: Returns the number of leading tokens of a prompt in the cache.
     """
     earlier = earlier_calls(graph, calls)
-    cached_prompts: list[tuple[int, ...]] = []  # in the cache after earlier requests
+    cache = SimulatedCache(cached)
     estimates: list[CallEstimate] = []
     for call, done in zip(calls, earlier, strict=True):
         ends = [estimate.ends for i, estimate in enumerate(estimates) if done >> i & 1]
         hits = 0
         for request in call.requests:
-            hits += _hits(request, cached_prompts, cached)
-            cached_prompts.append((*request.prompt, *request.answer[:-1]))
+            hits += sum(cache.hits(request.prompt, request.reusable))
+            cache.add((*request.prompt, *request.answer[:-1]))
         requests, node = call.requests, call.node
         estimate = CallEstimate(
             name=node.assignments[0][0] if node.assignments else "",
@@ -222,18 +248,6 @@ def estimate_calls(
         )
         estimates.append(estimate)
     return _with_critical_path(estimates, earlier)
-
-
-def _hits(
-    request: DryRequest,
-    cached_prompts: Sequence[tuple[int, ...]],
-    cached: Callable[[Sequence[int]], int],
-) -> int:
-    prompt = request.prompt
-    num_known = next((i for i, token in enumerate(prompt) if token < 0), len(prompt))
-    hits = [common_length(prompt, earlier) for earlier in cached_prompts]
-    hits.append(cached(prompt[:num_known]) if num_known else 0)
-    return min(request.reusable, max(hits))
 
 
 def _with_critical_path(

@@ -169,8 +169,6 @@ def explain_dry(
         run(dry).sync()
     except Exception as error:
         note += f"; its code ended on a stand-in: {type(error).__name__}: {error}"
-    finally:
-        dry.close()
 
     estimates: list[CallEstimate] = []
     for call in dry.calls:
