@@ -1,4 +1,4 @@
-"""The Python function behind a program: its text, where it stands, and what it reads."""
+"""Source, location, signature and constants of a program's Python function."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from .source import source_of
 
 
 class Code:
-    """The text of `func`, and its place.
+    """Source and location of `func`.
 
-    source: all of the text, "" where it is not known. body: the part of it that is the program,
-    from `first_line` of its file.
+    Args:
+        func: The program's function.
+        source: The whole source, for example of a cell; the source of `func` if None.
+        body: The part of `source` with the program; all of `source` if None.
+        first_line: The line of `body` in the file; the first line of `func` if None.
     """
 
     def __init__(
@@ -48,24 +51,25 @@ class Code:
 
     @functools.cached_property
     def location(self) -> Location | None:
-        """Of `source`."""
-        before = self.source.count("\n") - self.body.count("\n")
-        return None if self._file is None else Location(self._file, self.first_line - before)
+        """Location of `source`."""
+        offset = self.source.count("\n") - self.body.count("\n")
+        return None if self._file is None else Location(self._file, self.first_line - offset)
 
     def check(self) -> None:
-        """See `lint.check`; once."""
+        """Run `lint.check` once."""
         if not self._checked:
             lint.check(self.func, self.body, self.first_line)
             self._checked = True
 
     def constants(self) -> dict[str, str]:
-        """The texts, numbers and tuples outside of `func` that its code reads and does not set."""
+        """Return the representations of strings, numbers and tuples that the code reads from
+        outside of `func` and does not set, by name."""
         return _constants(self.func)
 
 
 class GraphCode(Code):
-    """Of a program that runs a graph: the text and place are those of the code that was traced, and
-    `listing`, the graph's lines, tells two graphs of it apart."""
+    """Source and location of a graph's program. The lines of the graph (`listing`) distinguish
+    several graphs of a program."""
 
     def __init__(
         self, func: Callable[..., Any], source: str, listing: str, location: Location | None
@@ -74,12 +78,16 @@ class GraphCode(Code):
         self.location = location
 
     def check(self) -> None:
-        """Nothing: the code was checked when it was traced."""
+        """Do nothing: the trace checked the code."""
 
 
-def signature_without_state(func: Callable[..., Any], taken: Set[str]) -> Signature:
-    """The signature of `func` less its first argument, which must be `s`. ProgramError for what is
-    no program, or has an argument of a name that is `taken`."""
+def signature_without_state(func: Callable[..., Any], reserved: Set[str]) -> Signature:
+    """Return the signature of `func` without the first argument `s`.
+
+    Raises:
+        ProgramError: `func` is not a function of a state, or has an argument with a `reserved`
+            name.
+    """
     if isinstance(func, functools.partial):
         hint = "make a program of the function, and fix its arguments: program.bind(name=value)"
         raise ProgramError(f"{caller()}: {func!r} cannot be a program", hint)
@@ -97,15 +105,15 @@ def signature_without_state(func: Callable[..., Any], taken: Set[str]) -> Signat
         first = f"is {parameters[0].name!r}" if parameters else "is missing"
         message = f"{caller()}: the first argument of {func.__name__} {first}"
         raise ProgramError(message, "name it s, for the state")
-    if wrong := [one.name for one in parameters if one.name in taken]:
-        what = f"{func.__name__} cannot have an argument {wrong[0]!r}"
+    if clashes := [p.name for p in parameters if p.name in reserved]:
+        reason = f"{func.__name__} cannot have an argument {clashes[0]!r}"
         hint = "call it by another name: run() has an argument of that name"
-        raise ProgramError(f"{caller()}: {what}", hint)
+        raise ProgramError(f"{caller()}: {reason}", hint)
     return signature.replace(parameters=parameters[1:])
 
 
 def arguments_of(method: Callable[..., Any]) -> Set[str]:
-    """The names by which a method takes arguments."""
+    """Return the names of a method's arguments."""
     kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
     parameters = inspect.signature(method).parameters.values()
     return {parameter.name for parameter in parameters if parameter.kind in kinds}
@@ -116,13 +124,14 @@ def _constants(func: Callable[..., Any]) -> dict[str, str]:
     if not inspect.isfunction(func):
         return {}
     cells = zip(func.__code__.co_freevars, func.__closure__ or (), strict=True)
-    around = {name: cell.cell_contents for name, cell in cells if cell != CellType()}
+    closure = {name: cell.cell_contents for name, cell in cells if cell != CellType()}
     codes = [func.__code__]
     for code in codes:
         codes += filter(inspect.iscode, code.co_consts)
+
     steps = {(step.opname, step.argval) for code in codes for step in dis.get_instructions(code)}
-    outside = func.__globals__ | around
-    read = around.keys() | {name for what, name in steps if what == "LOAD_GLOBAL"}
-    written = {name for what, name in steps if what in ("STORE_GLOBAL", "STORE_DEREF")}
+    read = closure.keys() | {name for opname, name in steps if opname == "LOAD_GLOBAL"}
+    written = {name for opname, name in steps if opname in ("STORE_GLOBAL", "STORE_DEREF")}
+    outside = func.__globals__ | closure
     values = {name: outside.get(name) for name in read - written}
     return {k: repr(v) for k, v in values.items() if isinstance(v, str | int | float | tuple)}

@@ -1,4 +1,4 @@
-"""A program that runs a graph."""
+"""Compiled programs: execution of a graph instead of a program's code."""
 
 from __future__ import annotations
 
@@ -26,13 +26,20 @@ from .runnable import Runnable
 
 
 class CompiledProgram(Runnable):
-    """A program that runs a graph: as `SglFunction`, without the code that was traced.
+    """A program that runs a graph.
 
+    For a partial graph, `original` is interpreted, and called programs run as graphs if possible.
+
+    Args:
+        graph: The graph, for example from `Graph.from_json`.
+        original: The traced program; required for a partial graph.
+
+    Raises:
+        TraceError: The graph is partial, and `original` is missing.
+
+    Example:
         compiled = program.compile()
         compiled.run(question="...")["answer"]
-
-    Of a graph that was stopped it runs the `original` program, and the programs that this one calls
-    as graphs where they have one.
     """
 
     def __init__(self, graph: Graph, original: Runnable | None = None) -> None:
@@ -54,39 +61,54 @@ class CompiledProgram(Runnable):
         self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()
 
     def cache(self, backend: Any = None) -> int:
-        """Compute what every run begins with, on `backend`; see `SglFunction.cache`."""
+        """Prefill the constant prefix; see `SglFunction.cache`."""
         return cache_prefix(self.graph, executor_for(backend))
 
     def bounds(self, *args: Any, backend: Any = None, **kwargs: Any) -> Bound:
-        """What a run with these arguments takes at most, of the KV cache above all. Runs nothing;
-        arguments are those of `run`, `backend` among them. ProgramError for a program that is
-        interpreted, or calls tools: nobody knows what they will ask for."""
+        """Return upper bounds of a run, without sending a request.
+
+        Args:
+            *args: Arguments of `run`.
+            backend: As in `run`.
+            **kwargs: Arguments and sampling defaults of `run`.
+
+        Raises:
+            ProgramError: The calls are not known before the run, because the program is
+                interpreted or has tools.
+        """
         arguments, defaults = self._split(args, kwargs)
         return Planner(self.graph, executor_for(backend)).bound(arguments.arguments, defaults)
 
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
-        """What a run with these arguments will take, call by call: prompt tokens, those that the
-        cache has or will have by then, new and forced tokens, passes, slots of the cache, and the
-        longest chain of calls. Runs nothing; arguments are those of `run`, `backend` among them.
-        What a run took beside it: `.after(state)`."""
+        """Estimate the cost of each call of a run, without sending a request.
+
+        Args:
+            *args: Arguments of `run`.
+            backend: As in `run`.
+            **kwargs: Arguments and sampling defaults of `run`.
+
+        Returns:
+            Prompt tokens, cache hits, new and forced tokens, passes, slots and the critical path.
+            `after(state)` adds the measurements of a run.
+        """
         arguments, defaults = self._split(args, kwargs)
         return explain_graph(self.graph, executor_for(backend), arguments.arguments, defaults)
 
     def _arranged(self, rows: list[BoundArguments]) -> list[int]:
-        """Rows that begin alike next to one another: the arguments are compared in the order in
-        which the graph's texts hold them. A small cache has what they share once, and in time."""
+        """Return an order with equal beginnings next to each other, for prefix reuse in a small
+        cache. Compares the arguments in the order of the graph's texts."""
         names = self.graph.arguments_in_texts
-        known: dict[tuple[str, ...], int] = {}  # beginnings, in the order in which they came up
-        places = []
+        prefix_numbers: dict[tuple[str, ...], int] = {}  # in order of first appearance
+        keys = []
         for row in rows:
             values = [str(row.arguments.get(name, "")) for name in names]
-            heads = (tuple(values[: i + 1]) for i in range(len(values)))
-            places.append([known.setdefault(head, len(known)) for head in heads])
-        return sorted(range(len(rows)), key=places.__getitem__)
+            prefixes = (tuple(values[: i + 1]) for i in range(len(values)))
+            keys.append([prefix_numbers.setdefault(p, len(prefix_numbers)) for p in prefixes])
+        return sorted(range(len(rows)), key=keys.__getitem__)
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         program = state.program
-        # Run by a select's method in a program that has reserved, it has that one's share.
+        # A program run by a select's method uses the reservation of the outer program.
         executor = None if program.reservation_ref else admitting(program.executor)
         planner = None if executor is None else self._planner(executor)
         if executor is not None and planner is not None:
@@ -96,7 +118,7 @@ class CompiledProgram(Runnable):
         super()._work(state, arguments)
 
     def _planner(self, executor: Executor) -> Planner | None:
-        """None where nobody knows what the graph takes."""
+        """Return the planner for `executor`; None if the calls are not known before the run."""
         if executor not in self._planners:
             try:
                 self._planners[executor] = Planner(self.graph, executor)
@@ -110,7 +132,7 @@ class CompiledProgram(Runnable):
 
 
 graphs_inside: ContextVar[bool] = ContextVar("graphs_inside", default=False)
-"""Whether programs that are called run as graphs, where they have one."""
+"""True if called programs run as graphs if possible."""
 
 
 def _with_graphs_inside(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,7 +148,7 @@ def _with_graphs_inside(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _code_of(graph: Graph) -> Callable[..., Any]:
-    """A function that does what the graph's program did."""
+    """Return a function that replays the graph."""
     plan, names = Plan(graph), list(graph.signature.parameters)[1:]
 
     def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:

@@ -1,5 +1,4 @@
-"""Reserves what the runs of a graph hold at most of an executor's KV cache, so that no more of them
-run at once than fit there: static planning. Where all fit anyway, nothing is reserved."""
+"""Static planning: reserve KV slots for the runs of a graph, if not all runs fit into the cache."""
 
 from __future__ import annotations
 
@@ -17,39 +16,46 @@ from .graph.graph import Graph
 
 
 class Planner:
-    """Of one graph on one executor. SgnbError for a graph of which nobody knows what it takes."""
+    """Planner for the runs of a graph on an executor.
+
+    Raises:
+        SgnbError: The calls of the graph are not known before the run.
+    """
 
     def __init__(self, graph: Graph, executor: Executor) -> None:
         self._graph, self._dry_execution = graph, DryExecution(graph, executor)
         self._room = room_of(executor)
-        # Defaults of the last runs, and of those the largest: characters of its arguments, and the
-        # slots that it takes beside its prefix.
+        # Defaults of the last runs; length of arguments and private slots of the largest run
         self._largest = SamplingParams(), 0, 0
 
-    def bound(self, arguments: Mapping[str, Any], defaults: Any, held: Any = None) -> Bound:
-        """What a run takes at most; arguments are those of `DryExecution.run`."""
-        return bound(self._graph, self._dry_execution.run(arguments, defaults, held))
+    def bound(self, arguments: Mapping[str, Any], defaults: Any, initial: Any = None) -> Bound:
+        """Return the bound of a run; see `DryExecution.run` for the arguments."""
+        return bound(self._graph, self._dry_execution.run(arguments, defaults, initial))
 
     def reserve(self, arguments: Mapping[str, Any], run: Run) -> Reservation | None:
-        """For the next program of a run; None where it needs none, and where the program fails on
-        these arguments: it will say so itself. A run of one program may be one of many."""
+        """Return a reservation for the next program of a run.
+
+        Returns None if all programs fit, or if the program fails on these arguments. A run of a
+        single program may be one of many concurrent runs.
+        """
         if self._room is None:
             return None
         programs = run.total if run.total and run.total > 1 else self._room.requests
-        at_once = min(programs, self._room.requests)
+        concurrent = min(programs, self._room.requests)
         size = sum(len(str(value)) for value in arguments.values())
         defaults, length, slots = self._largest
         if run.initial is not None or run.defaults != defaults:
             length = slots = 0
-        if size <= length and slots * at_once <= self._room.slots:
+        if size <= length and slots * concurrent <= self._room.slots:
             return None
         try:
-            most = self.bound(arguments, run.defaults, run.initial)
+            limit = self.bound(arguments, run.defaults, run.initial)
         except SgnbError:
             return None
-        own = most.slots - len(most.prefix)
+
+        private = limit.slots - len(limit.prefix)
         if run.initial is None:
-            self._largest = run.defaults, *max((length, slots), (size, own))
-        if len(most.prefix) + own * at_once <= self._room.slots:
+            self._largest = run.defaults, *max((length, slots), (size, private))
+        if len(limit.prefix) + private * concurrent <= self._room.slots:
             return None
-        return Reservation(most.prefix, own, most.new_tokens)
+        return Reservation(limit.prefix, private, limit.new_tokens)

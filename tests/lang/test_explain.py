@@ -26,8 +26,8 @@ def test_a_program_takes_what_was_told(name: str, engine: Any) -> None:
     found = list(explain(name, engine))
     assert found
     for explanation in found:
-        assert explanation.took is not None
-        for call, took in zip(explanation.calls, explanation.took, strict=True):
+        assert explanation.usage is not None
+        for call, took in zip(explanation.calls, explanation.usage, strict=True):
             if call.begins == 0:
                 assert took is not None
                 assert took.prompt_tokens == call.prompt_tokens
@@ -43,7 +43,7 @@ def test_a_program_takes_what_was_told(name: str, engine: Any) -> None:
 def test_hits_of_answers_that_go_on_to_their_limits(name: str, engine: Any) -> None:
     """One token beside what was told where an answer was tokenized anew."""
     for explanation in explain(name, engine, limits=True):
-        for call, took in zip(explanation.calls, explanation.took or (), strict=True):
+        for call, took in zip(explanation.calls, explanation.usage or (), strict=True):
             assert took is not None
             assert abs(took.hit_tokens - call.hit_tokens) <= 1
             assert took.new_tokens == call.new_tokens
@@ -93,7 +93,7 @@ def test_a_row_of_a_batch_has_its_own_figures(engine: Any) -> None:
     states = compiled.run_batch([(text,) for text in texts])
     for one, state in zip(before, states, strict=True):
         after = one.after(state)
-        assert after.totals["requests"] == 4 == sum(took is not None for took in after.took or ())
+        assert after.totals["requests"] == 4 == sum(took is not None for took in after.usage or ())
         assert after.rows[0]["prompt took"] == after.rows[0]["prompt"]
 
 

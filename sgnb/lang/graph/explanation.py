@@ -1,4 +1,4 @@
-"""CallEstimate and measured cost of a run, as data, text and picture."""
+"""Estimated and measured cost of a run, as data, text and picture."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f
 
 
 class Explanation:
-    """CallEstimate of a program's calls; `after` adds the measurements of a run.
+    """Estimated cost of a program's calls; `after` adds the measurements of a run.
 
     Without a graph, no bound exists and the calls are assumed to run sequentially.
     """
@@ -51,7 +51,7 @@ class Explanation:
         note: str = "",
     ) -> None:
         self.title, self.calls, self.bound, self.note = title, list(calls), bound, note
-        self.took = None if after is None else after.of(self.calls)
+        self.usage = None if after is None else after.of(self.calls)
         self._after = after
 
     def after(self, state: ProgramState) -> Explanation:
@@ -61,22 +61,22 @@ class Explanation:
         start after the explanation was created.
         """
         if not isinstance(state, ProgramState):
-            hint = "give what run(...) gave: .after(program.run(...))"
+            hint = "Use the result of run(...): .after(program.run(...))."
             raise OptionError(f"after({shown(state)}): this is no state", hint)
         state.program.wait_finished()
         program = state.program
         runs = {program.run.id: program.root.id, **dict.fromkeys(program.called, "")}
-        took = measure_usage(program.executor.log, runs)
-        return Explanation(self.title, self.calls, self.bound, took, self.note)
+        usage = measure_usage(program.executor.log, runs)
+        return Explanation(self.title, self.calls, self.bound, usage, self.note)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One dict per call. Token counts are sums over the call's requests; passes are sequential.
         Measured values have "took" in the key."""
-        if self.took is None:
+        if self.usage is None:
             return [_row(call) for call in self.calls]
-        pairs = zip(self.calls, self.took, strict=True)
-        return [_row(call, took or RequestUsage()) for call, took in pairs]
+        pairs = zip(self.calls, self.usage, strict=True)
+        return [_row(call, usage or RequestUsage()) for call, usage in pairs]
 
     @property
     def totals(self) -> dict[str, Any]:
@@ -88,9 +88,9 @@ class Explanation:
             sums[name] = sum(getattr(call, field) for call in calls)
         sums["passes"] = max((call.begins + call.passes for call in calls), default=0)
         sums["slots"] = None if self.bound is None else self.bound.slots
-        if self._after is not None and self.took is not None:
+        if self._after is not None and self.usage is not None:
             for name, field in [*_COUNTS.items()][:-1]:
-                sums[f"{name}_took"] = sum(getattr(one, field) for one in self.took if one)
+                sums[f"{name}_took"] = sum(getattr(usage, field) for usage in self.usage if usage)
             sums["passes_took"] = self._after.passes
             sums["slots_took"] = self._after.slots
         return sums
@@ -99,8 +99,8 @@ class Explanation:
         rows = self.rows
         lines = [list(rows[0]), *([_cell(v) for v in row.values()] for row in rows)] if rows else []
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        told = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-        return "\n".join([*told, *self._summary()])
+        table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        return "\n".join([*table, *self._summary()])
 
     def __repr__(self) -> str:
         return str(self)
@@ -111,9 +111,9 @@ class Explanation:
     def _summary(self) -> list[str]:
         total = self.totals
 
-        def both(name: str, most: str = "") -> str:
-            took = f" (took {total[name + '_took']:,})" if f"{name}_took" in total else ""
-            return f"{most}{total[name]:,}{took}"
+        def both(name: str, qualifier: str = "") -> str:
+            usage = f" (took {total[name + '_took']:,})" if f"{name}_took" in total else ""
+            return f"{qualifier}{total[name]:,}{usage}"
 
         lines = [
             f"{total['calls']} calls, {total['requests']} requests: prompts of {both('prompt')}"
@@ -129,13 +129,13 @@ class Explanation:
         """Return a timeline in model passes with a bar per call: cached prompt dark, critical path
         orange, measured passes as a line below."""
         total = max(1, self.totals["passes"], self.totals.get("passes_took", 0))
-        rows = zip(self.calls, self.took or [None] * len(self.calls), strict=True)
-        bars = [_bar(call, took, i, RIGHT / total) for i, (call, took) in enumerate(rows)]
+        rows = zip(self.calls, self.usage or [None] * len(self.calls), strict=True)
+        bars = [_bar(call, usage, i, RIGHT / total) for i, (call, usage) in enumerate(rows)]
         width, height = LEFT + RIGHT + 2 * MARGIN, len(self.calls) * ROW + 2 * MARGIN
-        told = f"{self.title}: {' '.join(self._summary())}"
+        description = f"{self.title}: {' '.join(self._summary())}"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-            f' viewBox="0 0 {width} {height}" role="img" aria-label={quoteattr(told)}>'
+            f' viewBox="0 0 {width} {height}" role="img" aria-label={quoteattr(description)}>'
             f"<style>{STYLE}</style>{card(width, height)}{''.join(bars)}</svg>"
         )
 
@@ -188,7 +188,7 @@ def explain_dry(
     return Explanation(title, estimates, None, note=note)
 
 
-def _row(call: CallEstimate, took: RequestUsage | None = None) -> dict[str, Any]:
+def _row(call: CallEstimate, usage: RequestUsage | None = None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "call": call.name + (" *" if call.critical else ""),
         "line": str(call.location or ""),
@@ -196,8 +196,8 @@ def _row(call: CallEstimate, took: RequestUsage | None = None) -> dict[str, Any]
     }
     for name, field in _COUNTS.items():
         row[name] = getattr(call, field)
-        if took is not None:
-            row[f"{name} took"] = getattr(took, field)
+        if usage is not None:
+            row[f"{name} took"] = getattr(usage, field)
     return row
 
 
@@ -205,20 +205,20 @@ def _cell(value: Any) -> str:
     return shown(value)[1:-1] if isinstance(value, str) else f"{value:,}"
 
 
-def _bar(call: CallEstimate, took: RequestUsage | None, row: int, scale: float) -> str:
+def _bar(call: CallEstimate, usage: RequestUsage | None, row: int, scale: float) -> str:
     y, x = MARGIN + row * ROW, MARGIN + LEFT + call.begins * scale
     width = max(2.0, call.passes * scale)
     share = call.hit_tokens / max(1, call.prompt_tokens)
     name = call.name if len(call.name) <= LETTERS else call.name[: LETTERS - 1] + "…"
-    told = f"{call.name}: {call.hit_tokens} of {call.prompt_tokens} prompt tokens from the cache"
-    told += f", at most {call.new_tokens} new"
+    title = f"{call.name}: {call.hit_tokens} of {call.prompt_tokens} prompt tokens from the cache"
+    title += f", at most {call.new_tokens} new"
     line = ""
-    if took is not None:
-        told += f"; took {took.hit_tokens} of {took.prompt_tokens}, {took.new_tokens} new"
-        end = x + max(2.0, took.passes * scale)
+    if usage is not None:
+        title += f"; took {usage.hit_tokens} of {usage.prompt_tokens}, {usage.new_tokens} new"
+        end = x + max(2.0, usage.passes * scale)
         line = f'<path class="took" d="M{x:.1f},{y + 20}H{end:.1f}"/>'
     return (
-        f'<g class="{"critical" if call.critical else ""}"><title>{escape(told)}</title>'
+        f'<g class="{"critical" if call.critical else ""}"><title>{escape(title)}</title>'
         f'<path class="path" d="M{MARGIN},{y + ROW - 2}H{MARGIN + LEFT + RIGHT}"/>'
         f'<text x="{MARGIN}" y="{y + 14}">{escape(name)}</text>'
         f'<rect class="call" x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="14"/>'
