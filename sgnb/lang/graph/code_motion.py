@@ -87,11 +87,16 @@ def move_constants(graph: Graph, executor: Executor, by: Executor | Sequence[str
     reordered = _with_nodes(graph, prompt.nodes, nodes)
 
     prefixes = [constant_prefix(version, executor) for version in (graph, reordered)]
-    before, after = (len(executor.encode(prefix)) for prefix in prefixes)
-    if after <= before:
+    old_tokens, new_tokens = (len(executor.encode(prefix)) for prefix in prefixes)
+    if new_tokens <= old_tokens:
         raise prompt.refusal("the constant prefix would not become longer")
-    text = "".join([prompt.readable(*span) for span in spans])
-    return Motion(reordered, prompt.readable(), text, before, after)
+    return Motion(
+        graph=reordered,
+        before=prompt.readable(),
+        after="".join([prompt.readable(*span) for span in spans]),
+        tokens_before=old_tokens,
+        tokens_after=new_tokens,
+    )
 
 
 def constant_prefix(graph: Graph, executor: Executor) -> tuple[Segment, ...]:
