@@ -74,19 +74,35 @@ def dumps(value: Any, **options: Any) -> str:
 
     Args:
         value: plain data.
-        options: arguments of `json.dumps`.
+        options: arguments of `json.JSONEncoder`.
 
     Raises:
         ValueError: `value` has a cycle or more than `DEPTH` levels.
         TypeError: `value` holds an object that is no plain data.
     """
-    try:
-        text = json.dumps(value, **options)
-    except RecursionError:
-        raise _too_deep() from None
-    if _may_be_deep(text):
-        parse(text)
-    return text
+    return writer(**options)(value)
+
+
+def writer(**options: Any) -> Callable[[Any], str]:
+    """Return `dumps` with fixed `options`, for many values."""
+    encoder = json.JSONEncoder(**options)
+
+    def write(value: Any) -> str:
+        try:
+            text = encoder.encode(value)
+        except RecursionError:
+            raise _too_deep() from None
+        if _may_be_deep(text):
+            parse(text)
+        return text
+
+    return write
+
+
+def check_version(document: Any, key: str, version: int) -> None:
+    """Raise ValueError if a parsed document has another version than `version` at `key`."""
+    if document[key] != version:
+        raise ValueError(f"{key} is {shown(document[key])}, not {version}")
 
 
 def build(kind: type[T], value: Any) -> T:

@@ -7,32 +7,9 @@ from dataclasses import dataclass
 from heapq import merge
 from operator import attrgetter
 
-from .kinds import (
-    BranchFinished,
-    BranchStarted,
-    ChoiceMade,
-    ComparisonDone,
-    EngineStopped,
-    GenerationDone,
-    ModelAnswered,
-    ModelAsked,
-    ProgramCalled,
-    RecordsLost,
-    RunFinished,
-    RunStarted,
-    TextAppended,
-    VariantRan,
-)
+from .kinds import EngineStopped, RecordsLost
 from .log import EventLog, Read, Record
-
-OF_PROGRAMS = frozenset(
-    (
-        *(RunStarted, ProgramCalled, BranchStarted, TextAppended, ModelAsked, ModelAnswered),
-        *(GenerationDone, ChoiceMade, BranchFinished, RunFinished, VariantRan, ComparisonDone),
-    )
-)
-"""Events of programs. Joined logs contribute engine events only, because the main log has the
-program events."""
+from .program_kinds import PROGRAM_KINDS
 
 
 class Reader:
@@ -106,6 +83,8 @@ class _Part:
             return Read(records, lost)
         if any(isinstance(record.event, EngineStopped) for record in records):
             self.log = None
-        of_engine = (record for record in records if type(record.event) not in OF_PROGRAMS)
+        of_engine = (
+            record for record in records if type(record.event).__name__ not in PROGRAM_KINDS
+        )
         moved = [Record(seq, t + self.ahead, event, self.engine) for seq, t, event, _ in of_engine]
         return Read(moved, lost)

@@ -6,7 +6,6 @@ no engine.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -15,7 +14,7 @@ from pathlib import Path
 from types import GenericAlias
 from typing import Any, get_type_hints
 
-from ..codec import build, parse, reading
+from ..codec import build, parse, reading, writer
 from ..errors import shown
 from ..latch import Latch
 from .columns import Columns
@@ -23,8 +22,6 @@ from .kinds import (
     EVENT_KINDS,
     Alternatives,
     AutomatonDrawn,
-    BranchStarted,
-    ChoiceMade,
     Extended,
     Jumped,
     Masked,
@@ -34,6 +31,10 @@ from .kinds import (
     TokensNamed,
 )
 from .log import EventLog, Record
+from .program_kinds import (
+    BranchStarted,
+    ChoiceMade,
+)
 from .reader import Reader
 
 
@@ -94,11 +95,11 @@ def encode(record: Record) -> str:
     if kind is StepRan:
         for name, row in ROWS.items():
             line[name] = _columns(row, line[name])
-    return _encoder.encode(line)
+    return _write(line)
 
 
 _NAMES = {kind: tuple(field.name for field in fields(kind)) for kind in EVENT_KINDS.values()}
-_encoder = json.JSONEncoder(default=list, separators=(",", ":"))
+_write = writer(default=list, separators=(",", ":"))
 
 
 ROWS = {"extended": Extended, "sampled": Sampled, "masked": Masked}

@@ -21,26 +21,25 @@ from ..benchmark.variants import PER_REQUEST
 from ..benchmark.work import Same
 from ..benchmark.workload import ONE_ROW
 from ..errors import OptionError, nearest, shown
-from ..events import RequestQueued, TokensNamed
+from ..events import TokensNamed
 from ..lang.executor import Executor, executor_of
 from ..lang.runnable import Runnable
-from ..sampling import integer, read_option, text
-from ..viz import VIEWS, Display, Trace
+from ..viz import VIEWS, Trace
 from ..viz.state.cache_miss import difference, lookups
 from ..viz.state.token_table import TokenTable
 from .bench import BenchReport, benchmark, claims
+from .cache import Cache, EngineView
 from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
 from .runs import Background, Runs
-from .table import Facts, Table
+from .table import Table
 from .traces import Traces
 from .why import WhyReport
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..engine.cache.manual import Evicted
 
 
 class Session:
@@ -323,109 +322,6 @@ class Session:
         if old is not None and old.status == "running":
             old.stop()
             self.say(f"{old.run.id} of {name} was still running and is stopped")
-
-
-class EngineView:
-    """Live views of the current engine. A call opens the views: live in a notebook until the next
-    call, once in a terminal or as a picture."""
-
-    def __init__(self, engines: Engines, views: Sequence[str]) -> None:
-        self._engines, self._views = engines, views
-        self._shown: Display | None = None
-
-    def __call__(self) -> None:
-        if self._shown is not None:
-            self._shown.close()
-        loaded = self._engines.backend()
-        self._shown = Display(loaded.emitter, self._views, act=loaded.act)
-        self._shown.open()
-        if not self._shown.live:
-            self._shown.close()
-
-
-class Cache:
-    """Radix tree of the current engine."""
-
-    def __init__(self, engines: Engines) -> None:
-        self._engines = engines
-        self.show = EngineView(engines, ("tree", "time"))
-
-    def stats(self) -> Facts:
-        """Return hit rate, counters and memory, in tokens."""
-        return Facts(self._engines.get().engine.stats())
-
-    def flush(self) -> int:
-        """Evict all unpinned prefixes without a running request. Returns the number of freed
-        tokens."""
-        return self._engines.get().engine.flush_cache()
-
-    def pin(self, what: int | str | lang.ProgramState) -> int:
-        """Pin cached tokens against eviction, until `unpin`.
-
-        The log is bounded and may have dropped the prompts of old runs.
-
-        Args:
-            what: Run id or program state, to pin the cached prompts of the run; or the number of a
-                tree node.
-
-        Returns:
-            Total number of pinned tokens.
-
-        Raises:
-            OptionError: The log has no prompt of the run.
-        """
-        engine, target = self._engines.get().engine, _node_or_run(what)
-        if isinstance(target, int):
-            engine.pin(target)
-        else:
-            run = target
-            events = [record.event for record in engine.log.read().records]
-            queued = [e for e in events if isinstance(e, RequestQueued) and e.run == run]
-            if not queued:
-                hint = "sgnb.runs() lists the runs; a node's number stands in the tree's view"
-                raise OptionError(f"the log has no prompt of run {run!r}", hint)
-            for event in queued:
-                engine.pin(event.prompt, run, event.namespace)
-        pinned: int = engine.stats()["pinned"]
-        return pinned
-
-    def unpin(self, what: int | str | lang.ProgramState | None = None) -> int:
-        """Remove pins.
-
-        Args:
-            what: Run id, program state or node number, as in `pin`; None for all pins.
-
-        Returns:
-            Number of removed pins.
-        """
-        engine = self._engines.get().engine
-        target = None if what is None else _node_or_run(what)
-        return engine.unpin(owner=target) if isinstance(target, str) else engine.unpin(target)
-
-    def pins(self) -> Table:
-        """Return a table of pins: node, owner and the tokens from the root."""
-        return Table(self._engines.get().engine.pins(), "nothing is pinned")
-
-    def evict(self, node: int) -> Evicted:
-        """Evict a node's subtree, except tokens of running requests and pinned tokens.
-
-        Args:
-            node: Number of a tree node.
-        """
-        return self._engines.get().engine.evict(node)
-
-    def __repr__(self) -> str:
-        return repr(self.stats())
-
-
-def _node_or_run(what: Any) -> int | str:
-    """The number of a node, or the id of a run."""
-    if isinstance(what, lang.ProgramState):
-        return what.run_id
-    rule = "the number of a node, the id of a run or its state"
-    read = text if isinstance(what, str) else integer(0)
-    node_or_run: int | str = read_option("what", what, rule, read)
-    return node_or_run
 
 
 SESSION = Session()

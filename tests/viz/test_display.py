@@ -14,7 +14,7 @@ import pytest
 from sgnb import events
 from sgnb.errors import OptionError
 from sgnb.events import EventLog, decode
-from sgnb.magics.session import EngineView
+from sgnb.magics.cache import EngineView
 from sgnb.viz import Display, Emitter, LogState, RunState, Trace, render_text
 from sgnb.viz.live import display
 from tests.viz.make_log import HOSTILE, Program, WordEngine, demo

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
-from ...codec import Range, build, dumps, parse, reading
+from ...codec import Range, build, check_version, dumps, parse, reading
 from ...errors import OptionError, shown
 from ...segment import Kind, Segment
 from ..chat import ChatTemplate, Role
@@ -80,8 +80,7 @@ class Snapshot:
         """
         with reading("the saved state", "Pass the text of state.snapshot().to_json()."):
             document = parse(text)
-            if document["sgnb"] != VERSION:
-                raise ValueError(f"its version is {shown(document['sgnb'])}, not {VERSION}")
+            check_version(document, "sgnb", VERSION)
             saved = build(_SnapshotJson, document)
         return cls(
             segments=tuple(map(_segment, saved.segments)),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from ...codec import build, dumps, parse, reading
+from ...codec import build, check_version, dumps, parse, reading
 from ...errors import ProgramError, printable, shown
 from ..chat.reasoning import Reasoning
 from ..core.choices import METHODS
@@ -193,8 +193,7 @@ def _load(text: str) -> Graph:
     """Return the graph in a text of `_save`. Call inside `codec.reading`."""
     nodes: dict[int, Node] = {}
     saved = parse(text)
-    if saved["format"] != FORMAT:
-        raise ValueError(f"its format is {shown(saved['format'])}, not {FORMAT}")
+    check_version(saved, "format", FORMAT)
     parts = {name: _read(value, nodes) for name, value in saved.items()}
     _check(list(nodes.values()))
     return build(Graph, parts)
