@@ -15,7 +15,7 @@ from sgnb import Workload
 from sgnb.backends import executor_of
 from sgnb.benchmark import Measurements, bench
 from sgnb.benchmark.findings import findings
-from sgnb.benchmark.runner import Clock
+from sgnb.benchmark.measurement import Clock
 
 from .common import Report
 

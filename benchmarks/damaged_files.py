@@ -32,7 +32,7 @@ from sgnb.grammar.lowering import LoweredGrammar
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.lang import CompiledProgram, Graph, Snapshot
 from sgnb.lang.batches.saved import SavedRows
-from sgnb.magics.automaton import drawing
+from sgnb.magics.automaton_layout import drawing
 from sgnb.viz import Emitter, Trace
 from sgnb.viz.live.trace import SUFFIXES
 from sgnb.viz.static.automaton_svg import automaton_picture

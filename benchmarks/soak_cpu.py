@@ -20,7 +20,7 @@ import numpy as np
 
 import sgnb
 from sgnb.backends import LocalExecutor
-from sgnb.events.log import LOG_MEMORY
+from sgnb.events.event_log import LOG_MEMORY
 from sgnb.lang import Run, watch
 from sgnb.viz import Emitter, RunState
 from sgnb.viz.live import feed as feeds

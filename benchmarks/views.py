@@ -20,7 +20,7 @@ from sgnb.events import Extended, Masked, Record, Sampled
 from sgnb.grammar.compiler import compile_spec
 from sgnb.grammar.layout import layout
 from sgnb.grammar.spec import GrammarSpec
-from sgnb.magics.automaton import drawing
+from sgnb.magics.automaton_layout import drawing
 from sgnb.viz import Emitter, Feed, Trees
 from sgnb.viz.live.widget import standalone
 

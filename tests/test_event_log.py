@@ -31,12 +31,12 @@ from sgnb.events import (
     Sampled,
     StepRan,
     TextAppended,
-    Tokens,
+    TokenIds,
     TokensNamed,
     decode,
     encode,
 )
-from sgnb.events.log import RECORD_BYTES
+from sgnb.events.event_log import RECORD_BYTES
 
 from .counting import calls
 
@@ -61,7 +61,7 @@ def test_events_come_out_as_they_went_in() -> None:
         GrammarReady(3, "regex", 5, 0.5, True),
         Jumped(3, "forced", 0, (1, 2), "ab", 0, 1, ("a",)),
         NodeSplit(4, 5, 6),
-        NodeAdded(9, 0, Tokens(array("i", (1, 2)).tobytes()), "a"),
+        NodeAdded(9, 0, TokenIds(array("i", (1, 2)).tobytes()), "a"),
         StepRan(1, 0.5, (Extended(3, 0, 7),), (), 0, 1, 2, 3, 4),
         BranchFinished("run", "0", ""),
     ]
@@ -87,14 +87,14 @@ def test_numbers_are_no_work_for_the_garbage_collector() -> None:
 
 def test_long_prompts_take_more_room() -> None:
     log = EventLog(memory=7 * RECORD_BYTES)
-    prompt = Tokens(bytes(RECORD_BYTES))
+    prompt = TokenIds(bytes(RECORD_BYTES))
     for node in range(5):
         log.emit(NodeAdded(node, 0, prompt))
         log.emit(NodeTouched(node, node))
     records, lost = log.read()
     assert [type(r.event) for r in records] == [NodeAdded, NodeTouched] * 2
     assert lost == 10 - len(records)
-    log.emit(NodeAdded(9, 0, Tokens(bytes(7 * RECORD_BYTES))))
+    log.emit(NodeAdded(9, 0, TokenIds(bytes(7 * RECORD_BYTES))))
     assert log.read().records == []
     log.emit(NodeTouched(9, 9))
     assert len(log.read().records) == 1
@@ -115,7 +115,7 @@ def step(number: int, rows: int) -> StepRan:
 MANY: dict[str, Callable[[int], Any]] = {
     "steps of one row": lambda i: step(i, 1),
     "steps of many rows": lambda i: step(i, 300),
-    "prompts": lambda i: RequestQueued(i, "", "", "", "generate", Tokens(bytes(5000 + i))),
+    "prompts": lambda i: RequestQueued(i, "", "", "", "generate", TokenIds(bytes(5000 + i))),
     "texts": lambda i: TextAppended("r1", "0", str(i) * 1000),
     "names": lambda i: TokensNamed((*range(i, i + 99),), (*map(str, range(i, i + 99)),)),
     "nodes": lambda i: NodeTouched(10**6 + i, 10**6 + i),
@@ -144,8 +144,8 @@ def test_a_step_is_weighed_with_few_calls() -> None:
 
 def test_tokens_are_a_tuple_to_whoever_reads_them() -> None:
     ids = (3, 0, 131_071, -1)
-    tokens = Tokens(array("i", ids).tobytes())
-    assert tokens == ids and ids == tokens and tokens == Tokens(array("i", ids).tobytes())
+    tokens = TokenIds(array("i", ids).tobytes())
+    assert tokens == ids and ids == tokens and tokens == TokenIds(array("i", ids).tobytes())
     assert tokens != ids[:3] and tokens != [*ids] and hash(tokens) == hash(ids)
     assert (len(tokens), tokens[2], tokens[1:3], tokens[-1:], list(tokens)) == (
         4,
@@ -157,5 +157,5 @@ def test_tokens_are_a_tuple_to_whoever_reads_them() -> None:
     assert repr(NodeAdded(1, 0, tokens)) == repr(NodeAdded(1, 0, ids))
     event = NodeAdded(1, 0, tokens)
     assert pickle.loads(pickle.dumps(event)) == copy.deepcopy(event) == event
-    natural = Record(1, 0.5, NodeAdded(1, 0, Tokens(array("i", ids[:3]).tobytes())))
+    natural = Record(1, 0.5, NodeAdded(1, 0, TokenIds(array("i", ids[:3]).tobytes())))
     assert decode(encode(natural)) == natural

@@ -135,9 +135,9 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
     "benchmark": (
         {"stats", "work", "conditions"},
         {"variants", "workload"},
-        {"runner", "paper"},
+        {"measurement", "paper"},
         {"findings", "peers"},
-        {"plot", "endpoint"},
+        {"plot", "http_peer"},
         {"opponents"},
     ),
 }

@@ -24,11 +24,11 @@ from sgnb.engine.request.output import Output
 from sgnb.lang.graph.code_motion import Motion
 from sgnb.magics.bench import BenchReport
 from sgnb.magics.compare import CompareReport
-from sgnb.magics.dry import DryReport
+from sgnb.magics.dry_report import DryReport
 from sgnb.magics.fsm import FsmReport
 from sgnb.magics.line import Option
-from sgnb.magics.options import CELL_OPTIONS, COMMANDS
-from sgnb.magics.runs import Background
+from sgnb.magics.magic_options import CELL_OPTIONS, COMMANDS
+from sgnb.magics.runs import BackgroundRun
 from sgnb.magics.table import Facts, Table
 from sgnb.magics.why import WhyReport
 from sgnb.viz import Trace
@@ -42,7 +42,7 @@ RESULTS = (
     DryReport,
     FsmReport,
     WhyReport,
-    Background,
+    BackgroundRun,
     Usage,
 )
 """What public functions give back."""

@@ -9,8 +9,8 @@ The package is not named after the public function `sgnb.bench`, because importi
 hide the function.
 """
 
+from .measurement import ROUNDS, Measurements
 from .opponents import OPPONENTS, bench, check_opponents
-from .runner import ROUNDS, Measurements
 from .variants import ABLATIONS as TECHNIQUES
 from .workload import Workload
 

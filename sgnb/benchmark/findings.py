@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..viz import AS_IS
-from .runner import Measurements
+from .measurement import Measurements
 from .stats import LEVEL, Interval, median_interval, paired_ratios, rounds_needed
 from .variants import ABLATIONS
 
 Verdict = Literal["slower", "faster", "no difference", "too few rounds", "not compared"]
 
 SAME = Interval(1.0, 1.0, 1.0)
-TELLING = 0.25
+INFORMATIVE = 0.25
 """Largest possible difference that still counts as informative, if the interval contains 1."""
 
 
@@ -47,7 +47,7 @@ class Finding:
                 f"{subject} it took {self.ratio:.2f} times as long ({low:.2f} to {high:.2f}), in"
             )
             sentence += " too few rounds to be sure"
-        elif (largest := max(high - 1, 1 - low)) <= TELLING:
+        elif (largest := max(high - 1, 1 - low)) <= INFORMATIVE:
             sentence = f"{subject} no difference was found ({sure}): if there is one, it is at most"
             sentence += f" {largest:.1%}"
         else:
@@ -105,14 +105,14 @@ def _counts(measured: Measurements, variant: str) -> str:
     return f"{here:,} {ablation.measure} instead of {there:,}" if here != there else ""
 
 
-def summary(measured: Measurements, found: list[Finding]) -> list[str]:
+def summary(measured: Measurements, results: list[Finding]) -> list[str]:
     """Summarize a benchmark as display lines: method, findings, certainty and claims.
 
     Args:
         measured: Samples and conditions.
-        found: Result of `findings`.
+        results: Result of `findings`.
     """
-    others = found[1:]
+    others = results[1:]
     lines = [*_head(measured), *(finding.sentence() for finding in others)]
     compared = [finding for finding in others if not finding.note]
     if any(finding.interval.level < LEVEL for finding in compared):
@@ -155,10 +155,10 @@ def _claims(measured: Measurements, results: list[Finding]) -> list[str]:
     ]
 
 
-def table(found: list[Finding]) -> list[dict[str, Any]]:
-    """Return a table row per variant of `found`."""
+def table(results: list[Finding]) -> list[dict[str, Any]]:
+    """Return a table row per variant of `results`."""
     rows = []
-    for finding in found:
+    for finding in results:
         row: dict[str, Any] = {"variant": finding.variant}
         if finding.seconds:
             row |= {

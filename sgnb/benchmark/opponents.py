@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, nearest, shown
 from ..viz import AS_IS
-from .endpoint import Endpoint, check_url, is_url
+from .http_peer import HttpPeer, check_url, is_url
+from .measurement import Clock, EngineSide, Measurements, Side, Tell, measure
 from .peers import LIBRARIES, PeerSide, Weights
-from .runner import Clock, EngineSide, Measurements, Side, Tell, measure
 from .variants import ABLATIONS
 from .workload import Workload
 
@@ -107,4 +107,4 @@ def _side(
         return EngineSide(executor, workload.run, clock, "with nothing changed")
     if opponent in LIBRARIES:
         return PeerSide(LIBRARIES[opponent](executor, weights), workload, clock)
-    return PeerSide(Endpoint(executor, opponent), workload, clock)
+    return PeerSide(HttpPeer(executor, opponent), workload, clock)

@@ -25,7 +25,7 @@ from ..events import EventLog
 from ..lang.executor import Call, Delta, Result, ScoreCall, Scores
 from ..sampling import SamplingParams
 from ..segment import Segment
-from .runner import Clock, RunResult, timed
+from .measurement import Clock, RunResult, timed
 from .work import RecordingExecutor, Work
 from .workload import Workload
 
@@ -53,7 +53,7 @@ class Peer(ABC):
 
     package: str
     can: frozenset[str]
-    most = 32  # maximum batch size
+    max_batch = 32  # maximum batch size
 
     def __init__(self, executor: LocalExecutor) -> None:
         self.chat, self.special_tokens, self.log = (
@@ -140,7 +140,7 @@ class Peer(ABC):
                 got = self._calls.get(timeout=GATHER_SECONDS) if waiting else self._calls.get()
             except queue.Empty:
                 alike = [item for item in waiting if item[0].params == waiting[0][0].params]
-                group = alike[: self.most]
+                group = alike[: self.max_batch]
                 waiting = [item for item in waiting if item not in group]
                 self._serve_group(group)
                 continue

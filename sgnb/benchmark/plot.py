@@ -24,18 +24,18 @@ WIDTH, ROW, DPI = 8.6, 0.5, 150
 """
 LEFT, PLOT, RIGHT = 0.2, 2.35, 2.0
 """Inches: left margin of text, left end of the axes, and right margin."""
-SAID, SMALL = 135, 165
+LINE_WIDTH, SMALL_PRINT_WIDTH = 135, 165
 """Characters per line of text and of small print."""
 
 
 def figure(
-    title: str, found: Sequence[Finding], conditions: Mapping[str, str], lines: Sequence[str]
+    title: str, results: Sequence[Finding], conditions: Mapping[str, str], lines: Sequence[str]
 ) -> Any:
     """Draw a benchmark.
 
     Args:
         title: Heading of the figure.
-        found: Finding per variant.
+        results: Finding per variant.
         conditions: Display text by label.
         lines: Findings as sentences.
 
@@ -54,10 +54,10 @@ def figure(
         def _repr_png_(self) -> bytes:
             return png(self)
 
-    compared = [finding for finding in found if finding.ratios]
-    notes = [finding.sentence() for finding in found if finding.note]
+    compared = [finding for finding in results if finding.ratios]
+    notes = [finding.sentence() for finding in results if finding.note]
     small = [f"{name}: {value}" for name, value in conditions.items()]
-    says, prints = _wrapped(lines, SAID), _wrapped([*notes, *small], SMALL)
+    says, prints = _wrapped(lines, LINE_WIDTH), _wrapped([*notes, *small], SMALL_PRINT_WIDTH)
     rows = max(1, len(compared)) * ROW
     above, below = 0.55 + 0.19 * len(says), 0.75 + 0.16 * len(prints)
     height = above + rows + below
@@ -88,7 +88,7 @@ def png(picture: Any) -> bytes:
 
 def _draw(axes: Any, compared: Sequence[Finding]) -> None:
     axes.axvline(1, color=INK, linewidth=1)
-    beside = axes.get_yaxis_transform()
+    axis_transform = axes.get_yaxis_transform()
     for i, finding in enumerate(compared):
         y, colour = -i, COLOURS[finding.verdict]
         axes.axhline(y, color=LINE, linewidth=0.8, zorder=0)
@@ -97,7 +97,7 @@ def _draw(axes: Any, compared: Sequence[Finding]) -> None:
         axes.scatter(finding.ratios, spread, s=12, color=colour, alpha=0.5, linewidths=0, zorder=2)
         axes.scatter([finding.ratio], [y], s=46, color=colour, edgecolors=PAPER, zorder=3)
         low, high, level = finding.interval
-        style = {"transform": beside, "va": "center", "parse_math": False}
+        style = {"transform": axis_transform, "va": "center", "parse_math": False}
         axes.text(1.03, y + 0.14, f"{finding.ratio:.2f} times", size=9, color=colour, **style)
         sure = f"{level:.1%}: {low:.2f} to {high:.2f}"
         axes.text(1.03, y - 0.2, sure, size=7, color=FAINT, **style)

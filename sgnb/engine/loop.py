@@ -29,7 +29,7 @@ from ..events import (
     RequestQueued,
     Sampled,
     StepRan,
-    Tokens,
+    TokenIds,
     TokensNamed,
     WeightsChanged,
 )
@@ -425,7 +425,7 @@ class EngineLoop:
         request = state.request
         self._states[request.id] = state
         self._stop_tokens |= state.stop_tokens
-        prompt, origin = Tokens(request.tokens.tobytes()), state.origin
+        prompt, origin = TokenIds(request.tokens.tobytes()), state.origin
         namespace = request.sharing.namespace
         namespace = f"request {request.id}" if namespace is None else namespace
         self._log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:], namespace))

@@ -12,7 +12,8 @@ programs of a batch are the branches "0", "1", ... of one run.
 
 from __future__ import annotations
 
-from .columns import Columns, Tokens
+from .columns import Columns, TokenIds
+from .event_log import EventLog, Read, Record
 from .kinds import (
     EVENT_KINDS,
     Alternatives,
@@ -43,7 +44,6 @@ from .kinds import (
     TokensNamed,
     WeightsChanged,
 )
-from .log import EventLog, Read, Record
 from .program_kinds import (
     BranchFinished,
     BranchStarted,
@@ -59,7 +59,7 @@ from .program_kinds import (
     VariantRan,
     model_letter,
 )
-from .reader import Reader
+from .reader import LogReader
 from .recording import Recorder, decode, encode, load, replay
 
 __all__ = [
@@ -81,6 +81,7 @@ __all__ = [
     "GenerationDone",
     "GrammarReady",
     "Jumped",
+    "LogReader",
     "Masked",
     "ModelAnswered",
     "ModelAsked",
@@ -92,7 +93,6 @@ __all__ = [
     "NodeTouched",
     "ProgramCalled",
     "Read",
-    "Reader",
     "Record",
     "Recorder",
     "RecordsLost",
@@ -106,7 +106,7 @@ __all__ = [
     "StepRan",
     "TextAppended",
     "TextStreamed",
-    "Tokens",
+    "TokenIds",
     "TokensNamed",
     "VariantRan",
     "WeightsChanged",

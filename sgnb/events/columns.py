@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 _Row = TypeVar("_Row")
 
 
-class Tokens(Sequence[int]):
+class TokenIds(Sequence[int]):
     """Token ids as int32, equal to a tuple of the same ids. Access converts to Python integers."""
 
     __slots__ = ("_data",)
@@ -35,13 +35,13 @@ class Tokens(Sequence[int]):
         return tuple(self._ids[place]) if isinstance(place, slice) else self._ids[place]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, (Tokens, tuple)) and tuple(self) == tuple(other)
+        return isinstance(other, (TokenIds, tuple)) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash(tuple(self))
 
     def __reduce__(self) -> Any:
-        return Tokens, (self._data,)
+        return TokenIds, (self._data,)
 
     def __repr__(self) -> str:
         return repr(tuple(self))

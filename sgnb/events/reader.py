@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from heapq import merge
 from operator import attrgetter
 
+from .event_log import EventLog, Read, Record
 from .kinds import EngineStopped, RecordsLost
-from .log import EventLog, Read, Record
 from .program_kinds import PROGRAM_KINDS
 
 
-class Reader:
+class LogReader:
     """Position in a log and in all joined logs.
 
     Records of joined logs carry the number of their engine. All times are relative to the main log.
@@ -40,7 +40,7 @@ class Reader:
         Args:
             after: Sequence number in the main log; later records are returned.
         """
-        records, lost = Reader(self._log, after).read()
+        records, lost = LogReader(self._log, after).read()
         places = {part.engine: part.after for part in self._parts}
         return Read(
             [record for record in records if record.seq <= places.get(record.engine, 0)], lost

@@ -18,6 +18,7 @@ from ..codec import build, parse, reading, writer
 from ..errors import shown
 from ..latch import Latch
 from .columns import Columns
+from .event_log import EventLog, Record
 from .kinds import (
     EVENT_KINDS,
     Alternatives,
@@ -30,12 +31,11 @@ from .kinds import (
     StepRan,
     TokensNamed,
 )
-from .log import EventLog, Record
 from .program_kinds import (
     BranchStarted,
     ChoiceMade,
 )
-from .reader import Reader
+from .reader import LogReader
 
 
 class Recorder:
@@ -52,7 +52,7 @@ class Recorder:
     def __init__(self, log: EventLog, path: str | Path, after: int = 0) -> None:
         self.path = Path(path)
         self.lost = 0
-        self._reader = Reader(log, after)
+        self._reader = LogReader(log, after)
         self._file = self.path.open("w", encoding="utf-8")
         self._stop = Latch()
         self._thread = threading.Thread(target=self._run, name="sgnb-recorder", daemon=True)

@@ -16,20 +16,20 @@ from typing import Any, get_args
 from ..benchmark import Measurements, Workload, bench, check_opponents
 from ..benchmark.conditions import conditions
 from ..benchmark.findings import findings, summary, table
+from ..benchmark.measurement import Clock
 from ..benchmark.plot import figure, png
-from ..benchmark.runner import Clock
 from ..errors import OptionError, shown
 from ..viz import in_kernel
-from .engines import Loaded
-from .progress import ChangingLine
-from .table import Printed, Table, html_lines
+from .engines import LoadedEngine
+from .progress_line import ChangingLine
+from .table import Displayable, Table, html_lines
 
 PIXELS = 860
 TELL_SECONDS = 0.1
 """Minimum interval between progress lines, in seconds."""
 
 
-class BenchReport(Printed):
+class BenchReport(Displayable):
     """Report of a benchmark.
 
     Attributes:
@@ -100,7 +100,7 @@ def _draws() -> bool:
 
 
 def benchmark(
-    loaded: Loaded,
+    loaded: LoadedEngine,
     workload: Workload,
     against: Sequence[Any],
     rounds: int,
@@ -140,20 +140,20 @@ def benchmark(
 
     try:
         with _engine(loaded, workload) as executor:
-            under = conditions(executor.engine)
+            circumstances = conditions(executor.engine)
             if workload.engine:
                 engine_options = ", ".join(
                     f"{name}={value}" for name, value in workload.engine.items()
                 )
-                under["model"] += f", loaded with {engine_options}"
+                circumstances["model"] += f", loaded with {engine_options}"
             bench(executor, against, measured, tell)
     except BaseException as error:
         line.end()
         if measured.done:
-            error.report = BenchReport(measured, under | _seeds(measured))  # type: ignore[attr-defined]
+            error.report = BenchReport(measured, circumstances | _seeds(measured))  # type: ignore[attr-defined]
             error.add_note("what was measured until then is this error's `report`")
         raise
-    report = BenchReport(measured, under | _seeds(measured))
+    report = BenchReport(measured, circumstances | _seeds(measured))
     line.end({"text/plain": "\n".join(report.lines), "text/html": html_lines("div", report.lines)})
     return report
 
@@ -188,7 +188,7 @@ def _seeds(measured: Measurements) -> dict[str, str]:
 
 
 @contextmanager
-def _engine(loaded: Loaded, workload: Workload) -> Iterator[Any]:
+def _engine(loaded: LoadedEngine, workload: Workload) -> Iterator[Any]:
     """Yield the executor of the session's engine, or of a private engine with the workload's
     options."""
     if not workload.engine:

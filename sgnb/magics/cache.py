@@ -1,4 +1,4 @@
-"""Views and cache control of the current engine: `sgnb.cache`, `%sglang cache`, `%sglang dashboard`."""
+"""Cache and live views of the current engine: `sgnb.cache`, `sgnb.dashboard`."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Cache:
         tokens."""
         return self._engines.get().engine.flush_cache()
 
-    def pin(self, what: int | str | lang.ProgramState) -> int:
+    def pin(self, target: int | str | lang.ProgramState) -> int:
         """Pin cached tokens against eviction, until `unpin`.
 
         The log is bounded and may have dropped the prompts of old runs.
 
         Args:
-            what: Run id or program state, to pin the cached prompts of the run; or the number of a
+            target: Run id or program state, to pin the cached prompts of the run, or number of a
                 tree node.
 
         Returns:
@@ -66,11 +66,10 @@ class Cache:
         Raises:
             OptionError: The log has no prompt of the run.
         """
-        engine, target = self._engines.get().engine, _node_or_run(what)
-        if isinstance(target, int):
-            engine.pin(target)
+        engine, run = self._engines.get().engine, _node_or_run(target)
+        if isinstance(run, int):
+            engine.pin(run)
         else:
-            run = target
             events = [record.event for record in engine.log.read().records]
             queued = [e for e in events if isinstance(e, RequestQueued) and e.run == run]
             if not queued:
@@ -81,18 +80,20 @@ class Cache:
         pinned: int = engine.stats()["pinned"]
         return pinned
 
-    def unpin(self, what: int | str | lang.ProgramState | None = None) -> int:
+    def unpin(self, target: int | str | lang.ProgramState | None = None) -> int:
         """Remove pins.
 
         Args:
-            what: Run id, program state or node number, as in `pin`; None for all pins.
+            target: Run id, program state or node number, as in `pin`; None for all pins.
 
         Returns:
             Number of removed pins.
         """
         engine = self._engines.get().engine
-        target = None if what is None else _node_or_run(what)
-        return engine.unpin(owner=target) if isinstance(target, str) else engine.unpin(target)
+        node_or_run = None if target is None else _node_or_run(target)
+        if isinstance(node_or_run, str):
+            return engine.unpin(owner=node_or_run)
+        return engine.unpin(node_or_run)
 
     def pins(self) -> Table:
         """Return a table of pins: node, owner and the tokens from the root."""
@@ -110,11 +111,11 @@ class Cache:
         return repr(self.stats())
 
 
-def _node_or_run(what: Any) -> int | str:
-    """The number of a node, or the id of a run."""
-    if isinstance(what, lang.ProgramState):
-        return what.run_id
+def _node_or_run(target: Any) -> int | str:
+    """Return the number of a node, or the id of a run."""
+    if isinstance(target, lang.ProgramState):
+        return target.run_id
     rule = "the number of a node, the id of a run or its state"
-    read = text if isinstance(what, str) else integer(0)
-    node_or_run: int | str = read_option("what", what, rule, read)
+    read = text if isinstance(target, str) else integer(0)
+    node_or_run: int | str = read_option("target", target, rule, read)
     return node_or_run

@@ -9,9 +9,9 @@ from typing import Any, get_origin
 
 from ..benchmark import OPPONENTS
 from ..errors import OptionError, nearest
+from .cell_program import evaluate_rows
 from .doctor import check
-from .options import LineCall
-from .program import evaluate_rows
+from .magic_options import LineCall
 from .session import Session
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..benchmark import Measurements, Workload
 from ..benchmark.findings import Finding, findings
-from ..benchmark.runner import EngineSide, RunResult, measure
+from ..benchmark.measurement import EngineSide, RunResult, measure
 from ..benchmark.variants import ABLATIONS
 from ..errors import OptionError
 from ..events import ComparisonDone, RequestQueued, VariantRan
@@ -22,9 +22,9 @@ from ..lang.executor import Executor
 from ..viz import AS_IS, Comparison, Display, Feed, LogState, Trace
 from ..viz.state.branch_text import common_length
 from ..viz.static.plain_text import compare_text
-from .engines import Loaded
+from .engines import LoadedEngine
 from .runs import run_to_end
-from .table import Printed, Table, html_lines
+from .table import Displayable, Table, html_lines
 
 ROUNDS = 3
 """Measured runs per variant."""
@@ -35,7 +35,7 @@ Work = Callable[[Executor], Any]
 """Callback to start the program on an executor. Returns a state or a list of states."""
 
 
-class CompareReport(Printed):
+class CompareReport(Displayable):
     """Report of a comparison.
 
     Attributes:
@@ -82,7 +82,7 @@ class ComparedSide:
 
     repeatable = True
 
-    def __init__(self, comparison: Measurement, variant: str) -> None:
+    def __init__(self, comparison: ComparisonRun, variant: str) -> None:
         self._comparison, self._variant = comparison, variant
         self._value: Any = None
         self._run: Run
@@ -145,7 +145,7 @@ class ComparedSide:
         return self._value if isinstance(self._value, list) else [self._value]
 
 
-class Measurement:
+class ComparisonRun:
     """A comparison on one engine.
 
     Args:
@@ -157,7 +157,7 @@ class Measurement:
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedEngine,
         work: Work,
         timeout: float | None = None,
         on_start: Callable[[Run], None] = lambda run: None,
@@ -258,7 +258,7 @@ class Measurement:
 
 
 def compare(
-    loaded: Loaded,
+    loaded: LoadedEngine,
     work: Work,
     variants: Sequence[str],
     rounds: int = ROUNDS,
@@ -281,11 +281,11 @@ def compare(
     shown = display.feed if display is not None else None
     feed = shown or emitter.feed()
 
-    def begun(run: Run) -> None:
+    def begin(run: Run) -> None:
         if display is not None:
             run.meanwhile = display.tick
 
-    measurement = Measurement(loaded, work, timeout, begun)
+    measurement = ComparisonRun(loaded, work, timeout, begin)
     try:
         if display is not None:
             display.open(compared=measurement.state.comparison)

@@ -10,7 +10,7 @@ from ..benchmark import OPPONENTS
 from ..benchmark.variants import PER_REQUEST
 from ..viz import VIEWS
 from .line import on_off
-from .options import BENCH_OPTIONS, CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
+from .magic_options import BENCH_OPTIONS, CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
 
 

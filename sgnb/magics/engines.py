@@ -20,8 +20,8 @@ from ..events import AutomatonDrawn
 from ..lang.executor import Executor
 from ..sampling import read_option, text
 from ..viz import Emitter
-from .automaton import drawing
-from .progress import LoadLine, load_line
+from .automaton_layout import drawing
+from .progress_line import LoadLine, load_line
 from .table import Facts, Table
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BUNDLED = "tiny"
 
 
-class Loaded:
+class LoadedEngine:
     """Engine with executor and emitter. `options` are the options for a reload, or None for an
     adopted engine."""
 
@@ -66,7 +66,7 @@ def _drawing(engine: Callable[[], Engine | None], number: int) -> AutomatonDrawn
     return drawing(grammar) if grammar else None
 
 
-class Remote:
+class RemoteBackend:
     """Backend without a local engine, such as a model behind an API."""
 
     act = None  # no local cache to pin or evict
@@ -87,9 +87,9 @@ class Engines:
             say: Prints a line for the user.
         """
         self._busy, self._say = busy, say
-        self._loaded: dict[str, Loaded] = {}
+        self._loaded: dict[str, LoadedEngine] = {}
         self._current = ""
-        self._remote: Remote | None = None  # current backend instead of an engine
+        self._remote: RemoteBackend | None = None  # current backend instead of an engine
 
     def load(self, model: str = BUNDLED, name: str = "", **options: Any) -> Engine:
         """Load a model and make the engine current.
@@ -126,7 +126,7 @@ class Engines:
         with load_line(name, self._say) as line:
             engine = _open(model, options, line)
             try:
-                loaded = Loaded(name, engine, model, options)
+                loaded = LoadedEngine(name, engine, model, options)
             except BaseException:
                 engine.close()
                 raise
@@ -153,7 +153,7 @@ class Engines:
         base = Path(engine.model_name).name
         names = itertools.chain([base], (f"{base}-{i}" for i in itertools.count(2)))
         name = next(name for name in names if name not in self._loaded)
-        self._loaded[name] = Loaded(name, engine, engine.model_name, None)
+        self._loaded[name] = LoadedEngine(name, engine, engine.model_name, None)
         self._choose(self._loaded[name])
 
     def adopt_remote(self, executor: Executor) -> None:
@@ -164,14 +164,14 @@ class Engines:
             executor: Executor to use.
         """
         if self._remote is None or self._remote.executor is not executor:
-            self._remote = Remote(executor)
+            self._remote = RemoteBackend(executor)
         lang.set_default_executor(executor)
 
-    def backend(self, name: str = "") -> Loaded | Remote:
+    def backend(self, name: str = "") -> LoadedEngine | RemoteBackend:
         """Return the engine called `name`, or the current backend."""
         return self._remote if self._remote is not None and not name else self.get(name)
 
-    def get(self, name: str = "") -> Loaded:
+    def get(self, name: str = "") -> LoadedEngine:
         """Return the engine called `name`, or the current engine, ready to run.
 
         Loads the bundled model on first use and reloads a stopped engine.
@@ -252,7 +252,7 @@ class Engines:
     def __repr__(self) -> str:
         return repr(self.ls())
 
-    def _find(self, name: str) -> Loaded:
+    def _find(self, name: str) -> LoadedEngine:
         name = _name(name)
         if not name:
             raise OptionError("no engine is loaded", "%sglang load tiny, or sgnb.load('tiny')")
@@ -262,28 +262,28 @@ class Engines:
             raise OptionError(f"no engine is called {name!r}", hint)
         return self._loaded[name]
 
-    def _choose(self, loaded: Loaded) -> None:
+    def _choose(self, loaded: LoadedEngine) -> None:
         self._current, self._remote = loaded.name, None
         lang.set_default_executor(loaded.executor)
 
-    def _stop(self, loaded: Loaded, purpose: str) -> None:
+    def _stop(self, loaded: LoadedEngine, purpose: str) -> None:
         if runs := self._busy(loaded.executor):
             hint = f"wait for it, or stop it first: %sglang stop {runs[0]}"
             raise EngineError(f"{purpose}: {loaded.name} is in use by {', '.join(runs)}", hint)
         loaded.close()
 
-    def _replace(self, loaded: Loaded, purpose: str) -> None:
+    def _replace(self, loaded: LoadedEngine, purpose: str) -> None:
         """Close an engine before a replacement, and print the consequences."""
         cached = 0 if loaded.engine.closed else loaded.engine.stats()["cached"]
         self._stop(loaded, purpose)
         if cached:
             self._say(f"{purpose} closes the engine before it, and its {cached:,} cached tokens")
 
-    def _close(self, loaded: Loaded, purpose: str) -> None:
+    def _close(self, loaded: LoadedEngine, purpose: str) -> None:
         self._stop(loaded, purpose)
         self._forget(loaded)
 
-    def _forget(self, loaded: Loaded) -> None:
+    def _forget(self, loaded: LoadedEngine) -> None:
         """Remove the engine, also as the language's default backend, because programs must not use
         a closed engine."""
         del self._loaded[loaded.name]

@@ -19,8 +19,8 @@ from ..grammar.grammar_report import cut, explain
 from ..grammar.spec import GrammarSpec, schema_text
 from ..viz import in_kernel
 from ..viz.live.trace import show_automaton
-from .automaton import drawing
-from .table import Facts, Printed, Table, html_lines, one_line
+from .automaton_layout import drawing
+from .table import Displayable, Facts, Table, html_lines, one_line
 
 EDGES_SHOWN = 24
 EDGES_DRAWN = 500
@@ -28,7 +28,7 @@ STATES_SHOWN = 12
 """Number of states listed with allowed tokens."""
 
 
-class FsmReport(Printed):
+class FsmReport(Displayable):
     """Report on a constraint.
 
     Attributes:

@@ -9,10 +9,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import no_var_expand
 
 from .. import lang
+from .cell_program import CellRun
 from .commands import Commands
-from .options import CellLine, LineCall, cell_help, line_help
-from .program import CellRun
-from .report import shorten
+from .magic_options import CellLine, LineCall, cell_help, line_help
+from .report import cell_label, shorten
 from .session import SESSION, Session
 
 
@@ -20,7 +20,7 @@ class SglangMagics:
     """The two magics. State lives in the session and in the notebook's namespace."""
 
     def __init__(self, shell: InteractiveShell, session: Session = SESSION) -> None:
-        self.shell, self.session = shell, session
+        self.shell, self.session, self._label = shell, session, cell_label(shell)
 
     def register(self) -> None:
         """Register both magics with the shell, and cell names with the language."""
@@ -31,9 +31,8 @@ class SglangMagics:
     @no_var_expand
     def run_cell(self, line: str, body: str) -> Any:
         try:
-            return CellRun(self.shell, self.session, CellLine.parse(line), self._label).execute(
-                line, body
-            )
+            cell = CellLine.parse(line)
+            return CellRun(self.shell, self.session, cell, self._label).execute(line, body)
         except BaseException as error:
             shorten(error, self._label)
             raise
@@ -53,8 +52,3 @@ class SglangMagics:
             raise
 
     run_line.__doc__ = line_help()
-
-    def _label(self, file: str) -> str | None:
-        """Return the label of a cell's file name, such as "Cell In[3]"."""
-        label = self.shell.compile.format_code_name(file)
-        return " ".join(label) if label else None

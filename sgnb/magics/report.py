@@ -6,13 +6,27 @@ The failing cell shows the short form once. Afterwards `%tb` shows the full trac
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..errors import SgnbError
 from ..lang.location import located
 from ..lang.source import frames_of, source_line
 
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
 CellLabel = Callable[[str], str | None]
 """File name -> "Cell In[3]", or None for files other than cells."""
+
+
+def cell_label(shell: InteractiveShell) -> CellLabel:
+    """Return a function from a file name to the label of the shell's cell."""
+
+    def label(file: str) -> str | None:
+        words = shell.compile.format_code_name(file)
+        return " ".join(words) if words else None
+
+    return label
 
 
 def shorten(error: BaseException, label: CellLabel) -> None:

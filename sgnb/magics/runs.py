@@ -20,16 +20,16 @@ from ..latch import Latch
 from ..sampling import read_option, text
 from .table import Table
 
-KEPT = 50
+MAX_RUNS = 50
 """Number of runs to remember; running programs are never forgotten."""
 
 WAIT_SECONDS = 0.1
 STOP_SECONDS = 2.0
 
-_here = threading.local()
+_thread_state = threading.local()
 
 
-class Past(NamedTuple):
+class FinishedRun(NamedTuple):
     """List entry of a finished run. Holds no states, so that memory can be freed."""
 
     id: str
@@ -40,10 +40,10 @@ class Past(NamedTuple):
     message: str
 
 
-def _settled(run: Run | Past) -> Run | Past:
-    if isinstance(run, Past) or run.status == "running":
+def _without_states(run: Run | FinishedRun) -> Run | FinishedRun:
+    if isinstance(run, FinishedRun) or run.status == "running":
         return run
-    return Past(run.id, run.title, run.status, run.finished, run.total, run.message)
+    return FinishedRun(run.id, run.title, run.status, run.finished, run.total, run.message)
 
 
 class Runs:
@@ -56,7 +56,7 @@ class Runs:
             engine_of: Returns the engine name of an executor.
         """
         self._engine_of = engine_of
-        self._runs: deque[tuple[Run | Past, str, float]] = deque()
+        self._runs: deque[tuple[Run | FinishedRun, str, float]] = deque()
         self._lock = threading.Lock()
         watch(self._started)
 
@@ -127,22 +127,24 @@ class Runs:
         if getattr(run.executor, "dry", False):
             return
         with self._lock:
-            self._runs = deque((_settled(listed), engine, at) for listed, engine, at in self._runs)
+            self._runs = deque(
+                (_without_states(listed), engine, at) for listed, engine, at in self._runs
+            )
             self._runs.append((run, self._engine_of(run.executor), time.monotonic()))
-            while len(self._runs) > KEPT and self._runs[0][0].status != "running":
+            while len(self._runs) > MAX_RUNS and self._runs[0][0].status != "running":
                 self._runs.popleft()
-        begun = getattr(_here, "begun", None)
-        if begun is not None:
-            _here.begun = None
-            begun(run)
+        on_start = getattr(_thread_state, "on_start", None)
+        if on_start is not None:
+            _thread_state.on_start = None
+            on_start(run)
 
 
 @contextmanager
-def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Iterator[None]:
+def first_run(on_start: Callable[[Run], None], timeout: float | None = None) -> Iterator[None]:
     """Observe the first run started by this thread inside the context.
 
     Args:
-        begun: Called with the run at the start.
+        on_start: Called with the run at the start.
         timeout: Seconds until the run is stopped, or None.
     """
     timer: threading.Timer | None = None
@@ -154,13 +156,13 @@ def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Ite
 
     def start(run: Run) -> None:
         nonlocal timer
-        begun(run)
+        on_start(run)
         if timeout is not None:
             timer = threading.Timer(timeout, expire, [run])
             timer.daemon = True
             timer.start()
 
-    _here.begun = start
+    _thread_state.on_start = start
     try:
         yield
     except Aborted:
@@ -169,26 +171,26 @@ def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Ite
         hint = "what it had produced is kept; allow more with --timeout"
         raise Aborted(f"the run was stopped after {timeout:g} s", hint) from None
     finally:
-        _here.begun = None
+        _thread_state.on_start = None
         if timer is not None:
             timer.cancel()
 
 
 def run_to_end(
-    work: Callable[[], Any], begun: Callable[[Run], None], timeout: float | None = None
+    work: Callable[[], Any], on_start: Callable[[Run], None], timeout: float | None = None
 ) -> Any:
     """Call `work`, wait for the end of the first run, and return the value of `work`.
 
     Args:
         work: Starts a run.
-        begun: Called with the run at the start.
+        on_start: Called with the run at the start.
         timeout: Seconds until the run is stopped, or None.
     """
     runs: list[Run] = []
 
     def begin(run: Run) -> None:
         runs.append(run)
-        begun(run)
+        on_start(run)
 
     try:
         with first_run(begin, timeout):
@@ -197,12 +199,12 @@ def run_to_end(
                 run.join()
             return value
     except BaseException as error:
-        for run in runs:  # interrupt inside `begun`, before the program starts
+        for run in runs:  # interrupt inside `on_start`, before the program starts
             run.finish(error)
         raise
 
 
-class Background:
+class BackgroundRun:
     """Handle of a background batch (`--bg`).
 
     The constructor returns after the start of the run, and raises errors from the start.
@@ -299,12 +301,12 @@ class Background:
         return f"<{run.id} {run.title} in the background: {progress}>"
 
 
-class BackgroundState(Background, ProgramState):
+class BackgroundState(BackgroundRun, ProgramState):
     """Handle of a background run of one program (`--bg`), with the interface of the program's
     state."""
 
     def __init__(
         self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
     ) -> None:
-        Background.__init__(self, work, timeout, ended)
+        BackgroundRun.__init__(self, work, timeout, ended)
         ProgramState.__init__(self, self.states[0]._branch)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from .. import lang
 from ..benchmark import ROUNDS as ROUNDS_OF_BENCH
 from ..benchmark import TECHNIQUES, Workload
+from ..benchmark.measurement import Clock
 from ..benchmark.paper import NAMES, workloads
-from ..benchmark.runner import Clock
 from ..benchmark.stats import rounds_needed
 from ..benchmark.variants import PER_REQUEST
 from ..benchmark.work import Same
@@ -30,10 +30,10 @@ from ..viz.state.token_table import TokenTable
 from .bench import BenchReport, benchmark, claims
 from .cache import Cache, EngineView
 from .compare import ROUNDS, CompareReport, compare
-from .dry import DryReport, dry_run
+from .dry_report import DryReport, dry_run
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
-from .runs import Background, Runs
+from .runs import BackgroundRun, Runs
 from .table import Table
 from .traces import Traces
 from .why import WhyReport
@@ -52,7 +52,7 @@ class Session:
         self.traces = Traces(lambda: self.engines.backend().emitter)
         self.cache = Cache(self.engines)
         self.dashboard = EngineView(self.engines, VIEWS)
-        self._background: dict[str, Background] = {}
+        self._background: dict[str, BackgroundRun] = {}
 
     def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> Engine:
         """Load a model and make the engine current.
@@ -312,7 +312,7 @@ class Session:
         else:
             self.engines.adopt_remote(executor_of(backend))
 
-    def in_background(self, name: str, background: Background) -> None:
+    def in_background(self, name: str, background: BackgroundRun) -> None:
         """Register a background run under the name of the program."""
         self._background[name] = background
 

@@ -20,7 +20,7 @@ WHOLE_CHARACTERS = 12
 """Cells up to this number of characters are not wrapped."""
 
 
-class Printed(ABC):
+class Displayable(ABC):
     """Object displayed as `repr`, or in a notebook as HTML without MathJax formulas."""
 
     @abstractmethod
@@ -34,7 +34,7 @@ class Printed(ABC):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
-class Table(list[dict[str, Any]], Printed):
+class Table(list[dict[str, Any]], Displayable):
     """Table rows with equal keys in equal order. At most `ROWS_SHOWN` rows are shown; `empty` is
     the text of an empty table."""
 
@@ -66,7 +66,7 @@ class Table(list[dict[str, Any]], Printed):
         return [f"and {hidden:,} more rows"] if hidden > 0 else []
 
 
-class Facts(dict[str, Any], Printed):
+class Facts(dict[str, Any], Displayable):
     """Figures by name, shown as a table with two columns."""
 
     def _table(self) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..errors import OptionError, nearest
 from ..viz import Emitter, Feed, Trace
 
-KEPT_CHARACTERS = 256 << 20
+MAX_CHARACTERS = 256 << 20
 """Maximum total size of all traces. The oldest traces are dropped, also for pages opened later."""
 
 
@@ -55,7 +55,7 @@ class Traces:
         return Trace(feed.lines)
 
     def keep(self, run: str, feed: Feed) -> None:
-        """Keep the records of a finished run. Drops the oldest traces beyond `KEPT_CHARACTERS`.
+        """Keep the records of a finished run. Drops the oldest traces beyond `MAX_CHARACTERS`.
 
         Args:
             run: Id of the run.
@@ -64,7 +64,7 @@ class Traces:
         self._runs[run] = feed
         size = sum(feed.size for feed in self._runs.values())
         for oldest in list(self._runs)[:-1]:
-            if size <= KEPT_CHARACTERS:
+            if size <= MAX_CHARACTERS:
                 break
             dropped = self._runs.pop(oldest)
             size -= dropped.size

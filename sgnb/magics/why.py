@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..viz.state.cache_miss import Difference, Lookup
-from .table import Printed, Table, html_lines, one_line
+from .table import Displayable, Table, html_lines, one_line
 
 
-class WhyReport(Printed):
+class WhyReport(Displayable):
     """Report on cache lookups. `lookups` has an entry per request, oldest first; `difference` is
     the first difference of two prompts."""
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import sgnb as sgl
 from sgnb.backends.api import limits
-from sgnb.benchmark.endpoint import Endpoint
+from sgnb.benchmark.http_peer import HttpPeer
 from sgnb.errors import SgnbError
 from sgnb.lang.chat import PLAIN
 from sgnb.lang.executor import Call
@@ -182,7 +182,7 @@ class Survey:
         url = f"{self.service.url}/{attack.name}"
         if attack.backend == "bench":
             call = Call("Count.", SamplingParams(max_new_tokens=8), "run1", "0", "a")
-            outcome.texts.append(str(Endpoint(_NO_ENGINE, url).answer([call])))
+            outcome.texts.append(str(HttpPeer(_NO_ENGINE, url).answer([call])))
             return
         model = _backend(attack, url)
         program = choose if attack.choices else ask

@@ -12,7 +12,7 @@ import pytest
 
 from sgnb.benchmark import ROUNDS, Measurements, Workload
 from sgnb.benchmark.findings import Finding, duration, findings, summary, table
-from sgnb.benchmark.runner import RunResult, measure
+from sgnb.benchmark.measurement import RunResult, measure
 from sgnb.benchmark.stats import (
     LEVEL,
     in_turn,

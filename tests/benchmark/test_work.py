@@ -13,9 +13,9 @@ import pytest
 import sgnb
 from sgnb.backends import executor_of
 from sgnb.benchmark import TECHNIQUES, Measurements, Workload, bench, check_opponents
-from sgnb.benchmark.endpoint import Endpoint
+from sgnb.benchmark.http_peer import HttpPeer
+from sgnb.benchmark.measurement import EngineSide
 from sgnb.benchmark.peers import LIBRARIES, Outlines, Weights
-from sgnb.benchmark.runner import EngineSide
 from sgnb.benchmark.work import CallResult as Made
 from sgnb.benchmark.work import Work
 from sgnb.errors import OptionError
@@ -326,7 +326,7 @@ def test_an_address_with_other_answers_is_refused(
     assert "does not answer" in found.refused["http://127.0.0.1:9"]
     monkeypatch.setattr(Server, "sglang", False)
     monkeypatch.setattr(Server, "models", {"data": []})
-    assert "speaks neither" in Endpoint(executor_of(engine), server).missing()
+    assert "speaks neither" in HttpPeer(executor_of(engine), server).missing()
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_an_address_is_a_place_and_no_secret(url: str) -> None:
 
 def test_what_speaks_no_http_is_said(engine: sgnb.Engine, server: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(Server, "do_GET", lambda self: self.wfile.write(b"HTTP/1.1 no\r\n\r\n"))
-    assert "does not answer" in Endpoint(executor_of(engine), server).missing()
+    assert "does not answer" in HttpPeer(executor_of(engine), server).missing()
 
 
 def test_two_opponents_have_two_names() -> None:
@@ -388,6 +388,6 @@ def test_a_grammar_is_only_for_sglang(engine: sgnb.Engine, server: str, monkeypa
     wanted = work(Made("a", ("a",), 1, True), params=params)
     for sglang in (True, False):
         monkeypatch.setattr(Server, "sglang", sglang)
-        endpoint = Endpoint(executor_of(engine), server)
+        endpoint = HttpPeer(executor_of(engine), server)
         assert bool(endpoint.refuses(wanted)) != sglang
         endpoint.close()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import sgnb
-from sgnb.magics.options import CellLine, LineCall
+from sgnb.magics.magic_options import CellLine, LineCall
 from sgnb.magics.session import SESSION
 from tests.docs.blocks import PAGES, ROOT, Block, blocks
 

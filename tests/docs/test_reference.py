@@ -11,7 +11,7 @@ import pytest
 
 import sgnb
 import sgnb.lang
-from sgnb.magics.options import CELL_OPTIONS, COMMANDS
+from sgnb.magics.magic_options import CELL_OPTIONS, COMMANDS
 from tests.docs.blocks import PAGES
 from tools import reference
 

@@ -18,8 +18,8 @@ from sgnb.engine.engine import Engine
 from sgnb.errors import EngineError
 from sgnb.events import (
     EventLog,
+    LogReader,
     NodeAdded,
-    Reader,
     Record,
     Recorder,
     RequestAdmitted,
@@ -85,7 +85,7 @@ def tokenizer_text(engine: Engine) -> Any:
 
 
 def read(log: EventLog) -> list[Record]:
-    reader = Reader(log)
+    reader = LogReader(log)
     records = reader.read().records
     return [*reader.before, *records]
 
@@ -246,12 +246,12 @@ def test_a_log_that_nobody_has_any_more_is_let_go() -> None:
     log, other = EventLog(), EventLog()
     assert (log.join(other), log.join(other)) == (1, 1)
     other.emit(NodeAdded(1, 0, (1,)))
-    reader = Reader(log)
+    reader = LogReader(log)
     assert [record.engine for record in reader.read().records] == [1]
     del other, reader
     gc.collect()
     assert log.joined[0][0]() is None and log.join(EventLog()) == 2
-    assert Reader(log).read().records == []
+    assert LogReader(log).read().records == []
 
 
 def test_records_of_several_logs_come_in_the_order_of_time() -> None:
@@ -259,7 +259,7 @@ def test_records_of_several_logs_come_in_the_order_of_time() -> None:
     other.emit(NodeAdded(1, 0, (7,)))
     other.emit(TextAppended("r", "0", "of a program there"))
     log.join(other)
-    reader, expected, seen = Reader(log), [], []
+    reader, expected, seen = LogReader(log), [], []
     for i in range(300):
         (log, other)[i * 7 % 5 % 2].emit(NodeAdded(i, 0, (i,)))
         expected.append(i)

@@ -13,8 +13,8 @@ import pytest
 from sgnb.engine.engine import Engine
 from sgnb.events import AutomatonDrawn, NodeAdded, TokensNamed
 from sgnb.grammar.compiler import compile_spec
-from sgnb.magics.automaton import LARGEST, drawing
-from sgnb.magics.engines import Loaded
+from sgnb.magics.automaton_layout import LARGEST, drawing
+from sgnb.magics.engines import LoadedEngine
 from sgnb.magics.fsm import spec_of
 
 from ..byte_tokenizers import byte_level, pieces
@@ -56,10 +56,10 @@ WALK = """
 
 
 @pytest.fixture(scope="module", params=["byte_level", "pieces"])
-def loaded(request: pytest.FixtureRequest) -> Iterator[Loaded]:
+def loaded(request: pytest.FixtureRequest) -> Iterator[LoadedEngine]:
     tokenizer = {"byte_level": byte_level, "pieces": pieces}[request.param]()
     engine = Engine(random_model(vocab_size=len(tokenizer)), tokenizer=tokenizer)
-    made = Loaded("made", engine, "made", None)
+    made = LoadedEngine("made", engine, "made", None)
     yield made
     made.close()
 
@@ -69,7 +69,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
 
 
-def told(loaded: Loaded, **params: Any) -> list[str]:
+def told(loaded: LoadedEngine, **params: Any) -> list[str]:
     feed = loaded.emitter.feed()
     loaded.engine.generate(["x"] * 4, max_new_tokens=200, seed=7, **params)
     loaded.emitter.flush()
@@ -80,7 +80,7 @@ def told(loaded: Loaded, **params: Any) -> list[str]:
 
 @pytest.mark.parametrize("jump", [True, False])
 @pytest.mark.parametrize("grammar", [*({"regex": p} for p in PATTERNS), {"json_schema": SCHEMA}])
-def test_the_way_is_the_engines(loaded: Loaded, grammar: dict[str, str], jump: bool) -> None:
+def test_the_way_is_the_engines(loaded: LoadedEngine, grammar: dict[str, str], jump: bool) -> None:
     compared = 0
     for steps in node(WALK, FILES, "\n".join(told(loaded, **grammar, jump_forward=jump))):
         for place, said, _, known in steps:
@@ -94,7 +94,7 @@ def test_the_way_is_the_engines(loaded: Loaded, grammar: dict[str, str], jump: b
 
 
 def test_each_view_is_told_once_and_nobody_asks_without_one(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+    loaded: LoadedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
 
@@ -128,7 +128,7 @@ def test_what_the_tree_holds_is_named() -> None:
 
 
 def test_a_grammar_without_an_automaton_is_not_drawn(
-    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+    loaded: LoadedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = told(loaded, ebnf='root ::= "a" root | "b"')
     assert not any('"AutomatonDrawn"' in line for line in lines)
@@ -136,16 +136,16 @@ def test_a_grammar_without_an_automaton_is_not_drawn(
     assert (ready["automaton"], ready["states"]) == (0, 0)
     grammar = compile_spec(spec_of("[ab]{20}"))
     assert drawing(grammar)
-    monkeypatch.setattr("sgnb.magics.automaton.LARGEST", 20)
+    monkeypatch.setattr("sgnb.magics.automaton_layout.LARGEST", 20)
     assert LARGEST > 20 and drawing(grammar) is None
 
 
 def test_what_is_told_of_a_large_one_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgnb.magics.automaton.EDGES", 100)
+    monkeypatch.setattr("sgnb.magics.automaton_layout.EDGES", 100)
     part = drawing(compile_spec(spec_of("[ab]{600}")))
     whole = drawing(compile_spec(spec_of("[ab]{9}")))
     assert drawing(compile_spec(spec_of("(ab|c)" + "d" * 30)))
-    monkeypatch.setattr("sgnb.magics.automaton.BYTES", 40)
+    monkeypatch.setattr("sgnb.magics.automaton_layout.BYTES", 40)
     assert drawing(compile_spec(spec_of("(ab|c)" + "d" * 30))) is None
     assert part and whole and not part.complete and whole.complete
     assert len(part.starts) == 100 and len(part.states) == 101

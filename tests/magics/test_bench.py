@@ -10,12 +10,12 @@ from IPython.core.formatters import DisplayFormatter
 
 import sgnb
 from sgnb.benchmark import Measurements, Workload
+from sgnb.benchmark.measurement import TimedRun
 from sgnb.benchmark.plot import png
-from sgnb.benchmark.runner import Sample
 from sgnb.errors import OptionError
 from sgnb.magics.bench import BenchReport
 from sgnb.magics.complete import line_words
-from sgnb.magics.options import line_help
+from sgnb.magics.magic_options import line_help
 from sgnb.magics.session import SESSION
 
 ASK = """%%sglang ask q --temperature 0
@@ -41,7 +41,7 @@ def made(rounds: int = 8, stopped: bool = False, name: str = "made up") -> Bench
     for turn in range(rounds):
         for place, (name, seconds) in enumerate({"as it is": 0.5, "nocache": 1.5}.items()):
             counts = {"computed_tokens": 100 if name == "as it is" else 1000}
-            measured.samples.append(Sample(turn, place, name, seconds + turn / 100, counts))
+            measured.samples.append(TimedRun(turn, place, name, seconds + turn / 100, counts))
     return BenchReport(measured, {"model": "tiny", "seeds": "none: temperature 0"})
 
 

@@ -16,8 +16,8 @@ import sgnb
 from sgnb.errors import Aborted, OptionError
 from sgnb.events import Alternatives
 from sgnb.lang import ProgramState
+from sgnb.magics.cell_program import PATTERNS
 from sgnb.magics.engines import BUNDLED
-from sgnb.magics.program import PATTERNS
 
 from ..interrupts import interrupt_in
 

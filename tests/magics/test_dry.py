@@ -11,8 +11,8 @@ import pytest
 import sgnb
 from sgnb import gen, select
 from sgnb.errors import GrammarError, OptionError, ProgramError
-from sgnb.magics.dry import DryReport, dry_run
-from sgnb.magics.options import CellLine
+from sgnb.magics.dry_report import DryReport, dry_run
+from sgnb.magics.magic_options import CellLine
 
 unconditional = sgnb.unconditional_likelihood_normalized
 

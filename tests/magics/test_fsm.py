@@ -11,7 +11,7 @@ import pytest
 import sgnb
 from sgnb.errors import GrammarError, OptionError
 from sgnb.magics.fsm import FsmReport
-from sgnb.magics.options import LineCall
+from sgnb.magics.magic_options import LineCall
 from sgnb.magics.table import Table
 
 

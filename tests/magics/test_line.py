@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sgnb.errors import OptionError
 from sgnb.magics.line import Param, split, unquote
-from sgnb.magics.options import (
+from sgnb.magics.magic_options import (
     CELL_OPTIONS,
     COMMANDS,
     LOAD_OPTIONS,

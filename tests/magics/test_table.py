@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sgnb
-from sgnb.magics.dry import DryReport
+from sgnb.magics.dry_report import DryReport
 from sgnb.magics.table import CELL_CHARACTERS, ROWS_SHOWN, Facts, Table
 
 HOSTILE = {

@@ -12,7 +12,7 @@ import pytest
 
 from sgnb import events
 from sgnb.events import EventLog, Record
-from sgnb.events.log import RECORD_BYTES
+from sgnb.events.event_log import RECORD_BYTES
 from sgnb.viz import Emitter, RunState, TreeState
 from sgnb.viz.live.feed import Feed
 from tests.interrupts import LOCKS, in_time, interrupted_at

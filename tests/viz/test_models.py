@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 
-from sgnb.events import EventLog, Reader
+from sgnb.events import EventLog, LogReader
 from sgnb.viz import LogState
 from sgnb.viz.state.models import Model, with_marks
 from sgnb.viz.static.bundle import picture
@@ -28,7 +28,7 @@ def duel() -> LogState:
     list(program.gen_far(far, 2, "0", "last", " far <b>&", 5))
     program.end("0")
     program.finish()
-    reader = Reader(log)
+    reader = LogReader(log)
     records = reader.read().records
     return LogState([*reader.before, *records])
 

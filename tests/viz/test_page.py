@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sgnb import events
-from sgnb.events import EventLog, Reader, decode, encode
+from sgnb.events import EventLog, LogReader, decode, encode
 from sgnb.viz.live.feed import Feed
 from sgnb.viz.live.widget import module
 from sgnb.viz.state.log_state import LogState
@@ -205,7 +205,7 @@ def test_the_page_tells_several_engines_apart() -> None:
     for seed in range(40):
         rng = random.Random(seed)
         log = log_of_several_models(rng)
-        reader = Reader(log)
+        reader = LogReader(log)
         records = reader.read().records
         assert {record.engine for record in records} <= {0, 1, 2}
         recorded.append([encode(record) for record in (*reader.before, *records)])

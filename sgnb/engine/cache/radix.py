@@ -23,7 +23,7 @@ from ...events import (
     NodePinned,
     NodeSplit,
     NodeTouched,
-    Tokens,
+    TokenIds,
 )
 from .payload import Payload
 
@@ -319,7 +319,7 @@ class RadixTree:
         parent.children[key] = node
         self.size += len(edge)
         below_root = parent.parent is None
-        added = Tokens(edge.tobytes())
+        added = TokenIds(edge.tobytes())
         self._emit(NodeAdded(node.id, parent.id, added, namespace if below_root else ""))
         self._queue(node)
         return node

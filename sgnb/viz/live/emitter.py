@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Protocol
 
-from ...events import AutomatonDrawn, EventLog, GrammarReady, Reader, Record
+from ...events import AutomatonDrawn, EventLog, GrammarReady, LogReader, Record
 from ...latch import Latch
 from ..state.tree import Trees, TreeState
 from .feed import Feed
@@ -66,7 +66,7 @@ class Emitter:
         self._drawing = lru_cache(KEPT_DRAWINGS)(drawing)
         self.trees = Trees()
         self.lock = threading.RLock()
-        self._reader = Reader(log)
+        self._reader = LogReader(log)
         self._states: list[State] = [self.trees]
         self._views: list[View] = []
         self._failures = weakref.WeakKeyDictionary[State | View, Exception]()

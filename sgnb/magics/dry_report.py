@@ -14,7 +14,7 @@ from ..lang.graph.explanation import Explanation
 from ..lang.location import Location
 from ..lang.runnable import Runnable
 from ..viz.static.plain_text import counted
-from .table import Printed, Table, html_lines, one_line
+from .table import Displayable, Table, html_lines, one_line
 
 if TYPE_CHECKING:
     from ..backends.dry import DryCall
@@ -27,7 +27,7 @@ STATES = (
 )
 
 
-class DryReport(Printed):
+class DryReport(Displayable):
     """Report of a dry run.
 
     Attributes:

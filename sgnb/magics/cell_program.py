@@ -22,11 +22,11 @@ from ..viz import Display
 from ..viz.live.display import in_kernel
 from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .compare import ROUNDS, CompareReport, compare
-from .dry import DryReport, dry_run
-from .engines import Loaded, Remote
-from .options import CellLine
+from .dry_report import DryReport, dry_run
+from .engines import LoadedEngine, RemoteBackend
+from .magic_options import CellLine
 from .report import CellLabel, short_lines
-from .runs import Background, BackgroundState, run_to_end
+from .runs import BackgroundRun, BackgroundState, run_to_end
 from .session import Session
 from .traces import Traces
 
@@ -103,11 +103,11 @@ class CellProgram:
         finally:
             views.close()
 
-    def engine(self) -> Loaded:
+    def engine(self) -> LoadedEngine:
         """Return the current engine; load or reload it if needed."""
         return self._session.engines.get(self._line.model)
 
-    def backend(self) -> Loaded | Remote:
+    def backend(self) -> LoadedEngine | RemoteBackend:
         """Return the current backend; load or reload it if needed."""
         return self._session.engines.backend(self._line.model)
 
@@ -252,11 +252,11 @@ class CellRun:
         print("\n".join([head, *block]), file=sys.stderr)
         run.mark_read()
 
-    def _run_in_background(self, program: CellProgram) -> Background:
+    def _run_in_background(self, program: CellProgram) -> BackgroundRun:
         """Run on a background thread. Terminals show no views."""
         line, work = self.line, self._work(program)
         views = Views(program.backend(), line, self.session.traces) if in_kernel() else None
-        kind = Background if line.over else BackgroundState
+        kind = BackgroundRun if line.over else BackgroundState
         background = kind(work, line.timeout, views.closer() if views else lambda: None)
         if views:
             views.open(background.run)
@@ -269,7 +269,9 @@ class CellRun:
 class Views:
     """The views of one run. Create before the run begins."""
 
-    def __init__(self, loaded: Loaded | Remote, line: CellLine, traces: Traces) -> None:
+    def __init__(
+        self, loaded: LoadedEngine | RemoteBackend, line: CellLine, traces: Traces
+    ) -> None:
         self._traces = traces
         views = () if line.quiet else line.show
         self._display = Display(loaded.emitter, views, static=line.static, act=loaded.act)

@@ -81,7 +81,7 @@ class Side(Protocol):
 
 
 @dataclass(frozen=True)
-class Sample:
+class TimedRun:
     """One measured run."""
 
     round: int
@@ -99,7 +99,7 @@ class Measurements:
     rounds: int  # planned number
     # description per side; the unmodified program is first
     titles: dict[str, str] = field(default_factory=dict)
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[TimedRun] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # reason per refused side
     disturbances: set[str] = field(default_factory=set)
     tokens: int = 0  # tokens generated per run
@@ -244,7 +244,7 @@ def measure(
                 continue
             expected[name] = result.wall_seconds
             measured.disturbances |= result.disturbances
-            measured.samples.append(Sample(turn, place, name, result.seconds, result.counts))
+            measured.samples.append(TimedRun(turn, place, name, result.seconds, result.counts))
 
 
 _CURE = (

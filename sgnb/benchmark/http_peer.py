@@ -28,13 +28,13 @@ from .peers import JSON, LENGTH, SAMPLED, STOPS, Peer
 if TYPE_CHECKING:
     from ..backends.local import LocalExecutor
 
-AT_ONCE = 64
+MAX_THREADS = 64
 SECONDS = 600.0
 """Timeout of an answer in seconds."""
-_TOLD = ("stop", "ignore_eos", "stop_token_ids", "top_p", "top_k", "seed")
+_SENT = ("stop", "ignore_eos", "stop_token_ids", "top_p", "top_k", "seed")
 
 
-class Endpoint(Peer):
+class HttpPeer(Peer):
     """Model server as a peer. One request detects the protocol of the server.
 
     Args:
@@ -47,7 +47,7 @@ class Endpoint(Peer):
     def __init__(self, executor: LocalExecutor, url: str) -> None:
         super().__init__(executor)
         self.url = url.rstrip("/")
-        self._pool = ThreadPoolExecutor(AT_ONCE)
+        self._pool = ThreadPoolExecutor(MAX_THREADS)
 
     @property
     def title(self) -> str:
@@ -98,11 +98,11 @@ class Endpoint(Peer):
         return cancelled.set
 
     def answer(self, calls: Sequence[Call]) -> list[tuple[str, int]]:
-        return [self._one(call) for call in calls]
+        return [self._complete(call) for call in calls]
 
-    def _one(self, call: Call) -> tuple[str, int]:
+    def _complete(self, call: Call) -> tuple[str, int]:
         params = call.params
-        payload = {name: v for name in _TOLD if (v := getattr(params, name)) not in (None, (), -1)}
+        payload = {name: v for name in _SENT if (v := getattr(params, name)) not in (None, (), -1)}
         if self._is_sglang:
             payload |= {"max_new_tokens": params.max_new_tokens, "temperature": params.temperature}
             if params.grammar is not None:

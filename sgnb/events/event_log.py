@@ -13,7 +13,7 @@ from sys import getsizeof
 from typing import Any, NamedTuple
 
 from ..home_process import HomeProcess
-from .columns import Columns, Tokens
+from .columns import Columns, TokenIds
 from .kinds import EVENT_KINDS
 
 
@@ -89,7 +89,7 @@ class EventLog:
             value_type = type(value)
             if value_type is str:
                 size += getsizeof(value)
-            elif value_type is Columns or value_type is Tokens:
+            elif value_type is Columns or value_type is TokenIds:
                 size += value.nbytes
             else:
                 size += 60 * len(value)
