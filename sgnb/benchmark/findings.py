@@ -38,6 +38,7 @@ class Finding:
             return f"{self.variant}: not compared, {self.note}"
         low, high, level = self.interval
         sure, subject = f"{level:.1%} interval {low:.2f} to {high:.2f}", _capital(self.title)
+
         if self.verdict == "slower":
             sentence = f"{subject} it takes {self.ratio:.2f} times as long ({sure})"
         elif self.verdict == "faster":
@@ -55,6 +56,7 @@ class Finding:
                 f"{subject} no difference was found, but the runs differ so much among themselves"
             )
             sentence += f" ({sure}) that only more rounds or a quieter machine would tell"
+
         return f"{self.variant}: {sentence}" + (f"; {self.counts}" if self.counts else "")
 
 
@@ -71,18 +73,20 @@ def findings(measured: Measurements) -> list[Finding]:
         if note:
             results.append(Finding(variant, title, note=note))
             continue
+
         seconds = measured.seconds(variant)
         ratios = paired_ratios(seconds, base)
         interval = median_interval(ratios)
+
         results.append(
             Finding(
-                variant,
-                title,
-                tuple(seconds),
-                tuple(ratios),
-                statistics.median(ratios),
-                interval,
-                _verdict(interval),
+                variant=variant,
+                title=title,
+                seconds=tuple(seconds),
+                ratios=tuple(ratios),
+                ratio=statistics.median(ratios),
+                interval=interval,
+                verdict=_verdict(interval),
                 counts=_counts(measured, variant),
             )
         )

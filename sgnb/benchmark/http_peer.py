@@ -115,6 +115,7 @@ class HttpPeer(Peer):
             body = {"model": self.model, "prompt": call.prompt, **payload}
             answer = self._ask("/v1/completions", body)
             keys = ("choices", 0, "text"), ("usage", "completion_tokens")
+
         text, count = (self._part(answer, *path) for path in keys)
         if not isinstance(text, str):
             raise EngineError(f"{self.url} answered with the text {shown(text)}")

@@ -248,8 +248,8 @@ def measure(
 
 
 _CURE = (
-    "give the program the same rows, seeds and temperatures in every run; in half precision logits "
-    'are rounded otherwise beside other requests: load with dtype="float32", on a GPU with '
+    "give the program the same rows, seeds and temperatures in every run; in half precision the "
+    'rounding of logits depends on the batch: load with dtype="float32", on a GPU with '
     'deterministic=True, or compare with same="tokens"'
 )
 

@@ -72,6 +72,7 @@ def figure(
         write(line, 0.52 + 0.19 * i, size=8.5, color=INK)
     for i, line in enumerate(prints):
         write(line, height - below + 0.66 + 0.16 * i, size=7, color=FAINT)
+
     width = WIDTH - PLOT - RIGHT
     axes = picture.add_axes((PLOT / WIDTH, below / height, width / WIDTH, rows / height))
     axes.set_facecolor(PAPER)
@@ -96,14 +97,17 @@ def _draw(axes: Any, compared: Sequence[Finding]) -> None:
         axes.plot(finding.interval[:2], [y, y], color=colour, linewidth=3, solid_capstyle="butt")
         axes.scatter(finding.ratios, spread, s=12, color=colour, alpha=0.5, linewidths=0, zorder=2)
         axes.scatter([finding.ratio], [y], s=46, color=colour, edgecolors=PAPER, zorder=3)
+
         low, high, level = finding.interval
         style = {"transform": axis_transform, "va": "center", "parse_math": False}
         axes.text(1.03, y + 0.14, f"{finding.ratio:.2f} times", size=9, color=colour, **style)
         sure = f"{level:.1%}: {low:.2f} to {high:.2f}"
         axes.text(1.03, y - 0.2, sure, size=7, color=FAINT, **style)
+
         end = (LEFT - PLOT) / (WIDTH - PLOT - RIGHT)
         axes.text(end, y + 0.14, _short(finding.variant, 30), size=9, color=INK, **style)
         axes.text(end, y - 0.2, _short(finding.title, 42), size=7, color=FAINT, **style)
+
     axes.set_yticks([])
     axes.set_ylim(0.6 - max(1, len(compared)), 0.6)
     _scale(axes, [ratio for finding in compared for ratio in finding.ratios])

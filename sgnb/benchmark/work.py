@@ -67,6 +67,7 @@ class Work:
                     return f"{where}: {here.tokens} tokens instead of {there.tokens}"
             if len(ours) != len(theirs):
                 return f"branch {branch}: {len(ours)} generations instead of {len(theirs)}"
+
         greedy = all(call.params.temperature == 0 for call in other.generations)
         if same == "text" and (repeatable or greedy):
             for row, (text, expected) in enumerate(zip(self.rows, other.rows, strict=True)):

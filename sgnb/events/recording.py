@@ -230,6 +230,7 @@ def _check_drawing(event: AutomatonDrawn) -> None:
         "parts": len(event.part_names),
         "tracks": len(event.starts),
     }
+
     for name, size in sizes.items():
         if max(getattr(event, name), default=-1) >= size:
             raise ValueError(f"{name}: {max(getattr(event, name))} is outside of {size}")

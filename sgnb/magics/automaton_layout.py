@@ -38,6 +38,7 @@ def drawing(
     automaton = grammar.automaton
     if automaton is None or automaton.states > LARGEST:
         return None
+
     edges = lines(grammar, EDGES)
     states = _numbered([START, *(end for line in edges for end in (line.start, line.target))])
     texts = joint_texts(edges)
@@ -45,12 +46,14 @@ def drawing(
     ways = _numbered(labels)
     if sum(len(part) for _, paths in ways for path in paths for part in path) > BYTES:
         return None
+
     parts = _numbered(line.part[:PART] for line in edges)
     starts = [states[line.start] for line in edges]
     targets = [states[line.target] for line in edges]
     columns, rows, tracks = layout(len(states), list(zip(starts, targets, strict=True)))
     ends = [s for s in states.keys() - {line.start for line in edges} if automaton.next_bytes(s)]
     counted = allowed_tokens(grammar, tokenizer, list(states)[:COUNTED]) if tokenizer else []
+
     return AutomatonDrawn(
         automaton=grammar.number,
         grammar=grammar.spec.kind,

@@ -125,7 +125,7 @@ def benchmark(
     if clock not in get_args(Clock):
         raise OptionError(f"there is no clock {clock!r}", "give wall or cpu")
     if not hasattr(workload.program, "run_batch"):
-        hint = "give what @sgnb.function made, or a cell's name"
+        hint = "give a function with @sgnb.function, or the name of a cell"
         raise OptionError(f"{shown(workload.program)} is no program", hint)
     check_opponents(against, clock)
     line, measured = ChangingLine(), Measurements(workload, rounds, clock=clock)
@@ -151,7 +151,7 @@ def benchmark(
         line.end()
         if measured.done:
             error.report = BenchReport(measured, circumstances | _seeds(measured))  # type: ignore[attr-defined]
-            error.add_note("what was measured until then is this error's `report`")
+            error.add_note("the attribute `report` of this error has the finished rounds")
         raise
     report = BenchReport(measured, circumstances | _seeds(measured))
     line.end({"text/plain": "\n".join(report.lines), "text/html": html_lines("div", report.lines)})

@@ -115,6 +115,7 @@ class Engines:
             raise OptionError(f"a {type(model).__name__} is neither a path nor a hub id", hint)
         model, name = str(model), _name(name)
         name = name or Path(model).name
+
         old = self._loaded.get(name)
         if old and not old.engine.closed and (old.model, old.options) == (model, options):
             self._say(f"{name} is loaded already: {old.summary()}")
@@ -123,6 +124,7 @@ class Engines:
         if old:
             _check(options)
             self._replace(old, f"loading {model} as {name}")
+
         with load_line(name, self._say) as line:
             engine = _open(model, options, line)
             try:
@@ -187,6 +189,7 @@ class Engines:
                 f"the current backend, {self._remote.executor!r}, is no engine of this process"
             )
             raise OptionError(message, "choose one: %sglang load tiny, or sgnb.load('tiny')")
+
         wanted = name or self._current or BUNDLED
         if wanted == BUNDLED and BUNDLED not in self._loaded:
             self.load(BUNDLED)
@@ -197,6 +200,7 @@ class Engines:
                 now = f"attention by {loaded.attention} from now on"
                 self._say(f"{wanted}: {now}, compiled in the background")
             return loaded
+
         if loaded.options is None:
             self._close(loaded, f"forgetting {wanted}")
             self._say(f"{wanted} was closed")

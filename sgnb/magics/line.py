@@ -77,6 +77,7 @@ def split(line: str) -> list[str]:
             open_.pop()
         elif not quoted and char in "'\"([{":
             open_.append(_CLOSER.get(char, char))
+
     if open_:
         message = f"the line ends before its closing {open_[-1]}"
         raise OptionError(message, f"close what {word!r} opens")
@@ -109,6 +110,7 @@ def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], d
         if not word.startswith("-"):
             arguments.append(word)
             continue
+
         flag, separator, value = word.partition("=")
         option = by_flag.get(flag)
         if option is None:
@@ -118,6 +120,7 @@ def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], d
                 raise OptionError(f"{flag} takes no value, got {value!r}", f"write {flag} alone")
             values[option.dest] = True
             continue
+
         if not separator:
             value = next(words, "")
         if not value:
