@@ -1,7 +1,7 @@
-"""Run the quickstart notebook on the bundled model and print what it made: `make demo`.
+"""Run the quickstart notebook on the bundled model and print the outputs: `make demo`.
 
-Prints the text below each cell as it is executed, then the cache hit rate and where the executed
-notebook lies.
+Prints the text of each cell after the execution, then the cache hit rate and the path of the
+executed notebook.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Execute tutorial notebooks and store their outputs, so that they read well without a kernel.
+"""Execute tutorial notebooks and store the outputs for readers without a kernel.
 
     .venv/bin/python -m tools.notebooks [--check] [NAME...]
 
-A NAME is the beginning of a file's name in notebooks/, such as `03`; without one all are executed.
-Each runs from a clean kernel in an empty folder, with pictures in place of live views. Prints the
-seconds of each. Fails when a cell raises, a notebook takes over a minute, or `faults` finds any.
+A NAME is the beginning of a file's name in notebooks/, such as `03`; by default all notebooks run.
+Each notebook runs in a new kernel and an empty folder, with pictures instead of live views. Prints
+the seconds per notebook. Fails if a cell raises, if a notebook takes over a minute, or if `faults`
+finds errors.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ PLACE = re.compile(r"(?<![\w.~:/<-])/(?:home|root|tmp|var|usr|opt|mnt|work|Users
 
 
 def execute(notebook: NotebookNode) -> Iterator[NotebookNode]:
-    """Run the code cells from a clean kernel, and yield each when its outputs are there. Raises
-    CellExecutionError if one raises.
+    """Run the code cells in a new kernel, and yield each cell after the execution. Raises
+    CellExecutionError for an error in a cell.
 
     The kernel imports this folder's sgnb, and has no port."""
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +71,7 @@ def execute(notebook: NotebookNode) -> Iterator[NotebookNode]:
 
 
 def run(path: Path, *, write: bool = True) -> list[str]:
-    """Execute a notebook and say how long it took. What is wrong with it, a line each; written
+    """Execute a notebook, print the seconds, and return the faults as lines. Saves the notebook
     unless a cell raised."""
     before = nbformat.read(path, as_version=4)
     notebook = nbformat.from_dict(before)
@@ -90,8 +91,8 @@ def run(path: Path, *, write: bool = True) -> list[str]:
 
 
 def clean(notebook: NotebookNode, before: NotebookNode) -> None:
-    """Drop what differs from run to run; outputs that differ from those `before` by their times
-    alone become those."""
+    """Remove content that differs between runs. Outputs with only other times than `before` keep
+    the old text."""
     notebook.metadata = nbformat.from_dict(METADATA)
     stored = {cell.id: cell for cell in before.cells}
     for cell in code_cells(notebook):
@@ -110,8 +111,8 @@ def timeless(outputs: list[NotebookNode]) -> str:
 
 
 def faults(notebook: NotebookNode, host: str = "") -> list[str]:
-    """Where a tutorial leaves the form that all have, a line each: its title, its exercises, and
-    what its outputs may hold. host: the machine's name, which they may not."""
+    """Return deviations from the common form of tutorials as lines: title, exercises, and forbidden
+    content of outputs. `host`: the name of the machine, forbidden in outputs."""
     places = re.compile(rf"{PLACE.pattern}|\b{re.escape(host)}\b") if host else PLACE
     return [*_form(notebook), *_outputs(notebook, places)]
 
@@ -170,14 +171,14 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def said(output: NotebookNode) -> str:
-    """What an output says as plain text."""
+    """Return the plain text of an output."""
     if output.output_type == "error":
         return "\n".join(output.traceback)
     return str(output.get("text") or output.get("data", {}).get("text/plain", ""))
 
 
 def find(names: list[str]) -> list[Path]:
-    """The notebooks whose file's name begins as one of `names` does; all without names."""
+    """Return the notebooks with a file name beginning with a name in `names`, by default all."""
     paths = sorted(FOLDER.glob("*.ipynb"))
     for name in names:
         if not any(path.name.startswith(Path(name).name) for path in paths):

@@ -1,7 +1,7 @@
-"""Write the API reference as Markdown for Sphinx: an entry for every public name, made of its
-signature and docstring, and the options of the two magics from their tables.
+"""Write the API reference as Markdown for Sphinx: an entry per public name with signature and
+docstring, and the options of both magics.
 
-`problems()` says what a reader would miss there; `tests/docs` holds it to nothing.
+`problems()` returns missing descriptions; a test in `tests/docs` requires an empty result.
 """
 
 from __future__ import annotations
@@ -191,8 +191,8 @@ def walk() -> Iterator[Item]:
 
 
 def problems() -> Iterator[str]:
-    """Entries without a docstring, and parameters of which neither that nor the docstring of a name
-    in it speaks."""
+    """Yield entries without a docstring, and parameters without a description in any docstring of
+    the entry."""
     docs = {item.label.split(".")[-1]: item.doc for item in walk()}
     for item in walk():
         if not item.doc:
@@ -237,7 +237,7 @@ def _described(label: str, value: Any) -> Item:
 
 
 def _members(owner: type, label: str, kind: str) -> Iterator[Item]:
-    """Of a class, or of its one instance that `label` names: then its methods are functions."""
+    """Yield the entry of a class, or of the instance `label` with methods as functions."""
     ours = [each for each in owner.__mro__ if each.__module__.startswith("sgnb")]
     hidden = INTERNAL.get(owner.__name__, "").split()
     seen: dict[str, Any] = {}
@@ -260,7 +260,7 @@ def _routine(label: str, kind: str, value: Any) -> Item:
 
 
 def _fields(owner: type) -> Iterator[tuple[str, str]]:
-    """The fields of a dataclass with what stands beside them."""
+    """Return the fields of a dataclass with their comments."""
     if is_dataclass(owner):
         beside = _beside(owner)
         for field in fields(owner):
@@ -269,8 +269,8 @@ def _fields(owner: type) -> Iterator[tuple[str, str]]:
 
 
 def _beside(owner: Any) -> dict[str, str]:
-    """What stands beside each assignment of a class or module: the comment above it or at its end,
-    or the string below it and below those that follow it at once."""
+    """Return the description of each assignment in a class or module: the comment above or at the
+    end of the line, or the string below a group of assignments."""
     path = Path(inspect.getsourcefile(owner) or "")
     lines = path.read_text(encoding="utf-8").splitlines()
     body = ast.parse("\n".join(lines)).body
@@ -302,7 +302,7 @@ def _beside(owner: Any) -> dict[str, str]:
 
 
 def _parameters(signature: inspect.Signature | None) -> list[str]:
-    """Those that a reader gives by name."""
+    """Return the keyword parameters."""
     if signature is None:
         return []
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -344,8 +344,8 @@ def _signature(item: Item) -> str:
 
 
 def _text(doc: str, parameters: list[str], known: dict[str, str]) -> str:
-    """A docstring as Markdown: its `name: text` as the list of parameters, its lines of code as
-    code, names that have an entry as links."""
+    """Return a docstring as Markdown: `name: text` becomes a list of parameters, lines of code
+    become code, and names with an entry become links."""
     shown, listed = [], []
     others = {name: label for name, label in known.items() if name not in parameters}
     for paragraph in re.split(r"\n\s*\n", doc):
@@ -406,5 +406,5 @@ def _options(program: str, options: tuple[Option, ...]) -> Iterator[str]:
 
 
 def _help(text: str) -> str:
-    """A sentence in which options are code."""
+    """Return a sentence with options as code."""
     return re.sub(r"(?<!\w)(--\w[\w-]*)", r"`\1`", _inline(text[:1].upper() + text[1:], {}))

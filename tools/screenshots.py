@@ -144,7 +144,7 @@ def photograph(browser: Browser, lab: Lab, out: Path) -> None:
 
 
 def open_view(book: Notebook, index: int, view: str) -> Locator:
-    # The active cell has a toolbar, which would be in the way.
+    # The active cell has a toolbar over the output.
     book.page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
     cell = book.cell(index)
     tab = cell.locator(f".sgnb-tab[data-view={'tree' if view == 'rows' else view}]")
@@ -152,7 +152,7 @@ def open_view(book: Notebook, index: int, view: str) -> Locator:
         tab.click()
     expect(tab).to_have_attribute("aria-selected", "true")
     if view == "grammar" and not cell.locator(".sgnb-step-token.sgnb-lit").count():
-        # A token that the model chose, so that the start of the automaton and the way are seen.
+        # Select a sampled token, to show the start and the path of the automaton.
         cell.locator(".sgnb-step:not(.sgnb-step-jump) .sgnb-step-token").nth(1).click()
     cell.locator(".sgnb-title").hover()
     return cell

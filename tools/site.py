@@ -1,8 +1,8 @@
 """Build the documentation's site into docs/_site, without network: `make docs`.
 
-Its sources are gathered in build/site, laid out as the repository is, so that a link which works
-there works on the site; the API reference is written from the docstrings (`tools/reference.py`),
-and the notebooks are shown with the outputs that they are stored with.
+build/site collects the sources in the layout of the repository, so links work in both places. The
+API reference comes from the docstrings (`tools/reference.py`). Notebooks appear with the stored
+outputs.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ PROJECT = ("docs/ARCHITECTURE", "benchmarks/RESULTS", "CONTRIBUTING", "CHANGELOG
 
 
 def build(work: Path, target: Path) -> int:
-    """Make the site at `target` by way of the folder `work`; both are emptied first. Returns what
-    Sphinx does: not 0 where it warned, as of a link that leads nowhere, and then no site."""
+    """Build the site at `target` with the folder `work`; both folders are emptied first. Returns
+    the exit status of Sphinx: not 0 after a warning such as a broken link, and then no site."""
     from sphinx.cmd.build import build_main
 
     shutil.rmtree(work, ignore_errors=True)
@@ -95,8 +95,8 @@ def _toctree(caption: str, pages: list[str]) -> str:
 
 
 def _dressed(text: str, known: set[str]) -> str:
-    """A page in which a picture that there is in light and in dark follows the theme, and public
-    names lead to the reference."""
+    """Return a page with pictures in the color of the theme, and links from public names to the
+    reference."""
     both = r"\1-light.png){.only-light}\n\1-dark.png){.only-dark}"
     text = re.sub(r"(!\[[^\]]*\]\([\w/]+)-(?:light|dark)\.png\)", both, text)
 
@@ -110,7 +110,7 @@ def _dressed(text: str, known: set[str]) -> str:
 
 
 def _folded(notebook: str) -> str:
-    """A cell whose source is hidden: JupyterLab reads that off its metadata, MyST off a tag."""
+    """Hide the source of a cell: JupyterLab reads the metadata, MyST reads a tag."""
     held = json.loads(notebook)
     for cell in held["cells"]:
         if cell["metadata"].get("jupyter", {}).get("source_hidden"):
