@@ -1,8 +1,8 @@
-"""`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts their tables
-into RESULTS.md. `grammar_wild FOLDER` and `grammar_walks FOLDER` need public suites, and have
-options of their own: `python -m benchmarks grammar_wild --help`.
+"""`python -m benchmarks [NAME ...] [--write]`: run all benchmarks, or benchmarks by name; --write
+puts the tables into RESULTS.md. `grammar_wild FOLDER` and `grammar_walks FOLDER` need public
+suites, and have further options: `python -m benchmarks grammar_wild --help`.
 
-All are those that the machine can run: the ones for a GPU only where there is one.
+By default all benchmarks for this machine run; GPU benchmarks need a GPU.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def runnable() -> tuple[str, ...]:
 
 
 def _write(name: str, reports: list[Report]) -> None:
-    """Put the benchmark's tables in the place of its last ones, or at the end."""
+    """Replace the benchmark's tables, or append new tables at the end."""
     head, *sections = RESULTS.read_text(encoding="utf-8").split("\n## ")
     tables = {section.partition("\n")[0]: section for section in sections}
     where = f"`python -m benchmarks {name} --write` on {machine()}; {datetime.date.today()}"

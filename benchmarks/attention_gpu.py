@@ -134,8 +134,8 @@ def ours(kv: KVCache, batch: Batch, q: Tensor, **options: Any) -> tuple[Way, flo
 
 
 def flashinfer_decode(kv: KVCache, batch: Batch, q: Tensor) -> Way:
-    """The same by FlashInfer: decode with tensor cores and pages of one token. ImportError without
-    it."""
+    """Return the time of FlashInfer: decode with tensor cores and pages of one token. Raises
+    ImportError without FlashInfer."""
     import flashinfer
 
     kv_indptr = np.cumsum([0, *batch.ends]).astype(np.int32)

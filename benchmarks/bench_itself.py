@@ -25,7 +25,7 @@ SLOWDOWN = 0.1
 
 
 class Slowed:
-    """`program` that takes so much longer of the processor: it does nothing, busily."""
+    """Return `program` with additional processor time from a busy loop."""
 
     __name__ = "slowed"
 

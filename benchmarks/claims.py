@@ -1,7 +1,7 @@
-"""The four claims of arXiv 2312.07104, on the bundled model: the prefix cache, cache-aware
-scheduling, jump-forward and attention over forks gain, each in a workload that is made for it.
+"""The four claims of arXiv 2312.07104 on the bundled model: gains by the prefix cache, cache-aware
+scheduling, jump-forward and attention over forks, each with a suitable workload.
 
-By processor time, so that other work on the machine shows less.
+Measured in processor time, to reduce the effect of other processes.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def claimed(
     engine_with: Callable[[Mapping[str, Any]], sgnb.Engine],
     clock: Clock = "cpu",
 ) -> Report:
-    """Each workload on an engine of its own, beside itself without what it is to show."""
+    """Measure each workload on a private engine, with and without the technique."""
     time = "processor time" if clock == "cpu" else "time on the wall"
     report = Report(
         title,

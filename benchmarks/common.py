@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass
 class Report:
-    """One benchmark's table. `bar` says what is to be reached, `met` whether it was."""
+    """Table of a benchmark. `bar` is the target, and `met` the result."""
 
     title: str
     columns: tuple[str, ...]
@@ -57,8 +57,8 @@ def seconds(function: Callable[[], Any]) -> float:
 def alternate(
     functions: dict[str, Callable[[], Any]], rounds: int, warm_up: bool = True
 ) -> dict[str, list[float]]:
-    """Seconds of each function, run in turns so that a drift of the machine touches all alike. One
-    warm-up each."""
+    """Return the seconds of each function, after a warm-up and in turns, so that drift of the
+    machine affects all functions equally."""
     for function in functions.values() if warm_up else ():
         function()
     times: dict[str, list[float]] = {name: [] for name in functions}
@@ -89,5 +89,5 @@ def optimal_hit_rate(prompts: list[list[int]]) -> float:
 
 
 def number_of_times(ratio: float | None) -> str:
-    """A ratio for a table's cell; nothing where there is none."""
+    """Format a ratio for a table cell; "" without a ratio."""
     return "" if ratio is None else f"{ratio:.2f}"

@@ -118,7 +118,7 @@ def _measure(name: str, model: Any, works: tuple[Work, ...], rounds: int) -> lis
 
 
 def _make_model(name: str, gpu: bool) -> Any:
-    """transformers' own, so that one serves all engines in turn."""
+    """Return a transformers model, shared by all engines in turn."""
     if name == "Llama":
         if gpu:
             return random_model(LLAMA_8B, "cuda")

@@ -74,7 +74,7 @@ def node_cost(engine: Any) -> Report:
 
 
 class Timed(AsGraph):
-    """A program of the zoo that is timed both ways, the first time that it runs."""
+    """Zoo program, timed as code and as a graph on the first run."""
 
     rounds: ClassVar[int]
     times: ClassVar[dict[str, list[tuple[float, float]]]]
@@ -180,7 +180,7 @@ def ruled(s: Any, question: str) -> None:
 
 
 def prefix_ahead(engine: Any) -> Report:
-    """A batch whose constant prefix is computed by `cache()` before, and one that computes it."""
+    """Compare a batch after `cache()` of the constant prefix with a batch that computes the prefix."""
     computed: dict[bool, int] = {}
 
     def batch(ahead: bool) -> None:
@@ -216,8 +216,8 @@ def drafted(s: Any, topic: str) -> None:
 
 
 def called_ahead(engine: Any) -> Report:
-    """A program that calls one with a long constant prefix, which is computed when it is called, or
-    beside what comes before that."""
+    """Measure a program that calls a program with a long constant prefix: prefill at the call, or
+    in parallel with the text before the call."""
     compiled, prefix = drafted.compile(), judged.compile()
 
     def run(ahead: bool) -> None:

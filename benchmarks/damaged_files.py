@@ -365,7 +365,7 @@ def _change_lines(lines: list[str], rng: random.Random) -> None:
 
 
 def _change_value(document: Any, other: Any, rng: random.Random) -> None:
-    """Change one place of `document`. other: a document to take values from."""
+    """Change one place of `document`. `other`: document with replacement values."""
     places = list(_places(document))
     if not places:
         raise ValueError("nothing to change")

@@ -224,7 +224,7 @@ def play_on(s: Any, play: Play, names: Any) -> list[Any]:
 
 @sgnb.function
 def program(s: Any, play: Play, letter: str) -> Any:
-    """Runs a program that is data. Its variables begin with `letter`."""
+    """Run a program given as data. All variable names begin with `letter`."""
     names = (f"{letter}{i}" for i in itertools.count())
     return [fork.text() for fork in play_on(s, play, names)]
 

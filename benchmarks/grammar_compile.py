@@ -69,7 +69,7 @@ def _texts(schemas: list[tuple[str, str]]) -> tuple[dict[str, list[Tokens]], int
 
 
 class _Measured:
-    """One tool's seconds for each schema and each mask, the texts it accepted, what it refused."""
+    """Seconds of a tool per schema and per mask, number of accepted texts, and refusals."""
 
     def __init__(self, make: Callable[[], Tool]) -> None:
         made: list[Tool] = []

@@ -1,8 +1,7 @@
-"""What `grammar_wild` counts, and `python -m benchmarks.grammar_counts FILE...`: the tables of
-several files that it saved, added up as one run's.
+"""Counts of `grammar_wild`, and `python -m benchmarks.grammar_counts FILE...`: sum of the tables of
+several saved files.
 
-The parts of a suite are added tool by tool; every time is kept, so that percentiles are those of
-the whole.
+Parts of a suite are added per tool. All times are kept, so percentiles cover the whole suite.
 """
 
 from __future__ import annotations
@@ -125,7 +124,7 @@ class Suite:
         return report
 
     def add(self, other: Suite) -> None:
-        """Another part of the same suite. Raises ValueError where the tools are others."""
+        """Add another part of the same suite. Raises ValueError for other tools."""
         if [tool.name for tool in self.tools] != [tool.name for tool in other.tools]:
             raise ValueError(f"parts of {self.name} were measured with different tools")
         for tool, its in zip(self.tools, other.tools, strict=True):
@@ -133,7 +132,7 @@ class Suite:
 
 
 def save(path: Path, suites: Sequence[Suite]) -> None:
-    """Into one .npz file, which takes the place of what was there at once."""
+    """Write an .npz file atomically."""
     arrays, heads = {}, []
     for number, suite in enumerate(suites):
         tools = []

@@ -64,7 +64,7 @@ def replay(
 
 
 class Sgnb:
-    """Its cache on disk is the folder that SGNB_CACHE names; see `grammar_compile`."""
+    """Tool with a disk cache in the folder SGNB_CACHE; see `grammar_compile`."""
 
     name = "sgnb"
 
@@ -124,7 +124,7 @@ class XGrammar:
 
 
 class LLGuidance:
-    """With masks that allow every tokenization, as the other tools' do, not its own only."""
+    """Tool with masks that allow every tokenization, like the other tools."""
 
     name = "llguidance"
 
@@ -156,7 +156,7 @@ class LLGuidance:
 
 
 class OutlinesCore:
-    """In a process of its own, which ends when compiling takes longer than `limit` seconds."""
+    """Tool in a separate process, which ends if compilation takes more than `limit` seconds."""
 
     name = "outlines-core"
 

@@ -41,7 +41,7 @@ VALUES = (
 
 
 def vocabularies(schemas: Iterable[str], rng: random.Random) -> dict[str, Vocabulary]:
-    """Each has all bytes but "ASCII only", and what its name says."""
+    """Walks with all bytes, except "ASCII only"; see the names."""
     marks = [mark.encode() for mark in '{}[]":, \n\\0-']
     text = "".join(schemas)
     cuts = [(rng.randrange(len(text)), rng.randint(2, 12)) for _ in range(8000)]

@@ -130,8 +130,7 @@ class _SgnbSession:
 
 
 class LLGuidance:
-    """With its limits and its front end for JSON as they are, and masks that allow every
-    tokenization, as the other tools' do."""
+    """Tool with default limits and JSON front end, and with masks that allow every tokenization."""
 
     name = "llguidance"
 
@@ -308,7 +307,7 @@ def maskbench_case(name: str, path: Path, encode: Callable[[str], Tokens]) -> Ca
 
 
 def suite_cases(folder: Path, encode: Callable[[str], Tokens]) -> Iterator[Case]:
-    """The groups of the JSON Schema test suite, without those that need other documents."""
+    """Yield the groups of the JSON Schema test suite without references to other documents."""
     for draft in DRAFTS:
         for path in sorted((folder / "tests" / draft).rglob("*.json")):
             if path.stem in OTHER_DOCUMENTS:
@@ -345,8 +344,7 @@ def _sampled(found: list[T], sample: int | None, seed: int) -> list[T]:
 def _measure(
     everyone: Sequence[Measured], cases: Iterable[Case], seconds: float, keep: Callable[[], None]
 ) -> None:
-    """Until `seconds` from now at the latest, but for a case that has begun. keep: saves what is
-    there."""
+    """Measure for at most `seconds`; the current case ends first. `keep` saves the results so far."""
     began = last = time.perf_counter()
     for case in cases:
         now = time.perf_counter()

@@ -199,7 +199,7 @@ WORKLOADS: dict[str, Callable[[Engine], None]] = {
 
 
 def checkpoints() -> Report:
-    """What a long prompt takes with more checkpoints on its way."""
+    """Measure a long prompt with additional checkpoints."""
     report = Report(
         f"Checkpoints of a prompt of {LONG:,} tokens",
         ("a checkpoint every", "checkpoints", "seconds", "again, at most"),

@@ -108,7 +108,8 @@ def run() -> Report:
 
 
 class _Measured:
-    """One tool in one workload. Seconds: `first` of each schema's first request, else of rounds."""
+    """Result of a tool in a workload. `first`: seconds of the first request per schema; `rounds`:
+    seconds of later requests."""
 
     def __init__(self) -> None:
         self.first: list[float] = []
@@ -152,7 +153,7 @@ def _measure(
 
 
 def _tools(engine: sgnb.Engine, model: Any, tokenizer: Any) -> dict[str, tuple[Answer, int]]:
-    """Each tool by its name, with how many requests of a task it is given."""
+    """Return each tool by name, with the number of requests per task."""
     import guidance
     import outlines
 

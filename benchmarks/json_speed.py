@@ -126,7 +126,7 @@ def _cells(times: Times, faster: float) -> tuple[str, ...]:
 
 
 def _turns(function: Callable[[bool], None], rounds: int) -> Times:
-    """Both ways in turns, the one that begins changing every round."""
+    """Measure both ways in turns, with alternating order."""
     times: Times = {True: [], False: []}
     for turn in range(rounds):
         for jump in (turn % 2 == 0, turn % 2 == 1):

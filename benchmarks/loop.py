@@ -307,8 +307,8 @@ def _described(times: Times) -> tuple[str, ...]:
 
 
 def _borders(rng: random.Random) -> float:
-    """Seconds that as many requests take to begin and end as there is room for, below one prompt
-    that is cached."""
+    """Return the seconds for starting and ending as many requests as fit, with a common cached
+    prompt."""
     bench = Bench()
     prompt = tokens(rng, 1000, VOCAB)
     params = SamplingParams(max_new_tokens=2, ignore_eos=True)

@@ -46,7 +46,7 @@ BARS = {case.name: us for case, us in zip(CASES, (60, np.inf, np.inf, 200, 1000)
 
 
 def first_batch(case: Case) -> Batch:
-    """The first step; its requests have slots for all that follow."""
+    """Prepare the first step; the requests have slots for all later steps."""
     batch, slots = batch_of(case)
     rng = np.random.default_rng(0)
     for request, end in zip(batch.requests, batch.ends, strict=True):
@@ -57,7 +57,7 @@ def first_batch(case: Case) -> Batch:
 
 
 def plan_times(case: Case, padded: bool) -> tuple[float, float]:
-    """Microseconds of a first step, and of one that follows."""
+    """Return the microseconds of a first step and of a later step."""
     from sgnb.engine.attention import device_plan, triton_backend
 
     rows = next(size for size in SIZES if size >= case.rows) if padded else None

@@ -212,7 +212,7 @@ def chain_ways(
 
 
 def memory(executor: LocalExecutor, rows: list[tuple[str]]) -> float:
-    """Kilobytes that a program's state keeps, as long as somebody holds it."""
+    """Return the kilobytes of a program's state while referenced."""
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     states = chain.run_batch(rows[:500], backend=executor)

@@ -119,7 +119,7 @@ def decoding(rows: int) -> Driver:
 
 
 def cached(prefix: int, spare: int = 500_000) -> Driver:
-    """Rows that end after 32 tokens and are followed by others, above CACHED sequences, with
+    """Measure rows that end after 32 tokens and are replaced, with CACHED sequences in the tree and
     `spare` free slots."""
     rng = random.Random(1)
     shared = tokens(rng, prefix, VOCAB)

@@ -1,9 +1,8 @@
-"""What a thread that computes beside an engine costs it, by how long Python's threads compute in
-turn.
+"""Cost of a computing thread for an engine, by Python's switch interval.
 
-Tokens a second of one request, alone and beside a thread that adds numbers: on a CPU the bundled
-model, on a GPU a Llama of 8B's shape with random weights. Turns are those of Python and those that
-an engine asks for, which threads that compute beside each other pay for.
+Tokens per second of one request, alone and with a thread that adds numbers: on a CPU the bundled
+model, on a GPU a Llama of 8B's shape with random weights. The table compares Python's interval with
+the engine's interval, which slows down competing threads.
 """
 
 from __future__ import annotations

@@ -43,8 +43,13 @@ NOISE = {True: 0.05, False: 0.1}
 
 
 class Program(NamedTuple):
-    """gpu, cpu: its sizes. pool: tokens of a small pool for it alone, on a GPU and on a CPU; None
-    for a large one. gains: the techniques that it must show."""
+    """Workload of an ablation.
+
+    Attributes:
+        gpu, cpu: Sizes of the workload.
+        pool: Tokens of a small private pool on a GPU and on a CPU; None for a large pool.
+        gains: Techniques with an expected gain.
+    """
 
     maker: Any
     gpu: dict[str, Any]

@@ -1,5 +1,4 @@
-"""Times of single kernels on a GPU, with nothing in its caches, and cells of tables that survive
-what fails."""
+"""Times of single kernels on a GPU with cold caches, and table cells that tolerate failures."""
 
 from __future__ import annotations
 
@@ -24,14 +23,12 @@ def copies(size: int) -> int:
 
 
 def in_a_graph(calls: Sequence[Call]) -> float:
-    """Microseconds of one of the calls, which are replayed together as a CUDA graph: what the GPU
-    alone takes."""
+    """Return the microseconds per call on the GPU alone: all calls are replayed as one CUDA graph."""
     return graph_microseconds([lambda i: calls[i]()], len(calls), rounds=8)[0]
 
 
 def eagerly(calls: Sequence[Call]) -> float:
-    """Microseconds of one of the calls, launched one after another: what the host takes, where that
-    is longer."""
+    """Return the microseconds per call for calls launched in sequence; the host's time if larger."""
     import torch
 
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -47,7 +44,7 @@ def eagerly(calls: Sequence[Call]) -> float:
 
 
 def attempt(name: str, clock: Clock, calls: Sequence[Call]) -> float | None:
-    """What the clock says of the calls; None, with a line that says why, where they fail."""
+    """Return the measured times. After a failure return None and print the reason."""
     try:
         return clock(calls)
     except Exception as error:

@@ -1,5 +1,5 @@
-"""Products of few rows against cuBLAS: Llama-8B's one by one, and those of a layer of models of
-several sizes."""
+"""Matrix products with few rows compared with cuBLAS: the products of Llama-8B, and of one layer of
+models of several sizes."""
 
 from __future__ import annotations
 

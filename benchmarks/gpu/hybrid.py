@@ -61,8 +61,9 @@ LAYER_BYTES = 3.3e9
 
 
 def hybrid_model(config: dict[str, Any], device: str) -> Any:
-    """A transformers model, with weights as its family draws them: the decay of recurrent layers is
-    made there, and not in the constructor, which is all that `random_model` calls."""
+    """Return a transformers model with weights initialized by the model class. The class
+    initializes the decay of recurrent layers there, and `random_model` only calls the constructor.
+    """
     from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
     settings = CONFIG_MAPPING[config["model_type"]](
@@ -99,7 +100,7 @@ def own_seconds(model: Any, prompt: list[int], new: int) -> tuple[float, float]:
 
 
 def our_seconds(engine: Engine, prompts: list[list[int]], new: int) -> tuple[float, float]:
-    """Seconds until each has its first token, and of each step after that."""
+    """Return the seconds until all requests have the first token, and the seconds per later step."""
     engine.flush_cache()
     begin = engine.log.last
     began = time.perf_counter()
@@ -124,8 +125,7 @@ def median_of(measure: Callable[[], tuple[float, float]], times: int) -> tuple[f
 
 
 def computed_again(engine: Engine, prefix: int, vocab: int) -> tuple[int, int]:
-    """Of a prefix that the cache has, the tokens that the second request with it computes, and
-    those that a third does."""
+    """Return the computed tokens of the second and of the third request with a cached prefix."""
     rng = random.Random(5)
     engine.flush_cache()
     shared = tokens(rng, prefix, vocab)

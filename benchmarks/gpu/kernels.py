@@ -62,7 +62,7 @@ def _experts_module(place: Place, mixture: Mixture) -> Any:
 def _experts_row(
     place: Place, name: str, module: Any, mixture: Mixture, tokens: int
 ) -> tuple[str, ...]:
-    """Every call routes otherwise, so that none finds the experts of the one before."""
+    """Use different routes in each call, so that no call finds cached expert weights."""
     import torch
 
     from sgnb.engine.fusion.moe import FusedExperts
@@ -213,8 +213,8 @@ PARTS = (*KERNELS, LOADING)
 
 
 def measure(part: str) -> Report:
-    """One part's table. What fails leaves a line and an empty table, so that the next part is
-    measured."""
+    """Return the table of a part. A failure gives an empty table with a message, and the next part
+    runs."""
     import torch
 
     gpu = torch.cuda.is_available()

@@ -34,7 +34,7 @@ def limit_seconds(
     speed: float = H200_BYTES,
     operations: float = H200_OPERATIONS,
 ) -> float | None:
-    """Seconds that the workload takes at those speeds; None where a schema makes its length
+    """Return the seconds of the workload at these speeds; None if a schema makes the length
     unknown."""
     if workload.constrained:
         return None
@@ -72,7 +72,7 @@ def _decoding(
     speed: float,
     operations: float,
 ) -> float:
-    """Seconds of all steps after the one that made the first tokens."""
+    """Return the seconds of all steps after the step of the first tokens."""
     total = 0.0
     for new in sorted({call.new for call in calls if call.new > 1}):
         shorter = max((call.new for call in calls if call.new < new), default=1)
@@ -146,8 +146,8 @@ def _edges(sequences: Iterable[list[int]]) -> list[Edge]:
 
 
 def _cut(path: list[Edge], depth: int) -> list[Edge]:
-    """Take what lies at `depth` and below from the path, and return it. The edge that becomes the
-    path's last learns of the shortest sequence that went on."""
+    """Remove and return the path from `depth` on. The new last edge keeps the length of the
+    shortest continued sequence."""
     taken: list[Edge] = []
     while path and path[-1].end > depth:
         begin, end, shortest = path.pop()

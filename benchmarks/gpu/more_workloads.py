@@ -18,8 +18,7 @@ def select(
     choices: int,
     choice: int,
 ) -> Workload:
-    """HellaSwag as `select` runs it: every choice behind the question, and that behind one prefix,
-    is scored."""
+    """HellaSwag with `select`: scores each choice after the question, with a common prefix."""
     shared, calls = ids(prefix), []
     for _ in range(questions):
         asked = shared + ids(question)

@@ -10,10 +10,9 @@ ONLY_HELP = "workloads, or parts of their names, with semicolons between: " + ";
 
 
 def chosen_names(only: str | None) -> list[str]:
-    """The workloads that --only names, all by default; a part of a name will do if it is in one
-    name alone.
+    """Return the workloads named by --only, by default all. A part of a name is valid if unique.
 
-    Raises SystemExit for what is in none or in several.
+    Raises SystemExit for an unknown or ambiguous name.
     """
     if not only:
         return list(NAMES)

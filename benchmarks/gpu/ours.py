@@ -60,8 +60,8 @@ class SgnbServer:
 
 
 def await_kernels(engine: sgnb.Engine) -> None:
-    """Until the kernels that are compiled in the background serve. That can take minutes, so it is
-    said."""
+    """Wait for the background compilation of kernels, with a message, because compilation can take
+    minutes."""
     if not engine.stats()["compiling"]:
         return
     print("waiting for kernels that are compiled in the background ...", flush=True)

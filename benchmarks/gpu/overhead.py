@@ -100,7 +100,7 @@ def _engine(**options: Any) -> Iterator[tuple[Any, bool]]:
 
 
 def _share(report: Report, engine: Any, gpu: bool) -> None:
-    """Requests that share nothing, so that the tree gains nothing."""
+    """Return requests without a common prefix, for a run without cache gains."""
     requests, prompt, new = (128, 512, 128) if gpu else (8, 32, 16)
     rng = random.Random(0)
 

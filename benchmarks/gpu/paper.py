@@ -1,5 +1,5 @@
-"""The workloads of arXiv 2312.07104 at full size, 8B shape with random weights: each beside itself
-without what it is to show. Without a GPU a toy, to see that it runs."""
+"""The workloads of arXiv 2312.07104 at full size, on an 8B shape with random weights: each with and
+without the technique. Without a GPU a toy size tests the code."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .workloads import Call
 
 
 class VllmServer:
-    """`LLM` with requests added while others run, as its own `generate` does at the beginning."""
+    """`LLM` that accepts requests during a run, as `generate` does at the beginning."""
 
     name = "vllm"
 
@@ -82,7 +82,7 @@ class VllmServer:
 
 @lru_cache
 def _vllm_params(new: int, schema: str | None, score_from: int | None) -> Any:
-    """vLLM copies what it is given: calls of one kind can share it."""
+    """Return sampling parameters, shared by calls of a kind, because vLLM copies them."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
@@ -100,8 +100,7 @@ def _vllm_params(new: int, schema: str | None, score_from: int | None) -> Any:
 
 
 class SglangServer:
-    """`Engine` with tasks on its own event loop: one task for a batch that is handed over together,
-    else one a call."""
+    """`Engine` with tasks on a private event loop: a task per batch, or a task per call."""
 
     name = "sglang"
 

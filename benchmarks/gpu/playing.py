@@ -19,7 +19,7 @@ the first ones."""
 
 
 class Asked(NamedTuple):
-    """A call that is ready to run. number: its place in the workload."""
+    """Call that is ready to run. `number` is the index in the workload."""
 
     number: int
     prompt: list[int]

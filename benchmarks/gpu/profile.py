@@ -38,7 +38,8 @@ def run() -> Report:
 
 
 def measure(names: Sequence[str]) -> Report:
-    """One engine for all; for JSON one with the large tokenizer. Needs an NVIDIA GPU."""
+    """Profile all workloads on one engine, and JSON on an engine with the large tokenizer. Needs an
+    NVIDIA GPU."""
     import torch
 
     from .model import random_model
@@ -68,7 +69,7 @@ def measure(names: Sequence[str]) -> Report:
 
 
 def _trace(server: Any, name: str) -> list[Piece]:
-    """The kernels of one run, after one that warms up."""
+    """Return the kernels of a run after a warm-up run."""
     from torch.profiler import ProfilerActivity, profile
 
     play(server, BASIC[name].make(WARM_UP_SEED, LLAMA_8B.vocab))

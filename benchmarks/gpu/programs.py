@@ -1,11 +1,11 @@
-"""`python -m benchmarks.gpu.programs`: what a program costs that sends text, over the same requests
+"""`python -m benchmarks.gpu.programs`: cost of programs with text, compared with the same requests
 as token ids.
 
-The requests of a program are recorded, and made again, each as soon as the one is done from whose
-output it goes on; recording costs time, so the programs that are measured are others, of the same
-shape, with texts that no tokenizer has seen. The cache is flushed before each. Which of the two is
-first changes from pair to pair, and the first pairs do not count: whoever meets a batch for which
-no CUDA graph is captured captures it.
+The benchmark records the requests of a program and replays them: each request starts after the
+request whose output it continues. Recording takes time, so the measured programs are other programs
+of the same shape, with texts unknown to the tokenizer's cache. The cache is flushed before each
+run. The order changes from pair to pair. The first pairs do not count, because the first run of a
+batch size captures a CUDA graph.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Recorded(NamedTuple):
 
 
 class Replay(SgnbServer):
-    """Makes recorded requests again, as they were but for what comes from other outputs."""
+    """Replay recorded requests, with new outputs in place of recorded outputs."""
 
     def __init__(self, engine: Any, params: Sequence[sgnb.SamplingParams]) -> None:
         super().__init__(engine)
@@ -134,7 +134,7 @@ class Replay(SgnbServer):
 
 @contextmanager
 def recording(engine: Any, requests: list[Recorded]) -> Iterator[None]:
-    """What the engine is asked inside, in the order in which it ends."""
+    """Record the requests to the engine, in the order of their ends."""
     submit = engine.submit
 
     def record(prompts: Any, params: Any, on_outputs: Any, **options: Any) -> Any:
@@ -156,7 +156,7 @@ def recording(engine: Any, requests: list[Recorded]) -> Iterator[None]:
 
 
 def as_workload(requests: Sequence[Recorded]) -> Workload:
-    """Each request with the one from whose prompt and output it goes on, if there is one."""
+    """Return each request with the request whose prompt and output it continues, or None."""
     ends: dict[int, dict[tuple[int, ...], int]] = {}
     calls: list[Call] = []
     for number, (tokens, params, output) in enumerate(requests):

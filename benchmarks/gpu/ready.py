@@ -96,7 +96,8 @@ def first_token(shape: Shape = LLAMA_8B) -> dict[str, Any]:
 
 
 def _run_cold(bytecode: str, shape: str) -> dict[str, float]:
-    """The parts of one run. bytecode: the folder for what Python compiles. shape: its name."""
+    """Return the parts of one run. `bytecode`: folder for compiled Python files. `shape`: name of
+    the shape."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | cold_environment(folder) | {"PYTHONPYCACHEPREFIX": bytecode}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,5 +1,4 @@
-"""What was measured, in a JSON file that grows with every figure, so that a run cut short loses
-nothing."""
+"""Measured values in a JSON file, saved after each value, so that an interrupted run loses nothing."""
 
 from __future__ import annotations
 
@@ -32,9 +31,8 @@ class Results:
             self.path.write_text(json.dumps(self.systems, indent=1), encoding="utf-8")
 
     def read(self, paths: Iterable[str | Path]) -> None:
-        """Take over the figures of other files; what is there already stays unless they have it
-        too. Raises ValueError for a file with figures of another model.
-        """
+        """Add the values of other files; equal keys take the new value. Raises ValueError for a
+        file of another model."""
         for path in paths:
             for system, entry in json.loads(Path(path).read_text(encoding="utf-8")).items():
                 if (model := entry.get("model")) != self.model:

@@ -76,7 +76,8 @@ class Shape:
 
     @property
     def windows(self) -> tuple[tuple[int, float], ...]:
-        """(layers, tokens that they see at most): those without a window, and those with one."""
+        """Return pairs (number of layers, maximum visible tokens): layers without and with a
+        window."""
         if self.window is None:
             return ((self.layers, math.inf),)
         full = self.layers // self.full_every
@@ -95,7 +96,7 @@ class Shape:
         return TYPE_BYTES * (layers + self.hidden * self.vocab)
 
     def operations(self, tokens: int, pairs: float, logits: int) -> float:
-        """Of a step that computes so many tokens with so many `pairs` and rows of logits."""
+        """Return the cost of a step with these numbers of tokens, attention `pairs` and logit rows."""
         products = self.layers * self._layer_parameters(self.active) * tokens
         attention = 2 * self.heads * self.head_dim * pairs
         return 2 * (products + attention + self.hidden * self.vocab * logits)
@@ -111,7 +112,7 @@ class Shape:
         return total
 
     def _layer_parameters(self, experts: float) -> float:
-        """Of a layer's matrices with so many of its experts."""
+        """Return the bytes of a layer's matrices with this number of experts."""
         attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         router = self.hidden * self.experts if self.experts > 1 else 0
         return attention + router + experts * 3 * self.hidden * self.intermediate

@@ -1,5 +1,5 @@
-"""What the benchmark of single kernels measures, and where: mixtures of experts, Llama-8B's
-products and those of other models' layers, its logits."""
+"""Sizes in the benchmark of single kernels: mixtures of experts, products of Llama-8B and of other
+models, logits."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Place(NamedTuple):
         return torch.randn(*shape, device=self.device).mul_(width).to(getattr(torch, self.dtype))
 
     def weights(self, *products: Product) -> list[list[Any]]:
-        """A weight for each product, so many times that none is found in the cache."""
+        """Return copies of a weight per product, enough to exceed the cache."""
         first = [
             self.normal(product.columns, product.size, width=product.size**-0.5)
             for product in products

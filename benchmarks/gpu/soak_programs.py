@@ -1,8 +1,7 @@
-"""Random programs for the soak: each draws what it does, runs it on the engine, and checks what
-came back.
+"""Random programs for the soak test: each program draws a task, runs on the engine, and checks the
+result.
 
-A program raises AssertionError when an output is not what was asked for. All draw from the
-generator they are given.
+A program raises AssertionError for a wrong output. All programs draw from the given generator.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Programs:
         )
 
     def _forks(self, rng: random.Random) -> None:
-        """A prompt, several branches behind it, and a few behind each of those."""
+        """Run a prompt with several branches, and further branches below each."""
         begins = [self._prompt(rng)]
         for _ in range(rng.randint(1, 3)):
             prompts = [

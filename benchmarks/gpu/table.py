@@ -15,9 +15,9 @@ from .shapes import LLAMA_8B, QWEN3_06B, Shape
 
 
 class Bar(NamedTuple):
-    """One H200, bf16: what the peers reached there, and what is to be reached.
+    """Results of peers on one H200 in bf16, and targets.
 
-    times: instead, so many times what the better peer reaches in the same run.
+    `times`: target as a multiple of the better peer in the same run.
     """
 
     sglang: float | None = None
@@ -98,7 +98,7 @@ def command(shape: Shape, names: Sequence[str], toy: bool = False) -> str:
 
 
 def _earlier(names: Sequence[str], bars: Mapping[str, Bar]) -> str:
-    """Where the figures come from that stand in for a peer's, if there are such figures."""
+    """Return the sources of figures that replace missing figures of a peer, or ""."""
     known = [bars[name] for name in names if name in bars]
     peers = [peer for peer in KNOWN_VERSIONS if any(getattr(bar, peer) for bar in known)]
     if not peers:
@@ -147,7 +147,7 @@ def _reach(bar: Bar | None, better: float | None, unit: str) -> float | None:
 
 
 def limit_figure(name: str, shape: Shape = LLAMA_8B) -> float | None:
-    """The workload's figure at the limit; None where none is known, or where less is better."""
+    """Return the workload's figure at the hardware limit; None if unknown, or if smaller is better."""
     if name == READY:
         return None
     workload = WORKLOADS[name].make(0, shape.token_ids)

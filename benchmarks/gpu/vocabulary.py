@@ -97,8 +97,8 @@ def _merges(pieces: list[bytes], shown: dict[int, str]) -> list[list[str]]:
 
 
 def _shown_bytes() -> dict[int, str]:
-    """Byte-level BPE's characters for the 256 bytes: printable ones stand for themselves, the
-    others come after 255."""
+    """Return byte-level BPE's characters of the 256 bytes: printable bytes map to themselves, and
+    other bytes to characters after 255."""
     plain = [
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),

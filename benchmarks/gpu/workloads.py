@@ -1,9 +1,9 @@
-"""What the engines are given to do, as data: calls with token ids, some of which begin with what
-others made.
+"""Workloads for all engines as data: calls with token ids, with dependencies on outputs of other
+calls.
 
-Knows no engine, and imports neither torch nor sgnb, so that a peer runs the same in a process of
-its own. The prompts are random token ids: shapes, not words, decide. Workloads of one kind but
-another seed have the same shape.
+Imports neither torch nor sgnb, because peers run the workloads in separate processes. Prompts are
+random token ids, because shapes decide and words do not. Workloads of a kind have the same shape
+for all seeds.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Workload:
-    """Calls in an order in which each comes after those that it needs. one_at_a_time: the next when
-    one is done."""
+    """Calls in topological order of their dependencies. With `one_at_a_time` each call waits for
+    the previous call."""
 
     calls: list[Call]
     unit: str
@@ -103,7 +103,7 @@ def _spread(count: int, low: int, high: int) -> list[int]:
 def few_shot(
     ids: Ids, rng: random.Random, *, prefixes: int, prefix: int, questions: int, question: int
 ) -> Workload:
-    """Questions in any order, each behind one of the prefixes; one token out."""
+    """Return questions in random order, each after one of the prefixes, with one output token."""
     shared = [ids(prefix) for _ in range(prefixes)]
     calls = [Call(shared[i % prefixes] + ids(question), 1) for i in range(questions)]
     rng.shuffle(calls)
@@ -113,7 +113,7 @@ def few_shot(
 def tree_of_thought(
     ids: Ids, rng: random.Random, *, roots: int, prompt: int, branches: Sequence[int], new: int
 ) -> Workload:
-    """From every thought so many next ones, each told apart by a token of its own."""
+    """Return a tree of thoughts with equal numbers of children, each distinguished by one token."""
     calls: list[Call] = []
     for _ in range(roots):
         root, level = ids(prompt), [None]
@@ -163,8 +163,9 @@ def json_records(
     new: int,
     one_at_a_time: bool = False,
 ) -> Workload:
-    """Records of one schema. Its name of one field is drawn, so that no engine has compiled it
-    before: after the prompts, so that workloads of other sizes draw another from the same seed."""
+    """Return records of one schema. A random field name prevents cached compilation. The name is
+    drawn after the prompts, so that workloads of other sizes draw another name from the same seed.
+    """
     prompts = [ids(prompt) for _ in range(requests)]
     text = json.dumps(order_schema(f"reference_{rng.randrange(10**9)}"))
     calls = [Call(own, new, schema=text) for own in prompts]
@@ -172,8 +173,8 @@ def json_records(
 
 
 def order_schema(reference: str) -> dict[str, Any]:
-    """Seven fields in nested objects, all bounded, so that random weights come to an end: after
-    about 105 tokens, of which about 40 are forced."""
+    """Seven bounded fields in nested objects, so that random weights finish: after about 105
+    tokens, 40 of them forced."""
 
     def record(**properties: Any) -> dict[str, Any]:
         closed = {"required": list(properties), "additionalProperties": False}
@@ -193,7 +194,7 @@ def order_schema(reference: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A workload's maker with its sizes, and sizes with which it takes a moment on a CPU."""
+    """Constructor of a workload with sizes, and small sizes for a CPU."""
 
     maker: Callable[..., Workload]
     full: dict[str, Any]
