@@ -29,94 +29,97 @@ from .line import (
 )
 
 CELL_OPTIONS = (
-    option("-m --model", "loaded engine (default: the current engine)", "ENGINE", text),
-    option("-o --out", "variable for the cell's value (default: s)", "VAR", identifier),
-    option("--over", "batch: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
-    option("--save", "with --over: save finished rows, and skip saved rows", "FILE", text),
-    option("--frame", "with --over: return a data frame of variables instead of states"),
-    option("--run", "run the program with this argument; repeatable", "K=V", pair, many=True),
-    option("--from", "continue from this state", "VAR", identifier, dest="source"),
-    option("--temperature", "sampling temperature; 0 is greedy", "F", number),
+    option("-m --model", "the loaded engine to use (default: the current one)", "ENGINE", text),
+    option("-o --out", "the variable that gets the cell's value (default: s)", "VAR", identifier),
+    option(
+        "--over", "run a batch: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text
+    ),
+    option("--save", "of --over: write finished rows there, and skip those it has", "FILE", text),
+    option("--frame", "of --over: a data frame with the variables instead of states"),
+    option("--run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
+    option("--from", "go on from the state in this variable", "VAR", identifier, dest="source"),
+    option("--temperature", "0 is greedy", "F", number),
     option("--top-p", "sample from the smallest set with this probability", "F", number),
-    option("--max-tokens", "maximum tokens of a generation", "N", integer, dest="max_new_tokens"),
-    option("--seed", "random seed, for repeatable samples", "N", integer),
+    option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
+    option("--seed", "makes the samples repeatable", "N", integer),
     option(
         "--logprobs",
-        "record this number of most likely tokens per sampled token, for the views",
+        "record so many likeliest tokens beside each sampled one: the views show them",
         "N",
         integer,
         dest="top_logprobs_num",
     ),
     option(
         "--vs",
-        f"compare with ablations, separated by commas: {', '.join(PER_REQUEST)}",
+        f"compare with itself without: {', '.join(PER_REQUEST)}; several with commas",
         "VARIANTS",
         ablations,
     ),
-    option("--rounds", "with --vs: measured runs per variant (default: 3)", "N", integer),
-    option("--show", f"views, separated by commas: none, {', '.join(VIEWS)}, all", "VIEWS", views),
-    option("--static", "show pictures without a kernel instead of live views"),
-    option("--marks --special-tokens", "parse special tokens written in roles and arguments"),
-    option("--dry", "generate nothing: predict the cost of the calls, and compile the grammars"),
-    option("--bg", "run in the background; the value is available at once, with stop() and wait()"),
-    option("--timeout", "stop the run after this number of seconds", "S", seconds),
-    option("-q --quiet", "show nothing; only bind the state"),
+    option("--rounds", "of --vs: measured runs of each variant (default: 3)", "N", integer),
+    option(
+        "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
+    ),
+    option("--static", "pictures that need no running kernel, instead of live views"),
+    option(
+        "--marks --special-tokens", "read special tokens written in roles and arguments as such"
+    ),
+    option("--dry", "generate nothing: say what the calls would take, and compile their grammars"),
+    option("--bg", "run in the background; the value is there at once, and has stop() and wait()"),
+    option("--timeout", "stop the run after this time, in seconds", "S", seconds),
+    option("-q --quiet", "show nothing, only bind the state"),
 )
 
 LOAD_OPTIONS = (
     option(
-        "--as", "name of the engine (default: last part of the path)", "NAME", text, dest="name"
+        "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
     ),
-    option("--device", "cpu, cuda, cuda:1, ... (default: a GPU if available)", "D", text),
-    option("--dtype", "float32, bfloat16, ... (default: by device)", "T", text),
+    option("--device", "cpu, cuda, cuda:1, ... (default: the best there is)", "D", text),
+    option("--dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text),
     option(
-        "--attention", "auto, torch, triton, flashinfer (default: the fastest available)", "A", text
+        "--attention", "auto, torch, triton, flashinfer (default: the best there is)", "A", text
     ),
-    option("--memory-limit", "GPU memory in use (default: most of the free memory)", "GIB", number),
-    option(
-        "--max-total-tokens",
-        "size of the KV pool in tokens (default: as many as fit)",
-        "N",
-        integer,
-    ),
-    option("--max-states", "recurrent states in the pool (default: as many as fit)", "N", integer),
-    option("--checkpoint-every", "tokens between recurrent checkpoints", "N", integer),
-    option("--max-step-tokens", "maximum tokens of a forward pass", "N", integer),
-    option("--max-running-requests", "maximum requests of a forward pass", "N", integer),
-    option("--context-length", "maximum length of a request", "N", integer),
-    option("--cuda-graphs", "replay decode steps as CUDA graphs", "on|off", on_off),
-    option("--overlap", "launch a step before the last results are read", "on|off", on_off),
-    option("--precompile", "compile kernels at load", "on|off", on_off),
-    option("--fuse", "use fused modules", "on|off", on_off),
+    option("--memory-limit", "of the GPU, for all (default: most of what is free)", "GIB", number),
+    option("--max-total-tokens", "the KV pool's size (default: what fits)", "N", integer),
+    option("--max-states", "of recurrent layers, in the pool (default: what fits)", "N", integer),
+    option("--checkpoint-every", "tokens between two states that the cache keeps", "N", integer),
+    option("--max-step-tokens", "tokens of one forward pass", "N", integer),
+    option("--max-running-requests", "requests of one forward pass", "N", integer),
+    option("--context-length", "the most positions of one request", "N", integer),
+    option("--cuda-graphs", "replay decode steps as graphs", "on|off", on_off),
+    option("--overlap", "launch a step before the last one is read", "on|off", on_off),
+    option("--precompile", "compile kernels while loading, not when needed", "on|off", on_off),
+    option("--fuse", "faster twins of the model's modules", "on|off", on_off),
     option("--compile", "run the model's layers through torch.compile", "on|off", on_off),
-    option("--reserve", "admit compiled programs by reservation", "on|off", on_off),
-    option("--fork-attention", "read the KV of a shared prefix once per step", "on|off", on_off),
-    option("--deterministic", "make tokens independent of cache and batch", "on|off", on_off),
+    option("--reserve", "compiled programs reserve what they hold of the cache", "on|off", on_off),
+    option("--fork-attention", "read a prefix that is shared once", "on|off", on_off),
+    option("--deterministic", "tokens never depend on cache and neighbours", "on|off", on_off),
 )
 
-FSM_OPTIONS = (option("--tokens", "count allowed tokens per state, for the current engine"),)
+FSM_OPTIONS = (
+    option("--tokens", "also the tokens that may follow at each choice, for the current engine"),
+)
 
 BENCH_OPTIONS = (
-    option("--over", "rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
+    option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
     option(
         "--against",
-        f"opponents, separated by commas: {', '.join(OPPONENTS)}, an address, a program"
-        " (default: all ablations)",
+        f"what to compare with, with commas: {', '.join(OPPONENTS)}, an address, a program"
+        " (default: without each technique)",
         "NAMES",
         text,
     ),
-    option("--paper", "run the SGLang paper's workloads, all or by name"),
-    option("--repeats", f"number of measured rounds (default: {ROUNDS})", "N", integer),
-    option("--same", "criterion for equal work: text (default) or tokens", "WHAT", text),
-    option("--clock", "wall (default), or cpu on a shared machine", "CLOCK", text),
-    option("--temperature", "sampling temperature; 0 is greedy", "F", number),
-    option("--max-tokens", "maximum tokens of a generation", "N", integer, dest="max_new_tokens"),
-    option("--seed", "random seed, for repeatable samples", "N", integer),
-    option("-o --out", "variable for the report", "VAR", identifier),
+    option("--paper", "the SGLang paper's workloads, all or those named, in place of a program"),
+    option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
+    option("--same", "what must be the same in all runs: text (default) or tokens", "WHAT", text),
+    option("--clock", "wall (default), or cpu on a machine that others use too", "CLOCK", text),
+    option("--temperature", "0 is greedy", "F", number),
+    option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
+    option("--seed", "makes the samples repeatable", "N", integer),
+    option("-o --out", "the variable that gets the report", "VAR", identifier),
 )
 
 TRACE_OPTIONS = (
-    option("--export", "write a file: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
+    option("--export", "write it: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
 )
 
 SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed", "top_logprobs_num")
@@ -142,38 +145,38 @@ COMMANDS = {
         options=LOAD_OPTIONS,
     ),
     "engine": Command(
-        "list, choose, unload or describe the loaded engines",
+        "the loaded engines: list, choose, unload, describe",
         ("ls", "use", "unload", "info"),
         "[NAME]",
     ),
     "cache": Command(
-        "show the radix tree or its counters; flush the tree; pin or unpin the cached prompts of a"
-        " run or the path to a node; list the pins; evict a node with its subtree",
+        "the radix tree, its figures; empty it; keep what is cached of a run or up to a node of the"
+        " tree, or let go of it; what is kept so; free a node and what is below it",
         ("show", "stats", "flush", "pin", "unpin", "pins", "evict"),
         "[RUN|NODE]",
     ),
     "fsm": Command(
-        "show the automaton of a regex or a JSON schema: size, forced text, warnings",
+        "the automaton of a regex or a JSON schema: its size, what it forces, what to beware of",
         takes="REGEX_OR_SCHEMA",
         options=FSM_OPTIONS,
         raw=True,
     ),
-    "dashboard": Command("open live views of the engine"),
+    "dashboard": Command("all views of what the engine does, live"),
     "trace": Command(
-        "show the trace of the last run, or of the run with this id, or write a file; on and off"
-        " record all runs",
+        "what a run did, of the last one or of that id: views that need no engine, or a file;"
+        " on and off record all runs",
         takes="[on|off|last|RUN]",
         options=TRACE_OPTIONS,
     ),
     "bench": Command(
-        "measure a program in paired rounds against ablations or other libraries: time ratios with"
-        " confidence intervals",
+        "measure a program many times in turns, as it is and without each technique or against"
+        " other libraries: what differs, and how sure that is",
         takes="[PROGRAM]",
         options=BENCH_OPTIONS,
     ),
-    "runs": Command("list the runs of programs"),
-    "stop": Command("stop a run, or all runs", takes="[RUN|all]"),
-    "doctor": Command("check the installation, with a hint for each missing part"),
+    "runs": Command("the programs that ran or are running"),
+    "stop": Command("stop one run, or all", takes="[RUN|all]"),
+    "doctor": Command("what works here, and what to do where something does not"),
 }
 
 NEED_NAME = ("use", "pin", "evict")
@@ -328,21 +331,21 @@ Run the cell as a language-model program.
 %%sglang [NAME] [PARAM ...] [options]
 BODY
 
-BODY is the body of a Python function: `s` is the state, the primitives of the
-language (gen, select, system, user, assistant, ...) need no import, and other
-names are variables of the notebook. Assignments are local.
-  no NAME         run now. The state is the cell's value only with --show none,
-                  because otherwise the views show the result
-  NAME            run now, and define NAME for further runs: NAME(), NAME.run()
+BODY is Python in a function of its own: `s` is the state, the primitives of the
+language (gen, select, system, user, assistant, ...) need no import, other names
+are the notebook's; what is assigned stays local.
+  no NAME         run now. The state is the cell's value only with --show none:
+                  otherwise the views have shown it
+  NAME            the same, and NAME runs it again: NAME(), NAME.run()
   NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),
                   NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).
                   PARAM is name[:type][=literal], for example q:str n:int=3
 
-The value is bound to `s`, or with -o to VAR: the state; with --over a list with a
-state per row; with --frame a data frame; with --vs a report, whose `state` is the
-state of the unmodified program. With --bg the state grows during the run; with
---over and --bg the value is a handle with `states` and `value`. Both have `status`,
-stop() and wait(), and wait() raises the error of the run.
+The value, bound to `s` or with -o VAR to VAR: the state; with --over the list of
+states, a row each; with --frame a data frame; with --vs the comparison, whose
+`state` is that of the program as it is. With --bg the state, which can be
+read while it grows, or for --over a handle with `states` and `value`; both have
+`status`, stop() and wait(), which raises what ended the run.
 """
 
 
@@ -351,7 +354,7 @@ def cell_help() -> str:
 
 
 def line_help() -> str:
-    lines = ["%sglang: models, cache and runs (for programs see %%sglang?)", ""]
+    lines = ["%sglang: models, cache and runs (%%sglang? is the help for programs)", ""]
     for name, command in COMMANDS.items():
         words = [name, f"[{'|'.join(command.actions)}]" if command.actions else "", command.takes]
         lines += [f"  %sglang {' '.join(word for word in words if word)}", f"      {command.help}"]
