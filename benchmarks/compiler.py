@@ -180,7 +180,7 @@ def ruled(s: Any, question: str) -> None:
 
 
 def prefix_ahead(engine: Any) -> Report:
-    """Compare a batch after `cache()` of the constant prefix with a batch that computes the prefix."""
+    """Compare a batch after `cache()` of the constant prefix with a batch without `cache()`."""
     computed: dict[bool, int] = {}
 
     def batch(ahead: bool) -> None:

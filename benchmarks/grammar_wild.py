@@ -344,7 +344,7 @@ def _sampled(found: list[T], sample: int | None, seed: int) -> list[T]:
 def _measure(
     everyone: Sequence[Measured], cases: Iterable[Case], seconds: float, keep: Callable[[], None]
 ) -> None:
-    """Measure for at most `seconds`; the current case ends first. `keep` saves the results so far."""
+    """Measure for at most `seconds`; a started case ends first. `keep` saves the results."""
     began = last = time.perf_counter()
     for case in cases:
         now = time.perf_counter()

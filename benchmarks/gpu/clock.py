@@ -23,12 +23,12 @@ def copies(size: int) -> int:
 
 
 def in_a_graph(calls: Sequence[Call]) -> float:
-    """Return the microseconds per call on the GPU alone: all calls are replayed as one CUDA graph."""
+    """Return the microseconds per call on the GPU alone: a CUDA graph replays all calls."""
     return graph_microseconds([lambda i: calls[i]()], len(calls), rounds=8)[0]
 
 
 def eagerly(calls: Sequence[Call]) -> float:
-    """Return the microseconds per call for calls launched in sequence; the host's time if larger."""
+    """Return the microseconds per call for calls launched in sequence, or the host's time."""
     import torch
 
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

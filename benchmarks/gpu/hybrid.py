@@ -100,7 +100,7 @@ def own_seconds(model: Any, prompt: list[int], new: int) -> tuple[float, float]:
 
 
 def our_seconds(engine: Engine, prompts: list[list[int]], new: int) -> tuple[float, float]:
-    """Return the seconds until all requests have the first token, and the seconds per later step."""
+    """Return the seconds until all requests have a first token, and the seconds per step."""
     engine.flush_cache()
     begin = engine.log.last
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Measured values in a JSON file, saved after each value, so that an interrupted run loses nothing."""
+"""Measured values in a JSON file, saved after each value, also before an interrupt."""
 
 from __future__ import annotations
 

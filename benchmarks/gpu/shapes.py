@@ -96,7 +96,7 @@ class Shape:
         return TYPE_BYTES * (layers + self.hidden * self.vocab)
 
     def operations(self, tokens: int, pairs: float, logits: int) -> float:
-        """Return the cost of a step with these numbers of tokens, attention `pairs` and logit rows."""
+        """Return the cost of a step, by numbers of tokens, attention `pairs` and logit rows."""
         products = self.layers * self._layer_parameters(self.active) * tokens
         attention = 2 * self.heads * self.head_dim * pairs
         return 2 * (products + attention + self.hidden * self.vocab * logits)

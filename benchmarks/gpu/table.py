@@ -147,7 +147,7 @@ def _reach(bar: Bar | None, better: float | None, unit: str) -> float | None:
 
 
 def limit_figure(name: str, shape: Shape = LLAMA_8B) -> float | None:
-    """Return the workload's figure at the hardware limit; None if unknown, or if smaller is better."""
+    """Return the figure at the hardware limit; None if unknown, or if smaller is better."""
     if name == READY:
         return None
     workload = WORKLOADS[name].make(0, shape.token_ids)
