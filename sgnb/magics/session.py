@@ -273,7 +273,7 @@ class Session:
         if other is None:
             if not isinstance(prompt, lang.ProgramState):
                 hint = "give a program's state, or two prompts to compare"
-                raise OptionError(f"{shown(prompt)} is not the state of a program", hint)
+                raise OptionError(f"{shown(prompt)} is no state of a program", hint)
             branch, run = prompt._branch.id, prompt.program.run
             entries = lookups(run.executor.log.read().records, run.id, branch)
             for other in run.others.backends:
