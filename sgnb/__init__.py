@@ -88,6 +88,7 @@ _HOME = {
     "Engine": "engine:Engine",
     "Workload": "benchmark:Workload",
     "SamplingParams": "sampling:SamplingParams",
+    "SgnbError": "errors:SgnbError",
     "doctor": "magics.doctor:check",
     "load_ipython_extension": "magics:load_ipython_extension",
 }

@@ -230,7 +230,7 @@ class Engine:
                     grammar=self._grammar(param),
                 )
             )
-        self._weight_guard.check()
+        self._weight_guard.check(stacklevel=4)  # the caller of `generate`
         self._loop.submit(states)
         return [state.request.id for state in states]
 
@@ -298,7 +298,7 @@ class Engine:
             ModelError: A module was replaced, or a weight has another shape, dtype or device.
             EngineError: The engine is closed.
         """
-        return self._weight_guard.check(arguments.switch("changed", changed))
+        return self._weight_guard.check(arguments.switch("changed", changed), stacklevel=3)
 
     def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
         """Pin the cached prefix of a prompt, or a tree node with all ancestors, until `unpin`.

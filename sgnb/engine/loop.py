@@ -54,9 +54,9 @@ COUNTS = (
     "computed_tokens", "output_tokens", "jumped_tokens", "jumps", "steps", "cascade_steps",
 )  # fmt: skip
 
-HELD_SECONDS = 0.25
-"""Time for which the gate may hold programs while nothing runs. The admitted programs then wait for
-user code, or for a held program: the first in line is admitted."""
+ADMISSION_PATIENCE = 0.25
+"""Seconds for which programs may wait for admission while nothing runs. The admitted programs then
+wait for user code, or for a program without admission: the first in line is admitted."""
 
 Command = Callable[[], object]
 
@@ -266,7 +266,7 @@ class EngineLoop:
                 command = self._commands.get(block, patience)
             except queue.Empty:
                 if block:
-                    self._guarded(self._scheduler.admit_held)
+                    self._guarded(self._scheduler.admit_next_program)
                 return
             command()
             del command  # may hold the engine, and the engine's finalizer ends this thread
@@ -274,9 +274,12 @@ class EngineLoop:
 
     @property
     def _patience(self) -> float | None:
-        """Seconds to wait for a command: None for ever, less if the gate holds every request."""
-        num_held = self._scheduler.num_held
-        return HELD_SECONDS if num_held and num_held == len(self._states) else None
+        """Seconds to wait for a command: None for ever, less if every request
+        waits for the admission of its program."""
+        num_unadmitted = self._scheduler.num_unadmitted
+        return (
+            ADMISSION_PATIENCE if num_unadmitted and num_unadmitted == len(self._states) else None
+        )
 
     def _guarded(self, work: Command, request: Request | None = None) -> None:
         """Run `work`. An error ends the request that the error belongs to, by default `request`;

@@ -16,9 +16,9 @@ from ..events import RequestAdmitted, RequestRetracted
 from ..reservation import Reservation
 from .cache.manager import CacheManager, Match
 from .cache.radix import Ints, Prefix
+from .request.admission import ProgramAdmission
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
-from .request.gate import ProgramGate
 from .request.request import Request, RequestFault
 from .request.waiting import SchedulePolicy, WaitingQueue
 
@@ -62,7 +62,9 @@ class Scheduler:
         self.cache = cache
         ageing = context_length / max_overtaking
         self.waiting = WaitingQueue(cache, policy, ageing=ageing, window=window)
-        self.gate = ProgramGate(lambda: cache.slots.total - cache.pinned_tokens, self.waiting.rank)
+        self.admission = ProgramAdmission(
+            lambda: cache.slots.total - cache.pinned_tokens, self.waiting.rank
+        )
         self.running: list[Request] = []
         self._num_synchronous = 0  # running requests whose next token depends on the last token
         self.step = 0
@@ -83,7 +85,7 @@ class Scheduler:
     @property
     def num_waiting(self) -> int:
         """Number of requests without slots, requests of programs before admission included."""
-        return len(self.waiting) + len(self.gate)
+        return len(self.waiting) + len(self.admission)
 
     @property
     def has_work(self) -> bool:
@@ -96,20 +98,20 @@ class Scheduler:
         if request.sharing.reservation is None:
             self._wait(request)
         else:
-            self._wait(*self.gate.enter(request))
+            self._wait(*self.admission.enter(request))
 
     def release(self, reservation: Reservation, made: int | None = None) -> None:
-        """End the reservation of a program; see `ProgramGate.release`."""
-        self._wait(*self.gate.release(reservation, made))
+        """End the reservation of a program; see `ProgramAdmission.release`."""
+        self._wait(*self.admission.release(reservation, made))
 
     @property
-    def num_held(self) -> int:
+    def num_unadmitted(self) -> int:
         """Number of requests of programs before admission."""
-        return len(self.gate)
+        return len(self.admission)
 
-    def admit_held(self) -> None:
+    def admit_next_program(self) -> None:
         """Admit the first program in line without regard to its reservation."""
-        self._wait(*self.gate.admit_first())
+        self._wait(*self.admission.admit_first())
 
     def _wait(self, *requests: Request) -> None:
         for request in requests:
@@ -193,7 +195,7 @@ class Scheduler:
         elif self.waiting.pop(request.id, None) is not None:
             self._blocked = None
         else:
-            self._wait(*self.gate.drop(request))
+            self._wait(*self.admission.drop(request))
         if non_finite:
             self.cache.discard(request)
 

@@ -28,8 +28,11 @@ class WeightGuard:
         )
         self._lock = threading.Lock()
 
-    def check(self, changed: bool = False) -> int:
-        """See `Engine.check_weights`. Do nothing on the engine's thread, to avoid a deadlock."""
+    def check(self, changed: bool = False, *, stacklevel: int) -> int:
+        """See `Engine.check_weights`. Do nothing on the engine's thread, to avoid a deadlock.
+
+        stacklevel: of the warning, from this function on; 2 is the caller.
+        """
         monitor = self._monitor()
         if monitor is None or not self._loop.may_wait:
             return self.changes
@@ -43,7 +46,7 @@ class WeightGuard:
             self.changes += 1
             message = self._describe(event)
 
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, stacklevel=stacklevel)
         return self.changes
 
     def _describe(self, event: WeightsChanged) -> str:

@@ -228,8 +228,9 @@ def test_an_engine_that_joins_after_a_change_has_the_new_weights(
         copy_data(model, changed)
         with Engine(model, device="cpu") as second:
             assert tokens(second) == own_tokens("llama", changed)
-        with pytest.warns(UserWarning, match=WARNING.format(1)):
+        with pytest.warns(UserWarning, match=WARNING.format(1)) as warned:
             assert tokens(first) == own_tokens("llama", changed)
+        assert warned[0].filename == __file__
 
 
 def test_a_write_that_the_samples_miss_can_be_told(model: PreTrainedModel) -> None:
@@ -237,8 +238,9 @@ def test_a_write_that_the_samples_miss_can_be_told(model: PreTrainedModel) -> No
         before = tokens(engine)
         model.model.embed_tokens.weight.data[PROMPT[0], 7] = 90.0
         assert engine.check_weights() == 0
-        with pytest.warns(UserWarning, match=r"changed \(change 1 under"):
+        with pytest.warns(UserWarning, match=r"changed \(change 1 under") as warned:
             assert engine.check_weights(changed=True) == 1
+        assert warned[0].filename == __file__
         found = tokens(engine)
     assert found == continuations(model, [PROMPT], TOKENS)[0] != before
 

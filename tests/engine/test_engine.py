@@ -534,7 +534,7 @@ def test_a_request_whose_end_fails_is_told(
 
     engine = make_engine("llama", {"vocab_size": 400}, tokenizer=byte_level())
     with monkeypatch.context() as patched:
-        patched.setattr("sgnb.engine.request.tokenizer.Detokenizer.finish", broken)
+        patched.setattr("sgnb.engine.request.detokenizer.Detokenizer.finish", broken)
         with pytest.raises(EngineError, match="the decoder broke"):
             engine.generate("The quick", max_new_tokens=3, **GREEDY)
     assert engine.generate("The quick", max_new_tokens=3, **GREEDY).text and whole(engine)
@@ -647,7 +647,7 @@ def test_an_error_in_the_text_ends_its_request(
     engine = make_engine(config={"vocab_size": 400}, tokenizer=byte_level())
     with monkeypatch.context() as patched:
         patched.setattr(
-            "sgnb.engine.request.tokenizer.Detokenizer.push", lambda self, tokens: 1 / 0
+            "sgnb.engine.request.detokenizer.Detokenizer.push", lambda self, tokens: 1 / 0
         )
         results = [
             in_thread(lambda: engine.generate("The", max_new_tokens=50, stop="xyz", **GREEDY))

@@ -378,4 +378,4 @@ def test_programs_that_wait_for_a_held_one_do_not_wait_for_ever() -> None:
         texts = [(f"Document {i}. The cat sat on the mat.",) for i in range(3)]
         states = picked.compile().run_batch(texts, backend=engine)
         assert all(state["choice"] for state in states)
-        wait_until(lambda: engine._scheduler.gate.reserved == 0)
+        wait_until(lambda: engine._scheduler.admission.reserved == 0)

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken
 
+from sgnb.engine.request.detokenizer import Detokenizer
 from sgnb.engine.request.stop_strings import StopStrings
-from sgnb.engine.request.tokenizer import Detokenizer, Tokenizer
+from sgnb.engine.request.tokenizer import Tokenizer
 from sgnb.errors import RequestError
 from tests.counting import calls
 

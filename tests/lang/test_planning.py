@@ -51,8 +51,8 @@ def retractions(engine: Any, work: Callable[[], Any]) -> tuple[int, Any]:
 
 def wait_until_free(engine: Any) -> None:
     """Until no program has a share of the cache: that is told to the engine in passing."""
-    gate, deadline = engine._scheduler.gate, time.monotonic() + 20
-    while gate.reserved or len(gate):
+    admission, deadline = engine._scheduler.admission, time.monotonic() + 20
+    while admission.reserved or len(admission):
         assert time.monotonic() < deadline, "a program kept its share"
         time.sleep(0.01)
 
@@ -110,7 +110,7 @@ def test_another_engine_knows_no_reservation(engine: Any) -> None:
         states = drafted.compile().run_batch([(text,) for text in TEXTS], backend=engine)
         assert all(state["choice"] for state in states)
         wait_until_free(engine)
-        assert other._scheduler.gate.reserved == 0
+        assert other._scheduler.admission.reserved == 0
 
 
 def test_a_method_that_runs_a_program_has_the_share_of_its_select(engine: Any) -> None:
@@ -212,12 +212,12 @@ def test_rows_that_begin_alike_begin_next_to_one_another() -> None:
 
 def test_where_all_fit_nothing_is_reserved(engine: Any) -> None:
     seen = []
-    enter = engine._scheduler.gate.enter
-    engine._scheduler.gate.enter = lambda request: seen.append(request) or enter(request)
+    enter = engine._scheduler.admission.enter
+    engine._scheduler.admission.enter = lambda request: seen.append(request) or enter(request)
     try:
         program.compile().run_batch([("Hi",), ("Ho",)], backend=engine)
         assert not seen
         program.compile().run_batch([(text,) for text in TEXTS], backend=engine)
         assert seen
     finally:
-        engine._scheduler.gate.enter = enter
+        engine._scheduler.admission.enter = enter

@@ -26,7 +26,7 @@ def read_config(folder: Path) -> Any:
 
     Raises:
         ModelError: `config.json` is missing or damaged, or names a model type, dtype, number of
-            layers or quantization that cannot be loaded.
+            layers, context length or quantization that cannot be loaded.
     """
     file = folder / NAME
     if not file.is_file():
@@ -45,7 +45,20 @@ def read_config(folder: Path) -> Any:
     _check_depth(file, settings)
     if settings.get("quantization_config"):
         _check_quantization(file, settings["quantization_config"])
-    return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    check_positions(str(file), config)
+    return config
+
+
+def check_positions(source: str, config: Any) -> None:
+    """Raise ModelError if the config names a context without a position."""
+    limit = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if isinstance(limit, int) and limit <= 0:
+        raise ModelError(
+            f"max_position_embeddings={limit} of {source!r} is not a valid context length: "
+            "a model has at least one position",
+            "correct max_position_embeddings",
+        )
 
 
 def _check_type(file: Path, settings: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from ..fusion.trace import position_limit
 from .compiled import compile_layers
+from .config_file import check_positions
 from .handover import hand_over, set_attention
 from .interface import ATTENTION
 from .lease import Setup, lease
@@ -140,6 +141,7 @@ def _decoder(
 ) -> Decoder:
     _check_layers(name, module)
     eos = _eos_token_ids(name, module)
+    check_positions(name, module.config)
     config = module.config.get_text_config()
     context = position_limit(config) or UNLIMITED
     context = min(context, setup.rope_length or context)

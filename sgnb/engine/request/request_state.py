@@ -13,11 +13,12 @@ from ...events import Jumped
 from ...grammar.automaton.automaton import Automaton
 from ...grammar.compiler import TokenGrammar
 from .constraint import Constraint
+from .detokenizer import Detokenizer
 from .output import Output
 from .request import Request
 from .stop_regex import StopRegex
 from .stop_strings import StopStrings
-from .tokenizer import Detokenizer, Tokenizer
+from .tokenizer import Tokenizer
 
 OnOutput = Callable[[Output], None]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgnb.engine.cache.sequence import Sharing
-from sgnb.engine.request.gate import ProgramGate
+from sgnb.engine.request.admission import ProgramAdmission
 from sgnb.engine.request.request import Request
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.reservation import Reservation
@@ -23,7 +23,7 @@ CAPACITY = 12
 
 
 class Oracle:
-    """The gate, with the prefixes of the admitted as sets."""
+    """Admission, with the prefixes of the admitted as sets."""
 
     def __init__(self) -> None:
         self.admitted: list[Request] = []  # one for each program
@@ -89,25 +89,25 @@ MOVES = st.lists(
 
 @settings(max_examples=300)
 @given(PROGRAMS, MOVES)
-def test_the_gate_admits_what_an_oracle_admits(programs: Any, moves: Any) -> None:
+def test_admission_admits_what_an_oracle_admits(programs: Any, moves: Any) -> None:
     sharings = [Sharing(space, reservation=Reservation(p, own)) for p, own, space in programs]
-    gate, oracle = ProgramGate(lambda: CAPACITY, lambda request: 0), Oracle()
+    admission, oracle = ProgramAdmission(lambda: CAPACITY, lambda request: 0), Oracle()
     requests: list[Request] = []
     for move, number in moves:
         sharing = sharings[number % len(sharings)]
         if move == "release":
-            assert gate.release(sharing.reservation) == oracle.release(sharing.reservation)
+            assert admission.release(sharing.reservation) == oracle.release(sharing.reservation)
         elif move == "enter":
             requests.append(Request(len(requests), [1], SamplingParams(), 1, sharing))
-            assert gate.enter(requests[-1]) == oracle.enter(requests[-1])
+            assert admission.enter(requests[-1]) == oracle.enter(requests[-1])
         elif requests:
             request = requests[number % len(requests)]
-            assert gate.drop(request) == oracle.drop(request)
-        assert gate.reserved == oracle.reserved(oracle.admitted)
-        assert len(gate) == sum(map(len, oracle.line))
+            assert admission.drop(request) == oracle.drop(request)
+        assert admission.reserved == oracle.reserved(oracle.admitted)
+        assert len(admission) == sum(map(len, oracle.line))
     for sharing in sharings:
-        gate.release(sharing.reservation)
-    assert gate.reserved == len(gate) == 0
+        admission.release(sharing.reservation)
+    assert admission.reserved == len(admission) == 0
 
 
 LENGTHS = {"alike": [12] * 20, "one larger than the pool": [*[12] * 5, 60, *[12] * 14]}
@@ -160,20 +160,20 @@ def test_a_program_whose_prefix_is_cached_comes_first_but_not_for_ever() -> None
 
 def test_what_programs_do_not_write_is_left_to_others() -> None:
     """As much as the last ones did not use, of what they had room for."""
-    gate = ProgramGate(lambda: 100, lambda request: 0)
+    admission = ProgramAdmission(lambda: 100, lambda request: 0)
     programs = [Reservation((1, 2), 38, 30) for _ in range(8)]
 
     def enter(number: int) -> int:
         sharing = Sharing(reservation=programs[number])
-        return len(gate.enter(Request(number, [1], SamplingParams(), 1, sharing)))
+        return len(admission.enter(Request(number, [1], SamplingParams(), 1, sharing)))
 
     assert [enter(i) for i in range(6)] == [1, 1, 0, 0, 0, 0]
-    assert gate.reserved == 2 + 2 * 38
-    assert len(gate.release(programs[0], made=15)) == 3  # half of 30: 23 slots each
-    assert gate.reserved == 2 + 4 * 23
-    assert len(gate.release(programs[1])) == 1  # it failed
-    assert len(gate.release(programs[2], made=30)) == 0
-    assert gate.reserved == 2 + 3 * 38
+    assert admission.reserved == 2 + 2 * 38
+    assert len(admission.release(programs[0], made=15)) == 3  # half of 30: 23 slots each
+    assert admission.reserved == 2 + 4 * 23
+    assert len(admission.release(programs[1])) == 1  # it failed
+    assert len(admission.release(programs[2], made=30)) == 0
+    assert admission.reserved == 2 + 3 * 38
 
 
 def retracted(sim: Simulation) -> int:
@@ -192,7 +192,7 @@ def test_programs_that_reserve_are_not_retracted(lengths: str, policy: str, over
     assert {tuple(r.tokens) for r in after.requests.values()} == {
         tuple(r.tokens) for r in before.requests.values()
     }
-    assert after.scheduler.gate.reserved == len(after.scheduler.gate) == 0
+    assert after.scheduler.admission.reserved == len(after.scheduler.admission) == 0
     assert after.scheduler.cache.tree.locked == after.scheduler.cache.in_flight == 0
 
 
@@ -229,14 +229,14 @@ def test_an_aborted_request_makes_room_for_the_next_in_line() -> None:
 
 def test_a_held_program_is_admitted_without_room_if_nothing_runs() -> None:
     """The first in line alone, and the next program as soon as all fit again."""
-    gate = ProgramGate(lambda: 100, lambda request: 0)
+    admission = ProgramAdmission(lambda: 100, lambda request: 0)
     programs = [Reservation((), own) for own in (80, 60, 30)]
     requests = [
         Request(number, [1], SamplingParams(), 1, Sharing(reservation=program))
         for number, program in enumerate(programs)
     ]
-    assert [gate.enter(request) for request in requests] == [requests[:1], [], []]
-    assert gate.admit_first() == [requests[1]]
-    assert gate.reserved == 140
-    assert gate.release(programs[0]) == [requests[2]]
-    assert gate.admit_first() == []
+    assert [admission.enter(request) for request in requests] == [requests[:1], [], []]
+    assert admission.admit_first() == [requests[1]]
+    assert admission.reserved == 140
+    assert admission.release(programs[0]) == [requests[2]]
+    assert admission.admit_first() == []
