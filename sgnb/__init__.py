@@ -77,6 +77,7 @@ _SESSION = (
     "traces",
     "unload",
     "why_no_hit",
+    "why_waiting",
 )
 
 _API = ("Anthropic", "LiteLLM", "OpenAI", "RuntimeEndpoint", "VertexAI")

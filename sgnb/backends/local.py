@@ -34,6 +34,7 @@ from ..errors import (
     printable,
     shown,
 )
+from ..events import WaitingRequest
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.chat.tool_format import with_tools
 from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
@@ -290,6 +291,10 @@ class LocalExecutor:
     def cached_length(self, tokens: Sequence[int]) -> int:
         """Return the number of leading `tokens` in the cache that a call would reuse now."""
         return self.engine.cached_length(tokens) if self.engine.options.prefix_cache else 0
+
+    def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
+        """See `Engine.why_waiting`."""
+        return self.engine.why_waiting(run, branch)
 
     def dry_executor(self) -> DryExecutor:
         """Return an executor for a dry run, which generates no tokens."""

@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 
 from .. import models
 from ..errors import ModelError, OptionError, RequestError, shown
+from ..events import WaitingRequest
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler, TokenGrammar
 from ..reservation import Reservation
 from ..sampling import SamplingParams, read_option, scalar
@@ -414,6 +415,19 @@ class Engine:
             }
 
         return self._loop.call(read)
+
+    def why_waiting(self, run: str, branch: str = "") -> list[WaitingRequest]:
+        """Return the requests of a program that are not running, with the reasons.
+
+        Args:
+            run: Id of the run, as in `Origin`; "" for requests outside programs.
+            branch: Branch of the program, which includes its forks.
+
+        Returns:
+            The requests in the order of submission.
+        """
+        run, branch = arguments.string("run", run), arguments.string("branch", branch)
+        return self._loop.call(lambda: self._loop.why_waiting(run, branch))
 
     def tree(self) -> list[dict[str, Any]]:
         """Return the radix tree as plain data, parents first: id, parent, tokens, locks, tick, and

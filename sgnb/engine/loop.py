@@ -27,10 +27,14 @@ from ..events import (
     Masked,
     RequestFinished,
     RequestQueued,
+    RequestWaits,
     Sampled,
     StepRan,
     TokenIds,
     TokensNamed,
+    Wait,
+    WaitingRequest,
+    WaitReason,
     WeightsChanged,
 )
 from ..reservation import Reservation
@@ -170,6 +174,20 @@ class EngineLoop:
         if self._on_its_thread():
             return None  # type: ignore[return-value]
         return results.get().result()
+
+    def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
+        """See `Engine.why_waiting`. Call on the engine's thread."""
+        waiting = []
+        for state in self._states.values():
+            request, origin = state.request, state.origin
+            if origin.run != run or not f"{origin.branch}.".startswith(f"{branch}."):
+                continue
+            wait = self._scheduler.why_waiting(request)
+            if wait is None and state.grammar is not None and state.constraint is None:
+                wait = Wait(WaitReason.GRAMMAR)
+            if wait is not None:
+                waiting.append(WaitingRequest(request.id, origin.branch, origin.name, wait))
+        return waiting
 
     def adopt_weights(self, weight: str) -> WeightsChanged:
         """Use changed weights and drop all keys and values computed by the old weights. Call
@@ -436,6 +454,8 @@ class EngineLoop:
         if state.grammar is None:
             self._scheduler.add(request)
         else:
+            if not state.grammar.done():
+                self._log.emit(RequestWaits(request.id, *Wait(WaitReason.GRAMMAR)))
             id = request.id  # avoid `state`: the shared grammar keeps the callbacks
             state.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(id)))
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..events import RequestAdmitted, RequestRetracted
+from ..events import RequestAdmitted, RequestRetracted, RequestWaits, Wait, WaitReason
 from ..reservation import Reservation
 from .cache.manager import CacheManager, Match
 from .cache.radix import Ints, Prefix
@@ -79,6 +79,8 @@ class Scheduler:
         # Match and remaining tokens of the first request that did not fit. No request starts
         # until this request fits.
         self._blocked: tuple[Match, int] | None = None
+        self._front: Wait | None = None  # why the last admission ended before the end of the queue
+        self._reasons: dict[int, WaitReason] = {}  # last `RequestWaits` of each waiting request
         self._decode: _Decode | None = None  # see `_continue_decode`
         self._decoding: list[Request] | None = None  # requests of the last plain decode step
 
@@ -97,12 +99,23 @@ class Scheduler:
         request.arrival = self.step
         if request.sharing.reservation is None:
             self._wait(request)
-        else:
-            self._wait(*self.admission.enter(request))
+            return
+        self._wait(*self.admission.enter(request))
+        if (wait := self.admission.shortage(request)) is not None:
+            self._report(request, wait)
 
     def release(self, reservation: Reservation, made: int | None = None) -> None:
         """End the reservation of a program; see `ProgramAdmission.release`."""
         self._wait(*self.admission.release(reservation, made))
+
+    def why_waiting(self, request: Request) -> Wait | None:
+        """Return the reason why a request is not running. None for a running request, and for a
+        request before `add` or after `finish`."""
+        if request.id not in self.waiting:
+            return self.admission.shortage(request)
+        if self._reasons.get(request.id) == WaitReason.SAME_PREFIX:
+            return Wait(WaitReason.SAME_PREFIX)
+        return self._front or Wait(WaitReason.NEXT_STEP)
 
     @property
     def num_unadmitted(self) -> int:
@@ -145,7 +158,7 @@ class Scheduler:
         prefills = self._make_room_to_grow(builder)
         for request in sorted(prefills, key=lambda r: r.num_uncomputed):
             builder.add(request)
-        if self.waiting and builder.budget > 0:
+        if self.waiting:
             self._admit(builder)
         return builder.batch()
 
@@ -190,6 +203,7 @@ class Scheduler:
             non_finite: The logits were not finite, so keys and values may be wrong. The cache
                 discards the request's tokens, except tokens in use; `isolate` handles their users.
         """
+        self._reasons.pop(request.id, None)
         if request.node is not None:
             self._release(request, insert=not non_finite)
         elif self.waiting.pop(request.id, None) is not None:
@@ -331,10 +345,13 @@ class Scheduler:
         one step per point where prompts diverge, and each prefix is computed once. A request whose
         grammar compiles is not in the queue yet.
         """
-        if len(self.running) >= self.max_running:
+        self._front = self._full(builder)
+        if self._front is not None:
+            self._report(next(iter(self.waiting.values())), self._front)
             return
         growth = sum([r.remaining for r in self.running])
         if self._blocked is not None and not self._fits(*self._blocked, growth):
+            self._front = self._shortage(*self._blocked, growth)
             return
 
         being_computed = {
@@ -345,11 +362,14 @@ class Scheduler:
         admitted = set()
         try:
             for request, prefix in self.waiting.ranked():
-                if builder.budget <= 0 or len(self.running) >= self.max_running:
+                self._front = self._full(builder)
+                if self._front is not None:
+                    self._report(request, self._front)
                     break
                 upcoming = self._next_tokens(request, prefix)
                 can_share = prefix.length + self.shared_prefix <= request.reusable
                 if can_share and self.cache.shares(request) and upcoming in being_computed:
+                    self._report(request, Wait(WaitReason.SAME_PREFIX))
                     continue
                 try:
                     started = self._start(request, growth)
@@ -357,6 +377,7 @@ class Scheduler:
                     raise RequestFault(request, error) from error
                 if not started:
                     break
+                self._reasons.pop(request.id, None)
                 growth += request.remaining
                 admitted.add(request.id)
                 being_computed.add(upcoming)
@@ -376,6 +397,8 @@ class Scheduler:
         while not self._fits(match, remaining, growth):
             if self.running or not self.cache.unpin_oldest():
                 match = self.cache.unlock(match)
+                self._front = self._shortage(match, remaining, growth)
+                self._report(request, self._front)
                 # Until a request ends or arrives, the same request is the first in line and needs
                 # the same memory.
                 if not self.waiting.reads_late:
@@ -398,8 +421,29 @@ class Scheduler:
             remaining: Tokens that the request may add.
             growth: Tokens that the running requests may still add.
         """
-        reserve = int((growth + remaining) * self._reserve) if self.running else 0
-        return self.cache.fits(match, reserve)
+        return self.cache.fits(match, self._spare(remaining, growth))
+
+    def _shortage(self, match: Match, remaining: int, growth: int) -> Wait:
+        """Return the memory that a request needs; see `_fits`."""
+        return self.cache.shortage(match, self._spare(remaining, growth))
+
+    def _spare(self, remaining: int, growth: int) -> int:
+        """Return the number of slots kept free for growth when a request starts."""
+        return int((growth + remaining) * self._reserve) if self.running else 0
+
+    def _full(self, builder: BatchBuilder) -> Wait | None:
+        """Return the limit that a further request would exceed, if any."""
+        if len(self.running) >= self.max_running:
+            return Wait(WaitReason.RUNNING_LIMIT, len(self.running) + 1, self.max_running)
+        if builder.budget <= 0:
+            return Wait(WaitReason.STEP_BUDGET, 1, self._step_tokens)
+        return None
+
+    def _report(self, request: Request, wait: Wait) -> None:
+        """Log the reason of a wait, if the reason is new."""
+        if self._reasons.get(request.id) != wait.reason:
+            self._reasons[request.id] = wait.reason
+            self._emit(RequestWaits(request.id, *wait))
 
     def _release(self, request: Request, insert: bool = True) -> None:
         """Remove a running request and its memory; see `CacheManager.release`."""

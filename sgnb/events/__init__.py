@@ -38,6 +38,7 @@ from .kinds import (
     RequestFinished,
     RequestQueued,
     RequestRetracted,
+    RequestWaits,
     Sampled,
     StepRan,
     TextStreamed,
@@ -61,6 +62,7 @@ from .program_kinds import (
 )
 from .reader import LogReader
 from .recording import Recorder, decode, encode, load, replay
+from .waiting import Wait, WaitingRequest, WaitReason
 
 __all__ = [
     "EVENT_KINDS",
@@ -100,6 +102,7 @@ __all__ = [
     "RequestFinished",
     "RequestQueued",
     "RequestRetracted",
+    "RequestWaits",
     "RunFinished",
     "RunStarted",
     "Sampled",
@@ -109,6 +112,9 @@ __all__ = [
     "TokenIds",
     "TokensNamed",
     "VariantRan",
+    "Wait",
+    "WaitReason",
+    "WaitingRequest",
     "WeightsChanged",
     "decode",
     "encode",

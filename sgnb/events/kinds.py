@@ -58,6 +58,16 @@ class RequestQueued:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestWaits:
+    """A request does not run yet. Emitted at the first reason and at each change of the reason."""
+
+    request: int
+    reason: str  # a `WaitReason`
+    needed: int  # in the unit of the reason: tokens, requests or states
+    available: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestAdmitted:
     """A request entered the running batch; prefill computes the uncached tokens."""
 

@@ -21,7 +21,7 @@ from ..benchmark.variants import PER_REQUEST
 from ..benchmark.work import Same
 from ..benchmark.workload import ONE_ROW
 from ..errors import OptionError, nearest, shown
-from ..events import TokensNamed
+from ..events import TokensNamed, WaitingRequest
 from ..lang.executor import Executor, executor_of
 from ..lang.runnable import Runnable
 from ..viz import VIEWS, Trace
@@ -282,6 +282,30 @@ class Session:
             return WhyReport(entries)
         here, there = self._tokens(prompt), self._tokens(other)
         return WhyReport(difference=difference(here, there, self._vocabulary({*here, *there})))
+
+    def why_waiting(self, state: lang.ProgramState) -> list[WaitingRequest]:
+        """Return the requests of a program that are not running, with the reasons.
+
+        The reasons are the step budget, the limit of running requests, memory, another request
+        that computes the same prefix, a compiling grammar, or a program without admission.
+
+        Args:
+            state: State of a program. Requests of its forks are included.
+
+        Returns:
+            The waiting requests in the order of submission; empty if all requests run. `print`
+            shows a sentence with figures for each request.
+
+        Raises:
+            OptionError: `state` is no state of a program.
+        """
+        if not isinstance(state, lang.ProgramState):
+            raise OptionError(f"{shown(state)} is no state of a program", "give a program's state")
+        run, waiting = state.program.run, []
+        for executor in (run.executor, *run.others.backends):
+            if hasattr(executor, "why_waiting"):  # an engine of this process
+                waiting += executor.why_waiting(run.id, state._branch.id)
+        return waiting
 
     def _tokens(self, prompt: Any) -> list[int]:
         if isinstance(prompt, lang.ProgramState):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...events import Wait, WaitReason
 from .checkpoints import GAP, Checkpoints, RecurrentStates, StatePlan
 from .radix import EvictionPolicy, Ints, Node, Prefix, RadixTree, common_length
 from .sequence import SHARED, CachedSequence
@@ -131,6 +132,13 @@ class CacheManager:
         if self.checkpoints is not None and self.checkpoints.available < match.states:
             return False
         return self.slots.available + self.tree.evictable >= match.slots + reserve
+
+    def shortage(self, match: Match, reserve: int) -> Wait:
+        """Return the memory that a match needs, if the match does not fit."""
+        if self.checkpoints is not None and self.checkpoints.available < match.states:
+            return Wait(WaitReason.STATES, match.states, self.checkpoints.available)
+        available = self.slots.available + self.tree.evictable
+        return Wait(WaitReason.MEMORY, match.slots + reserve, available)
 
     def start(
         self, request: CachedSequence, match: Match, waiting: Iterable[CachedSequence]

@@ -17,6 +17,7 @@ from itertools import islice
 
 import numpy as np
 
+from ...events import Wait, WaitReason
 from ...reservation import Reservation
 from ..cache.radix import Node, RadixTree
 from .request import Request
@@ -56,6 +57,15 @@ class ProgramAdmission:
         """Slots of the admitted programs."""
         return self._prefixes.locked + self._own_slots - self._unused(self._reserved_output)
 
+    def shortage(self, request: Request) -> Wait | None:
+        """Return the slots that the request's program needs for admission. None for a request that
+        is not pending."""
+        reservation = request.sharing.reservation
+        if reservation is None or request not in self._pending.get(reservation, ()):
+            return None
+        available = max(0, self._capacity() - self.reserved)
+        return Wait(WaitReason.PROGRAM, reservation.own + len(reservation.prefix), available)
+
     def enter(self, request: Request) -> list[Request]:
         """Return the request if its program is or can be admitted. Otherwise hold the request and
         return nothing."""
@@ -92,8 +102,8 @@ class ProgramAdmission:
         return self._admit()
 
     def admit_first(self) -> list[Request]:
-        """Admit the first pending program without a size test, and return its requests. Call this if
-        nothing runs: admitted programs do not wait for slots."""
+        """Admit the first pending program without a size test, and return its requests. Call this
+        method if nothing runs: admitted programs do not wait for slots."""
         for reservation, requests in self._ranked()[:1]:
             self._reserve(reservation, requests[0].sharing.namespace, must_fit=False)
             return self._pending.pop(reservation)
@@ -118,8 +128,9 @@ class ProgramAdmission:
     def _reserve(
         self, reservation: Reservation, namespace: str | None, must_fit: bool = True
     ) -> bool:
-        """Admit a program if no program is admitted or the sum fits; return False otherwise. namespace:
-        cache namespace of the program's prefix; None shares no prefix."""
+        """Admit a program if no program is admitted or the sum fits; return False otherwise.
+
+        namespace: cache namespace of the program's prefix; None shares no prefix."""
         tokens = np.array(() if namespace is None else reservation.prefix, np.int32)
         own = reservation.own + len(reservation.prefix) - len(tokens)
         node = self._prefixes.insert(tokens, tokens, namespace or "").node
