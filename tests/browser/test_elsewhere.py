@@ -153,7 +153,7 @@ def test_checkpoints_are_seen_and_said(page: Page, tmp_path: Path) -> None:
     page.goto(kept(log).save(tmp_path / "trace.html").as_uri())
     page.locator(".sgnb-tab[data-view=tree]").click()
     tree = page.locator(".sgnb-stage canvas")
-    expect(page.get_by_text("checkpoint: a request can go on from its end")).to_be_visible()
+    expect(page.get_by_text("checkpoint: a request can resume here")).to_be_visible()
     expect(page.get_by_text("2 of 8 states kept, 2.0 MiB")).to_be_visible()
     assert "2 with a checkpoint" in (tree.get_attribute("aria-label") or "")
     tree.focus()
@@ -161,7 +161,7 @@ def test_checkpoints_are_seen_and_said(page: Page, tmp_path: Path) -> None:
     page.keyboard.press("ArrowDown")
     expect(said).to_contain_text("begins at the first token and computes 3 tokens again")
     page.keyboard.press("ArrowDown")
-    expect(said).to_contain_text("a request can go on from here: its states are kept, 1.0 MiB")
+    expect(said).to_contain_text("a request can resume here: the recurrent states take 1.0 MiB")
     assert page.locator(".sgnb-text .sgnb-k-again").inner_text() == "one two three"
     expect(page.locator(".sgnb-gain")).to_contain_text("3 more recomputed")
     page.locator(".sgnb-tab[data-view=time]").click()

@@ -138,7 +138,7 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     open_view(page, "time")
     metrics = page.locator(".sgnb-side .sgnb-note")
     assert "tokens of prompts and forced text and " in metrics.inner_text()
-    assert metrics.inner_text().startswith("in ") and "by a cache without limit" in (
+    assert metrics.inner_text().startswith("in ") and "with an unlimited cache" in (
         metrics.inner_text()
     )
     box = page.locator(CANVAS).first.bounding_box()

@@ -41,8 +41,8 @@ def test_text() -> None:
     lines = head.splitlines()
     assert [line.rpartition(" · ")[0] for line in lines[-3:]] == [
         "A words: 4 prompt + 1 new tokens",
-        "B words-1: 23 prompt (12 found in its cache) + 4 new tokens",
-        "C far away: 15 prompt (5 found in its cache) + 5 new tokens",
+        "B words-1: 23 prompt (12 found in the cache) + 4 new tokens",
+        "C far away: 15 prompt (5 found in the cache) + 5 new tokens",
     ]
     assert "draft = ' Rome'\nverdict = ' yes it is'  (by B)\n" in text
     assert "last = ' far <b>&'  (by C)" in text

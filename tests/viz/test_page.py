@@ -381,7 +381,7 @@ def test_rows_know_their_arguments_and_requests_their_line() -> None:
       const state = newState();
       for (const record of parseLines(given.join("\\n"))) apply(state, record);
       const rows = [...state.runs.get("r1").rows.values()].map((row) => row.arguments);
-      return [rows, [...state.requests.values()].map((request) => placeOf(state, request))];"""
+      return [rows, [...state.requests.values()].map((request) => locationOf(state, request))];"""
     files = ["dom", *REDUCERS, "inspect"]
     assert node(script, files, lines) == [
         ["country='0'", "country='1'"],
@@ -405,9 +405,9 @@ def test_a_prompt_that_leaves_the_tree_says_where() -> None:
       });"""
     files = ["dom", *REDUCERS, "draw", "text", "layout", "inspect"]
     assert node(script, files, lines) == [
-        "from here on: nothing in the tree went further",
-        "from here on: the tree went on with “␣Spain”",
-        "the last token of a prompt is always computed: its logits give the next one",
+        "from here on, the tree had no continuation",
+        "from here on, the tree continued with “␣Spain”",
+        "the last token of a prompt is always computed: the logits give the next token",
     ]
 
 

@@ -186,14 +186,14 @@ def test_the_page_says_what_a_node_and_a_token_are(log: EventLog) -> None:
       return [said({{ node: {three.id} }}).checkpoint, said({{ node: {three.parent} }}).checkpoint,
         said({{ request: 3, position: from }}), said({{ request: 3, position: from + 1 }})];"""
     without, kept, again, after = page(log, script)
-    goes_on = f"goes on from node {three.parent} and computes 1 token again"
-    assert without == f"none: a request that finds all of this {goes_on}"
-    assert kept == "a request can go on from here: its states are kept, 1.0 MiB"
+    goes_on = f"resumes from node {three.parent} and recomputes 1 token"
+    assert without == f"none: a request with this prefix {goes_on}"
+    assert kept == "a request can resume here: the recurrent states take 1.0 MiB"
     assert again["origin"].startswith("recomputed: ")
     assert again["recomputed"] == (
-        "1 token in the tree: no state was kept behind token 3 to go on from"
+        "1 token in the tree: no checkpoint after token 3 to resume from"
     )
-    assert after["not found"].startswith("from here on: the tree went on with")
+    assert after["not found"].startswith("from here on, the tree continued with")
     quiet = page(program(0).log, f"return describe(store.state, {{ node: {three.id} }}).facts;")
     assert "checkpoint" not in dict(quiet)
 

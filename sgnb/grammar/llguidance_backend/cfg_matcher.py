@@ -319,7 +319,7 @@ def _refused(message: str) -> GrammarError:
             "no token of this vocabulary can go on here in the grammar",
             "allow other characters there: the tokenizer has no way to write these",
         )
-    hint = "see the place that it names in the grammar"
+    hint = "see the named position in the grammar"
     if re.search(r"(?i)too (complex|big|many)|limit|max is|panic", message):
         hint = "make the grammar smaller or less ambiguous"
     return GrammarError(f"llguidance refuses: {message:.600}", hint)

@@ -83,7 +83,7 @@ function bytesOfPath(path) {
 
 const isIn = (ranges, byte) => ranges.some((low, i) => i % 2 === 0 && low <= byte && byte <= ranges[i + 1]);
 
-// Advance by one byte. `place` is {state, open}; `open` lists possible edges as [edge, bytes, number of bytes read]. Returns null if no edge matches.
+// Advance by one byte. `position` is {state, open}; `open` lists possible edges as [edge, bytes, number of bytes read]. Returns null if no edge matches.
 function advance(drawn, graph, { state, open }, byte, crossed) {
   const begun =
     open ??
@@ -99,28 +99,28 @@ function advance(drawn, graph, { state, open }, byte, crossed) {
   return { state: drawn.targets[done[0]], open: null };
 }
 
-// The path of a request's output: per token the completed edges and the place after the token; null for a token without a grammar.
+// The path of a request's output: per token the completed edges and the position after the token; null for a token without a grammar.
 function walkOf(state, drawn, request) {
   const graph = graphOf(drawn);
-  let place = { state: 0, open: null };
+  let position = { state: 0, open: null };
   return request.output.map((token, i) => {
     const { jump } = token,
       known = jump ?? token.mask;
     if (known && known.before < 0) return null;
     const begins = known && !(jump && (jump.dropped || request.output[i - 1]?.jump === jump));
     // If bytes and states disagree, for example after lost records, trust the recorded state.
-    if (begins && !place.open && drawn.states[place.state] !== known.before && graph.index.has(known.before))
-      place = { state: graph.index.get(known.before), open: null };
-    const from = place.state,
+    if (begins && !position.open && drawn.states[position.state] !== known.before && graph.index.has(known.before))
+      position = { state: graph.index.get(known.before), open: null };
+    const from = position.state,
       edges = [];
-    let next = place;
+    let next = position;
     for (const byte of bytesOf(state.tokenTable, [token.token])) next &&= advance(drawn, graph, next, byte, edges);
-    place = next ?? { state: graph.index.get(known?.after) ?? from, open: null };
-    return { from, edges: next ? edges : [], ...place };
+    position = next ?? { state: graph.index.get(known?.after) ?? from, open: null };
+    return { from, edges: next ? edges : [], ...position };
   });
 }
 
-// The position on an edge, if only one edge is possible, with the number of bytes read.
+// The point on an edge, if only one edge is possible, with the number of bytes read.
 function onEdge({ open }) {
   const edges = new Set(open?.map(([edge]) => edge));
   return edges.size === 1 ? { edge: open[0][0], read: open[0][2], length: open[0][1].length } : null;
@@ -146,7 +146,7 @@ function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom]
   for (const arrow of arrows) {
     const { start, target, track } = arrow;
     if (track < 0 && start !== target)
-      for (const place of [drawn.columns[start], lowerRow(arrow)]) many.set(place, (many.get(place) ?? 0) + 1);
+      for (const position of [drawn.columns[start], lowerRow(arrow)]) many.set(position, (many.get(position) ?? 0) + 1);
   }
   const isCrowded = (arrow) => {
     const { start, target, track } = arrow;
@@ -210,11 +210,11 @@ function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom]
 }
 
 // The lines of an arrow from start to target, as lists of [x, y]. Arrows to hidden states end at the border.
-function linesOf(drawn, placed, arrow) {
+function linesOf(drawn, positions, arrow) {
   const { start, target, track } = arrow;
-  const { bands, pill, width } = placed;
-  const a = placed.shown(start) ? placed.at(start) : null,
-    b = placed.shown(target) ? placed.at(target) : null;
+  const { bands, pill, width } = positions;
+  const a = positions.shown(start) ? positions.at(start) : null,
+    b = positions.shown(target) ? positions.at(target) : null;
   if (start === target)
     return [
       [
@@ -243,7 +243,7 @@ function linesOf(drawn, placed, arrow) {
       ];
     // The long segment lies in the lower of two rows, to separate labels of edges with a common state.
     const elbow =
-      !b || placed.isCrowded(arrow)
+      !b || positions.isCrowded(arrow)
         ? []
         : a.y < b.y
           ? [
@@ -343,7 +343,7 @@ function restOf(lines, share) {
   return left;
 }
 
-// Summary of a walk up to token `last`: counts of arrows, token ends on arrows, allowed tokens per state, and the current place.
+// Summary of a walk up to token `last`: counts of arrows, token ends on arrows, allowed tokens per state, and the current position.
 function wayUpTo(drawn, request, walk, last) {
   const graph = graphOf(drawn);
   const way = {
@@ -352,7 +352,7 @@ function wayUpTo(drawn, request, walk, last) {
     visited: new Map(),
     borders: new Map(),
     edges: [],
-    place: { state: 0, open: null },
+    position: { state: 0, open: null },
   };
   for (let i = 0; i <= last && i < walk.length; i += 1) {
     const step = walk[i];
@@ -373,7 +373,7 @@ function wayUpTo(drawn, request, walk, last) {
       const shares = known?.pass === pass ? known.shares : [];
       way.borders.set(arrow, { pass, shares: [...shares, on.read / on.length] });
     }
-    Object.assign(way, { edges: step.edges, place: { state: step.state, open: step.open } });
+    Object.assign(way, { edges: step.edges, position: { state: step.state, open: step.open } });
   }
   return way;
 }
@@ -394,15 +394,15 @@ function windowOf(drawn, graph, around, width) {
   return { columns: [from, to], rows };
 }
 
-function drawAutomaton(surface, colours, drawn, placed, way, lit) {
+function drawAutomaton(surface, colours, drawn, positions, way, lit) {
   const graph = graphOf(drawn),
-    context = surface.begin(placed.width, Math.max(1, placed.height));
-  const open = onEdge(way.place)?.edge,
+    context = surface.begin(positions.width, Math.max(1, positions.height));
+  const open = onEdge(way.position)?.edge,
     current = graph.arrowOf[open];
-  drawParts(context, colours, placed);
-  const drawnArrows = placed.arrows.map((arrow) => ({
+  drawParts(context, colours, positions);
+  const drawnArrows = positions.arrows.map((arrow) => ({
     arrow,
-    lines: linesOf(drawn, placed, arrow),
+    lines: linesOf(drawn, positions, arrow),
     number: graph.arrowOf[arrow.edges[0]],
   }));
   const taken = ({ number }) => way.taken.has(number) || number === current;
@@ -417,33 +417,33 @@ function drawAutomaton(surface, colours, drawn, placed, way, lit) {
         context,
         restOf(lines, arrow.chosen),
         faint(colours.jumped),
-        placed.isCrowded(arrow) ? 1.2 : arrow.track >= 0 ? 3 : 5,
+        positions.isCrowded(arrow) ? 1.2 : arrow.track >= 0 ? 3 : 5,
       );
-    if (placed.shown(arrow.target))
+    if (positions.shown(arrow.target))
       drawHead(context, lines.at(-1), forced ? faint(colours.jumped) : isTaken ? colours.sampled : colours.muted);
-    for (const share of (placed.shown(arrow.start) && way.borders.get(number)?.shares) || []) {
+    for (const share of (positions.shown(arrow.start) && way.borders.get(number)?.shares) || []) {
       const [x, y] = restOf(lines, share)[0]?.[0] ?? lines.at(-1).at(-1);
       fillTinted(context, colours.fg, 1, x - 1, y - 6, 2, 12);
     }
   }
   const said = new Set();
-  for (const one of drawnArrows) drawLabel(context, colours, placed, one, taken(one), said);
-  drawn.states.forEach((_, i) => placed.shown(i) && drawState(i));
+  for (const one of drawnArrows) drawLabel(context, colours, positions, one, taken(one), said);
+  drawn.states.forEach((_, i) => positions.shown(i) && drawState(i));
 
   function drawState(i) {
-    const { x, y } = placed.at(i),
-      left = x - placed.pill / 2,
+    const { x, y } = positions.at(i),
+      left = x - positions.pill / 2,
       top = y - PILL / 2;
-    const here = i === way.place.state,
+    const here = i === way.position.state,
       visited = way.visited.has(i) || here;
     const allowed = way.allowed.get(i) ?? drawn.allowed?.[i];
-    surface.region({ x: left - 4, y: top - 6, width: placed.pill + 8, height: PILL + 24, state: i });
+    surface.region({ x: left - 4, y: top - 6, width: positions.pill + 8, height: PILL + 24, state: i });
     context.beginPath();
-    context.roundRect(left, top, placed.pill, PILL, PILL / 2);
+    context.roundRect(left, top, positions.pill, PILL, PILL / 2);
     context.fillStyle = colours.bg;
     context.fill();
     context.fillStyle = here ? colours.sampled : visited ? colours.sampled : colours.soft;
-    context.globalAlpha = here ? (way.place.open ? 0.45 : 1) : visited ? 0.22 : 1;
+    context.globalAlpha = here ? (way.position.open ? 0.45 : 1) : visited ? 0.22 : 1;
     context.fill();
     context.globalAlpha = 1;
     context.strokeStyle = i === lit ? colours.fg : visited ? colours.sampled : colours.muted;
@@ -452,11 +452,11 @@ function drawAutomaton(surface, colours, drawn, placed, way, lit) {
     if (graph.final.has(drawn.states[i])) {
       context.beginPath();
       context.lineWidth = 1;
-      context.roundRect(left - 3, top - 3, placed.pill + 6, PILL + 6, PILL / 2 + 3);
+      context.roundRect(left - 3, top - 3, positions.pill + 6, PILL + 6, PILL / 2 + 3);
       context.stroke();
     }
     context.textAlign = "center";
-    context.fillStyle = here && !way.place.open ? colours.bg : colours.fg;
+    context.fillStyle = here && !way.position.open ? colours.bg : colours.fg;
     context.fillText(String(drawn.states[i]), x, y + 0.5);
     if (allowed !== undefined) {
       context.fillStyle = colours.muted;
@@ -490,16 +490,16 @@ function drawHead(context, line, colour) {
 }
 
 // Draw an edge's label above the edge; on a bus, once per label and target, at the start.
-function drawLabel(context, colours, placed, { arrow, lines }, taken, said) {
+function drawLabel(context, colours, positions, { arrow, lines }, taken, said) {
   const text = labelOf(arrow),
     key = `${arrow.target} ${text}`,
     loop = arrow.start === arrow.target;
-  const beyond = arrow.track < 0 && !placed.shown(arrow.target) && lines[0].at(-1)[0] < placed.width;
+  const beyond = arrow.track < 0 && !positions.shown(arrow.target) && lines[0].at(-1)[0] < positions.width;
   if (
-    !placed.shown(arrow.start) ||
+    !positions.shown(arrow.start) ||
     beyond ||
     (arrow.track >= 0 && said.has(key)) ||
-    (placed.isCrowded(arrow) && !taken)
+    (positions.isCrowded(arrow) && !taken)
   )
     return;
   if (arrow.track >= 0) said.add(key);
@@ -510,11 +510,11 @@ function drawLabel(context, colours, placed, { arrow, lines }, taken, said) {
       ? middle
       : arrow.track >= 0
         ? Math.min(a[0], b[0]) + 6
-        : lines.length > 1 || !placed.shown(arrow.target)
+        : lines.length > 1 || !positions.shown(arrow.target)
           ? a[0] + 8
           : middle - 4;
   const y = b[1] - (loop ? 7 : arrow.track >= 0 ? 0 : arrow.chosen < 1 ? 11 : 8);
-  const left = Math.min(x, placed.width - room);
+  const left = Math.min(x, positions.width - room);
   if (arrow.track >= 0) fillTinted(context, colours.bg, 1, left - 2, y - 6, room + 4, 12);
   context.fillStyle = taken ? colours.fg : colours.muted;
   context.fillText(text, left, y);
@@ -528,19 +528,25 @@ function longestPiece(line) {
 }
 
 // Draw headings above each band: parts of the pattern or schema.
-function drawParts(context, colours, placed) {
+function drawParts(context, colours, positions) {
   context.font = "10.5px system-ui, sans-serif";
-  for (const band of placed.bands) {
+  for (const band of positions.bands) {
     const parts = new Map();
-    for (const { start, part, track } of placed.arrows)
-      if (track < 0 && part && placed.shown(start) && placed.at(start).band === band && !parts.has(placed.at(start).x))
-        parts.set(placed.at(start).x, part);
+    for (const { start, part, track } of positions.arrows)
+      if (
+        track < 0 &&
+        part &&
+        positions.shown(start) &&
+        positions.at(start).band === band &&
+        !parts.has(positions.at(start).x)
+      )
+        parts.set(positions.at(start).x, part);
     let last = "",
       end = -Infinity;
     for (const [x, part] of [...parts].sort(([a], [b]) => a - b)) {
       if (part === last) continue;
-      const left = Math.max(x - placed.pill / 2, end + 14),
-        room = Math.floor((placed.width - left - 5) / LETTER) - 1;
+      const left = Math.max(x - positions.pill / 2, end + 14),
+        room = Math.floor((positions.width - left - 5) / LETTER) - 1;
       if (room < 3) continue;
       const text = inLine(part, Math.min(32, room));
       context.fillStyle = colours.line;

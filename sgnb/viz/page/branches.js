@@ -59,21 +59,21 @@ function newLaneLegend() {
 }
 
 // Draw waiting, prefill, decode and jumps of a request; an open request extends to `now`. `begin` is the time of x = 0, for hover regions.
-function drawRequest(context, colours, surface, request, now, place, y, tall, begin) {
+function drawRequest(context, colours, surface, request, now, xOf, y, tall, begin) {
   const end = request.finished ?? now,
     admitted = request.admitted ?? end,
     first = request.first ?? end;
   const bar = (colour, alpha, from, to) =>
-    to > from && fillTinted(context, colour, alpha, place(from), y, Math.max(1, place(to) - place(from)), tall);
+    to > from && fillTinted(context, colour, alpha, xOf(from), y, Math.max(1, xOf(to) - xOf(from)), tall);
   bar(colours.muted, 0.3, request.queued, admitted);
   bar(colours.computed, 0.85, admitted, first);
   bar(colours.sampled, 0.75, first, end);
   for (const token of request.output)
-    if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, place(token.t) - 1, y - 1, 2.5, tall + 2);
+    if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, xOf(token.t) - 1, y - 1, 2.5, tall + 2);
   surface.region({
-    x: place(request.queued),
+    x: xOf(request.queued),
     y,
-    width: Math.max(3, place(end) - place(request.queued)),
+    width: Math.max(3, xOf(end) - xOf(request.queued)),
     height: tall,
     of: request,
     begin,
@@ -161,8 +161,8 @@ function newBranchesPanel(host, page) {
       begin = page.range?.from ?? run.t,
       end = page.range?.to ?? Math.max(begin + 1e-4, run.began + run.seconds);
     const room = width - GUTTER - 92;
-    const place = (t) => GUTTER + (room * (t - begin)) / (end - begin);
-    shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), place, width };
+    const xOf = (t) => GUTTER + (room * (t - begin)) / (end - begin);
+    shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), xOf, width };
     setText(
       note,
       lanes.length
@@ -189,16 +189,16 @@ function newBranchesPanel(host, page) {
   }
   function draw() {
     if (!shown) return;
-    const { few, place, width, state } = shown;
+    const { few, xOf, width, state } = shown;
     const context = surface.begin(width, (few.length + 1) * LANE + 18),
       colours = coloursOf(host);
     context.fillStyle = colours.muted;
     context.fillText("branch, variable", 4, LANE / 2);
     context.fillText("found of", width - 86, LANE / 2);
-    few.forEach((lane, i) => drawLane(context, colours, lane, i, place, width));
+    few.forEach((lane, i) => drawLane(context, colours, lane, i, xOf, width));
     few.forEach((lane, i) => {
       const above = few.findIndex((other) => other.name === lane.name.split(".").slice(0, -1).join("."));
-      const x = place(lane.requests[0].queued) + 0.5;
+      const x = xOf(lane.requests[0].queued) + 0.5;
       if (above < 0 || x < GUTTER || x > width - 92) return;
       context.strokeStyle = colours.line;
       context.beginPath();
@@ -214,7 +214,7 @@ function newBranchesPanel(host, page) {
     context.fillText(last, width - 92 - 7 * last.length, y);
     if (state.t && lit) drawLit(context, colours);
   }
-  function drawLane(context, colours, { name, requests }, i, place, width) {
+  function drawLane(context, colours, { name, requests }, i, xOf, width) {
     const y = (i + 1) * LANE + 3,
       tall = LANE - 7;
     const chosen = compared.indexOf(name);
@@ -227,9 +227,9 @@ function newBranchesPanel(host, page) {
     context.rect(GUTTER, 0, width - GUTTER - 92, y + LANE);
     context.clip();
     for (const request of requests)
-      drawRequest(context, colours, surface, request, shown.state.t, place, y, tall, shown.run.t);
+      drawRequest(context, colours, surface, request, shown.state.t, xOf, y, tall, shown.run.t);
     for (const request of requests)
-      drawMark(context, colours, markOf(shown.run, request.model), place(request.queued), y, tall);
+      drawMark(context, colours, markOf(shown.run, request.model), xOf(request.queued), y, tall);
     context.restore();
     surface.region({ x: 0, y, width: GUTTER - 1, height: tall, lane: name });
     context.fillStyle = colours.muted;
@@ -242,7 +242,7 @@ function newBranchesPanel(host, page) {
     const lane = shown.few.findIndex((one) => one.name === request.branch);
     if (lane < 0) return;
     context.fillStyle = colours.fg;
-    context.fillRect(shown.place(token.t) - 1, (lane + 1) * LANE, 2, LANE - 1);
+    context.fillRect(shown.xOf(token.t) - 1, (lane + 1) * LANE, 2, LANE - 1);
   }
   function highlight(selection) {
     lit = selection?.request === undefined ? null : selection;

@@ -48,16 +48,16 @@ function tickOf(seconds) {
 }
 
 const COMPARED = [
-  ["", "the program as it is, and without a technique", (row) => row.variant],
-  ["time", "of the run of median time", (row) => duration(row.seconds)],
+  ["", "the unmodified program, and variants without a technique", (row) => row.variant],
+  ["time", "of the run with the median time", (row) => duration(row.seconds)],
   [
     "all runs",
-    "the fastest and the slowest",
+    "fastest and slowest run",
     (row) => (row.fastest < row.slowest ? `${duration(row.fastest)} – ${duration(row.slowest)}` : ""),
   ],
   [
     "computed",
-    "prompt tokens that went through the model; again: found in the cache without a state to go on from",
+    "computed prompt tokens; again: cached tokens recomputed for lack of a checkpoint",
     (row) =>
       `${grouped(row.computed_tokens)}${row.recomputed_tokens ? ` (${grouped(row.recomputed_tokens)} again)` : ""}`,
   ],
@@ -67,7 +67,7 @@ const COMPARED = [
   ["forced", "tokens forced by the grammar", (row) => grouped(row.jumped_tokens)],
   [
     "text",
-    "whether it is that of the program as it is",
+    "comparison with the text of the unmodified program",
     (row) => (!row.same_text ? "differs" : row.variant === "as it is" ? "" : "the same"),
   ],
 ];
@@ -77,7 +77,7 @@ function newComparePanel(host, page) {
   const frame = el("div", "sgnb-rows sgnb-compared", "", {
     tabindex: "0",
     role: "group",
-    "aria-label": "metrics of each variant; the arrow keys choose whose run the other views show",
+    "aria-label": "metrics of each variant; the arrow keys select the run of the other views",
   });
   const table = el("table"),
     head = el("tr"),
@@ -229,14 +229,14 @@ function newComparePanel(host, page) {
       context.fillStyle = colours.muted;
       context.fillText(inLine(`${name} ${requests.at(-1).name}`, 17), 10, y + COMPARED_LANE / 2, GUTTER - 14);
       for (const request of requests) {
-        const place = (t) => GUTTER + shown.scale * (t - run.began);
+        const xOf = (t) => GUTTER + shown.scale * (t - run.began);
         drawRequest(
           context,
           colours,
           surface,
           request,
           Math.min(run.began + run.seconds, shown.state.t),
-          place,
+          xOf,
           y + 1,
           COMPARED_LANE - 4,
           run.began,
@@ -245,7 +245,7 @@ function newComparePanel(host, page) {
         const token = lit && lit.request === request.id ? tokenAt(request, lit.position) : null;
         if (!token?.t) continue;
         context.fillStyle = colours.fg;
-        context.fillRect(place(token.t) - 1, y - 1, 2, COMPARED_LANE);
+        context.fillRect(xOf(token.t) - 1, y - 1, 2, COMPARED_LANE);
       }
     });
     if (lanes.length > most) {

@@ -6,10 +6,11 @@ const SHARE = 3; // repaints take at most 1/SHARE of the time,
 const SLOWEST = 150; // but never wait longer than this number of milliseconds
 const TRIVIAL = 64; // tokens of a program without forks; below this limit only the text opens
 
-const HINT = "Point at a token, a node or a lane to see what is known of it; a click keeps it, Escape lets go.";
+const HINT =
+  "Point at a token, a node or a lane for details; a click keeps the selection, Escape clears the selection.";
 
 const STATE_HINT =
-  "Point at a state to see what leads on from it; a click keeps it, the arrow keys go from state to state, Escape lets go.";
+  "Point at a state to see the outgoing edges; a click keeps the selection, the arrow keys move between states, Escape clears the selection.";
 
 const PANELS = {
   compare: ["comparison", newComparePanel],
@@ -24,7 +25,7 @@ const OF_ONE_ENGINE = new Set(["tree", "time"]);
 
 // `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
 function newDashboard(host, store, { run: wanted, views, ask = null }) {
-  const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "what the engine does" });
+  const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "engine activity" });
   const head = el("div", "sgnb-head");
   const title = el("span", "sgnb-title"),
     status = el("span", "sgnb-status", "", { role: "status" });
@@ -44,18 +45,18 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     side = el("div", "sgnb-side");
   const tabs = el("div", "sgnb-tabs", "", { role: "tablist", "aria-label": "views" });
   const stage = el("div", "sgnb-panel", "", { role: "tabpanel", tabindex: "-1" });
-  const engines = el("select", "sgnb-select sgnb-engines", "", { "aria-label": "engine whose cache is shown" });
+  const engines = el("select", "sgnb-select sgnb-engines", "", { "aria-label": "engine of the shown cache" });
   const inspector = el("div", "sgnb-inspector", "", { "aria-live": "polite" });
-  const actions = el("div", "sgnb-actions", "", { role: "group", "aria-label": "what can be done to this node" });
+  const actions = el("div", "sgnb-actions", "", { role: "group", "aria-label": "actions on this node" });
   const foot = el("div", "sgnb-foot");
   const legend = el("span", "sgnb-legend", "", {
     role: "group",
-    "aria-label": "tokens of the text, by where they come from",
+    "aria-label": "tokens of the text by origin",
   });
   const slider = el("input", "sgnb-slider", "", { type: "range", min: "0", max: "0", step: "1", "aria-label": "time" });
   const clock = el("span", "sgnb-label");
-  const now = button("now", "follow the newest", () => seek(null));
-  const chosenRange = button("", "let go of this range of time", () => brush(null));
+  const now = button("now", "follow the latest record", () => seek(null));
+  const chosenRange = button("", "clear the time range", () => brush(null));
   progress.append(bar);
   head.append(title, status, gain, metrics);
   side.append(tabs, engines, stage, inspector, actions);
@@ -90,8 +91,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const hosts = new Map();
 
   slider.addEventListener("input", () => seek(Number(slider.value)));
-  function seek(place) {
-    store.seek(place);
+  function seek(position) {
+    store.seek(position);
     paint(true);
   }
   engines.addEventListener("change", () => {
@@ -202,25 +203,25 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const held = pinnedSince.get(id) ?? state.pins.has(id);
     const asked = (action, title) => [action, title, () => askKernel(action, id)];
     const cache =
-      !ask || page.engine || store.place !== null || state.stopped
+      !ask || page.engine || store.position !== null || state.stopped
         ? []
         : [
             held
-              ? asked("unpin", "let the cache evict it again")
-              : asked("pin", "keep it, and all above it, from eviction"),
-            asked("evict", "free what nobody uses of it, and of all below it"),
+              ? asked("unpin", "allow the cache to evict this node")
+              : asked("pin", "protect this node and its ancestors from eviction"),
+            asked("evict", "free the unused part of this node and its descendants"),
           ];
     return [...cache, ...(panel?.actions?.(id) ?? [])]; // folding comes last, because the action depends on children
   }
   async function askKernel(action, node) {
-    answer = { node, text: `asked to ${action} it; a cell that runs may come first` };
+    answer = { node, text: `${action} requested; a running cell may finish first` };
     select();
     const { text, failed } = await ask(action, node);
     const later = !failed && !store.live;
     if (later && action !== "evict") pinnedSince.set(node, action === "pin");
     answer = {
       node,
-      text: visible(text) + (later ? ". This view shows the tree as it was at the end of the run" : ""),
+      text: visible(text) + (later ? ". This view shows the tree at the end of the run" : ""),
     };
     select();
   }
@@ -415,9 +416,9 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   function paintFoot(state, run) {
     slider.max = String(store.records.length);
-    slider.value = String(store.place ?? store.records.length);
-    setText(clock, store.place === null ? "" : duration(Math.max(0, state.t - (run?.t ?? 0))));
-    now.hidden = store.place === null;
+    slider.value = String(store.position ?? store.records.length);
+    setText(clock, store.position === null ? "" : duration(Math.max(0, state.t - (run?.t ?? 0))));
+    now.hidden = store.position === null;
     chosenRange.hidden = !page.range;
     if (page.range)
       setText(
@@ -436,7 +437,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     paintTabs(run, state);
     paintEngines(state, run);
     page.within = page.range && nodesWithin(store, state, page.range, page.engine);
-    mainPanel?.paint(state, run, store.live && !silent && store.place === null, store);
+    mainPanel?.paint(state, run, store.live && !silent && store.position === null, store);
     markRange(state);
     const engine = OF_ONE_ENGINE.has(chosen) ? page.engine : 0;
     if (panel && (run || chosen !== "branches")) panel.paint(stateOf(state, engine), run, store.live, store.of(engine));

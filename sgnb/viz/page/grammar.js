@@ -69,7 +69,7 @@ function newGrammarPanel(host, page) {
       `${plural(request.output.length, "token")}, ${jumped} of them forced: ${percent(jumped, request.output.length)} without a choice`,
     ];
     if (steps > SHOWN_STEPS) parts.push(`the first ${SHOWN_STEPS} steps`);
-    if (request.grammar && !request.states) parts.push("this grammar has no automaton: llguidance follows it");
+    if (request.grammar && !request.states) parts.push("llguidance matches this grammar, without an automaton");
     return parts.join(" · ");
   }
   function stepsOf(state, request) {
@@ -148,10 +148,10 @@ function newFigure(page) {
     map = newSurface(own, "the whole automaton");
   const where = el("div", "sgnb-note sgnb-where");
   const legend = el("div", "sgnb-legend");
-  const counts = el("span", "sgnb-legend-item", "below a state: tokens allowed there");
+  const counts = el("span", "sgnb-legend-item", "below a state: number of allowed tokens");
   const ofWalk = [
-    ["here", "state one is in"],
-    ["way", "way taken"],
+    ["here", "current state"],
+    ["way", "path taken"],
     ["border", "token ends inside an edge"],
   ].map(([name, text]) => legendItem(name, text));
   legend.append(...ofWalk, legendItem("forced", "forced text"), legendItem("final", "text may end"), counts);
@@ -240,12 +240,12 @@ function newFigure(page) {
     const chosen = request && selection?.request === request.id ? selection.position - request.prompt.length : -1;
     shown.last = chosen >= 0 ? Math.min(chosen, walk.length - 1) : walk.length - 1;
     const way = (shown.way = wayUpTo(drawn, request, walk, shown.last));
-    if (!request) Object.assign(way, { place: { state: -1, open: null } });
+    if (!request) Object.assign(way, { position: { state: -1, open: null } });
     const lit = selection?.automaton === drawn.automaton ? graph.index.get(selection.state) : undefined;
     const width = Math.max(260, own.clientWidth - 2 * MARGIN - 2);
-    if (!pointed || !part) part = windowOf(drawn, graph, focus ?? lit ?? Math.max(0, way.place.state), width);
-    const placed = placeAutomaton(drawn, { width, ...part });
-    drawAutomaton(surface, colours, drawn, placed, way, lit);
+    if (!pointed || !part) part = windowOf(drawn, graph, focus ?? lit ?? Math.max(0, way.position.state), width);
+    const positions = placeAutomaton(drawn, { width, ...part });
+    drawAutomaton(surface, colours, drawn, positions, way, lit);
     nearest = map.canvas.hidden ? null : drawMinimap(map, colours, drawn, part, way, width);
     const words = whereOf(state, shown, lit);
     setText(where, words);
@@ -253,35 +253,35 @@ function newFigure(page) {
       `${plural(drawn.states.length, "state")}, ${plural(graph.arrows.length, "edge")}. ${words}. Arrow keys go along.`,
     );
     map.say(
-      `columns ${part.columns[0] + 1} to ${part.columns[1] + 1} of ${graph.width} are shown; a click shows others`,
+      `columns ${part.columns[0] + 1} to ${part.columns[1] + 1} of ${graph.width} are shown; a click shows another part`,
     );
-    if (!pointed) follow(placed, lit ?? way.place.state);
+    if (!pointed) follow(positions, lit ?? way.position.state);
   }
-  function follow(placed, i) {
-    const now = `${i} ${placed.height}`;
-    if (followed === now || i < 0 || !placed.shown(i)) return;
+  function follow(positions, i) {
+    const now = `${i} ${positions.height}`;
+    if (followed === now || i < 0 || !positions.shown(i)) return;
     followed = now;
-    const { y } = placed.at(i);
+    const { y } = positions.at(i);
     if (y < stage.scrollTop + 20 || y > stage.scrollTop + stage.clientHeight - 30) stage.scrollTop = y - 60;
   }
   return { host: own, paint, highlight };
 }
 
-// Describe the current place in the pattern or schema.
+// Describe the current position in the pattern or schema.
 function whereOf(state, { request, drawn, way, last }, lit) {
   const graph = graphOf(drawn),
-    of = `${plural(drawn.states.length, "state")}${drawn.complete ? "" : " and more, of which these are nearest to the start"}`;
+    of = `${plural(drawn.states.length, "state")}${drawn.complete ? "" : " and more; the states nearest to the start are shown"}`;
   if (!request || lit !== undefined)
     return lit === undefined
       ? of
       : describeState(state, { automaton: drawn.automaton, state: drawn.states[lit] })
           .facts.map(([name, value]) => `${name} ${value}`)
           .join(" · ");
-  const { place, edges } = way,
-    on = onEdge(place),
-    at = drawn.states[place.state];
+  const { position, edges } = way,
+    on = onEdge(position),
+    at = drawn.states[position.state];
   const parts = [
-    place.open
+    position.open
       ? on
         ? `after state ${at}, byte ${on.read} of ${on.length} of ${inLine(graph.arrows[graph.arrowOf[on.edge]].text, 40)}`
         : `after state ${at}, inside a character`
@@ -290,11 +290,11 @@ function whereOf(state, { request, drawn, way, last }, lit) {
   const token = request.output[last];
   if (token && edges.length > 1)
     parts.push(`“${inLine(textOfTokens(state.tokenTable, [token.token]), 30)}” went along ${edges.length} edges`);
-  const from = (on ? [on.edge] : graph.leads[place.state])
+  const from = (on ? [on.edge] : graph.leads[position.state])
     .map((edge) => drawn.part_names[drawn.parts[edge]])
     .filter(Boolean);
   const names = [...new Set(from.flatMap((part) => part.split(", ")))];
   if (names.length) parts.push(`in ${inLine(names.slice(0, 3).join(", "), 80)}`);
-  if (graph.final.has(at) && !place.open) parts.push("the text may end");
+  if (graph.final.has(at) && !position.open) parts.push("the text may end");
   return `${parts.join(" · ")} · ${of}`;
 }

@@ -18,12 +18,12 @@ function describeToken(state, { request: id, position }) {
   ];
   const run = state.runs.get(request.run);
   if (request.model) facts.push(["model", titleOf(run.models.get(request.model))]);
-  if (request.line) facts.push(["line", placeOf(state, request)]);
+  if (request.line) facts.push(["line", locationOf(state, request)]);
   if (token.logprob !== null && token.logprob !== undefined)
     facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
   if (token.t !== undefined && before?.t !== undefined)
     facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
-  else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after it was asked for`]);
+  else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after the request`]);
   if (request.again && position >= request.cached && position < request.cached + request.again)
     facts.push(["recomputed", whyAgain(request)]);
   if (position === request.cached + request.again && request.leaves) facts.push(["not found", whyNot(state, request)]);
@@ -56,21 +56,21 @@ function alternativesOf(state, { alternatives, mask }) {
 
 // The reason for recomputing cached tokens.
 function whyAgain({ cached, again }) {
-  return `${plural(again, "token")} in the tree: no state ${cached ? `was kept behind token ${grouped(cached)}` : "of them was kept"} to go on from`;
+  return `${plural(again, "token")} in the tree: no checkpoint${cached ? ` after token ${grouped(cached)}` : ""} to resume from`;
 }
 
 // The reason for the end of the prompt's cached prefix.
 function whyNot(state, { prompt, cached, again, leaves: { others } }) {
   if (cached + again === prompt.length - 1)
-    return "the last token of a prompt is always computed: its logits give the next one";
+    return "the last token of a prompt is always computed: the logits give the next token";
   const texts = others.map((token) => `“${inLine(textOfTokens(state.tokenTable, [token]), 20)}”`);
   return texts.length
-    ? `from here on: the tree went on with ${texts.join(", ")}`
-    : "from here on: nothing in the tree went further";
+    ? `from here on, the tree continued with ${texts.join(", ")}`
+    : "from here on, the tree had no continuation";
 }
 
-// The place of the call in the program: the source line, or file and line number.
-function placeOf(state, { run: name, file, line }) {
+// The location of the call in the program: the source line, or file and line number.
+function locationOf(state, { run: name, file, line }) {
   const run = state.runs.get(name),
     own = run && run.file === file ? run.source.split("\n")[line - run.firstLine] : undefined;
   return own === undefined
@@ -100,11 +100,11 @@ function describeState(state, { automaton, state: number }) {
 // Describe the checkpoint at a node's end or, without a checkpoint, the recomputed tokens.
 function checkpointOf(state, node) {
   if (node.checkpoint)
-    return `a request can go on from here: its states are kept, ${bytesIn(state.engine.state_bytes)}`;
+    return `a request can resume here: the recurrent states take ${bytesIn(state.engine.state_bytes)}`;
   let again = 0;
   for (; node && node.id !== ROOT && !node.checkpoint; node = state.nodes.get(node.parent)) again += node.tokens.length;
-  const from = node && node.id !== ROOT ? `goes on from node ${node.id}` : "begins at the first token";
-  return `none: a request that finds all of this ${from} and computes ${plural(again, "token")} again`;
+  const from = node && node.id !== ROOT ? `resumes from node ${node.id}` : "starts at the first token";
+  return `none: a request with this prefix ${from} and recomputes ${plural(again, "token")}`;
 }
 
 function describeNode(state, id) {
@@ -125,8 +125,8 @@ function describeNode(state, id) {
   const pinned = pinsAbove(state).get(id) ?? 0,
     owners = state.pins.get(id);
   if (node.locks > pinned) facts.push(["in use", `by ${plural(node.locks - pinned, "request")}`]);
-  if (pinned) facts.push(["pinned", owners ? `by ${owners.map(visible).join(", ")}` : "with a node below it"]);
-  if (maker?.line) facts.push(["line", placeOf(state, maker)]);
+  if (pinned) facts.push(["pinned", owners ? `by ${owners.map(visible).join(", ")}` : "through a descendant"]);
+  if (maker?.line) facts.push(["line", locationOf(state, maker)]);
   if (maker)
     facts.push([
       "made by",

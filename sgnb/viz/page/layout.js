@@ -63,7 +63,7 @@ function layoutTree(state, { mine, only, whole, opened, folded, links, width }) 
   const items = [];
   let rows = 0,
     right = 1;
-  function place({ node, children, hidden }, x, up) {
+  function arrange({ node, children, hidden }, x, up) {
     const first = rows;
     let item = null,
       end = x;
@@ -72,7 +72,7 @@ function layoutTree(state, { mine, only, whole, opened, folded, links, width }) 
       item = { node, x, width: end - x, row: first, rows: 1, after: 0, broken: !links && node.tokens.length > cap, up };
       items.push(item);
     }
-    for (const child of children) place(child, end, item);
+    for (const child of children) arrange(child, end, item);
     if (hidden) {
       items.push({ node: null, of: node.id, hidden, x: end, width: STUB, row: rows, rows: 1, up: item });
       rows += 1;
@@ -81,7 +81,7 @@ function layoutTree(state, { mine, only, whole, opened, folded, links, width }) 
     if (item) Object.assign(item, { rows: rows - first, after: items.length });
     right = Math.max(right, hidden ? end + STUB : end);
   }
-  place(drawn[0], 0, null);
+  arrange(drawn[0], 0, null);
   return { items, rows, right, scale, column, hidden: all.length - drawn.length + 1 };
 }
 

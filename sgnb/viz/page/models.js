@@ -78,7 +78,7 @@ function askModel(run, { branch: name, name: variable, number, model, engine }, 
   if (state.engine) run.models.get(0).name = String(state.engine.model).split("/").at(-1);
   if (!run.models.has(number)) run.models.set(number, newModel(number, model, engine));
   beginUse(run.models.get(number), t);
-  run.calls.set(name, { model: number, counted: false, place: run.asked.length });
+  run.calls.set(name, { model: number, counted: false, index: run.asked.length });
   run.asked.push({
     branch: name,
     name: variable,
@@ -101,7 +101,7 @@ function answerModel(run, event, row, t) {
   const call = run.calls.get(event.branch);
   if (!call) return;
   endUse(run.models.get(call.model), t);
-  run.asked[call.place].finished = t;
+  run.asked[call.index].finished = t;
   if (call.counted) return;
   countFound(run, call.model, row, event.prompt_tokens, event.cached_tokens);
   countWritten(run, call.model, row, event.output_tokens);
@@ -111,7 +111,7 @@ function answerModel(run, event, row, t) {
 function wordsOfModels(run) {
   if (!run || run.models.size < 2) return [];
   return [...run.models.values()].map((model) => {
-    const found = model.cached ? ` (${grouped(model.cached)} found in its cache)` : "";
+    const found = model.cached ? ` (${grouped(model.cached)} found in the cache)` : "";
     const tokens =
       model.prompt || model.output
         ? `${grouped(model.prompt)} prompt${found} + ${grouped(model.output)} new tokens`

@@ -80,7 +80,7 @@ function metricsOf(state, requests) {
 function newPair(page) {
   const root = el("div", "sgnb-pair", "", {
     role: "group",
-    "aria-label": "two branches beside each other; the arrow keys go from token to token",
+    "aria-label": "two branches side by side; the arrow keys move between tokens",
   });
   const parted = el("div", "sgnb-note", "", { role: "status" });
   const common = newPassage(el("span"), "text in common");

@@ -457,7 +457,7 @@ const OF_ENGINE = {
     const engine = event.of_engine ?? 0,
       model = run ? ([...run.models.values()].find((one) => one.engine === engine)?.number ?? 0) : 0;
     const call = engine ? run?.calls.get(event.branch) : undefined;
-    if (call) call.counted = run.asked[call.place].counted = true;
+    if (call) call.counted = run.asked[call.index].counted = true;
     if (run) beginUse(run.models.get(model), t);
     state.requests.set(event.request, {
       id: event.request,

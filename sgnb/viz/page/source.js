@@ -11,9 +11,9 @@ function newSourcePanel(host, page) {
     ["program", "the cell's text"],
     ["calls", "generations and choices"],
     ["found", "prompt tokens found in the cache"],
-    ["computed", "prompt tokens computed; again: found in the cache without a state to go on from"],
+    ["computed", "computed prompt tokens; again: cached tokens recomputed for lack of a checkpoint"],
     ["new", "tokens sampled or forced"],
-    ["time", "from the first call's start to the last one's end"],
+    ["time", "from the start of the first call to the end of the last call"],
   ]) {
     head.append(el("th", "", name, { scope: "col", title }));
   }

@@ -6,7 +6,7 @@ function newStore() {
   const store = {
       records: [],
       state: newState(),
-      place: null,
+      position: null,
       version: 0,
       live: true,
       heard: performance.now(),
@@ -15,7 +15,7 @@ function newStore() {
     others = new Map();
   const keyframes = [];
 
-  // `place`: number of records in the shown state; null follows the latest record.
+  // `position`: number of records in the shown state; null follows the latest record.
   store.add = (records) => {
     for (const record of records) {
       store.records.push(record);
@@ -30,12 +30,12 @@ function newStore() {
     if (!others.has(engine)) others.set(engine, Object.assign(Object.create(store), newColumns()));
     return others.get(engine);
   };
-  store.shown = () => (store.place === null ? store.state : store.at(store.place));
+  store.shown = () => (store.position === null ? store.state : store.at(store.position));
 
-  let asked = { place: -1, state: null };
-  store.at = (place) => {
-    if (asked.place === place) return asked.state;
-    const wanted = Math.floor(place / KEYFRAME);
+  let asked = { position: -1, state: null };
+  store.at = (position) => {
+    if (asked.position === position) return asked.state;
+    const wanted = Math.floor(position / KEYFRAME);
     while (keyframes.length <= wanted) {
       const state = keyframes.length ? copyState(keyframes.at(-1)) : newState();
       const from = Math.max(0, (keyframes.length - 1) * KEYFRAME),
@@ -44,14 +44,14 @@ function newStore() {
       keyframes.push(state);
     }
     // A small step forward continues from the last requested state.
-    const near = asked.state && asked.place < place && asked.place >= wanted * KEYFRAME;
+    const near = asked.state && asked.position < position && asked.position >= wanted * KEYFRAME;
     const state = near ? asked.state : copyState(keyframes[wanted]);
-    for (let i = near ? asked.place : wanted * KEYFRAME; i < place; i += 1) apply(state, store.records[i]);
-    asked = { place, state };
+    for (let i = near ? asked.position : wanted * KEYFRAME; i < position; i += 1) apply(state, store.records[i]);
+    asked = { position, state };
     return state;
   };
-  store.seek = (place) => {
-    store.place = place === null || place >= store.records.length ? null : Math.max(0, place);
+  store.seek = (position) => {
+    store.position = position === null || position >= store.records.length ? null : Math.max(0, position);
     store.version += 1;
   };
   // The number of records up to a time, in seconds of the log.

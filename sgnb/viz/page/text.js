@@ -1,12 +1,12 @@
 // Text of a run's branches: pieces coloured by origin, and an element per generated token. Forks appear at the fork position.
 
 const KINDS = {
-  cached: ["cached", "found in the radix tree, not computed again"],
-  computed: ["computed", "went through the model as prompt"],
+  cached: ["cached", "found in the radix tree and reused"],
+  computed: ["computed", "computed by the model as prompt"],
   again: ["recomputed", "in the radix tree, but without a recurrent checkpoint to resume from"],
   jumped: ["jumped", "forced by the grammar"],
   sampled: ["sampled", "chosen by the model"],
-  text: ["not sent", "constant text that has not reached the engine"],
+  text: ["not sent", "constant text, not sent to the engine yet"],
 };
 const COUNTS = {
   cached: (metrics) => metrics.cached_tokens,

@@ -73,7 +73,7 @@ function newTimePanel(host, page) {
       room = width - left - 64;
     const from = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0,
       to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
-    range = { from, to, left, room, at: store.place === null ? to : state.t };
+    range = { from, to, left, room, at: store.position === null ? to : state.t };
     const strips = STRIPS.filter(({ name }) => name !== "states" || state.engine?.states);
     const context = surface.begin(
         width,
@@ -125,7 +125,7 @@ function newTimePanel(host, page) {
     context.fillText("0", left, top + 4);
     const end = duration(to - from);
     context.fillText(end, left + room - 7 * end.length, top + 4);
-    if (store.place !== null) {
+    if (store.position !== null) {
       context.fillStyle = colours.fg;
       context.fillRect(x(state.t), 2, 1.5, top - 8);
     }
@@ -141,7 +141,7 @@ function newTimePanel(host, page) {
   // A line for all runs and, for several runs, a line per run.
   function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, dropped, ...all }, seconds) {
     const rate = ({ prompt, cached, again, optimal }) =>
-      `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} computed again for want of a state, ` : ""}${percent(optimal, prompt)} by a cache without limit`;
+      `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} recomputed for lack of a checkpoint, ` : ""}${percent(optimal, prompt)} with an unlimited cache`;
     const parts = [
       plural(requests, "request"),
       requests && rate(all),

@@ -11,7 +11,7 @@ const REASONS = {
   memory: "for lack of memory",
   flush: "by a flush",
   hand: "by hand",
-  spoilt: "its logits were no numbers",
+  spoilt: "non-finite logits",
   weights: "the weights changed",
 };
 const FADE = 16; // pixels of the fade at a cut end of the drawing
@@ -34,7 +34,7 @@ function newTreePanel(host, page) {
     found = new Set(),
     row = LOWEST;
   const folded = new Set();
-  const all = button("all", "show every node, or only those of this run and the latest", () => {
+  const all = button("all", "show every node, or only the nodes of this run and the latest nodes", () => {
     whole = !whole;
     opened = new Set();
     page.repaint();
@@ -57,7 +57,7 @@ function newTreePanel(host, page) {
   const ghosts = el("div", "sgnb-note");
   const legend = el("div", "sgnb-legend"),
     pins = legendItem("pin", "pinned"),
-    checkpoints = legendItem("checkpoint", "checkpoint: a request can go on from its end");
+    checkpoints = legendItem("checkpoint", "checkpoint: a request can resume here");
   legend.append(
     ...[
       ["found", "found since"],
@@ -125,8 +125,8 @@ function newTreePanel(host, page) {
   function actions(id) {
     if (!shownState?.nodes.get(id)?.children.size) return [];
     return folded.has(id)
-      ? [["unfold", "show what goes on from it", () => fold(id)]]
-      : [["fold", "do not show what goes on from it", () => fold(id)]];
+      ? [["unfold", "show the descendants", () => fold(id)]]
+      : [["fold", "hide the descendants", () => fold(id)]];
   }
 
   let shownState = null,
@@ -175,7 +175,7 @@ function newTreePanel(host, page) {
     setText(
       scale,
       links
-        ? "a dot grows with its tokens"
+        ? "the size of a dot is the number of tokens"
         : `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`,
     );
     pins.hidden = !state.pins.size;
@@ -196,7 +196,7 @@ function newTreePanel(host, page) {
     const ids = [...state.nodes.values()],
       used = ids.filter((node) => node.hits > 0).length;
     surface.say(
-      `${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}${state.engine?.states ? `, ${state.checkpoints} with a checkpoint, from whose end a request can go on` : ""}. Arrow keys go from node to node, the space bar folds what goes on from one.`,
+      `${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}${state.engine?.states ? `, ${state.checkpoints} with a checkpoint` : ""}. Arrow keys move between nodes, the space bar folds the descendants of a node.`,
     );
     const colours = coloursOf(host);
     if (!map.canvas.hidden)

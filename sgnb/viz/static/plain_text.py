@@ -90,7 +90,7 @@ def model_title(model: Model) -> str:
 
 
 def _did(model: Model) -> str:
-    cached = f" ({model.cached_tokens:,} found in its cache)" if model.cached_tokens else ""
+    cached = f" ({model.cached_tokens:,} found in the cache)" if model.cached_tokens else ""
     tokens = f"{model.prompt_tokens:,} prompt{cached} + {model.output_tokens:,} new tokens"
     counted = model.prompt_tokens or model.output_tokens
     return f"{tokens if counted else 'no tokens counted'} · {duration(model.seconds)}"

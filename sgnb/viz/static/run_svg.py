@@ -27,8 +27,7 @@ CELLS = {"#": 28, "cached": 622, "prompt": 684, "new": 738, "time": INSIDE}
 """Right ends of the columns of a batch table; arguments and answer take the space after the first
 column."""
 AGAIN = 62
-"""Width of the additional column "again" in pixels, at the place of "cached"; "cached" moves left.
-"""
+"""Width of the additional column "again" in pixels. The column "cached" moves left."""
 ARGUMENTS_X, ANSWER_X, ANSWER_END = 40, 236, 560
 """Pixels; without arguments the answer starts at `ARGUMENTS_X`."""
 

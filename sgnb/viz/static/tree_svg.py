@@ -251,7 +251,7 @@ def _tree_legend(
     height = 18
     if tree.engine is not None and tree.engine.states:
         out.append(_diamond(9, height + 10))
-        out.append(text_at(24, height + 14, "checkpoint: a request can go on from its end", "m"))
+        out.append(text_at(24, height + 14, "checkpoint: a request can resume here", "m"))
         height += 18
 
     more = len(tree.nodes) - 1 - shown
