@@ -48,6 +48,7 @@ def complete(s):
     s += ".\nThe capital of France is" + sgl.gen("other", stop=".", max_tokens=16, temperature=0)
 
 
+@pytest.mark.slow
 def test_a_conversation_says_what_the_engine_says(server, engine) -> None:
     model = backend(server)
     here = travel.run("Japan", backend=engine)

@@ -278,7 +278,7 @@ def test_a_dropped_engine_lets_go_of_thread_and_model(close: bool) -> None:
     assert {t for t in threading.enumerate() if t.name == "sgnb-engine"} <= before
 
 
-@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("fuse", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_closed_engine_holds_nothing(fuse: bool) -> None:
     """Neither the pool at its end, nor the model once its owner drops it too. Frozen, as on a GPU;
     collected once."""

@@ -98,7 +98,7 @@ def test_automata_accept_what_fullmatch_accepts() -> None:
     """The counts, of distinct pairs of pattern and text, show that enough of each is compared."""
     seen: dict[str, Cases] = {}
 
-    @settings(quick, max_examples=400)
+    @settings(quick, max_examples=150)
     @given(patterns(), seeds)
     @example(r"a$\s*", 0)
     @example(r"(^|x)k(|$\n?)", 0)
@@ -114,11 +114,11 @@ def test_automata_accept_what_fullmatch_accepts() -> None:
     long = Counter(
         inside for cases in seen.values() for data, inside in cases.items() if data not in SHORT
     )
-    assert len(seen) > 200 and kinds.total() > 150_000, kinds
-    assert (
-        kinds[True, True] > 10_000 and kinds[False, True] > 100_000 and kinds[False, False] > 1000
-    ), kinds
-    assert long[True] > 2000 and long[False] > 2000, long
+    assert len(seen) > 80 and kinds.total() > 50_000, kinds
+    assert kinds[True, True] > 3000 and kinds[False, True] > 30_000 and kinds[False, False] > 300, (
+        kinds
+    )
+    assert long[True] > 600 and long[False] > 600, long
 
 
 @pytest.mark.parametrize("pattern", REAL)
