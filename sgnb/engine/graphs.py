@@ -87,11 +87,11 @@ class DecodeGraphs:
         self._forward, self._attention, self._sampler = forward, attention, sampler
         self._recurrent = recurrent
         self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
-        most = max(max_rows, PRECOMPILED_ROWS[-1])
+        capacity = max(max_rows, PRECOMPILED_ROWS[-1])
         if recurrent is not None:
-            recurrent.reserve(most)
-        self._inputs = torch.zeros(INPUTS * aligned(most), dtype=torch.int32, device=device)
-        self._ids = torch.zeros(most, dtype=torch.int64, device=device)
+            recurrent.reserve(capacity)
+        self._inputs = torch.zeros(INPUTS * aligned(capacity), dtype=torch.int32, device=device)
+        self._ids = torch.zeros(capacity, dtype=torch.int64, device=device)
         self._device = device
         self._finished: set[Hashable] = set()  # kinds of steps that ran kernel by kernel
         self._too_large: set[Hashable] = set()

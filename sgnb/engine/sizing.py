@@ -115,10 +115,10 @@ def num_states(decoder: Any, options: EngineOptions) -> int:
     gpu = decoder.device.type == "cuda"
     room = _room(decoder, options) if gpu else min(free_host_bytes(), CPU_POOL_BYTES)
     rows = options.max_running_requests or 1
-    most = rows * LAST_STATES_REWRITTEN + CHECKPOINTS
+    ceiling = rows * LAST_STATES_REWRITTEN + CHECKPOINTS
     share = STATES_SHARE if decoder.shapes else 1.0  # without attention, only states need memory
     asked, fit = options.max_states, max(0, room) // each
-    states = asked or min(most, int(room * share) // each)
+    states = asked or min(ceiling, int(room * share) // each)
     if asked and asked < FEWEST_STATES:
         raise OptionError(
             f"max_states={asked} is too few: a request needs {FEWEST_STATES} states of its "
@@ -182,8 +182,8 @@ def work_bytes(decoder: Any, options: EngineOptions) -> int:
     if options.attention in ("auto", "flashinfer") and not options.deterministic:
         work += gathered_bytes(decoder, tokens)
     if options.cuda_graphs:
-        kept = rows * decoder.vocab_size * decoder.dtype.itemsize
-        work += graph_bytes(decoder, rows) + kept
+        logits_copy = rows * decoder.vocab_size * decoder.dtype.itemsize
+        work += graph_bytes(decoder, rows) + logits_copy
     return work
 
 

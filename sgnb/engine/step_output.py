@@ -148,7 +148,7 @@ def _verify(request: Request, chosen: SamplerOutput) -> list[Any] | None:
 def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepOutput) -> None:
     """Put the request's token into `output` and advance the grammar. An error of the grammar fails
     only this request. sample: fields of `SamplerOutput`."""
-    token, logprob, kept, allowed = sample
+    token, logprob, log_mass, allowed = sample
     constraint = request.state.constraint
     binds = constraint is not None and constraint.binds
     if not allowed:
@@ -160,13 +160,13 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
     if constraint is not None:
         try:
             ends = token in request.state.stop_tokens
-            record = constraint.accept_token(token, ends, allowed, logprob, logprob - kept)
+            record = constraint.accept_token(token, ends, allowed, logprob, logprob - log_mass)
         except BaseException as error:
             output.failed.append((request, error))
             return
         if binds:
             place = record.before, record.after
-            output.masked.append((request.id, allowed, round(kept, 4), *place))
+            output.masked.append((request.id, allowed, round(log_mass, 4), *place))
 
     output.requests.append(request)
     output.tokens.append(token)
@@ -179,7 +179,7 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
 
 def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alternatives]:
     """Return the alternatives to the next token, before the grammar advances."""
-    state, made = request.state, []
+    state, results = request.state, []
     for pairs in _pairs(top):
         tokens, logprobs = zip(*pairs, strict=True)
         allowed = (True,) * len(tokens)
@@ -190,8 +190,8 @@ def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alte
                 for token in tokens
             )
         rounded = tuple(round(logprob, 4) for logprob in logprobs)
-        made.append(Alternatives(request.id, tokens, rounded, allowed))
-    return made
+        results.append(Alternatives(request.id, tokens, rounded, allowed))
+    return results
 
 
 def explain(state: RequestState) -> BaseException:

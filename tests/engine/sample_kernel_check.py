@@ -91,20 +91,20 @@ def _compare(case: Case, found: SamplerOutput, expected: SamplerOutput, masked: 
         mine, other = int(found.tokens[row]), int(expected.tokens[row])
         bound = masked and case.states[row] != UNCONSTRAINED
         if bound and not case.allowed[row].any():
-            assert mine == 0 and found.kept[row] == -torch.inf
+            assert mine == 0 and found.log_mass[row] == -torch.inf
             continue
         assert not bound or case.allowed[row, mine]
         logits = case.logits[row].double()
         if bound:
             assert (
-                abs(found.kept[row] - expected.kept[row]) < 1e-4
-                or found.kept[row] == expected.kept[row]
+                abs(found.log_mass[row] - expected.log_mass[row]) < 1e-4
+                or found.log_mass[row] == expected.log_mass[row]
             )
             logits = logits.masked_fill(
                 ~torch.from_numpy(case.allowed[row]).to(logits.device), -torch.inf
             )
         else:
-            assert found.kept[row] == 0
+            assert found.log_mass[row] == 0
         if mine == other or not logits.isfinite().any():
             assert mine != other or torch.isclose(
                 found.logprobs[row], expected.logprobs[row], rtol=0, atol=1e-4

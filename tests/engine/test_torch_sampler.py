@@ -228,8 +228,8 @@ def test_picks_with_masks(dtype: torch.dtype) -> None:
     mass = [1.0] * 6
     for row, line in zip(bound, allowed, strict=True):
         mass[row] = float(probabilities[row][line].sum())
-    assert sampled.kept.exp().tolist() == pytest.approx(mass)
-    assert [sampled.kept[row] for row in (0, 2, 5)] == [0, 0, 0]
+    assert sampled.log_mass.exp().tolist() == pytest.approx(mass)
+    assert [sampled.log_mass[row] for row in (0, 2, 5)] == [0, 0, 0]
     assert [column.dtype for column in sampled] == [
         torch.int64,
         torch.float32,

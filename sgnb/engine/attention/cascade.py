@@ -40,23 +40,23 @@ def find_cascade(
     count, number_of = len(parents), [numbers.get(node, 0) for node in nodes]
 
     # Bottom up: number of rows in each subtree, and a request of the subtree.
-    own, holders = [0] * count, [0] * count
+    rows_at, holders = [0] * count, [0] * count
     for i, number in enumerate(number_of):
-        own[number] += rows[i]
+        rows_at[number] += rows[i]
         holders[number] = i
-    below = own.copy()
+    below = rows_at.copy()
     for n in range(count - 1, 0, -1):
         below[parents[n]] += below[n]
         holders[parents[n]] = holders[n]
 
     # Top down: rows of a node precede rows of the children, children in order.
     begins, grouped, groups = [0] * count, [False] * count, []
-    places, next_places = [0] * count, [own[0]] + [0] * (count - 1)
+    places, next_places = [0] * count, [rows_at[0]] + [0] * (count - 1)
     for n in range(1, count):
         parent, rows_below = parents[n], below[n]
         begin, low = begins[parent], next_places[parent]
         next_places[parent] = low + rows_below
-        places[n], next_places[n], begins[n] = low, low + own[n], begin
+        places[n], next_places[n], begins[n] = low, low + rows_at[n], begin
         if rows_below > 1:
             end = ends[n]
             same_rows = grouped[parent] and rows_below == below[parent]

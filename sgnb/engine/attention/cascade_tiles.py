@@ -59,9 +59,9 @@ def cascade_tiles(
     # KV segments, with the columns of groups: the groups, the private tokens of each request up to
     # and including the first new token, and the later new tokens.
     attached = several | (own_to - own_from < costs.detach) | ~large[tile_of[low]]
-    own = np.stack([own_from, own_to, low, high, members], 1)[attached]
-    segments = np.concatenate([groups, own, _later_tokens(own)])
-    reserved = reserve * np.bincount(tile_of[own[:, 2]], minlength=len(bounds))
+    private = np.stack([own_from, own_to, low, high, members], 1)[attached]
+    segments = np.concatenate([groups, private, _later_tokens(private)])
+    reserved = reserve * np.bincount(tile_of[private[:, 2]], minlength=len(bounds))
     layout = _lay_out(step, segments, bounds, tile_of, reserved, costs.align)
 
     row = np.arange(step.num_tokens)
@@ -83,10 +83,10 @@ def cascade_tiles(
     return tiles, layout.masks, members[~attached]
 
 
-def _later_tokens(own: Longs) -> Longs:
+def _later_tokens(private: Longs) -> Longs:
     """Segments of one token each, from the second new token of a request onward."""
-    counts = own[:, 3] - own[:, 2] - 1
-    request, n = own.repeat(counts, 0), ranks(counts)
+    counts = private[:, 3] - private[:, 2] - 1
+    request, n = private.repeat(counts, 0), ranks(counts)
     position, place = request[:, 1] + n, request[:, 2] + 1 + n
     return np.stack([position, position + 1, place, request[:, 3], request[:, 4]], 1)
 

@@ -214,13 +214,13 @@ class DevicePlan:
             }
         if extends is not None:
             tables["extend_items"], num_extends = [extends], len(extends)
-        before = self.graph_key, self._shape
+        previous = self.graph_key, self._shape
         self._tables.fill(tables)
         if num_partials > len(self._lses):
             self._partials_generation += 1
             self._allocate_partials(power(num_partials))
         self._shape = _Shape(masked, num_partials > 0, num_rows, num_extends)
-        if before != (self.graph_key, self._shape):
+        if previous != (self.graph_key, self._shape):
             self._launches.clear()
 
     def _allocate_partials(self, count: int) -> None:

@@ -68,15 +68,15 @@ class PagedBatch(NamedTuple):
     gathered: bool  # True if KV is gathered first, except for layers with a window
 
     @classmethod
-    def of(cls, step: AttentionInput, device: torch.device, most: int) -> PagedBatch:
-        """Convert `step`; `most` is the maximum number of KV tokens per new token for gathering."""
+    def of(cls, step: AttentionInput, device: torch.device, max_gathered: int) -> PagedBatch:
+        """Convert `step`; `max_gathered`: maximum KV tokens per new token for gathering."""
         slots = np.concatenate(step.kv_indices)
         return cls(
             pinned(step.qo_indptr, device),
             pinned(step.kv_indptr, device),
             pinned(slots.astype(np.int32, copy=False), device).to(device, non_blocking=True),
             pinned(np.ones(len(step), np.int32), device),
-            gathered=len(slots) <= most * step.num_tokens,
+            gathered=len(slots) <= max_gathered * step.num_tokens,
         )
 
 

@@ -69,7 +69,7 @@ def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> 
         got = torch.empty_like(q)
         backend.attend(0, q, LayerOptions(kind.scaling, kind.window, kind.softcap), got)
         rows = zip(q.split(new.tolist()), spans, strict=True)
-        expected = torch.cat([_attend(own_q, kv, own, kind) for own_q, own in rows])
+        expected = torch.cat([_attend(queries, kv, kv_slots, kind) for queries, kv_slots in rows])
         errors.append(float((got.float() - expected).abs().max() / expected.abs().max()))
     return max(errors)
 

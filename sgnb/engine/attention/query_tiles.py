@@ -131,13 +131,13 @@ def padding_tiles(rows: Longs, scratch: int, large: bool, kv_indices: KVIndices)
     )
 
 
-def consecutive_tiles(step: AttentionInput, most: int) -> tuple[Longs, Longs, Longs]:
-    """Cut each request's tokens into tiles of at most `most`. Returns request, first token and
+def consecutive_tiles(step: AttentionInput, max_rows: int) -> tuple[Longs, Longs, Longs]:
+    """Cut each request's tokens into tiles of at most `max_rows`. Returns request, first token and
     length of each tile."""
-    counts = -(-step.lengths // most)
+    counts = -(-step.lengths // max_rows)
     request = np.arange(len(step)).repeat(counts)
-    first = ranks(counts) * most
-    return request, first, np.minimum(most, step.lengths[request] - first)
+    first = ranks(counts) * max_rows
+    return request, first, np.minimum(max_rows, step.lengths[request] - first)
 
 
 def ranks(counts: Longs) -> Longs:

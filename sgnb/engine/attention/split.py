@@ -146,9 +146,9 @@ class SplitAttention:
             self._tell(self._triton.name, 0.0)
 
     def _tell(self, name: str, seconds: float) -> None:
-        before, self.name = self.name, name
+        previous, self.name = self.name, name
         if self._on_switch is not None:
-            self._on_switch(before, name, seconds)
+            self._on_switch(previous, name, seconds)
 
 
 def make_gpu_attention(

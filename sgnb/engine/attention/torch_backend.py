@@ -75,12 +75,12 @@ class Solo(NamedTuple):
         """[1, heads, L, dim] of the visible slots; a view if all slots are consecutive."""
         if self.runs:
             parts = [pool.narrow(0, first, length) for first, length in self.runs]
-            seen = parts[0] if len(parts) == 1 else torch.cat(parts)
+            visible = parts[0] if len(parts) == 1 else torch.cat(parts)
         else:
-            seen = pool.index_select(0, self.slots)
-        if window is not None and window < len(seen):
-            seen = seen[-window:]
-        return seen.transpose(0, 1)[None]
+            visible = pool.index_select(0, self.slots)
+        if window is not None and window < len(visible):
+            visible = visible[-window:]
+        return visible.transpose(0, 1)[None]
 
 
 class TorchAttention:
@@ -176,9 +176,9 @@ class TorchAttention:
             if plan.disjoint:
                 merged[rows], merged_lse[rows] = out, lse
                 continue
-            before = merged_lse[rows]
-            after = torch.logaddexp(before, lse)
-            merged[rows] = merged[rows] * _weight(before, after) + out * _weight(lse, after)
+            previous = merged_lse[rows]
+            after = torch.logaddexp(previous, lse)
+            merged[rows] = merged[rows] * _weight(previous, after) + out * _weight(lse, after)
             merged_lse[rows] = after
         return _with_sinks(merged.to(q.dtype), merged_lse, options.sinks)
 
@@ -295,10 +295,10 @@ class TorchAttention:
         inside = column < lengths[:, None]
         slots = np.empty(token.shape, np.int64)
         for i, member in enumerate(members):
-            own = step.kv_slots[member][int(begins[member]) : int(ends[i])]
-            slots[i, : len(own)] = own
+            visible = step.kv_slots[member][int(begins[member]) : int(ends[i])]
+            slots[i, : len(visible)] = visible
             # Padding has a weight of 0, and 0 times a NaN of another request would be NaN.
-            slots[i, len(own) :] = own[0]
+            slots[i, len(visible) :] = visible[0]
         return self._task(
             np.where(inside, rows, 0),
             slots,

@@ -80,9 +80,9 @@ def merge_states(
             new_max = tl.maximum(row_max, tl.max(lse, 0))
             pivot = tl.where(new_max == NEG_INF, 0.0, new_max)
             weight = tl.exp2(lse - pivot)
-            seen = (lse != NEG_INF)[:, None] & (j < VALUE_DIM)[None, :]
+            valid = (lse != NEG_INF)[:, None] & (j < VALUE_DIM)[None, :]
             value = tl.load(
-                partials + place[:, None] * VALUE_DIM + j[None, :], mask=seen, other=0
+                partials + place[:, None] * VALUE_DIM + j[None, :], mask=valid, other=0
             ).to(tl.float32)
             rescale = tl.exp2(row_max - pivot)
             acc = acc * rescale + tl.sum(value * weight[:, None], 0)

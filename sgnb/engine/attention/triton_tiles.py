@@ -95,8 +95,10 @@ def _tile_blocks(
         if WINDOW > 0 or CAUSAL:
             slot_position = position + n
             if MASKED > 0:
-                own = tl.load(kv_positions + first_mask + n, mask=inside & has_masks, other=0)
-                slot_position = tl.where(has_masks, own, slot_position)
+                masked_position = tl.load(
+                    kv_positions + first_mask + n, mask=inside & has_masks, other=0
+                )
+                slot_position = tl.where(has_masks, masked_position, slot_position)
             back = row_position[:, None] - slot_position[None, :]
             visible = back >= 0
             if WINDOW > 0:

@@ -234,8 +234,8 @@ class CacheManager:
             states.end(end)
             request.states = None
 
-        own = node.end if end is None else computed
-        self.slots.free(request.slots[own : request.num_slots])
+        first_private = node.end if end is None else computed
+        self.slots.free(request.slots[first_private : request.num_slots])
         self.tree.unlock(node)
         request.node = request.prefix_hint = None
         request.num_slots = request.num_computed = 0
@@ -251,14 +251,14 @@ class CacheManager:
     def free(self, nodes: Iterable[Node]) -> int:
         """Free the content of removed nodes. Returns the number of tokens."""
         slots = self.slots
-        before = slots.available
+        num_available = slots.available
         for node in nodes:
             slots.free(node.slots)
             for payload, ids in node.attached.items():
                 payload.free(ids)
         if self.checkpoints is not None:
             self.checkpoints.prune()
-        return slots.available - before
+        return slots.available - num_available
 
     def flush(self, namespace: str | None = None) -> int:
         """Empty the cache, or one namespace, except nodes in use and pinned nodes. Returns the

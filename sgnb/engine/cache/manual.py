@@ -91,8 +91,8 @@ def find(tree: RadixTree, id: int) -> Node:
     Raises:
         OptionError: If the tree has no node with the id.
     """
-    found = next((node for node in tree.nodes() if node.id == id), None)
-    if found is None:
+    node = next((node for node in tree.nodes() if node.id == id), None)
+    if node is None:
         hint = "the tree's views and engine.tree() have the ids of those that are cached now"
         raise OptionError(f"the cache has no node {shown(id)}", hint)
-    return found
+    return node

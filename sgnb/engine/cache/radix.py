@@ -358,9 +358,9 @@ class RadixTree:
         self._emit(NodeLocked(node.id, delta))
         above = node
         while above.parent is not None:
-            before = above.locks
+            num_locks = above.locks
             above.locks += delta
-            if before == 0:
+            if num_locks == 0:
                 self.locked += len(above.tokens)
             elif above.locks == 0:
                 self.locked -= len(above.tokens)

@@ -120,17 +120,17 @@ def load_decoder(
         torch_dtype = torch_dtype or next(module.parameters()).dtype
         length = fixed_length(module, context_length)
         setup = Setup(target, torch_dtype, fused, deterministic, compiled, length)
-        taken = lease(name, module, setup)
+        leased = lease(name, module, setup)
         try:
-            if taken.made is None:
-                taken.made = _decoder(name, module, setup, probed)
+            if leased.made is None:
+                leased.made = _decoder(name, module, setup, probed)
             else:
-                probed(taken.made.probe, target)
+                probed(leased.made.probe, target)
         except BaseException:
             cancel_unclaimed()
-            taken.release()
+            leased.release()
             raise
-        return replace(taken.made, release=taken.release)
+        return replace(leased.made, release=leased.release)
 
 
 def _decoder(
@@ -252,8 +252,8 @@ def _check_options(name: str, module: PreTrainedModel, setup: Setup, recurrent: 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
     """Refuse unsupported configurations early."""
     config, who = module.config.get_text_config(), _who(name, module)
-    known = ATTENTION_TYPES | STATE_TYPES | NEITHER
-    unknown = set(getattr(config, "layer_types", None) or ()) - known
+    supported = ATTENTION_TYPES | STATE_TYPES | NEITHER
+    unknown = set(getattr(config, "layer_types", None) or ()) - supported
     kinds = f"layers of kind {', '.join(sorted(unknown))}"
     if getattr(config, "num_hidden_layers", 1) < 1:
         raise ModelError(f"{who} has no layers", _DECODERS)
@@ -280,8 +280,10 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
 
 
 def _has_alibi(config: Any) -> bool:
-    own = getattr(config, "attn_config", None)
-    return config.model_type == "bloom" or any(getattr(c, "alibi", False) for c in (config, own))
+    attention_config = getattr(config, "attn_config", None)
+    return config.model_type == "bloom" or any(
+        getattr(c, "alibi", False) for c in (config, attention_config)
+    )
 
 
 def takes_logits_to_keep(module: PreTrainedModel) -> bool:
@@ -289,12 +291,12 @@ def takes_logits_to_keep(module: PreTrainedModel) -> bool:
 
 
 def _eos_token_ids(name: str, module: PreTrainedModel) -> frozenset[int]:
-    found: list[Any] = []
-    own, generation = module.config, getattr(module, "generation_config", None)
-    for config in (generation, own, own.get_text_config()):
+    eos_ids: list[Any] = []
+    model_config, generation = module.config, getattr(module, "generation_config", None)
+    for config in (generation, model_config, model_config.get_text_config()):
         eos = getattr(config, "eos_token_id", None)
-        found += eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos]
-    for eos in found:
+        eos_ids += eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos]
+    for eos in eos_ids:
         if not isinstance(eos, int):
             raise ModelError(f"{name}: {eos!r} in eos_token_id is no token id", "mend its config")
-    return frozenset(found)
+    return frozenset(eos_ids)

@@ -136,8 +136,8 @@ def serving(states: StepStates | None) -> Iterator[None]:
 def find_mixers(model: PreTrainedModel) -> list[Mixer]:
     """Return the model's mixers by layer. Raises ValueError for a state outside transformers'
     cache; errors of the model's code pass through."""
-    given = own_cache(model)
-    (cache,) = given.values()
+    call_arguments = own_cache(model)
+    (cache,) = call_arguments.values()
     stateful = {
         layer: states
         for layer, states in enumerate(cache.layers)
@@ -146,7 +146,7 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
     if not stateful:
         return []
     running: list[nn.Module] = []
-    found: dict[int, nn.Module] = {}
+    by_layer: dict[int, nn.Module] = {}
     widths: dict[nn.Module, int] = {}
 
     def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -156,18 +156,18 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
     with ExitStack() as undo:
         for module in model.modules():
             if _cache_name(module) is not None:
-                before = module.register_forward_pre_hook(begin, with_kwargs=True)
-                after = module.register_forward_hook(lambda m, *_: _pop(running))
-                undo.callback(before.remove)
-                undo.callback(after.remove)
+                pre_hook = module.register_forward_pre_hook(begin, with_kwargs=True)
+                post_hook = module.register_forward_hook(lambda m, *_: _pop(running))
+                undo.callback(pre_hook.remove)
+                undo.callback(post_hook.remove)
         for layer, states in stateful.items():
-            _watch(states, partial(_note, found, running, layer))
+            _watch(states, partial(_note, by_layer, running, layer))
         ids = torch.zeros(1, TOKENS, dtype=torch.long, device=model.device)
         with torch.inference_mode():
-            model(input_ids=ids, use_cache=True, **given)
+            model(input_ids=ids, use_cache=True, **call_arguments)
     mixers = []
     continues: dict[type, bool] = {}
-    for layer, module in sorted(found.items()):
+    for layer, module in sorted(by_layer.items()):
         shapes, kind = _shapes(stateful[layer]), type(module)
         name = _cache_name(module) or ""
         if kind not in continues:
@@ -189,25 +189,29 @@ def shapes_of(mixers: list[Mixer]) -> States:
 def use_pool(mixers: list[Mixer], undo: ExitStack) -> None:
     """Let mixers use the pool of the step in `serving`; outside a step mixers are unchanged."""
     for mixer in mixers:
-        own = mixer.module.forward
-        names = [name for name in inspect.signature(own).parameters if _is_named(own, name)]
-        mixer.module.forward = partial(_forward, mixer, own, names)
+        forward = mixer.module.forward
+        names = [name for name in inspect.signature(forward).parameters if _is_named(forward, name)]
+        mixer.module.forward = partial(_forward, mixer, forward, names)
         undo.callback(delattr, mixer.module, "forward")
 
 
 def _forward(
-    mixer: Mixer, own: Callable[..., Any], names: list[str], *args: Any, **kwargs: Any
+    mixer: Mixer, forward: Callable[..., Any], names: list[str], *args: Any, **kwargs: Any
 ) -> Any:
-    """Replacement for a mixer's `own` forward; tensors are [1, T, ...]."""
+    """Replacement for a mixer's `forward`; tensors are [1, T, ...]."""
     states: StepStates | None = getattr(_here, "states", None)
     if states is None:
-        return own(*args, **kwargs)
-    given = dict(zip(names, args, strict=False)) | {k: v for k, v in kwargs.items() if k in names}
-    given = {name: value for name, value in given.items() if not name.endswith("mask")}
+        return forward(*args, **kwargs)
+    call_arguments = dict(zip(names, args, strict=False)) | {
+        k: v for k, v in kwargs.items() if k in names
+    }
+    call_arguments = {
+        name: value for name, value in call_arguments.items() if not name.endswith("mask")
+    }
     outputs: list[Any] = []
     for group in states.groups:
-        arguments = {name: _of_group(value, group) for name, value in given.items()}
-        outputs.append(_compute(mixer, own, states.pool, group, arguments))
+        arguments = {name: _of_group(value, group) for name, value in call_arguments.items()}
+        outputs.append(_compute(mixer, forward, states.pool, group, arguments))
     if not isinstance(outputs[0], tuple):
         return _of_step(outputs, states.groups)
     return tuple(_of_step(column, states.groups) for column in zip(*outputs, strict=True))
@@ -215,20 +219,20 @@ def _forward(
 
 def _compute(
     mixer: Mixer,
-    own: Callable[..., Any],
+    forward: Callable[..., Any],
     pool: StatePool,
     group: Group,
     arguments: dict[str, Any],
 ) -> Any:
-    """Run `own` on the group with states from the pool."""
+    """Run `forward` on the group with states from the pool."""
     tensors = pool.tensors[mixer.layer]
     states = [tensor.index_select(0, group.read) for tensor in tensors]
     layer = _Layer(mixer.shapes, states, not group.fresh)
     arguments[mixer.cache_name] = _OneLayer(layer)
     if group.fresh or group.length == 1 or mixer.continues:
-        output = own(**arguments)
+        output = forward(**arguments)
     else:
-        output = _joined([own(**_token(arguments, i)) for i in range(group.length)])
+        output = _joined([forward(**_token(arguments, i)) for i in range(group.length)])
     for tensor, state in zip(tensors, layer.now(mixer.shapes), strict=True):
         tensor.index_copy_(0, group.written, state.to(tensor.dtype))
     return output
@@ -278,7 +282,7 @@ class _Layer(LinearAttentionLayer):
     conv_states: dict[int, Any]
     recurrent_states: dict[int, Any]
 
-    def __init__(self, shapes: list[StateShape], states: list[Tensor], known: bool) -> None:
+    def __init__(self, shapes: list[StateShape], states: list[Tensor], has_previous: bool) -> None:
         super().__init__(1 + max(shape.number for shape in shapes))
         for shape, state in zip(shapes, states, strict=True):
             if shape.kind == "conv":
@@ -288,7 +292,7 @@ class _Layer(LinearAttentionLayer):
             else:
                 self.recurrent_states[shape.number] = state
                 self.is_recurrent_states_initialized[shape.number] = True
-            self.has_previous_state[shape.number] = known
+            self.has_previous_state[shape.number] = has_previous
 
     def update_recurrent_state(
         self, recurrent_states: Tensor, state_idx: int = 0, **kwargs: Any
@@ -341,8 +345,8 @@ def _continues(module: nn.Module, name: str, shapes: list[StateShape], width: in
             for shape, state in zip(shapes, random, strict=True)
         ]
         cache = _OneLayer(_Layer(shapes, states, True))
-        found = _joined([module(part, **{name: cache}) for part in parts])
-        every = found if isinstance(found, tuple) else (found,)
+        outputs = _joined([module(part, **{name: cache}) for part in parts])
+        every = outputs if isinstance(outputs, tuple) else (outputs,)
         return torch.cat([each.float().flatten(2) for each in every if isinstance(each, Tensor)], 2)
 
     with torch.inference_mode():
@@ -386,10 +390,10 @@ def _watch(states: Any, note: Callable[[], None]) -> None:
         setattr(states, name, partial(noting, getattr(states, name)))
 
 
-def _note(found: dict[int, nn.Module], running: list[nn.Module], layer: int) -> None:
+def _note(by_layer: dict[int, nn.Module], running: list[nn.Module], layer: int) -> None:
     if not running:
         raise ValueError(f"layer {layer} keeps its state outside of its modules")
-    if found.setdefault(layer, running[-1]) is not running[-1]:
+    if by_layer.setdefault(layer, running[-1]) is not running[-1]:
         raise ValueError(f"layer {layer} has more than one module with a state")
 
 

@@ -58,7 +58,7 @@ def resume(
 def allow(
     out: tl.tensor, stride: tl.tensor, columns: tl.tensor, states: tl.tensor, table: tl.tensor,
     final: tl.tensor, text: tl.tensor, offsets: tl.tensor, heads: tl.tensor, lengths: tl.tensor,
-    size: tl.tensor, masks: tl.tensor, words: tl.tensor, progress: tl.tensor, kept: tl.tensor,
+    size: tl.tensor, masks: tl.tensor, words: tl.tensor, progress: tl.tensor, num_cached: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.program_id(0)
@@ -68,9 +68,9 @@ def allow(
         place = tl.arange(0, BLOCK)
         token = block * BLOCK + place
         mask = masks + start.to(tl.int64) * words + block * WORDS
-        keeps = (start < kept) & (block * BLOCK < size)
-        known = tl.load(progress + start, mask=keeps, other=UNKNOWN)
-        if known == KEPT:
+        keeps = (start < num_cached) & (block * BLOCK < size)
+        cached = tl.load(progress + start, mask=keeps, other=UNKNOWN)
+        if cached == KEPT:
             allowed = (tl.load(mask + place // 32) >> (place % 32)) & 1
         else:
             allowed = _walked(token, start, table, final, text, offsets, heads, lengths, size)
@@ -89,9 +89,9 @@ def _walked(
     offsets: tl.tensor, heads: tl.tensor, lengths: tl.tensor, size: tl.tensor,
 ) -> tl.tensor:  # fmt: skip
     """Return 1 for each token with a path from `start`, otherwise 0, int32."""
-    known = token < size
-    head = tl.load(heads + token, mask=known, other=0)
-    length = tl.load(lengths + token, mask=known, other=0)
+    inside = token < size
+    head = tl.load(heads + token, mask=inside, other=0)
+    length = tl.load(lengths + token, mask=inside, other=0)
     state = tl.where(length > 0, start, 0)
     done = 0
     walking = state > 0
@@ -114,14 +114,15 @@ def _walked(
 @triton.jit
 def advance(
     states: tl.tensor, tokens: tl.tensor, table: tl.tensor, final: tl.tensor, text: tl.tensor,
-    offsets: tl.tensor, lengths: tl.tensor, size: tl.tensor, progress: tl.tensor, kept: tl.tensor,
+    offsets: tl.tensor, lengths: tl.tensor, size: tl.tensor, progress: tl.tensor,
+    num_cached: tl.tensor,
 ) -> None:  # fmt: skip
     row = tl.program_id(0)
     state = tl.load(states + row)
     token = tl.load(tokens + row)
     if state >= 0:
-        known = tl.load(progress + state, mask=state < kept, other=UNKNOWN)
-        tl.store(progress + state, KEPT, mask=known == WRITTEN)
+        cached = tl.load(progress + state, mask=state < num_cached, other=UNKNOWN)
+        tl.store(progress + state, KEPT, mask=cached == WRITTEN)
         if token >= size:
             state = 0
         else:
@@ -145,14 +146,14 @@ def _resume(
     BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.arange(0, BLOCK)
-    known = row < rows
-    token = tl.load(ids + row, mask=known, other=0)
-    chosen = tl.load(tokens + (-1 - token), mask=known & (token < 0), other=0)
+    inside = row < rows
+    token = tl.load(ids + row, mask=inside, other=0)
+    chosen = tl.load(tokens + (-1 - token), mask=inside & (token < 0), other=0)
     token = tl.where(token < 0, chosen, token)
-    state = tl.load(states + row, mask=known, other=0)
-    carried = known & (state == _PREVIOUS)
+    state = tl.load(states + row, mask=inside, other=0)
+    carried = inside & (state == _PREVIOUS)
     sample_row = tl.load(sample_rows + row, mask=carried, other=0)
     state = tl.where(carried, tl.load(last + sample_row, mask=carried, other=0), state)
     tl.debug_barrier()  # outputs may be inputs: read everything before the first write
-    tl.store(ids_out + row, token, mask=known)
-    tl.store(states_out + row, state, mask=known)
+    tl.store(ids_out + row, token, mask=inside)
+    tl.store(states_out + row, state, mask=inside)

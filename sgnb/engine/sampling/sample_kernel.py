@@ -39,7 +39,7 @@ class DeviceSampler:
     def __init__(self, vocab_size: int, max_rows: int, device: torch.device | str) -> None:
         self._vocab, self._blocks = vocab_size, triton.cdiv(vocab_size, BLOCK)
         self.tokens = torch.zeros(max_rows, dtype=torch.int64, device=device)
-        self._logprobs, self._kept = torch.zeros(2, max_rows, device=device)
+        self._logprobs, self._log_mass = torch.zeros(2, max_rows, device=device)
         self._allowed = torch.zeros(max_rows, dtype=torch.int32, device=device)
         self._sums = torch.zeros(max_rows, _SUMS.value, self._blocks, device=device)
 
@@ -74,7 +74,7 @@ class DeviceSampler:
         if vocab != self._vocab or rows > len(self.tokens):
             made_for = f"{len(self.tokens)} x {self._vocab}"
             raise ValueError(f"logits of shape {rows} x {vocab}, made for up to {made_for}")
-        tensors = self.tokens, self._logprobs, self._kept, self._allowed
+        tensors = self.tokens, self._logprobs, self._log_mass, self._allowed
         output = SamplerOutput(*(tensor[:rows] for tensor in tensors))
         if rows == 0:
             return output
@@ -92,11 +92,11 @@ class DeviceSampler:
 
 
 @triton.jit
-def _finite(x: tl.tensor, known: tl.tensor) -> tl.tensor:
+def _finite(x: tl.tensor, inside: tl.tensor) -> tl.tensor:
     """Replace NaN and infinities by finite numbers, so no difference is NaN. Elements after the
     end become -inf."""
     x = tl.minimum(tl.maximum(tl.where(x == x, x, _LOWEST), _LOWEST), -_LOWEST)
-    return tl.where(known, x, float("-inf"))
+    return tl.where(inside, x, float("-inf"))
 
 
 @triton.jit
@@ -110,9 +110,9 @@ def _sum_blocks(
     temperature; the number of allowed tokens."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     token = block * BLOCK + tl.arange(0, BLOCK)
-    known = token < vocab
-    read = tl.load(logits + row * stride + token, mask=known, other=0.0).to(tl.float32)
-    x = _finite(read, known)
+    inside = token < vocab
+    read = tl.load(logits + row * stride + token, mask=inside, other=0.0).to(tl.float32)
+    x = _finite(read, inside)
     high = tl.max(x, axis=0)
     total = tl.sum(tl.exp(x - high), axis=0)
     own_high, own_total = high, total
@@ -120,7 +120,7 @@ def _sum_blocks(
     count = tl.minimum(vocab - block * BLOCK, BLOCK)
     if MASKED:  # noqa: SIM102, decided when the kernel is compiled
         if tl.load(states + row) != _UNCONSTRAINED:
-            permitted = tl.load(allowed + row * allowed_stride + token, mask=known, other=0) > 0
+            permitted = tl.load(allowed + row * allowed_stride + token, mask=inside, other=0) > 0
             x = tl.where(permitted, x, float("-inf"))
             own_high = tl.max(x, axis=0)
             own_total = tl.sum(tl.exp(x - tl.maximum(own_high, _LOWEST)), axis=0)
@@ -153,8 +153,8 @@ def _pass(weights: tl.tensor, goal: tl.tensor, SIZE: tl.constexpr) -> tl.tensor:
 def _choose(
     logits: tl.tensor, stride: tl.tensor, vocab: tl.tensor, temperatures: tl.tensor,
     allowed: tl.tensor, allowed_stride: tl.tensor, states: tl.tensor, sums: tl.tensor,
-    blocks: tl.tensor, draws: tl.tensor, tokens: tl.tensor, logprobs: tl.tensor, kept: tl.tensor,
-    counts: tl.tensor, MASKED: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
+    blocks: tl.tensor, draws: tl.tensor, tokens: tl.tensor, logprobs: tl.tensor,
+    log_mass: tl.tensor, counts: tl.tensor, MASKED: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     index = tl.arange(0, BLOCKS)
@@ -191,11 +191,11 @@ def _choose(
         goal /= tl.maximum(tl.sum(tl.where(index == chosen, scale, 0.0), axis=0), 1e-300)
 
     token = chosen * BLOCK + tl.arange(0, BLOCK)
-    known = token < vocab
-    read = tl.load(logits + row * stride + token, mask=known, other=0.0).to(tl.float32)
-    x = _finite(read, known)
+    inside = token < vocab
+    read = tl.load(logits + row * stride + token, mask=inside, other=0.0).to(tl.float32)
+    x = _finite(read, inside)
     if MASKED:
-        permitted = tl.load(allowed + row * allowed_stride + token, mask=known, other=0) > 0
+        permitted = tl.load(allowed + row * allowed_stride + token, mask=inside, other=0) > 0
         x = tl.where(permitted | (bound == 0), x, float("-inf"))
     within = tl.argmax(x, axis=0)
     if temperature > _GREEDY:
@@ -205,5 +205,5 @@ def _choose(
     value = tl.load(logits + row * stride + result).to(tl.float32)
     tl.store(tokens + row, result.to(tl.int64))
     tl.store(logprobs + row, value - norm)
-    tl.store(kept + row, mass)
+    tl.store(log_mass + row, mass)
     tl.store(counts + row, tl.where(tl.abs(value) < float("inf"), count, 0))

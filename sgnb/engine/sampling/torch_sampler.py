@@ -33,7 +33,7 @@ class SamplerOutput(NamedTuple):
     # float32[rows], natural log-probability of the token, before masks, temperature and filters
     logprobs: Tensor
     # float32[rows], logarithm of the model's probability of all allowed tokens; 0 without a mask
-    kept: Tensor
+    log_mass: Tensor
     # int32[rows], number of allowed tokens: the vocabulary without a mask, 0 if no token can be
     # sampled, which biases can cause too
     allowed: Tensor
@@ -54,12 +54,12 @@ def pick(logits: Tensor, sampling: SamplingInput, mask: Mask | None = None) -> S
     rows, vocab = logits.shape
     logits = logits.float()
     logprobs = logits.log_softmax(-1)
-    kept = logits.new_zeros(rows)
+    log_mass = logits.new_zeros(rows)
     allowed = torch.full((rows,), vocab, dtype=torch.int32, device=logits.device)
     if mask is not None:
         forbidden = ~mask.allowed
         logits.index_copy_(0, mask.rows, logits[mask.rows].masked_fill_(forbidden, -torch.inf))
-        kept.index_copy_(
+        log_mass.index_copy_(
             0, mask.rows, logprobs[mask.rows].masked_fill_(forbidden, -torch.inf).logsumexp(-1)
         )
         allowed.index_copy_(0, mask.rows, mask.allowed.sum(-1, dtype=torch.int32))
@@ -67,7 +67,7 @@ def pick(logits: Tensor, sampling: SamplingInput, mask: Mask | None = None) -> S
     tokens = sample(logits, sampling)
     allowed.masked_fill_(~logits.gather(1, tokens[:, None])[:, 0].isfinite(), 0)
     tokens.masked_fill_(allowed == 0, 0)
-    return SamplerOutput(tokens, logprobs.gather(1, tokens[:, None])[:, 0], kept, allowed)
+    return SamplerOutput(tokens, logprobs.gather(1, tokens[:, None])[:, 0], log_mass, allowed)
 
 
 def sample(logits: Tensor, sampling: SamplingInput) -> Tensor:
@@ -164,8 +164,8 @@ def _draw_filtered(
     rank = torch.arange(logits.shape[1], device=logits.device)[None]
     scaled = _tempered(logits, temperatures).masked_fill((top_k > 0) & (rank >= top_k), -torch.inf)
     probabilities = scaled.softmax(-1)
-    before = probabilities.cumsum(-1) - probabilities
-    probabilities = probabilities.masked_fill((before >= top_p) & (rank > 0), 0.0)
+    mass_before = probabilities.cumsum(-1) - probabilities
+    probabilities = probabilities.masked_fill((mass_before >= top_p) & (rank > 0), 0.0)
     probabilities = probabilities.masked_fill(probabilities < min_p * probabilities[:, :1], 0.0)
     return order.gather(1, _invert(probabilities, draws)[:, None])[:, 0]
 
