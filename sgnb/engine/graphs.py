@@ -88,18 +88,22 @@ class DecodeGraphs:
         self._recurrent = recurrent
         self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
         capacity = max(max_rows, PRECOMPILED_ROWS[-1])
+
         if recurrent is not None:
             recurrent.reserve(capacity)
         self._inputs = torch.zeros(INPUTS * aligned(capacity), dtype=torch.int32, device=device)
         self._ids = torch.zeros(capacity, dtype=torch.int64, device=device)
+
         self._device = device
         self._finished: set[Hashable] = set()  # kinds of steps that ran kernel by kernel
         self._too_large: set[Hashable] = set()
         self._precompiled = self._cannot = False
+
         # Sampling variants that have run on the engine's thread, so their thread state exists.
         self._begun: set[tuple[bool, bool]] = set()
         # least recently used first
         self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput]] = {}
+
         self._memory = torch.cuda.graph_pool_handle()
         self._room = room
         self._holder: torch.cuda.CUDAGraph | None = None  # reserves the memory of all graphs
@@ -182,6 +186,7 @@ class DecodeGraphs:
             self._precompiled and (chooses, constrained) in self._begun
         )
         captured = None
+
         if ready and not self._cannot and key not in self._too_large:
             captured = self._capture(key, rows, chooses, constrained)
         if captured is None:
@@ -189,6 +194,7 @@ class DecodeGraphs:
             self._finished.add(key)
             self._begun.add((chooses, constrained))
             return results
+
         if len(self._graphs) == MOST_GRAPHS:
             del self._graphs[next(iter(self._graphs))]
         graph, results = self._graphs[key] = captured
@@ -244,6 +250,7 @@ class DecodeGraphs:
         memory pool and the random generator in capture mode. All graphs are dropped, and later
         graphs use a new pool."""
         device = torch.cuda.current_device()
+
         try:
             graph.capture_end()
         except RuntimeError:  # the caller raises the first error

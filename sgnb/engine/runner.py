@@ -139,6 +139,7 @@ class ModelRunner:
         inputs = {"input_ids": ids[None]}
         if embeddings:
             inputs = {"inputs_embeds": self._embed(ids, embeddings)[None]}
+
         with serving(self._states):
             out = self._model(
                 **inputs,
@@ -148,6 +149,7 @@ class ModelRunner:
                 sgnb=self._attention,
                 **({"logits_to_keep": keep} if self._keeps and keep is not None else {}),
             )
+
         logits: Tensor = out.logits[0]
         return logits if self._keeps or keep is None else logits[keep]
 

@@ -66,12 +66,14 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     if decoder.device.type != "cuda":
         return _host_pool_tokens(decoder, options, each)
     states = num_states(decoder, options) * bytes_per_state(decoder.states)
+
     room = _room(decoder, options) - states
     tokens = room // each if each else GPU_POOL_TOKENS
     if options.max_total_tokens is not None and (
         options.memory_limit is None or options.max_total_tokens <= tokens
     ):
         return options.max_total_tokens
+
     wanted = options.max_total_tokens or SMALL_POOL_TOKENS
     if tokens < wanted:
         limit = options.memory_limit
@@ -112,19 +114,23 @@ def num_states(decoder: Any, options: EngineOptions) -> int:
     each = bytes_per_state(decoder.states)
     if not each:
         return 0
+
     gpu = decoder.device.type == "cuda"
     room = _room(decoder, options) if gpu else min(free_host_bytes(), CPU_POOL_BYTES)
     rows = options.max_running_requests or 1
     ceiling = rows * LAST_STATES_REWRITTEN + CHECKPOINTS
+
     share = STATES_SHARE if decoder.shapes else 1.0  # without attention, only states need memory
     asked, fit = options.max_states, max(0, room) // each
     states = asked or min(ceiling, int(room * share) // each)
+
     if asked and asked < FEWEST_STATES:
         raise OptionError(
             f"max_states={asked} is too few: a request needs {FEWEST_STATES} states of its "
             "recurrent layers",
             f"load with max_states={FEWEST_STATES} or more",
         )
+
     if states < FEWEST_STATES or (asked and asked > fit):
         wanted = max(states, FEWEST_STATES)
         raise OptionError(
@@ -141,9 +147,11 @@ def _host_pool_tokens(decoder: Any, options: EngineOptions, each: int) -> int:
     """Compute `pool_tokens` on a CPU. each: bytes per token."""
     if not each:
         return options.max_total_tokens or CPU_POOL_TOKENS
+
     room = free_host_bytes() // each
     small = max(1, min(CPU_POOL_TOKENS, CPU_POOL_BYTES // each, room))
     tokens = options.max_total_tokens or small
+
     if tokens > room:
         raise OptionError(
             f"a KV pool of {tokens:,} tokens ({gib(tokens * each)}) does not fit in the memory: "
@@ -170,6 +178,7 @@ def make_pools(decoder: Any, options: EngineOptions) -> tuple[KVCache, StatePool
             f"a KV pool of {tokens:,} tokens{beside} ({gib(size)}) does not fit in the memory",
             "load with a smaller max_total_tokens" + (" or max_states" if states else ""),
         ) from error
+
     pools.add(cache)
     return cache, pool
 

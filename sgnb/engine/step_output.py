@@ -81,6 +81,7 @@ class AsyncStepOutput:
         a token. Returns None for any other step."""
         batch, sampled = self._batch, self._sampled
         requests = batch.requests
+
         if self._extras or sampled is None or not batch.is_decode or not all(batch.samples):
             return None
         if [request.version for request in requests] != self._versions:
@@ -88,6 +89,7 @@ class AsyncStepOutput:
         if not all(map(attrgetter("wants_only_tokens"), requests)):
             return None
         count = len(requests)
+
         logprobs = sampled.logprobs[:count].double().round(decimals=4).numpy()
         allowed = np.count_nonzero(sampled.allowed.numpy()[:count])  # a third of torch's `all`
         if allowed < count or not (logprobs < inf).all():
@@ -98,6 +100,7 @@ class AsyncStepOutput:
         output = StepOutput([], [], [])
         columns = [c.tolist() for c in self._sampled] if self._sampled else [[]] * 4
         rows = zip(self._batch.requests, self._batch.sample_rows, self._versions, strict=True)
+
         for place, (request, row, version) in enumerate(rows):
             if request.version != version:
                 continue
@@ -197,16 +200,19 @@ def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alte
 def explain(state: RequestState) -> BaseException:
     """Return the reason why a request's mask left no token, or none with a probability."""
     assert state.constraint is not None
+
     try:
         allowed = state.constraint.allowed_tokens()
     except BaseException as error:
         return error
     ends = [token for token in state.stop_tokens if token < len(allowed)]
+
     if np.delete(allowed, ends).any():
         return GrammarError(
             "no token that the grammar allows is left by the model and by logit_bias",
             "let logit_bias spare what the grammar needs",
         )
+
     return GrammarError(
         "the grammar allows only tokens that stop the text, after "
         f"{bytes(state.constraint.data[-40:])!r}, and it may not end there",

@@ -82,6 +82,7 @@ def number_nodes(
     and ends."""
     numbers: dict[PrefixNode | None, int] = {}
     parents, ends = [0], [0]
+
     for leaf in dict.fromkeys(nodes):
         node, path = leaf, list[PrefixNode]()
         while node is not None and node.parent is not None and node not in numbers:

@@ -64,12 +64,14 @@ class DecodePlans:
             and bool((step.starts - self._starts == 1).all())
         )
         self._keys, self._starts = step.keys, step.starts
+
         if follows:
             self._reserved -= 1
             self._advance(step)
         else:
             self.forget()  # also if planning fails halfway
             self._plan_anew(step, num_rows)
+
         positions = row_positions(step, 0, num_rows)
         if follows and self._age < BALANCED:
             self._schedule = self._schedule._replace(row_positions=positions)
@@ -96,19 +98,23 @@ class DecodePlans:
             scratch=self._scratch,
             reserve=reserve,
         )
+
         self._kv_indices: Ints = np.concatenate(kv_indices.arrays)
         self._growth = _find_growth(self._tiles, count)
         self._num_rows, self._reserved = num_rows, reserve
 
     def _advance(self, step: AttentionInput) -> None:
         places, mask_places, masks, strides, per_tile, moves = self._growth
+
         self._kv_indices[places] = step.new_slots
         masked = (mask_places >= 0).nonzero()[0]
+
         if len(masked):
             where = mask_places[masked]
             self._masks.masks[where] = masks[masked]
             self._masks.kv_positions[where] = step.starts[masked]
             mask_places[masked] += strides[masked]
+
         places += strides
         self._tiles = self._tiles._replace(
             kv_len=self._tiles.kv_len + per_tile,

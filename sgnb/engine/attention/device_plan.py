@@ -63,6 +63,7 @@ class DevicePlan:
         self._device, self._scratch, self._fork = kv.device, kv.slots, fork
         self._config = config = _tile_config(kv.device, geometry, tuning)
         self._decodes = DecodePlans(config, fork=fork, scratch=kv.slots)
+
         entries = ROWS + config.small_ctas * config.small_rows
         entries += ROWS + config.large_ctas * config.large_rows
         self._tables = StagingBuffers(
@@ -81,8 +82,10 @@ class DevicePlan:
                 "kv_positions": 64 * ROWS,
             },
         )
+
         self._partials_generation = 0
         self._allocate_partials(ROWS)
+
         self._shape, self._causal = _Shape(), False
         self.has_cascade = False  # the plan reads a shared prefix once for several sequences
         self._blocks = power(geometry.key_dim), power(geometry.value_dim)
@@ -196,6 +199,7 @@ class DevicePlan:
         tables: dict[str, Sequence[Ints]] = {"kv_indices": kv_indices}
         masked: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
         num_rows = num_partials = num_extends = 0
+
         if schedule is not None:
             small, large, scatter_map, partials_indptr, row_positions, masks, num_partials = (
                 schedule
@@ -214,11 +218,13 @@ class DevicePlan:
             }
         if extends is not None:
             tables["extend_items"], num_extends = [extends], len(extends)
+
         previous = self.graph_key, self._shape
         self._tables.fill(tables)
         if num_partials > len(self._lses):
             self._partials_generation += 1
             self._allocate_partials(power(num_partials))
+
         self._shape = _Shape(masked, num_partials > 0, num_rows, num_extends)
         if previous != (self.graph_key, self._shape):
             self._launches.clear()

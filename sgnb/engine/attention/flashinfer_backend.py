@@ -116,14 +116,17 @@ class FlashInferAttention:
         if step is None:
             raise RuntimeError("attend: nothing was planned")
         keys, values = self._kv.keys[layer], self._kv.values[layer]
+
         kind = LayerKind.of(q, keys, options)
         wrapper = self._planned(kind, step)
         kv: tuple[Any, ...] = ((keys[:, None], values[:, None]),)
+
         if _gathers(kind, step):
             kv = keys.index_select(0, step.kv_indices), values.index_select(0, step.kv_indices)
         if options.sinks is None:
             wrapper.run(q, *kv, out=out)
             return
+
         # The kernels do not support sinks. A sink has no value and only increases the softmax
         # denominator.
         _, lse = wrapper.run(q, *kv, out=out, return_lse=True)
@@ -144,6 +147,7 @@ class FlashInferAttention:
 
     def _plan_kind(self, kind: LayerKind, wrapper: Any, step: PagedBatch) -> None:
         gathers = _gathers(kind, step)
+
         pages = () if gathers else (step.kv_indices, step.last_page_len)
         page_size = () if gathers else (1,)
         wrapper.plan(

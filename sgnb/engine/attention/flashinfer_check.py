@@ -46,10 +46,12 @@ def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> 
     """Largest error of `kind` for random q, k and v, relative to the largest reference output."""
     generator = torch.Generator(device).manual_seed(0)
     slots = max(sum(total for total, _ in lengths) for lengths in STEPS)
+
     kv = KVCache({0: LayerShape(kind.kv_heads, kind.dim, kind.dim)}, slots, dtype, device)
     kv.keys[0].normal_(generator=generator)
     kv.values[0].normal_(generator=generator)
     backend = FlashInferAttention(kv)
+
     errors = []
     for lengths in STEPS:
         totals, new = np.array(lengths).T
@@ -71,6 +73,7 @@ def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> 
         rows = zip(q.split(new.tolist()), spans, strict=True)
         expected = torch.cat([_attend(queries, kv, kv_slots, kind) for queries, kv_slots in rows])
         errors.append(float((got.float() - expected).abs().max() / expected.abs().max()))
+
     return max(errors)
 
 

@@ -103,6 +103,7 @@ def _cannot_compile() -> str | None:
         return None  # the package with precompiled kernels
     if shutil.which("ninja") is None:
         return "FlashInfer compiles its kernels with ninja, which is not on the PATH"
+
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     places = [os.environ.get("FLASHINFER_NVCC"), *(f"{home}/bin/nvcc" for home in homes if home)]
     places += [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"]
@@ -111,6 +112,7 @@ def _cannot_compile() -> str | None:
             "FlashInfer compiles its kernels with CUDA's nvcc, which was not found "
             "(CUDA_HOME, PATH)"
         )
+
     return None
 
 

@@ -133,6 +133,7 @@ def plan_invariant(
     request, first, count = consecutive_tiles(step, config.large_rows)
     kv_begin = kv_indices.add(step.kv_indices)
     position = step.starts[request] + first
+
     zeros = np.zeros(len(request), np.int64)
     used = first_row + step.num_tokens
     tiles = [
@@ -148,6 +149,7 @@ def plan_invariant(
             large=zeros == 0,
         )
     ]
+
     if num_rows > used:
         tiles.append(padding_tiles(np.arange(used, num_rows), scratch, True, kv_indices))
     positions = row_positions(step, first_row, num_rows)

@@ -101,6 +101,7 @@ def private_tiles(
     spans = zip(which.tolist(), begins.tolist(), (last + 1).tolist(), strict=True)
     arrays = [step.kv_slots[i][begin:end] for i, begin, end in spans]
     kv_begin = kv_indices.add(arrays, reserve)
+
     zeros = np.zeros(len(which), np.int64)
     return QueryTiles(
         rows=step.first_rows[which],

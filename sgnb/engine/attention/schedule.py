@@ -190,6 +190,7 @@ def make_scatter_map(rows: Longs, num_rows: int) -> tuple[Ints, Ints]:
         np.empty((len(rows), 2), np.int32),
         np.zeros(num_rows + 1, np.int32),
     )
+
     scatter_map[:, 0], scatter_map[:, 1] = rows, -1 - rows
     if len(rows) > num_rows or counts.max() > 1:
         split = counts > 1

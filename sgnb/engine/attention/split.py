@@ -69,6 +69,7 @@ class SplitAttention:
     def plan(self, step: AttentionInput, padded: int | None = None) -> None:
         if self.compiling and self._kinds:
             self._compile_in_background()
+
         self._split = None
         if self._flashinfer is not None and step.num_short < len(step):
             try:
@@ -103,6 +104,7 @@ class SplitAttention:
         if self.compiling:
             self._kinds[LayerKind.of(q, self.kv.keys[layer], options)] = None
         split, border = self._split, self._border
+
         if self._flashinfer is None or split is None:
             return self._triton.attend(layer, q, options)
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
@@ -112,6 +114,7 @@ class SplitAttention:
             self._give_up(error)
             self.plan(split)
             return self._triton.attend(layer, q, options)
+
         if border:
             out[:border] = self._triton.attend(layer, q[:border], options)
         return out

@@ -83,15 +83,18 @@ class StagingBuffers:
     def _allocate(self) -> None:
         sizes = [-(-capacity // ALIGN) * ALIGN for capacity in self._capacities.values()]
         self._places = dict(zip(self._capacities, accumulate(sizes, initial=0), strict=False))
+
         on_gpu = self._device.type == "cuda"
         self._data = torch.zeros(sum(sizes), dtype=torch.int32, device=self._device)
         self._views = {
             name: self._data[at : at + self._capacities[name]] for name, at in self._places.items()
         }
+
         pinned = [
             torch.zeros(sum(sizes), dtype=torch.int32, pin_memory=on_gpu) for _ in range(STAGES)
         ]
         self._stages: list[tuple[Tensor, Ints]] = [(tensor, tensor.numpy()) for tensor in pinned]
+
         self._events = [torch.cuda.Event() for _ in range(STAGES)] if on_gpu else []
         self._turn = 0
 

@@ -157,6 +157,7 @@ class TorchAttention:
         keys, values = self.kv.keys[layer], self.kv.values[layer]
         if self._solo is not None:
             return _decode_solo(self._solo, q, (keys, values), options)
+
         plan = self._tasks_of(options.window)
         q = q.transpose(0, 1)
         heads, total, _ = q.shape
@@ -165,6 +166,7 @@ class TorchAttention:
             return _with_sinks(
                 out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks
             )
+
         dtype = q.dtype if plan.disjoint else torch.float32
         merged = q.new_zeros(total, heads, values.shape[-1], dtype=dtype)
         merged_lse = torch.full((total, heads), -torch.inf, dtype=torch.float32, device=q.device)
@@ -205,6 +207,7 @@ class TorchAttention:
         kv_heads, groups = keys.shape[1], q.shape[0] // keys.shape[1]
         query = (q if plan.in_order else q[:, task.rows.flatten()]).view(kv_heads, groups, n, t, -1)
         k, v = _gather(keys, task), _gather(values, task)
+
         # Query heads of a KV head become additional rows, or a batch dimension for long sequences.
         if n == 1 and t > 1:
             query = query[:, :, 0].transpose(0, 1)
@@ -233,6 +236,7 @@ class TorchAttention:
         windowed = far is not None and bool(far.any())
         if not windowed and not task.ahead:
             return Mask()
+
         if (
             not windowed
             and task.rows.shape == task.slots.shape
@@ -240,6 +244,7 @@ class TorchAttention:
             and repeat == 1
         ):
             return Mask(causal=True)
+
         hidden = (slots > rows) | far if far is not None and windowed else slots > rows
         dtype = next(iter(self.kv.keys.values())).dtype
         add = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(
@@ -273,6 +278,7 @@ class TorchAttention:
                 (row, last := min(row + BAND_ROWS, end), max(begin, row - window + 1), last)
                 for row in range(start, end, BAND_ROWS)
             ]
+
         slots, first_row = step.kv_slots[member], int(step.first_rows[member]) - start
         return [
             self._task(
@@ -289,10 +295,12 @@ class TorchAttention:
         """Each of `members` with the request's KV from position begins[i] onward, padded."""
         ends, lengths = step.ends[members], step.lengths[members]
         t, length = int(lengths.max()), int((ends - begins[members]).max())
+
         column, token = np.arange(t), begins[members][:, None] + np.arange(length)
         rows = step.first_rows[members][:, None] + column
         row_positions = step.starts[members][:, None] + column
         inside = column < lengths[:, None]
+
         slots = np.empty(token.shape, np.int64)
         for i, member in enumerate(members):
             visible = step.kv_slots[member][int(begins[member]) : int(ends[i])]

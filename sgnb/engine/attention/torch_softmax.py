@@ -54,6 +54,7 @@ def attend_slowly(
     length = k.shape[2]
     stride = max(1, SCORE_ELEMENTS // (n * heads * length))
     parts = []
+
     for first in range(0, t, stride):
         scores = (q[:, :, first : first + stride] @ k.transpose(2, 3)).float() * options.scaling
         if options.softcap is not None:

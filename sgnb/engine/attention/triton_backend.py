@@ -51,6 +51,7 @@ class TritonAttention:
         self.kv = kv
         self._fork, self._invariant = fork_attention, batch_invariant
         self._new = StagingBuffers(kv.device, {"new_slots": 2 * 16 * ROWS})
+
         self.new_slots = self._new["new_slots"].view(torch.int64)[:0]
         self._new_slots: dict[tuple[int, int], Tensor] = {}
         self._geometries = {layer: geometry_of(kv, layer, count) for layer, count in heads.items()}
@@ -59,6 +60,7 @@ class TritonAttention:
             for layer, geometry in self._geometries.items()
         }
         self._store_sizes = {layer: _store_sizes(kv, layer) for layer in kv.keys}
+
         self._plans: dict[tuple[Geometry, bool], list[DevicePlan]] = {}
         self._active: dict[Geometry, list[DevicePlan]] = {}
 

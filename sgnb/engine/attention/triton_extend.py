@@ -41,6 +41,7 @@ def _extend_blocks(
     """KV positions begin .. end. Not MASKED: whole blocks visible to every row."""
     n = begin + tl.arange(0, BLOCK_N)
     next_slot = tl.load(kv_indices + n, mask=n < end, other=0)
+
     for start in range(begin, end, BLOCK_N):
         n = start + tl.arange(0, BLOCK_N)
         slot = next_slot
@@ -89,8 +90,10 @@ def extend_tiles(
     tokens = tl.load(entry + 1)
     position = tl.load(entry + 2)
     request_kv = kv_indices + tl.load(entry + 3)
+
     m = tl.arange(0, BLOCK_M)
     valid = m // GROUPS < tokens
+
     # Padding rows repeat the first token of the tile to avoid NaN.
     row = first_row + tl.where(valid, m // GROUPS, 0)
     row_position = position + tl.where(valid, m // GROUPS, 0)
@@ -102,10 +105,12 @@ def extend_tiles(
         mask=(i < KEY_DIM)[None, :],
         other=0,
     )
+
     row_max = tl.full([BLOCK_M], NEG_INF, tl.float32)
     row_sum = tl.zeros([BLOCK_M], tl.float32)
     acc = tl.zeros([BLOCK_M, BLOCK_V], tl.float32)
     begin = 0
+
     if WINDOW > 0:
         begin = tl.maximum(position - (WINDOW - 1), 0) // BLOCK_N * BLOCK_N
     else:
@@ -121,6 +126,7 @@ def extend_tiles(
         begin, position + tokens, True, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V,
         WINDOW, SOFTCAP,
     )  # fmt: skip
+
     result = acc / row_sum[:, None]
     if SINKS:
         result = result * sink_factor(row_max + tl.log2(row_sum), sinks, head, valid)[:, None]

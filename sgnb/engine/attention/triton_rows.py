@@ -68,6 +68,7 @@ def merge_states(
     row = tl.program_id(1)
     first = tl.load(partials_indptr + row)
     last = tl.load(partials_indptr + row + 1)
+
     if first < last:
         j = tl.arange(0, BLOCK_V)
         row_max = tl.full([1], NEG_INF, tl.float32)

@@ -68,6 +68,7 @@ def _tile_blocks(
     next_mask = n
     if MASKED > 0:
         next_mask = tl.load(row_masks + first_mask + n, mask=(n < end) & has_masks, other=0)
+
     for start in range(begin, end, BLOCK_N):
         n = start + block
         slot, row_mask = next_slot, next_mask
@@ -152,6 +153,7 @@ def attend_tiles(
     m = tl.arange(0, BLOCK_M)
     tile_row = m // GROUPS
     head = kv_head * GROUPS + m % GROUPS
+
     i = tl.arange(0, BLOCK_K)
     j = tl.arange(0, BLOCK_V)
     for item in range(

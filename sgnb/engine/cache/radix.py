@@ -357,6 +357,7 @@ class RadixTree:
             return
         self._emit(NodeLocked(node.id, delta))
         above = node
+
         while above.parent is not None:
             num_locks = above.locks
             above.locks += delta

@@ -106,9 +106,11 @@ def load_decoder(
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         hint = "give a folder, a hub id, 'tiny', or a transformers model"
         raise ModelError(f"{model!r} is no model", hint)
+
     target = pick_device(device)
     torch_dtype = pick_dtype(dtype, target)
     on_gpu = target.type == "cuda"
+
     if on_gpu:
         load_triton()
     # kernels launch on the current device
@@ -257,6 +259,7 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
     kinds = f"layers of kind {', '.join(sorted(unknown))}"
     if getattr(config, "num_hidden_layers", 1) < 1:
         raise ModelError(f"{who} has no layers", _DECODERS)
+
     if unknown == CHUNKS:
         raise ModelError(
             f"{who} lets a token see only its own chunk of the text ({kinds}); sgnb's attention "

@@ -108,6 +108,7 @@ class StepStates:
                 kind = turn, length, begin == 0 and length > 1
                 pieces.setdefault(kind, []).append((row + begin - start, state, into))
                 begin, state = end, into
+
         self.groups = [
             self._group(length, fresh, np.array(members, np.int64).T.copy())
             for (_, length, fresh), members in sorted(pieces.items())
@@ -208,6 +209,7 @@ def _forward(
     call_arguments = {
         name: value for name, value in call_arguments.items() if not name.endswith("mask")
     }
+
     outputs: list[Any] = []
     for group in states.groups:
         arguments = {name: _of_group(value, group) for name, value in call_arguments.items()}

@@ -236,12 +236,14 @@ def _adjustment(state: RequestState) -> Adjustment:
     request, params = state.request, state.request.params
     repeated, penalized = NO_TOKENS, NO_TOKENS
     penalties: Floats = np.empty(0)
+
     if params.repetition_penalty != 1:
         repeated = np.unique(request.tokens).astype(np.int64)
     if params.frequency_penalty or params.presence_penalty:
         penalized, counts = np.unique(request.output, return_counts=True)
         penalties = (counts * params.frequency_penalty + params.presence_penalty).astype(float)
     biased, biases = zip(*params.logit_bias, strict=True) if params.logit_bias else ((), ())
+
     return Adjustment(
         repeated=repeated,
         repetition_penalty=params.repetition_penalty,

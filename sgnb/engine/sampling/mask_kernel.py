@@ -94,6 +94,7 @@ def _walked(
     length = tl.load(lengths + token, mask=inside, other=0)
     state = tl.where(length > 0, start, 0)
     done = 0
+
     walking = state > 0
     while (done < HEAD) & (tl.max(walking.to(tl.int32), axis=0) > 0):
         entry = state * 256 + (head & 255).to(tl.int32)
@@ -101,6 +102,7 @@ def _walked(
         head = head >> 8
         done += 1
         walking = (done < length) & (state > 0)
+
     byte = text + tl.load(offsets + token, mask=walking, other=0) + done
     while tl.max(walking.to(tl.int32), axis=0) > 0:
         entry = state * 256 + tl.load(byte, mask=walking, other=0).to(tl.int32)
@@ -120,6 +122,7 @@ def advance(
     row = tl.program_id(0)
     state = tl.load(states + row)
     token = tl.load(tokens + row)
+
     if state >= 0:
         cached = tl.load(progress + state, mask=state < num_cached, other=UNKNOWN)
         tl.store(progress + state, KEPT, mask=cached == WRITTEN)

@@ -74,17 +74,20 @@ class DeviceSampler:
         if vocab != self._vocab or rows > len(self.tokens):
             made_for = f"{len(self.tokens)} x {self._vocab}"
             raise ValueError(f"logits of shape {rows} x {vocab}, made for up to {made_for}")
+
         tensors = self.tokens, self._logprobs, self._log_mass, self._allowed
         output = SamplerOutput(*(tensor[:rows] for tensor in tensors))
         if rows == 0:
             return output
         masked = allowed is not None
+
         mask = allowed.view(torch.uint8) if allowed is not None else self._sums
         shared = (
             logits, logits.stride(0), vocab, temperatures, mask, mask.stride(0),
             states if masked else self._allowed, self._sums, self._blocks,
         )  # fmt: skip
         sizes = {"MASKED": masked, "BLOCK": BLOCK, "num_warps": WARPS}
+
         blocks = max(2, triton.next_power_of_2(self._blocks))
         launch(_sum_blocks, (rows, self._blocks), *shared, **sizes)
         launch(_choose, (rows,), *shared, draws, *output, BLOCKS=blocks, **sizes)
@@ -113,11 +116,13 @@ def _sum_blocks(
     inside = token < vocab
     read = tl.load(logits + row * stride + token, mask=inside, other=0.0).to(tl.float32)
     x = _finite(read, inside)
+
     high = tl.max(x, axis=0)
     total = tl.sum(tl.exp(x - high), axis=0)
     own_high, own_total = high, total
     non_finite = tl.max(tl.where(read < float("inf"), 0, 1), axis=0)
     count = tl.minimum(vocab - block * BLOCK, BLOCK)
+
     if MASKED:  # noqa: SIM102, decided when the kernel is compiled
         if tl.load(states + row) != _UNCONSTRAINED:
             permitted = tl.load(allowed + row * allowed_stride + token, mask=inside, other=0) > 0
@@ -125,10 +130,12 @@ def _sum_blocks(
             own_high = tl.max(x, axis=0)
             own_total = tl.sum(tl.exp(x - tl.maximum(own_high, _LOWEST)), axis=0)
             count = tl.sum(permitted.to(tl.int32), axis=0)
+
     tempered = own_total
     temperature = tl.load(temperatures + row)
     if (temperature > _GREEDY) & (temperature != 1.0):
         tempered = tl.sum(tl.exp((x - tl.maximum(own_high, _LOWEST)) / temperature), axis=0)
+
     place = sums + row * _SUMS * blocks + block
     tl.store(place, high)
     tl.store(place + blocks, tl.where(non_finite > 0, float("nan"), total))
@@ -154,7 +161,8 @@ def _choose(
     logits: tl.tensor, stride: tl.tensor, vocab: tl.tensor, temperatures: tl.tensor,
     allowed: tl.tensor, allowed_stride: tl.tensor, states: tl.tensor, sums: tl.tensor,
     blocks: tl.tensor, draws: tl.tensor, tokens: tl.tensor, logprobs: tl.tensor,
-    log_mass: tl.tensor, counts: tl.tensor, MASKED: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
+    log_mass: tl.tensor, counts: tl.tensor, MASKED: tl.constexpr, BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     index = tl.arange(0, BLOCKS)

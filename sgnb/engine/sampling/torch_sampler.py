@@ -100,16 +100,20 @@ def sample(logits: Tensor, sampling: SamplingInput) -> Tensor:
 def _adjust(row: Tensor, adjustment: Adjustment) -> None:
     """Apply the penalties, biases and bans of one row in place."""
     device, factor = row.device, adjustment.repetition_penalty
+
     if len(adjustment.repeated):
         repeated = to_device(adjustment.repeated, device)
         logits = row[repeated]
         row[repeated] = torch.where(logits > 0, logits / factor, logits * factor)
+
     if len(adjustment.penalized):
         penalties = to_device(adjustment.penalties, device).to(row.dtype)
         row[to_device(adjustment.penalized, device)] -= penalties
+
     if len(adjustment.biased):
         biases = to_device(adjustment.biases, device).to(row.dtype)
         row.index_add_(0, to_device(adjustment.biased, device), biases)
+
     if len(adjustment.banned):
         row.index_fill_(0, to_device(adjustment.banned, device), -torch.inf)
 
