@@ -227,7 +227,8 @@ class EmbeddingSpan(NamedTuple):
 
 
 class Media(NamedTuple):
-    """Parts of a prompt that are not text."""
+    """Parts of a prompt that are not text. The tokens do not identify the parts: requests with
+    different media need different cache namespaces."""
 
     positions: Longs  # rotary positions of the prompt, int64[axes, tokens]
     embeddings: Sequence[EmbeddingSpan]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +73,10 @@ def _new_slots(batch: Batch) -> Ints:
 def _tokens(batch: Batch) -> Ints:
     if batch.is_decode:
         rows = zip(batch.requests, batch.starts.tolist(), strict=True)
-        return np.array([request.token_at(start) for request, start in rows], np.int32)
+        tokens = [
+            r.token_at(start) if start < r.num_tokens else -1 - r.sample_row for r, start in rows
+        ]
+        return np.array(tokens, np.int32)
     return np.concatenate([request.span(start, end) for request, start, end in _spans(batch)])
 
 
@@ -109,7 +114,9 @@ def _logit_uses(batch: Batch) -> tuple[Longs, Longs, Sequence[LogitUse], Samplin
     """Return `logit_rows`, `sampled`, `uses` and `drafts` of the step."""
     rows = zip(batch.requests, batch.samples, strict=True)
     only_samples = all(
-        samples and not r.params.top_logprobs_num and r.score_from >= r.num_tokens
+        samples
+        and not r.params.top_logprobs_num
+        and (r.wants_only_tokens or r.score_from >= r.num_tokens)
         for r, samples in rows
     )
     if only_samples:
@@ -165,7 +172,7 @@ def _drafts(drafts: list[tuple[Request, int]]) -> SamplingInput:
 
 def _sampling_input(
     requests: Sequence[Request],
-    positions: Sequence[int] | None = None,
+    positions: Sequence[int] | Longs | None = None,
     masks: Mapping[int, Mask] | None = None,
 ) -> SamplingInput:
     """Build the parameters of rows, one per request.
@@ -190,13 +197,14 @@ def _sampling_input(
             hosted[row] = partial(_row_mask, state)
 
     if positions is None:
-        positions = [r.num_tokens_with_placeholders - r.num_prompt_tokens for r in requests]
-    seeds = np.array([request.seed for request in requests], np.uint64)
+        sizes = _column(requests, "num_tokens_with_placeholders", np.int64)
+        positions = sizes - _column(requests, "num_prompt_tokens", np.int64)
+    grammar_states = [UNCONSTRAINED if s.table_offset is None else _device_state(s) for s in states]
     return SamplingInput(
-        temperatures=np.array([r.params.temperature for r in requests], np.float32),
-        draws=uniforms(seeds, np.array(positions, np.int64)),
-        grammar_states=np.array([_device_state(state) for state in states], np.int32),
-        sample_rows=np.array([request.sample_row for request in requests], np.int32),
+        temperatures=_column(requests, "params.temperature", np.float32),
+        draws=uniforms(_column(requests, "seed", np.uint64), np.asarray(positions, np.int64)),
+        grammar_states=np.array(grammar_states, np.int32),
+        sample_rows=_column(requests, "sample_row", np.int32),
         filters=filters,
         adjustments=adjustments,
         masks=hosted if masks is None else masks,
@@ -204,11 +212,15 @@ def _sampling_input(
 
 
 def _device_state(state: RequestState) -> int:
-    """Return the state of the grammar in the device tables."""
+    """Return the state of a grammar in the device tables."""
     offset, constraint = state.table_offset, state.constraint
-    if offset is None or constraint is None:
-        return UNCONSTRAINED
+    assert offset is not None and constraint is not None
     return PREVIOUS if state.request.num_placeholders else offset + constraint.state
+
+
+def _column(requests: Sequence[Request], name: str, dtype: Any) -> NDArray[Any]:
+    """Return an attribute of all requests."""
+    return np.fromiter(map(attrgetter(name), requests), dtype, len(requests))
 
 
 def _row_mask(state: RequestState) -> RowMask:
