@@ -28,7 +28,7 @@ from ..sampling import SamplingParams, read_option, scalar
 from ..segment import Segment
 from .assembly import assemble, check_options
 from .cache import manual
-from .cache.manual import Evicted
+from .cache.manual import EvictionReport
 from .cache.sequence import Sharing
 from .device.errors import find_loss, forget_frames, hint_for
 from .device.memory import release_device_memory
@@ -339,7 +339,7 @@ class Engine:
         """Return node, owner and tokens from the root of each pin, oldest first."""
         return self._loop.call(lambda: manual.pins(self._cache.tree))
 
-    def evict(self, node: int) -> Evicted:
+    def evict(self, node: int) -> EvictionReport:
         """Evict unused, unpinned tokens of a tree `node` (an id) and of all descendants. Raises
         OptionError for an unknown id."""
         node = arguments.number("node", node)

@@ -14,7 +14,7 @@ from .engines import Engines
 from .table import Facts, Table
 
 if TYPE_CHECKING:
-    from ..engine.cache.manual import Evicted
+    from ..engine.cache.manual import EvictionReport
 
 
 class EngineView:
@@ -99,7 +99,7 @@ class Cache:
         """Return a table of pins: node, owner and the tokens from the root."""
         return Table(self._engines.get().engine.pins(), "nothing is pinned")
 
-    def evict(self, node: int) -> Evicted:
+    def evict(self, node: int) -> EvictionReport:
         """Evict a node's subtree, except tokens of running requests and pinned tokens.
 
         Args:

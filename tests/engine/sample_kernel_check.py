@@ -15,7 +15,7 @@ from torch import Tensor
 from sgnb.engine.request.request import Request
 from sgnb.engine.sampling import sample_kernel
 from sgnb.engine.sampling.sample_kernel import DeviceSampler
-from sgnb.engine.sampling.torch_sampler import Mask, SamplerOutput, pick
+from sgnb.engine.sampling.torch_sampler import SamplerOutput, TokenMask, pick
 from sgnb.engine.step_input import UNCONSTRAINED
 from sgnb.sampling import SamplingParams
 
@@ -52,7 +52,7 @@ class Case:
         bound = torch.from_numpy(np.flatnonzero(self.states != UNCONSTRAINED))
         allowed = torch.from_numpy(self.allowed)[bound]
         device = self.logits.device
-        mask = Mask(bound.to(device), allowed.to(device)) if masked else None
+        mask = TokenMask(bound.to(device), allowed.to(device)) if masked else None
         requests = [
             Request(i, [1], SamplingParams(temperature=t), 1)
             for i, t in enumerate(self.temperatures)

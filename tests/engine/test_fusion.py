@@ -18,7 +18,7 @@ from sgnb.engine import fusion
 from sgnb.engine.fusion import reference, trace, unfuse
 from sgnb.engine.fusion.operations import Operations, Skinny
 from sgnb.engine.fusion.types import Norm
-from sgnb.engine.fusion.weights import DENSE, Format, Weight
+from sgnb.engine.fusion.weights import DENSE, Weight, WeightFormat
 
 from .fusion_models import Pooled, own_logits, varied_model
 from .interpreter import interpreted, needs_triton
@@ -134,8 +134,8 @@ def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dty
 
 def test_want_of_memory_says_nothing_of_a_module() -> None:
     module, x = nn.Linear(2, 2), torch.ones(1, 2)
-    run = trace.Trace.__new__(trace.Trace)
-    run.calls, run.trusts, run._dtype = {module: [trace.Call((x,), {}, x)]}, False, x.dtype
+    run = trace.ModuleTrace.__new__(trace.ModuleTrace)
+    run.calls, run.trusts, run._dtype = {module: [trace.ModuleCall((x,), {}, x)]}, False, x.dtype
 
     def fail(x: torch.Tensor, error: Exception) -> torch.Tensor:
         raise error
@@ -360,7 +360,7 @@ def decode_int8(weight: Weight, dtype: torch.dtype) -> Tensor:
     return weight.data.to(dtype) * weight.scales[:, None].to(dtype)
 
 
-INT8 = Format("codes", "scales", decode_int8)
+INT8 = WeightFormat("codes", "scales", decode_int8)
 
 
 def int8_model(family: str) -> Any:

@@ -11,7 +11,7 @@ import torch
 
 from sgnb.engine.request.step_builder import _row_mask
 from sgnb.engine.sampling.host_mask import host_mask
-from sgnb.engine.sampling.torch_sampler import Mask
+from sgnb.engine.sampling.torch_sampler import TokenMask
 from sgnb.engine.step_output import explain
 from sgnb.errors import GrammarError
 
@@ -38,7 +38,7 @@ def state(tokens: list[int], may_end: bool = False, banned: tuple[int, ...] = ()
     )
 
 
-def masks(states: dict[int, Any], columns: int) -> Mask | None:
+def masks(states: dict[int, Any], columns: int) -> TokenMask | None:
     return host_mask({row: partial(_row_mask, each) for row, each in states.items()}, columns, CPU)
 
 

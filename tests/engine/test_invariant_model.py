@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sgnb.engine.fusion import unfuse
 from sgnb.engine.fusion.invariant_model import fuse_invariant
-from sgnb.engine.fusion.trace import Trace, TracingBackend
+from sgnb.engine.fusion.trace import ModuleTrace, TracingBackend
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import ModelError
 
@@ -88,7 +88,7 @@ def test_a_run_again_finds_room_in_the_pool(monkeypatch: pytest.MonkeyPatch) -> 
         written.append(layer)
 
     written: list[int] = []
-    trace = Trace(Pooled(varied_model("llama")).model, [])
+    trace = ModuleTrace(Pooled(varied_model("llama")).model, [])
     monkeypatch.setattr(TracingBackend, "store", write)
     trace.run()
     assert written == [0, 1] * 2

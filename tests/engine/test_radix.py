@@ -146,7 +146,7 @@ class Checked:
         unlocked = [n for n in below if not self.replay.nodes[n].locks]
         used = {one.id for _, _, held in self.held for one in self.replay.path(held.id)}
         stay = [(n, len(self.replay.nodes[n].tokens)) for n in below if n not in unlocked]
-        results: list[manual.Evicted] = []
+        results: list[manual.EvictionReport] = []
 
         def act() -> list[np.ndarray]:
             cache.slots.unit_bytes = 10

@@ -13,7 +13,7 @@ from sgnb.engine.request.input_processor import split_samples
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.rng import uniforms
 from sgnb.engine.sampling import torch_sampler
-from sgnb.engine.sampling.torch_sampler import Mask, pick, sample, top_logprobs
+from sgnb.engine.sampling.torch_sampler import TokenMask, pick, sample, top_logprobs
 from sgnb.sampling import SamplingParams
 
 from .sampling_rows import sampling_rows
@@ -207,7 +207,7 @@ def test_picks_with_masks(dtype: torch.dtype) -> None:
     bound = [1, 3, 4]
     batch = [Request(i, [1], SamplingParams(temperature=float(i % 2)), 1) for i in range(6)]
     rows = sampling_rows(batch, np.random.default_rng(1).random(6))
-    sampled = pick(logits.clone(), rows, Mask(torch.tensor(bound), allowed))
+    sampled = pick(logits.clone(), rows, TokenMask(torch.tensor(bound), allowed))
     probabilities = logits.double().softmax(-1)
     masked = logits.float().clone()
     masked[bound] = masked[bound].masked_fill(~allowed, -torch.inf)

@@ -10,7 +10,7 @@ from .manager import CacheManager
 from .radix import Ints, Node, RadixTree
 
 
-class Evicted(NamedTuple):
+class EvictionReport(NamedTuple):
     """Result of the eviction of a subtree, in tokens."""
 
     freed: int
@@ -67,7 +67,7 @@ def pins(tree: RadixTree) -> list[dict[str, Any]]:
     ]
 
 
-def evict(cache: CacheManager, id: int) -> Evicted:
+def evict(cache: CacheManager, id: int) -> EvictionReport:
     """Evict a node and all nodes below, except nodes in use and pinned nodes.
 
     Raises:
@@ -82,7 +82,7 @@ def evict(cache: CacheManager, id: int) -> Evicted:
     freed = cache.free(removed)
     in_use = sum(len(node.tokens) for node in locked if node.locks > pin_counts[node.id])
     pinned = sum(len(node.tokens) for node in locked) - in_use
-    return Evicted(freed, freed * cache.slots.unit_bytes, len(removed), in_use, pinned)
+    return EvictionReport(freed, freed * cache.slots.unit_bytes, len(removed), in_use, pinned)
 
 
 def find(tree: RadixTree, id: int) -> Node:

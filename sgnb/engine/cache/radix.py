@@ -109,7 +109,7 @@ class Prefix(NamedTuple):
         return self.node.alive and self.node.children.get(self.key) is self.child
 
 
-class Inserted(NamedTuple):
+class InsertResult(NamedTuple):
     """Result of `RadixTree.insert`."""
 
     node: Node  # end of the inserted tokens
@@ -207,7 +207,7 @@ class RadixTree:
 
     def insert(
         self, tokens: Ints, slots: Ints, namespace: str = "", start: Node | None = None
-    ) -> Inserted:
+    ) -> InsertResult:
         """Store `tokens` with the KV slots `slots`.
 
         Args:
@@ -228,7 +228,7 @@ class RadixTree:
             common = common_length(child.tokens, tokens[node.end :])
             node = child if common == len(child.tokens) else self._split(child, common)
         self._touch(node)
-        return Inserted(node, existing)
+        return InsertResult(node, existing)
 
     def lock(self, node: Node) -> None:
         """Protect the node and its path from eviction. Each `lock` needs an `unlock`."""

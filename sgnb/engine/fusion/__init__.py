@@ -25,7 +25,7 @@ from .moe import looks_like_experts, match_experts
 from .norm import looks_like_norm, match_norm
 from .operations import Linear, Operations, pick_operations
 from .rotary import match_rotary
-from .trace import Trace
+from .trace import ModuleTrace
 from .weights import FORMATS, merge
 
 __all__ = ["Linear", "Swap", "fuse", "unfuse"]
@@ -92,7 +92,7 @@ def _find(
 
     candidates = {kind: list(filter(looks, modules)) for kind, looks in _LOOKS.items()}
     if any(candidates.values()):
-        trace = Trace(model, chain.from_iterable(candidates.values()))
+        trace = ModuleTrace(model, chain.from_iterable(candidates.values()))
         if not trace.may_overwrite_inputs(candidates["layer"]):
             candidates["layer"] = []
         if operations.norm is not reference.norm:
@@ -125,7 +125,10 @@ def _one_of_each(candidates: _Candidates) -> _Candidates:
 
 
 def _match(
-    candidates: _Candidates, trace: Trace, options: dict[int, LayerOptions], operations: Operations
+    candidates: _Candidates,
+    trace: ModuleTrace,
+    options: dict[int, LayerOptions],
+    operations: Operations,
 ) -> list[_Twin]:
     twins: list[_Twin] = []
 

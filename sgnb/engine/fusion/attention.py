@@ -12,7 +12,7 @@ from ..attention import LayerOptions
 from .norm import FusedNorm
 from .operations import Operations
 from .patterns import ATTENTION_OUTPUTS, KEY_NORM, PROJECTIONS, QUERY_NORM, ROTARIES
-from .trace import Trace
+from .trace import ModuleTrace
 from .types import AttentionPlan, Backend, Heads, Norm, given
 from .weights import Projection, find_linears, merge
 
@@ -80,7 +80,7 @@ def looks_like_attention(module: nn.Module) -> bool:
 
 def match_attention(
     module: nn.Module,
-    trace: Trace,
+    trace: ModuleTrace,
     norms: dict[nn.Module, FusedNorm],
     options: dict[int, LayerOptions],
     operations: Operations,
@@ -103,7 +103,7 @@ def match_attention(
     return None
 
 
-def _heads(module: nn.Module, trace: Trace) -> Heads | None:
+def _heads(module: nn.Module, trace: ModuleTrace) -> Heads | None:
     """Head sizes from the trace; None if the module did not run, or keys and values differ in
     width."""
     backend = trace.calls[module][0].kwargs.get("sgnb") if trace.calls[module] else None
@@ -114,7 +114,7 @@ def _heads(module: nn.Module, trace: Trace) -> Heads | None:
     return Heads(q.shape[1], k.shape[1], q.shape[2]) if same else None
 
 
-def _angles(module: nn.Module, trace: Trace) -> int | None:
+def _angles(module: nn.Module, trace: ModuleTrace) -> int | None:
     """Last dimension of cos and sin, 0 without rotation; None if the angles are not per token."""
     found = {call.kwargs.get("position_embeddings") for call in trace.calls[module]}
     if found == {None}:

@@ -23,7 +23,7 @@ from ..attention import LayerOptions
 from . import Swap, fuse, unfuse
 from .invariant import invariant_linear
 from .moe import FusedExperts, activation_of, looks_like_experts
-from .trace import Trace
+from .trace import ModuleTrace
 
 LINEAR = "linear"
 """Names of torch's functions: GEMMs and their like, and reductions."""
@@ -53,7 +53,7 @@ def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[S
         ModelError: A module computes an operation without replacement: experts without a kernel,
             GEMMs by functions other than F.linear, unknown norms. All forwards are then unchanged.
     """
-    trace = Trace(model, [])
+    trace = ModuleTrace(model, [])
     swaps = fuse(model, options, linear=invariant_linear)
     try:
         _make_experts_invariant(model, swaps)
@@ -77,7 +77,7 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
             module.forward = fused.forward
 
 
-def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: Trace) -> list[Swap]:
+def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: ModuleTrace) -> list[Swap]:
     names = {module: name for name, module in model.named_modules()}
     swaps = []
     for module, found in _computed(model, trace).items():
@@ -98,7 +98,7 @@ def _refusal(model: nn.Module, what: str) -> ModelError:
     return ModelError(said, "load without it")
 
 
-def _computed(model: nn.Module, trace: Trace) -> dict[nn.Module, set[str]]:
+def _computed(model: nn.Module, trace: ModuleTrace) -> dict[nn.Module, set[str]]:
     """GEMMs and long reductions of a run, by innermost active module."""
     watch = _Watch()
     with ExitStack() as hooks:

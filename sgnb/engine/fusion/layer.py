@@ -11,7 +11,7 @@ from .mlp import FusedMLP
 from .norm import FusedNorm
 from .operations import Operations
 from .patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER
-from .trace import Trace
+from .trace import ModuleTrace
 from .types import Backend, Norm, given
 from .weights import Projection
 
@@ -79,7 +79,7 @@ def looks_like_layer(module: nn.Module) -> bool:
 
 def match_layer(
     module: nn.Module,
-    trace: Trace,
+    trace: ModuleTrace,
     norms: dict[nn.Module, FusedNorm],
     attentions: dict[nn.Module, FusedAttention],
     mlps: dict[nn.Module, FusedMLP],

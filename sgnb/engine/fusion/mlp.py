@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .operations import Operations
 from .patterns import GATES, MLP_ACTIVATIONS, MLP_OUTPUT
 from .reference import activation_name
-from .trace import Trace
+from .trace import ModuleTrace
 from .types import Activation
 from .weights import Projection, find_linears, merge
 
@@ -41,7 +41,7 @@ def looks_like_mlp(module: nn.Module) -> bool:
     return bool(find_linears(module, GATES)) and bool(find_linears(module, [(MLP_OUTPUT,)]))
 
 
-def match_mlp(module: nn.Module, trace: Trace, operations: Operations) -> FusedMLP | None:
+def match_mlp(module: nn.Module, trace: ModuleTrace, operations: Operations) -> FusedMLP | None:
     merged = merge(find_linears(module, GATES))
     outputs = find_linears(module, [(MLP_OUTPUT,)])
     functions = (getattr(module, name, None) for name in MLP_ACTIVATIONS)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ..device.precompile import is_precompiling, launch
 from .reference import ACTIVATIONS, activation_name
-from .trace import Trace
+from .trace import ModuleTrace
 from .types import DTYPES, Activation, GemmTiling
 
 COMPARED_PAIRS = 16_384
@@ -243,7 +243,7 @@ def looks_like_experts(module: nn.Module) -> bool:
     return all(hasattr(module, mark) for mark in marks)
 
 
-def match_experts(module: Any, trace: Trace) -> FusedExperts | None:
+def match_experts(module: Any, trace: ModuleTrace) -> FusedExperts | None:
     """Return fused experts, or None if unsupported: no GPU or triton, quantised or distributed
     weights, a norm per expert."""
     marks = "has_post_expert_norm", "_is_expert_parallel"

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from .operations import Operations
 from .patterns import NORM_EPS, NORM_SUFFIX, NORM_VARIANTS
-from .trace import Trace, tolerance
+from .trace import ModuleTrace, tolerance
 from .types import Norm
 
 
@@ -38,7 +38,7 @@ def looks_like_norm(module: nn.Module) -> bool:
     return type(module).__name__.endswith(NORM_SUFFIX) and one_row and _eps(module) is not None
 
 
-def match_norm(module: nn.Module, trace: Trace, operations: Operations) -> FusedNorm | None:
+def match_norm(module: nn.Module, trace: ModuleTrace, operations: Operations) -> FusedNorm | None:
     """Return the closest variant with agreeing output, or None."""
     weight, eps = module.weight, _eps(module)
     assert isinstance(weight, nn.Parameter) and eps is not None

@@ -32,7 +32,7 @@ many rows on (all dimensions but the last). In few rows rounding may make one: t
 an expert, where one row outweighs the others."""
 
 
-class Call(NamedTuple):
+class ModuleCall(NamedTuple):
     """Of a module."""
 
     args: tuple[Any, ...]
@@ -86,7 +86,7 @@ def position_limit(config: Any) -> int:
     return next((int(limit) for limit in limits if limit > 0), 0)
 
 
-class Trace:
+class ModuleTrace:
     """What went in and out of modules in runs of random tokens, at positions over all of the
     context: there are models that scale by the position.
 
@@ -96,7 +96,7 @@ class Trace:
     def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
         """The model's forwards must hand k and v to `store`, as its own do: that shows how large a
         pool is."""
-        self.calls: dict[nn.Module, list[Call]] = {module: [] for module in modules}
+        self.calls: dict[nn.Module, list[ModuleCall]] = {module: [] for module in modules}
         self.trusts = False
         self._model = model
         first = next(model.parameters())
@@ -131,7 +131,7 @@ class Trace:
         with _hooked(layers, _spoil_input):
             return bool(self._run(ROWS[-1]).isfinite().all())
 
-    def trustful(self) -> Trace:
+    def trustful(self) -> ModuleTrace:
         """The same calls, content with whatever numbers a forward gives: in a `precompiling` block
         they have no meaning."""
         twin = copy(self)
@@ -141,7 +141,7 @@ class Trace:
     def _keep(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
     ) -> None:
-        self.calls[module].append(Call(args, kwargs, output))
+        self.calls[module].append(ModuleCall(args, kwargs, output))
 
     def error(
         self,
@@ -210,7 +210,9 @@ def tolerance(dtype: torch.dtype) -> float:
 _Error = Callable[[Tensor, Tensor], float]
 
 
-def _replay(call: Call, forward: Callable[..., Any], layer: int | None, relative: _Error) -> float:
+def _replay(
+    call: ModuleCall, forward: Callable[..., Any], layer: int | None, relative: _Error
+) -> float:
     """Inputs are cloned: a fused forward may write to them."""
     args, kwargs = tree_map_only(Tensor, Tensor.clone, (call.args, call.kwargs))
     backend: Any = kwargs.get("sgnb")

@@ -15,14 +15,14 @@ class Weight(NamedTuple):
 
     data: Tensor
     scales: Tensor | None
-    format: Format
+    format: WeightFormat
 
     def matrix(self, dtype: torch.dtype) -> Tensor:
         """Return the matrix [N, K] in `dtype`; a dense matrix is returned as stored."""
         return self.format.decode(self, dtype)
 
 
-class Format(NamedTuple):
+class WeightFormat(NamedTuple):
     """Storage format: attributes of a module with data and scales, and the decoder."""
 
     data: str
@@ -35,9 +35,9 @@ class Format(NamedTuple):
         return Weight(getattr(module, self.data).data, scales, self)
 
 
-DENSE = Format("weight", None, lambda weight, dtype: weight.data)
+DENSE = WeightFormat("weight", None, lambda weight, dtype: weight.data)
 
-FORMATS: dict[type[nn.Module], Format] = {nn.Linear: DENSE}
+FORMATS: dict[type[nn.Module], WeightFormat] = {nn.Linear: DENSE}
 """Storage format of each class of linear modules."""
 
 

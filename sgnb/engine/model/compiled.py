@@ -110,7 +110,7 @@ def compile_layers(
             kind = _kind(layer)
             if kind not in functions:
                 functions[kind] = torch.compile(_own_function(), fullgraph=True)
-            layer.forward = _Layer(layer, index, functions[kind]).forward
+            layer.forward = _CompiledLayer(layer, index, functions[kind]).forward
             replaced.append(Swap("compiled", layer))
         for rows in (ROWS, 1):
             _run(model, list(layers), rows, backend)
@@ -122,7 +122,7 @@ def compile_layers(
     return replaced
 
 
-class _Layer:
+class _CompiledLayer:
     """Compiled forward of a layer: sets the thread-local layer, then calls the function shared by
     all layers."""
 

@@ -27,7 +27,7 @@ class Setup(NamedTuple):
     rope_length: int | None  # see `rope.fixed_length`
 
 
-class Made(Protocol):
+class PreparedModel(Protocol):
     def release(self) -> None:
         """Restore the model."""
 
@@ -53,7 +53,7 @@ class Lease:
         return self._use.made
 
     @made.setter
-    def made(self, value: Made) -> None:
+    def made(self, value: PreparedModel) -> None:
         self._use.made = value
 
     def release(self) -> None:

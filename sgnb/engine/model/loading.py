@@ -167,7 +167,7 @@ def place_module(
     return module
 
 
-class _Weight:
+class _LazyWeight:
     """Lazy stand-in for a safetensors slice. transformers takes `weight[...]`, then calls `to`.
     `[...]` reads the tensor to the reader's device, because transformers requests the CPU unless
     `accelerate` is installed."""
@@ -178,7 +178,7 @@ class _Weight:
         self._reader = reader
         self._entry = entry
 
-    def __getitem__(self, index: EllipsisType) -> _Weight:
+    def __getitem__(self, index: EllipsisType) -> _LazyWeight:
         if index is not ...:
             raise TypeError(f"weights are read whole, not {index!r}")
         return self
@@ -240,7 +240,7 @@ def _read(
             result: tuple[PreTrainedModel, Report] = family.from_pretrained(
                 None,
                 config=decoder_config,
-                state_dict={name: _Weight(reader, entry) for name, entry in entries},
+                state_dict={name: _LazyWeight(reader, entry) for name, entry in entries},
                 dtype=dtype,
                 generation_config=GenerationConfig.from_pretrained(folder) if own else None,
                 output_loading_info=True,

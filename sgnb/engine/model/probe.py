@@ -155,7 +155,7 @@ def _attention(
     )
 
 
-class _Mask(Tensor):
+class _TracedMask(Tensor):
     """Mask with its function; slices of the mask have the same function."""
 
     visible: Callable[..., Tensor] | None = None  # None after arithmetic
@@ -166,7 +166,7 @@ class _Mask(Tensor):
         return part
 
 
-class _Repeated(TorchFunctionMode):
+class _ClampMode(TorchFunctionMode):
     """Clamps indices beyond the end of a tensor: mask functions may look up token properties, and
     the probe's text is short."""
 
@@ -185,7 +185,7 @@ def _mask(
     *args: Any, mask_function: Callable[..., Tensor], dtype: torch.dtype, device: Any, **more: Any
 ) -> Tensor:
     """Return a mask that shows all tokens and records transformers' mask function."""
-    mask = torch.zeros(1, 1, 1, 1, dtype=dtype, device=device).as_subclass(_Mask)
+    mask = torch.zeros(1, 1, 1, 1, dtype=dtype, device=device).as_subclass(_TracedMask)
     mask.visible = mask_function
     return mask
 
@@ -199,7 +199,7 @@ def _window(visible: Callable[..., Tensor], layer: int, device: torch.device) ->
     shown = set()
     for position in FAR:
         tokens = torch.arange(position + 2, device=device)
-        with _Repeated():
+        with _ClampMode():
             seen = visible(0, 0, tokens[position], tokens).expand(len(tokens))
         count = int(seen.sum())
         if count < 1 or not bool(seen[position + 1 - count : position + 1].all()):

@@ -17,16 +17,16 @@ from ...grammar.syntax import Rules, alternate
 LIMITS = BuildLimits(states=4096, seconds=1.4)
 
 
-class _Compiled(NamedTuple):
+class _CompiledRegex(NamedTuple):
     automaton: Automaton  # of the union of the patterns
     patterns: tuple[re.Pattern[str], ...]
 
 
 @lru_cache(256)
-def compile_stop(patterns: tuple[str, ...]) -> _Compiled:
+def compile_stop(patterns: tuple[str, ...]) -> _CompiledRegex:
     """Compile patterns. Raises the errors of `parse_occurrence`, also for oversized patterns."""
     nodes = [parse_occurrence(pattern) for pattern in patterns]
-    return _Compiled(build(Rules(alternate(*nodes)), LIMITS), tuple(map(re.compile, patterns)))
+    return _CompiledRegex(build(Rules(alternate(*nodes)), LIMITS), tuple(map(re.compile, patterns)))
 
 
 class StopRegex:

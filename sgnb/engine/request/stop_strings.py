@@ -41,16 +41,16 @@ class SortedWords:
         return at < len(self._words) and self._words[at].startswith(text)
 
 
-class _Compiled(NamedTuple):
+class _CompiledStops(NamedTuple):
     forwards: SortedWords
     backwards: SortedWords  # reversed words
     longest: int  # length in characters
 
 
 @lru_cache(16)
-def _compiled(stops: tuple[str, ...]) -> _Compiled:
+def _compiled(stops: tuple[str, ...]) -> _CompiledStops:
     backwards = SortedWords(stop[::-1] for stop in stops)
-    return _Compiled(SortedWords(stops), backwards, max(map(len, stops)))
+    return _CompiledStops(SortedWords(stops), backwards, max(map(len, stops)))
 
 
 class StopStrings:

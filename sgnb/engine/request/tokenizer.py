@@ -47,7 +47,7 @@ class Tokenizer:
         self._special_token_ids = special_tokens_of(tokenizer)
         # matches special tokens spelled in a text; None without special tokens
         self.special_tokens = pattern_of(self._special_token_ids)
-        self._begun, self._gone_on = Known(), Known()
+        self._begun, self._gone_on = TokenizationCache(), TokenizationCache()
         self._written = lru_cache(4096)(self._write)
         self._texts: dict[int, str] = {}
         self._making = threading.Lock()
@@ -157,7 +157,7 @@ class Tokenizer:
 
     def _look_up(
         self,
-        known: Known,
+        known: TokenizationCache,
         encode: Callable[[Sequence[Text]], list[list[int]]],
         texts: Iterable[Text],
     ) -> dict[Text, list[int]]:
@@ -351,7 +351,7 @@ Text = tuple[Segment, ...]
 """Consecutive raw and data segments."""
 
 
-class Known(dict[Text, list[int]]):
+class TokenizationCache(dict[Text, list[int]]):
     """Cache of the tokens of texts."""
 
     size = 0  # total characters of the texts

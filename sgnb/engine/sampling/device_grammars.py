@@ -28,7 +28,7 @@ MASK_BYTES = 128 << 20
 """Memory of cached masks: one bit per token and state."""
 
 
-class _Entry(NamedTuple):
+class _GrammarEntry(NamedTuple):
     """Automaton in the table."""
 
     automaton: Automaton  # referenced to keep the id unique
@@ -84,7 +84,7 @@ class DeviceGrammars:
         self.masks = zeros(cached, words)
         self.progress = zeros(cached, dtype=torch.uint8)  # progress of each mask
         # by the automaton's id; entries without users: least recently used first
-        self._entries: dict[int, _Entry] = {}
+        self._entries: dict[int, _GrammarEntry] = {}
 
     @property
     def used(self) -> int:
@@ -105,7 +105,7 @@ class DeviceGrammars:
             if first is None:
                 return None
             self._write(automaton, first)
-            entry = _Entry(automaton, first, count, 0)
+            entry = _GrammarEntry(automaton, first, count, 0)
         self._entries[id(automaton)] = entry._replace(users=entry.users + 1)
         return entry.first - 1
 
@@ -175,7 +175,7 @@ class DeviceGrammars:
             )  # fmt: skip
 
 
-def _gap(entries: dict[int, _Entry], count: int, capacity: int) -> int | None:
+def _gap(entries: dict[int, _GrammarEntry], count: int, capacity: int) -> int | None:
     """Return the first row of a gap of `count` states; state 0 is in use."""
     end = 1
     for first, length in sorted((entry.first, entry.size) for entry in entries.values()):

@@ -8,12 +8,12 @@ import torch
 
 from ..device.transfer import to_device
 from ..step_input import RowMask
-from .torch_sampler import Mask
+from .torch_sampler import TokenMask
 
 
 def host_mask(
     masks: Mapping[int, Callable[[], RowMask]], columns: int, device: torch.device
-) -> Mask | None:
+) -> TokenMask | None:
     """Return the masks of rows as a tensor, or None without rows. Does not wait for the device.
 
     Args:
@@ -33,4 +33,4 @@ def host_mask(
         size = min(columns, len(allowed))
         line[:size] = allowed[:size]
         line[stop_tokens] = may_end
-    return Mask(to_device(list(masks), device), host.to(device, non_blocking=True))
+    return TokenMask(to_device(list(masks), device), host.to(device, non_blocking=True))

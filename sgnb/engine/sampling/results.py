@@ -16,13 +16,13 @@ from .host_mask import host_mask
 from .torch_sampler import SamplerOutput, pick, top_logprobs
 
 
-class Sample(Protocol):
+class SampleFunction(Protocol):
     """Sampling part of a `Sampler`."""
 
     def __call__(self, logits: Tensor, sampling: SamplingInput) -> SamplerOutput: ...
 
 
-class Scores(NamedTuple):
+class TokenScores(NamedTuple):
     """Log-probabilities of existing tokens."""
 
     values: Tensor  # float32[n]
@@ -33,7 +33,7 @@ class Extra(NamedTuple):
     """Results of one sequence besides the sampled token."""
 
     exhausted: bool  # the last token is computed and none is sampled
-    scores: Scores | None  # of existing tokens
+    scores: TokenScores | None  # of existing tokens
     top: tuple[Tensor, ...] | None  # most likely tokens in place of the sampled token
     chosen: SamplerOutput | None  # the model's tokens in place of drafted tokens
     norm: Tensor | None  # float32[], log-sum-exp of the last logits if no token is wanted
@@ -52,7 +52,7 @@ def sampled_results(sampled: SamplerOutput) -> StepResults:
     return StepResults(SamplerOutput(*to_host(*sampled)), mark(sampled.tokens.device), {})
 
 
-def sample_step(step: StepInput, logits: Tensor, sample: Sample) -> StepResults:
+def sample_step(step: StepInput, logits: Tensor, sample: SampleFunction) -> StepResults:
     """Sample a token for each row of `step.sampling`, and compute what `step.uses` asks for.
 
     Args:
@@ -101,8 +101,8 @@ def _extra(use: LogitUse, logits: Tensor, chosen: SamplerOutput | None) -> Extra
     return Extra(use.exhausted, scores, top, drafted, norm)
 
 
-def _score(use: LogitUse, logits: Tensor) -> Scores:
+def _score(use: LogitUse, logits: Tensor) -> TokenScores:
     logprobs = logits.float().log_softmax(-1)
     targets = to_device(use.scored, logits.device)
     (values,) = to_host(logprobs.gather(1, targets[:, None])[:, 0])
-    return Scores(values, to_host(*top_logprobs(logprobs, use.top)) if use.top else None)
+    return TokenScores(values, to_host(*top_logprobs(logprobs, use.top)) if use.top else None)

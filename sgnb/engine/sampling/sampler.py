@@ -17,7 +17,7 @@ from ..device.errors import is_out_of_memory
 from ..device.transfer import pinned, to_device
 from ..step_input import PREVIOUS, UNCONSTRAINED, Longs, SamplingInput
 from .host_mask import host_mask
-from .torch_sampler import Mask, SamplerOutput, pick
+from .torch_sampler import SamplerOutput, TokenMask, pick
 
 if TYPE_CHECKING:
     from .device_grammars import DeviceGrammars
@@ -122,7 +122,7 @@ class TritonSampler:
         if is_constrained:
             constrained_rows = np.flatnonzero(sampling.grammar_states != UNCONSTRAINED)
             index = to_device(constrained_rows, self._device)
-            mask = _joined(mask, Mask(index, self._mask(states)[index].bool()))
+            mask = _joined(mask, TokenMask(index, self._mask(states)[index].bool()))
         sampled = pick(logits, sampling, mask)
         self.sampled[:rows] = sampled.tokens
         self._advance(states, is_constrained)
@@ -219,5 +219,5 @@ def pack_inputs(sampling: SamplingInput, rows: int, places: Longs | None = None)
     return packed
 
 
-def _joined(mask: Mask | None, other: Mask) -> Mask:
-    return other if mask is None else Mask(*map(torch.cat, zip(mask, other, strict=True)))
+def _joined(mask: TokenMask | None, other: TokenMask) -> TokenMask:
+    return other if mask is None else TokenMask(*map(torch.cat, zip(mask, other, strict=True)))

@@ -39,14 +39,14 @@ class SamplerOutput(NamedTuple):
     allowed: Tensor
 
 
-class Mask(NamedTuple):
+class TokenMask(NamedTuple):
     """Masks of some rows of a step."""
 
     rows: Tensor  # int64[n]
     allowed: Tensor  # bool[n, vocab]
 
 
-def pick(logits: Tensor, sampling: SamplingInput, mask: Mask | None = None) -> SamplerOutput:
+def pick(logits: Tensor, sampling: SamplingInput, mask: TokenMask | None = None) -> SamplerOutput:
     """Sample a token for each row of `logits`, float [rows, vocab], with its probabilities.
 
     `logits` may be overwritten.

@@ -31,7 +31,7 @@ class RequestUsage:
 
 
 @dataclass(slots=True)
-class _Request:
+class _RequestRecord:
     queued: RequestQueued
     usage: RequestUsage
     end: int = 0  # number of tokens processed by the model so far
@@ -47,14 +47,14 @@ class _Request:
 class RunUsage:
     """Measurements of a run and its nested runs."""
 
-    requests: list[_Request]
+    requests: list[_RequestRecord]
     slots: int  # peak KV slots of the requests; shared tokens count once
     passes: int  # model passes with at least one of the requests
 
     def of(self, calls: Iterable[CallEstimate]) -> list[RequestUsage | None]:
         """Return the measurements of each call, matched by name and line in branch order; None for
         a call that did not run."""
-        remaining: dict[tuple[str, int], list[_Request]] = {}
+        remaining: dict[tuple[str, int], list[_RequestRecord]] = {}
         for request in sorted(self.requests, key=lambda request: request.order):
             key = request.queued.name, request.queued.line
             remaining.setdefault(key, []).append(request)
@@ -74,14 +74,14 @@ def measure_usage(log: EventLog, runs: Mapping[str, str]) -> RunUsage:
         log: The executor's event log.
         runs: Run id -> branch of the program; "" for all programs of the run.
     """
-    requests: dict[int, _Request] = {}
+    requests: dict[int, _RequestRecord] = {}
     running: set[int] = set()
     shared: dict[frozenset[int], int] = {}  # running requests -> distinct prompt tokens
     slots = passes = 0
     for event in (record.event for record in log.read().records if not record.engine):
         if isinstance(event, RequestQueued):
             if runs.get(event.run) in ("", event.branch.partition(".")[0]):
-                requests[event.request] = _Request(event, RequestUsage(len(event.prompt)))
+                requests[event.request] = _RequestRecord(event, RequestUsage(len(event.prompt)))
         elif isinstance(event, StepRan):
             rows = [row for row in event.extended if row.request in requests]
             passes += bool(rows)
