@@ -130,8 +130,8 @@ def _heads(place: Place, sizes: tuple[int, int, int], rows: int) -> tuple[Any, .
     import torch
 
     from sgnb.engine.attention import LayerOptions
-    from sgnb.engine.fusion.patterns import ROTARIES
-    from sgnb.engine.fusion.trace import TracingBackend
+    from sgnb.engine.fusion.module_patterns import ROTARIES
+    from sgnb.engine.fusion.module_trace import TracingBackend
     from sgnb.engine.fusion.types import AttentionPlan, Heads
 
     heads = Heads(*sizes)

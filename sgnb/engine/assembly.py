@@ -22,7 +22,7 @@ from .cache.kv_cache import KVCache
 from .cache.manager import CacheManager
 from .cache.slot_allocator import SlotAllocator
 from .cache.state_pool import StatePool
-from .device.errors import LARGE_MODEL_HINT, is_out_of_memory
+from .device.faults import LARGE_MODEL_HINT, is_out_of_memory
 from .device.memory import GIB, freeze_heap, weight_bytes
 from .device.progress import stage
 from .model.decoder import UNLIMITED, Decoder, load_decoder

@@ -30,7 +30,7 @@ from .assembly import assemble, check_options
 from .cache import manual
 from .cache.manual import EvictionReport
 from .cache.sequence import Sharing
-from .device.errors import find_loss, forget_frames, hint_for
+from .device.faults import find_loss, forget_frames, hint_for
 from .device.memory import release_device_memory
 from .device.precompile import cancel_unclaimed
 from .loop import EngineLoop, closed_error

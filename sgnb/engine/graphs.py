@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from .attention import AttentionBackend
-from .device.errors import is_device_lost, is_out_of_memory
+from .device.faults import is_device_lost, is_out_of_memory
 from .device.precompile import precompiling
 from .device.transfer import pinned, to_device
 from .model.recurrent import StepStates

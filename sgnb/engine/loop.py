@@ -38,7 +38,7 @@ from ..events import (
     WeightsChanged,
 )
 from ..reservation import Reservation
-from .device.errors import forget_frames, hint_for, is_device_lost, is_out_of_memory
+from .device.faults import forget_frames, hint_for, is_device_lost, is_out_of_memory
 from .device.memory import release_device_memory
 from .model.weight_monitor import WeightMonitor
 from .request.batch import Batch

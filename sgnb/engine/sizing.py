@@ -13,7 +13,7 @@ from .attention.flashinfer_kernels import refusal
 from .cache.checkpoints import FEWEST_STATES, LAST_STATES_REWRITTEN
 from .cache.kv_cache import KVCache
 from .cache.state_pool import StatePool, bytes_per_state
-from .device.errors import LARGE_MODEL_HINT
+from .device.faults import LARGE_MODEL_HINT
 from .device.memory import GIB, free_bytes, free_host_bytes, gib, pools, weight_bytes
 from .options import EngineOptions
 

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from sgnb.engine import fusion
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.fusion import kernels, reference, trace
+from sgnb.engine.fusion import kernels, reference
+from sgnb.engine.fusion import module_trace as trace
+from sgnb.engine.fusion.module_patterns import ROTARIES
+from sgnb.engine.fusion.module_trace import TracingBackend
 from sgnb.engine.fusion.operations import pick_operations
-from sgnb.engine.fusion.patterns import ROTARIES
-from sgnb.engine.fusion.trace import TracingBackend
 from sgnb.engine.fusion.types import Angles, AttentionPlan, Heads, Norm
 
 from .fusion_models import Pooled, own_logits, varied_model

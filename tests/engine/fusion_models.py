@@ -10,8 +10,8 @@ from transformers import PreTrainedModel
 from sgnb.engine.attention import LayerOptions
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.fusion import Swap, fuse
+from sgnb.engine.fusion.module_trace import TracingBackend
 from sgnb.engine.fusion.operations import Linear
-from sgnb.engine.fusion.trace import TracingBackend
 from sgnb.engine.model.interface import ATTENTION
 
 from ..random_models import VOCAB, random_model

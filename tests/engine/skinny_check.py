@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.fusion.patterns import ROTARIES
+from sgnb.engine.fusion.module_patterns import ROTARIES
 from sgnb.engine.fusion.reference import ACTIVATIONS
 from sgnb.engine.fusion.skinny import (
     PAIRS,

@@ -17,7 +17,7 @@ from torch import nn
 from torch._dynamo.utils import counters
 
 from sgnb.engine.engine import Engine
-from sgnb.engine.model import compiled
+from sgnb.engine.model import compiled_layers as compiled
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import ModelError, OptionError
 

@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sgnb.engine import fusion
-from sgnb.engine.fusion import reference, trace, unfuse
+from sgnb.engine.fusion import module_trace as trace
+from sgnb.engine.fusion import reference, unfuse
 from sgnb.engine.fusion.operations import Operations, Skinny
 from sgnb.engine.fusion.types import Norm
 from sgnb.engine.fusion.weights import DENSE, Weight, WeightFormat

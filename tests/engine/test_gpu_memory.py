@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM
 
 from sgnb.engine import sizing
 from sgnb.engine.cache.kv_cache import KVCache
-from sgnb.engine.device.errors import is_device_lost, is_out_of_memory
+from sgnb.engine.device.faults import is_device_lost, is_out_of_memory
 from sgnb.engine.device.memory import GIB, release_device_memory, weight_bytes
 from sgnb.engine.engine import Engine
 from sgnb.engine.model import loading
@@ -214,7 +214,7 @@ LOST = """
 import torch
 from sgnb.engine.engine import Engine
 from sgnb.errors import ModelError
-from sgnb.engine.device.errors import hint_for, is_device_lost, is_out_of_memory
+from sgnb.engine.device.faults import hint_for, is_device_lost, is_out_of_memory
 from sgnb.engine.device.memory import release_device_memory
 try:
     torch.zeros(2, device="cuda")[torch.tensor([5], device="cuda")].sum().item()

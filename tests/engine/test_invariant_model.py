@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sgnb.engine.fusion import unfuse
 from sgnb.engine.fusion.invariant_model import fuse_invariant
-from sgnb.engine.fusion.trace import ModuleTrace, TracingBackend
+from sgnb.engine.fusion.module_trace import ModuleTrace, TracingBackend
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import ModelError
 

@@ -18,7 +18,7 @@ from sgnb.engine import sizing
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.state_pool import StateShape
 from sgnb.engine.device import memory
-from sgnb.engine.device.errors import hint_for, is_device_lost, is_out_of_memory
+from sgnb.engine.device.faults import hint_for, is_device_lost, is_out_of_memory
 from sgnb.engine.device.memory import (
     GIB,
     check_weights_fit,

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ...errors import ModelError
-from .errors import is_device_lost
+from .faults import is_device_lost
 
 GIB = 1 << 30
 

@@ -21,11 +21,11 @@ from . import reference
 from .attention import looks_like_attention, match_attention
 from .layer import looks_like_layer, match_layer
 from .mlp import looks_like_mlp, match_mlp
+from .module_trace import ModuleTrace
 from .moe import looks_like_experts, match_experts
 from .norm import looks_like_norm, match_norm
 from .operations import Linear, Operations, pick_operations
 from .rotary import match_rotary
-from .trace import ModuleTrace
 from .weights import FORMATS, merge
 
 __all__ = ["Linear", "Swap", "fuse", "unfuse"]
@@ -33,7 +33,7 @@ __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 Kind = Literal[
     "rotary", "norm", "attention", "mlp", "experts", "layer", "linear",
     "product",  # see `invariant_model`
-    "compiled",  # see `model.compiled`
+    "compiled",  # see `model.compiled_layers`
 ]  # fmt: skip
 
 

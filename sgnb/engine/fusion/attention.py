@@ -9,10 +9,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..attention import LayerOptions
+from .module_patterns import ATTENTION_OUTPUTS, KEY_NORM, PROJECTIONS, QUERY_NORM, ROTARIES
+from .module_trace import ModuleTrace
 from .norm import FusedNorm
 from .operations import Operations
-from .patterns import ATTENTION_OUTPUTS, KEY_NORM, PROJECTIONS, QUERY_NORM, ROTARIES
-from .trace import ModuleTrace
 from .types import AttentionPlan, Backend, Heads, Norm, given
 from .weights import Projection, find_linears, merge
 

@@ -22,8 +22,8 @@ from ...errors import ModelError
 from ..attention import LayerOptions
 from . import Swap, fuse, unfuse
 from .invariant import invariant_linear
+from .module_trace import ModuleTrace
 from .moe import FusedExperts, activation_of, looks_like_experts
-from .trace import ModuleTrace
 
 LINEAR = "linear"
 """Names of torch's functions: GEMMs and their like, and reductions."""

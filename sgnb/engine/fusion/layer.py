@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from .attention import FusedAttention, Positions
 from .mlp import FusedMLP
+from .module_patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER
+from .module_trace import ModuleTrace
 from .norm import FusedNorm
 from .operations import Operations
-from .patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER
-from .trace import ModuleTrace
 from .types import Backend, Norm, given
 from .weights import Projection
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .module_patterns import GATES, MLP_ACTIVATIONS, MLP_OUTPUT
+from .module_trace import ModuleTrace
 from .operations import Operations
-from .patterns import GATES, MLP_ACTIVATIONS, MLP_OUTPUT
 from .reference import activation_name
-from .trace import ModuleTrace
 from .types import Activation
 from .weights import Projection, find_linears, merge
 

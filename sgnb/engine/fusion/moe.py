@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from ..device.precompile import is_precompiling, launch
+from .module_trace import ModuleTrace
 from .reference import ACTIVATIONS, activation_name
-from .trace import ModuleTrace
 from .types import DTYPES, Activation, GemmTiling
 
 COMPARED_PAIRS = 16_384

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from .module_patterns import NORM_EPS, NORM_SUFFIX, NORM_VARIANTS
+from .module_trace import ModuleTrace, tolerance
 from .operations import Operations
-from .patterns import NORM_EPS, NORM_SUFFIX, NORM_VARIANTS
-from .trace import ModuleTrace, tolerance
 from .types import Norm
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .patterns import ROTARY_SUFFIX, ROTARY_TYPES
+from .module_patterns import ROTARY_SUFFIX, ROTARY_TYPES
 
 MAX_POSITIONS = 1 << 18
 """A table has two numbers for each position and dimension: at most 128 MiB with 128 dimensions of

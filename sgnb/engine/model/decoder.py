@@ -20,13 +20,13 @@ from transformers import PreTrainedModel
 from ...errors import ModelError
 from ..cache.kv_cache import LayerShape
 from ..cache.state_pool import States
-from ..device.errors import is_out_of_memory
+from ..device.faults import is_out_of_memory
 from ..device.precompile import cancel_unclaimed, load_triton
 from ..device.progress import stage
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
-from ..fusion.trace import position_limit
-from .compiled import compile_layers
+from ..fusion.module_trace import position_limit
+from .compiled_layers import compile_layers
 from .config_file import check_positions
 from .handover import hand_over, set_attention
 from .interface import ATTENTION

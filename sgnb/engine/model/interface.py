@@ -11,7 +11,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from ..attention import LayerOptions
 from ..fusion.types import LayerBackend, given
-from .compiled import COMPILED, attend
+from .compiled_layers import COMPILED, attend
 from .handover import handed_over, layer_of
 
 ATTENTION = "sgnb"

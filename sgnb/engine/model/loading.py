@@ -29,7 +29,7 @@ from transformers.utils import logging
 from ... import models
 from ...errors import ModelError, nearest
 from ..device.background import Background
-from ..device.errors import (
+from ..device.faults import (
     DEVICE_LOST_HINT,
     LARGE_MODEL_HINT,
     is_device_lost,

@@ -13,7 +13,7 @@ from torch import Tensor
 from ...grammar.automaton.automaton import Automaton
 from ...grammar.vocabulary import Vocabulary
 from ..cache.radix import Ints
-from ..device.errors import is_out_of_memory
+from ..device.faults import is_out_of_memory
 from ..device.transfer import pinned, to_device
 from ..step_input import PREVIOUS, UNCONSTRAINED, Longs, SamplingInput
 from .host_mask import host_mask

@@ -9,11 +9,11 @@ from xml.sax.saxutils import escape, quoteattr
 from ...errors import OptionError, TraceError, shown
 from ..core.state import ProgramState
 from ..executor import Executor
+from .call_usage import RequestUsage, RunUsage, measure_usage
 from .drawing import card
 from .dry_execution import DryExecution
 from .estimate import Bound, CallEstimate, bound, estimate_calls
 from .graph import Graph
-from .usage import RequestUsage, RunUsage, measure_usage
 
 _COUNTS = {
     "prompt": "prompt_tokens",

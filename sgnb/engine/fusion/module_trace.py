@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map_only
 
 from ..attention import LayerOptions
 from ..cache.kv_cache import KVCache
-from ..device.errors import is_out_of_memory
+from ..device.faults import is_out_of_memory
 
 _log = logging.getLogger(__name__)
 
