@@ -86,7 +86,16 @@ def lines(grammar: CompiledGrammar, most: int | None = None) -> list[Transition]
             part = ", ".join(first[0].labels[:PARTS_SHOWN])
             forced = all(len(ways[edge.source]) == 1 and not edge.data for edge in first)
             paths = tuple(path for _, path in found_paths)
-            result.append(Transition(state, target, text, part, forced, bool(final[target]), paths))
+            transition = Transition(
+                start=state,
+                target=target,
+                text=text,
+                part=part,
+                forced=forced,
+                final=bool(final[target]),
+                paths=paths,
+            )
+            result.append(transition)
             if (target, remainder) not in visited:
                 visited.add((target, remainder))
                 queue.append((target, remainder))

@@ -225,7 +225,13 @@ def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
     if not from_cache and seconds > WORTH_KEEPING:
         file.write(lowered.to_bytes())
     return CompiledGrammar(
-        spec, lowered.automaton, lowered.lark, seconds, from_cache, lowered.why, lowered.shortest
+        spec=spec,
+        automaton=lowered.automaton,
+        lark=lowered.lark,
+        seconds=seconds,
+        from_cache=from_cache,
+        why=lowered.why,
+        shortest=lowered.shortest,
     )
 
 

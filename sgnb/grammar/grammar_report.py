@@ -101,9 +101,16 @@ def explain(
         stops: strings that end the text.
     """
     spec, automaton = grammar.spec, grammar.automaton
-    head = (spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why)
+    head: dict[str, Any] = {
+        "kind": spec.kind,
+        "source": spec.text,
+        "seconds": grammar.seconds,
+        "from_cache": grammar.from_cache,
+        "why": grammar.why,
+    }
     if automaton is None:
-        return GrammarReport(*head, **_of_llguidance(grammar, encoder, max_tokens))
+        return GrammarReport(**head, **_of_llguidance(grammar, encoder, max_tokens))
+
     example, forced = _examples(automaton, grammar.compressed)
     shortest = _shortest(automaton)
     warnings = [
@@ -112,8 +119,9 @@ def explain(
         *collisions(automaton, encoder),
         *_too_long(shortest, encoder, max_tokens),
     ]
+
     return GrammarReport(
-        *head,
+        **head,
         states=automaton.states - 1,
         classes=automaton.table.shape[1],
         compressed_states=grammar.compressed.states,

@@ -76,16 +76,25 @@ class CompressedAutomaton:
         result: list[Edge] = []
         if self.singular[START]:
             forced, end, labels = self._tail(START)
-            result.append(Edge(START, end, (), forced, self._names(labels)))
+            edge = Edge(
+                source=START, target=end, data=(), forced=forced, labels=self._names(labels)
+            )
+            result.append(edge)
 
         for (state, target), data in self._choices().items():
             if target not in tails:
                 tails[target] = self._tail(target)
             forced, end, labels = tails[target]
             edge_labels = self.automaton.sources.get((state, target), ())
-            result.append(
-                Edge(state, end, tuple(data), forced, self._names((*edge_labels, *labels)))
+            edge = Edge(
+                source=state,
+                target=end,
+                data=tuple(data),
+                forced=forced,
+                labels=self._names((*edge_labels, *labels)),
             )
+            result.append(edge)
+
         return result
 
     def _chains(self) -> list[_Chain]:

@@ -196,7 +196,8 @@ def _pair(first: Way, second: Way, reader: PatternReader) -> Ways:
     ways = []
     for node, short, end in ends:
         node, short = concat(first.node, node), _short_of_pair(first.short, short)
-        ways.append(Way(node, short, begin, max(end, first.end), column))
+        way = Way(node=node, short=short, begin=begin, end=max(end, first.end), column=column)
+        ways.append(way)
     return tuple(ways)
 
 

@@ -260,7 +260,8 @@ class _PatternParser:
             end = LINE if lines else TEXT if self.portable else LAST_LINE
         else:
             end = TEXT
-        self._add((Way(EMPTY, HAS_EMPTY, begin, end, start),), start)
+        way = Way(node=EMPTY, short=HAS_EMPTY, begin=begin, end=end, column=start)
+        self._add((way,), start)
         self.group.items[-1].anchor = True
 
     def _quantify(self) -> None:

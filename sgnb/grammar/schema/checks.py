@@ -48,7 +48,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeywordUse:
     """A keyword of a schema, applied to a value."""
 
     schema: dict[str, Any]
@@ -72,21 +72,21 @@ class Checker(Protocol):
     def check_clock(self) -> None:
         """Raise InvalidAnswer after the time limit."""
 
-    def also(self, schema: Any, at: Place) -> Problem | None:
+    def also(self, schema: Any, at: KeywordUse) -> Problem | None:
         """Check a schema for the value of `at`, and on success merge the evaluated members."""
 
-    def inner(self, at: Place, parts: Iterable[tuple[str | int, Any]]) -> Problem | None:
+    def inner(self, at: KeywordUse, parts: Iterable[tuple[str | int, Any]]) -> Problem | None:
         """Check members or items by (name or number, schema), and mark them as evaluated."""
 
 
-Check = Callable[[Checker, Place], Problem | None]
+Check = Callable[[Checker, KeywordUse], Problem | None]
 
 
 def _first(problems: Iterable[Problem | None]) -> Problem | None:
     return next((problem for problem in problems if problem is not None), None)
 
 
-def _same(steps: Iterable[str | int], at: Place) -> Iterable[tuple[str | int, Any]]:
+def _same(steps: Iterable[str | int], at: KeywordUse) -> Iterable[tuple[str | int, Any]]:
     """Pair each member or item with the schema of the keyword."""
     return ((step, at.argument) for step in steps)
 
@@ -132,17 +132,17 @@ def _fingerprint(value: Any) -> int:
     return hash((text, text and sign, text and int(exponent) + len(digits) - len(text)))
 
 
-def _type(run: Checker, at: Place) -> Problem | None:
+def _type(run: Checker, at: KeywordUse) -> Problem | None:
     names = at.argument if isinstance(at.argument, list) else [at.argument]
     kind = type_of(at.value)
     return at.unless(any(kind in TYPES[name] for name in names), f"of type {', '.join(names)}")
 
 
-def _enum(run: Checker, at: Place) -> Problem | None:
+def _enum(run: Checker, at: KeywordUse) -> Problem | None:
     return at.unless(any(_equal(at.value, each) for each in at.argument), "in its enum")
 
 
-def _const(run: Checker, at: Place) -> Problem | None:
+def _const(run: Checker, at: KeywordUse) -> Problem | None:
     return at.unless(_equal(at.value, at.argument), f"its const {brief(at.argument)}")
 
 
@@ -150,7 +150,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, Decimal)) and not isinstance(value, bool)
 
 
-def _minimum(run: Checker, at: Place) -> Problem | None:
+def _minimum(run: Checker, at: KeywordUse) -> Problem | None:
     strict = at.schema.get("exclusiveMinimum") is True  # draft-04
     holds = not _is_number(at.value) or (
         at.value > at.argument or (at.value == at.argument and not strict)
@@ -158,7 +158,7 @@ def _minimum(run: Checker, at: Place) -> Problem | None:
     return at.unless(holds, f"at least {at.argument}")
 
 
-def _maximum(run: Checker, at: Place) -> Problem | None:
+def _maximum(run: Checker, at: KeywordUse) -> Problem | None:
     strict = at.schema.get("exclusiveMaximum") is True
     holds = not _is_number(at.value) or (
         at.value < at.argument or (at.value == at.argument and not strict)
@@ -166,17 +166,17 @@ def _maximum(run: Checker, at: Place) -> Problem | None:
     return at.unless(holds, f"at most {at.argument}")
 
 
-def _exclusive_minimum(run: Checker, at: Place) -> Problem | None:
+def _exclusive_minimum(run: Checker, at: KeywordUse) -> Problem | None:
     skip = isinstance(at.argument, bool) or not _is_number(at.value)
     return at.unless(skip or at.value > at.argument, f"above {at.argument}")
 
 
-def _exclusive_maximum(run: Checker, at: Place) -> Problem | None:
+def _exclusive_maximum(run: Checker, at: KeywordUse) -> Problem | None:
     skip = isinstance(at.argument, bool) or not _is_number(at.value)
     return at.unless(skip or at.value < at.argument, f"below {at.argument}")
 
 
-def _multiple_of(run: Checker, at: Place) -> Problem | None:
+def _multiple_of(run: Checker, at: KeywordUse) -> Problem | None:
     holds = (
         not _is_number(at.value) or (Fraction(at.value) / Fraction(at.argument)).denominator == 1
     )
@@ -187,7 +187,7 @@ Sized = type[str] | type[list[Any]] | type[dict[str, Any]]
 
 
 def _counted(kind: Sized, least: bool, noun: str) -> Check:
-    def check(run: Checker, at: Place) -> Problem | None:
+    def check(run: Checker, at: KeywordUse) -> Problem | None:
         if not isinstance(at.value, kind):
             return None
         size = len(at.value)
@@ -197,41 +197,41 @@ def _counted(kind: Sized, least: bool, noun: str) -> Check:
     return check
 
 
-def _pattern(run: Checker, at: Place) -> Problem | None:
+def _pattern(run: Checker, at: KeywordUse) -> Problem | None:
     holds = not isinstance(at.value, str) or occurs(to_python(at.argument), at.value)
     return at.unless(holds, f"a text with the pattern {shown(at.argument)}")
 
 
-def _prefix(at: Place) -> list[Any]:
+def _prefix(at: KeywordUse) -> list[Any]:
     """Return the schemas of the first items: `prefixItems`, or a list in `items` up to draft
     2019-09."""
     items = at.schema.get("items")
     return items if isinstance(items, list) else at.schema.get("prefixItems", [])
 
 
-def _each_of_prefix(run: Checker, at: Place) -> Problem | None:
+def _each_of_prefix(run: Checker, at: KeywordUse) -> Problem | None:
     if not isinstance(at.value, list):
         return None
     return run.inner(at, zip(range(len(at.value)), _prefix(at), strict=False))
 
 
-def _items(run: Checker, at: Place) -> Problem | None:
+def _items(run: Checker, at: KeywordUse) -> Problem | None:
     if isinstance(at.argument, list):
         return _each_of_prefix(run, at)
     return _later_items(run, at)
 
 
-def _later_items(run: Checker, at: Place) -> Problem | None:
+def _later_items(run: Checker, at: KeywordUse) -> Problem | None:
     if not isinstance(at.value, list):
         return None
     return run.inner(at, _same(range(len(_prefix(at)), len(at.value)), at))
 
 
-def _additional_items(run: Checker, at: Place) -> Problem | None:
+def _additional_items(run: Checker, at: KeywordUse) -> Problem | None:
     return _later_items(run, at) if isinstance(at.schema.get("items"), list) else None
 
 
-def _unique_items(run: Checker, at: Place) -> Problem | None:
+def _unique_items(run: Checker, at: KeywordUse) -> Problem | None:
     if at.argument is not True or not isinstance(at.value, list):
         return None
     groups: dict[int, list[Any]] = {}
@@ -243,7 +243,7 @@ def _unique_items(run: Checker, at: Place) -> Problem | None:
     return None
 
 
-def _contains(run: Checker, at: Place) -> Problem | None:
+def _contains(run: Checker, at: KeywordUse) -> Problem | None:
     if not isinstance(at.value, list):
         return None
     numbers = [
@@ -256,7 +256,7 @@ def _contains(run: Checker, at: Place) -> Problem | None:
     return at.unless(least <= len(numbers) <= most, "of the items that contains asks for")
 
 
-def _properties(run: Checker, at: Place) -> Problem | None:
+def _properties(run: Checker, at: KeywordUse) -> Problem | None:
     if not isinstance(at.value, dict):
         return None
     return run.inner(at, (part for part in at.argument.items() if part[0] in at.value))
@@ -267,7 +267,7 @@ def _occurs(run: Checker, pattern: str, name: str) -> bool:
     return occurs(pattern, name)
 
 
-def _pattern_properties(run: Checker, at: Place) -> Problem | None:
+def _pattern_properties(run: Checker, at: KeywordUse) -> Problem | None:
     if not isinstance(at.value, dict):
         return None
     pairs = ((to_python(pattern), schema) for pattern, schema in at.argument.items())
@@ -280,7 +280,7 @@ def _pattern_properties(run: Checker, at: Place) -> Problem | None:
     return run.inner(at, matches)
 
 
-def _additional_properties(run: Checker, at: Place) -> Problem | None:
+def _additional_properties(run: Checker, at: KeywordUse) -> Problem | None:
     if not isinstance(at.value, dict):
         return None
     listed = at.schema.get("properties", ())
@@ -293,19 +293,19 @@ def _additional_properties(run: Checker, at: Place) -> Problem | None:
     return run.inner(at, _same(names, at))
 
 
-def _property_names(run: Checker, at: Place) -> Problem | None:
+def _property_names(run: Checker, at: KeywordUse) -> Problem | None:
     names = at.value if isinstance(at.value, dict) else ()
     return _first(run.problem(at.argument, name, at.path, Evaluation()) for name in names)
 
 
-def _required(run: Checker, at: Place) -> Problem | None:
+def _required(run: Checker, at: KeywordUse) -> Problem | None:
     if not isinstance(at.value, dict):
         return None
     missing = (name for name in at.argument if name not in at.value)
     return _first(Problem(at.path, at.value, f"with the member {shown(n)}") for n in missing)
 
 
-def _dependencies(run: Checker, at: Place) -> Problem | None:
+def _dependencies(run: Checker, at: KeywordUse) -> Problem | None:
     if not isinstance(at.value, dict):
         return None
     for name in at.argument.keys() & at.value.keys():
@@ -319,45 +319,45 @@ def _dependencies(run: Checker, at: Place) -> Problem | None:
     return None
 
 
-def _all_of(run: Checker, at: Place) -> Problem | None:
+def _all_of(run: Checker, at: KeywordUse) -> Problem | None:
     for schema in at.argument:
         if problem := run.also(schema, at):
             return problem
     return None
 
 
-def _any_of(run: Checker, at: Place) -> Problem | None:
+def _any_of(run: Checker, at: KeywordUse) -> Problem | None:
     holding = (run.also(schema, at) is None for schema in at.argument)
     holds = any(list(holding)) if run.tracks else any(holding)
     return at.unless(holds, "valid under any schema of anyOf")
 
 
-def _one_of(run: Checker, at: Place) -> Problem | None:
+def _one_of(run: Checker, at: KeywordUse) -> Problem | None:
     count = sum(run.also(schema, at) is None for schema in at.argument)
     return at.unless(count == 1, f"valid under exactly one schema of oneOf, but {count}")
 
 
-def _not(run: Checker, at: Place) -> Problem | None:
+def _not(run: Checker, at: KeywordUse) -> Problem | None:
     holds = run.problem(at.argument, at.value, at.path, Evaluation()) is not None
     return at.unless(holds, "what `not` allows")
 
 
-def _if(run: Checker, at: Place) -> Problem | None:
+def _if(run: Checker, at: KeywordUse) -> Problem | None:
     branch = at.schema.get("then" if run.also(at.argument, at) is None else "else", True)
     return run.also(branch, at)
 
 
-def _ref(run: Checker, at: Place) -> Problem | None:
+def _ref(run: Checker, at: KeywordUse) -> Problem | None:
     return run.also(run.index.resolve(at.schema)[1], at)
 
 
-def _unevaluated_items(run: Checker, at: Place) -> Problem | None:
+def _unevaluated_items(run: Checker, at: KeywordUse) -> Problem | None:
     numbers = range(len(at.value)) if isinstance(at.value, list) else ()
     open_numbers = [number for number in numbers if number not in at.seen.items]
     return run.inner(at, _same(open_numbers, at))
 
 
-def _unevaluated_properties(run: Checker, at: Place) -> Problem | None:
+def _unevaluated_properties(run: Checker, at: KeywordUse) -> Problem | None:
     names = at.value if isinstance(at.value, dict) else ()
     open_names = [name for name in names if name not in at.seen.names]
     return run.inner(at, _same(open_names, at))

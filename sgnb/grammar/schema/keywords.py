@@ -40,23 +40,25 @@ _ARRAY = ("array",)
 
 
 def _number(how: str, limits: str = "") -> Keyword:
-    return Keyword(ENFORCED, how, limits, AUTOMATON, _NUMBER)
+    return Keyword(ENFORCED, how, limits, engine=AUTOMATON, types=_NUMBER)
 
 
 def _string(how: str, limits: str = "") -> Keyword:
-    return Keyword(ENFORCED, how, limits, AUTOMATON, _STRING)
+    return Keyword(ENFORCED, how, limits, engine=AUTOMATON, types=_STRING)
 
 
 def _object(how: str, limits: str = "", children: Children = "") -> Keyword:
-    return Keyword(ENFORCED, how, limits, INNER if children else AUTOMATON, _OBJECT, children)
+    engine = INNER if children else AUTOMATON
+    return Keyword(ENFORCED, how, limits, engine=engine, types=_OBJECT, children=children)
 
 
 def _array(how: str, limits: str = "", children: Children = "") -> Keyword:
-    return Keyword(ENFORCED, how, limits, INNER if children else AUTOMATON, _ARRAY, children)
+    engine = INNER if children else AUTOMATON
+    return Keyword(ENFORCED, how, limits, engine=engine, types=_ARRAY, children=children)
 
 
 def _logic(how: str, limits: str = "", children: Children = "schema") -> Keyword:
-    return Keyword(ENFORCED, how, limits, INNER, (), children)
+    return Keyword(ENFORCED, how, limits, engine=INNER, children=children)
 
 
 def _refused(hint: str) -> Keyword:
@@ -182,8 +184,8 @@ KEYWORDS: dict[str, Keyword] = {
         "recursive references use llguidance; no references to other documents",
         INNER,
     ),
-    "$defs": Keyword(ENFORCED, "targets of $ref", "", INNER, (), "mapping"),
-    "definitions": Keyword(ENFORCED, "spelling of $defs in draft-07", "", INNER, (), "mapping"),
+    "$defs": _logic("targets of $ref", children="mapping"),
+    "definitions": _logic("spelling of $defs in draft-07", children="mapping"),
     "$id": Keyword(ENFORCED, "a target of $ref", "", INNER),
     "$anchor": Keyword(ENFORCED, "a target of $ref", "", INNER),
     **dict.fromkeys(_ANNOTATIONS, Keyword(ANNOTATION)),

@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import GrammarError
 from ..automaton.build_limits import ThreadClock
 from ..regex.ecmascript import to_python
-from .checks import CHECKS, Evaluation, Path, Place, Problem, brief
+from .checks import CHECKS, Evaluation, KeywordUse, Path, Problem, brief
 from .index import SchemaIndex, read_schema
 from .regex_search import compile_search
 from .strict_json import DOUBLES, InvalidAnswer, read_json
@@ -118,7 +118,14 @@ class _Walk:
         try:
             for keyword, check in CHECKS.items():
                 if keyword in schema:
-                    problem = check(self, Place(schema, schema[keyword], value, path, seen))
+                    use = KeywordUse(
+                        schema=schema,
+                        argument=schema[keyword],
+                        value=value,
+                        path=path,
+                        seen=seen,
+                    )
+                    problem = check(self, use)
                     if problem is not None:
                         return problem
         except _INVALID:
@@ -130,14 +137,14 @@ class _Walk:
 
         return None
 
-    def also(self, schema: Any, at: Place) -> Problem | None:
+    def also(self, schema: Any, at: KeywordUse) -> Problem | None:
         seen = Evaluation()
         problem = self.problem(schema, at.value, at.path, seen)
         if problem is None:
             at.seen.add(seen)
         return problem
 
-    def inner(self, at: Place, parts: Iterable[tuple[str | int, Any]]) -> Problem | None:
+    def inner(self, at: KeywordUse, parts: Iterable[tuple[str | int, Any]]) -> Problem | None:
         for step, schema in parts:
             if isinstance(step, int):
                 at.seen.items.add(step)

@@ -105,12 +105,12 @@ def difference(here: Sequence[int], there: Sequence[int], token_table: TokenTabl
     same = common_length(here, there)
     text_here, text_there = token_table.text(here[same:]), token_table.text(there[same:])
     return Difference(
-        same,
-        len(token_table.text(here[:same])),
-        _texts(here[max(0, same - AROUND) : same], token_table),
-        _texts(here[same : same + AROUND], token_table),
-        _texts(there[same : same + AROUND], token_table),
-        common_length(text_here, text_there),
+        tokens=same,
+        characters=len(token_table.text(here[:same])),
+        before=_texts(here[max(0, same - AROUND) : same], token_table),
+        here=_texts(here[same : same + AROUND], token_table),
+        there=_texts(there[same : same + AROUND], token_table),
+        more_text=common_length(text_here, text_there),
     )
 
 
@@ -172,16 +172,16 @@ class _LookupReplay:
         differs = None if nearest is None else difference(prompt, nearest.prompt, token_table)
         reasons = tuple(self._reasons(queued, admitted, nearest, differs))
         return Lookup(
-            queued.request,
-            queued.run,
-            queued.branch,
-            queued.name,
-            len(prompt),
-            admitted.cached,
-            admitted.again,
-            reasons,
-            None if nearest is None else nearest.request,
-            differs,
+            request=queued.request,
+            run=queued.run,
+            branch=queued.branch,
+            name=queued.name,
+            prompt_tokens=len(prompt),
+            cached_tokens=admitted.cached,
+            recomputed_tokens=admitted.again,
+            reasons=reasons,
+            nearest=None if nearest is None else nearest.request,
+            difference=differs,
         )
 
     def _reasons(

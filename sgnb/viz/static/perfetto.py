@@ -94,7 +94,9 @@ class _Export:
         facts: dict[str, Any] = {"request": event.request, "prompt tokens": len(event.prompt)}
         if engine in self._engines:
             facts["model"] = self._engines[engine]
-        self._calls[engine, event.request] = _CallSpan(event, track, t, facts=facts)
+        self._calls[engine, event.request] = _CallSpan(
+            queued=event, track=track, since=t, facts=facts
+        )
 
     def admit(self, event: RequestAdmitted, t: float, engine: int) -> None:
         call = self._calls.get((engine, event.request))
