@@ -61,7 +61,11 @@ class CompiledProgram(Runnable):
         self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()
 
     def cache(self, backend: Any = None) -> int:
-        """Prefill the constant prefix; see `SglFunction.cache`."""
+        """Prefill the constant prefix on `backend`; see `SglFunction.cache`.
+
+        Returns:
+            The number of tokens in the prefix.
+        """
         return cache_prefix(self.graph, executor_for(backend))
 
     def bounds(self, *args: Any, backend: Any = None, **kwargs: Any) -> Bound:
