@@ -409,7 +409,7 @@ class Engine:
                 "pinned": cache.pinned_tokens,
                 "in_flight": cache.in_flight,
                 **states,
-                "busy_seconds": self._loop.busy_seconds,
+                "busy_seconds": self._loop.journal.busy_seconds,
                 "attention": self.attention,
                 "compiling": self._attention.compiling,
             }

@@ -20,15 +20,16 @@ import torch
 
 from sgnb.engine import assembly
 from sgnb.engine import engine as engine_module
-from sgnb.engine import loop as loop_module
 from sgnb.engine.attention.split import SplitAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
 from sgnb.engine.device import memory
 from sgnb.engine.device.memory import freeze_heap, release_device_memory
 from sgnb.engine.engine import Engine
+from sgnb.engine.loop import engine_loop
 from sgnb.engine.request.output import Output
 from sgnb.engine.request.request import Request
+from sgnb.engine.runner import ModelRunner
 from sgnb.errors import Aborted, EngineError, GrammarError, ModelError, OptionError
 from sgnb.events import RequestFinished, RequestRetracted, StepRan
 from sgnb.sampling import SamplingParams
@@ -354,14 +355,14 @@ def test_a_failing_forward_pass_fails_its_requests_only(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine()
-    run = loop_module.ModelRunner.run
+    run = ModelRunner.run
 
     def sometimes(self: Any, batch: Any) -> Any:
         if any(77 in request.tokens for request in batch.requests):
             raise RuntimeError("no kernel today")
         return run(self, batch)
 
-    monkeypatch.setattr(loop_module.ModelRunner, "run", sometimes)
+    monkeypatch.setattr(ModelRunner, "run", sometimes)
     with pytest.raises(
         EngineError, match="the forward pass failed: RuntimeError: no kernel today"
     ) as failed:
@@ -466,7 +467,7 @@ def test_an_interrupted_close_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -
         assert go_on.wait(60)
         released.set()
 
-    monkeypatch.setattr(loop_module, "release_device_memory", slow)
+    monkeypatch.setattr(engine_loop, "release_device_memory", slow)
     with pytest.raises(KeyboardInterrupt):
         engine.close()
     assert not released.is_set()

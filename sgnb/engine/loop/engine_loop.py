@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -15,48 +15,34 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from ..errors import Aborted, EngineError, SgnbError
-from ..events import (
-    Columns,
+from ...errors import EngineError
+from ...events import (
     EngineStopped,
     EventLog,
-    Extended,
-    GrammarReady,
-    Masked,
-    RequestFinished,
-    RequestQueued,
     RequestWaits,
-    Sampled,
-    StepRan,
-    TokenIds,
-    TokensNamed,
     Wait,
     WaitingRequest,
     WaitReason,
     WeightsChanged,
 )
-from ..reservation import Reservation
-from .device.faults import forget_frames, hint_for, is_device_lost, is_out_of_memory
-from .device.memory import release_device_memory
-from .model.weight_monitor import WeightMonitor
-from .request.batch import Batch
-from .request.request import Request, RequestFault
-from .request.request_state import Finish, RequestState
-from .request.tokenizer import Tokenizer, numbered
-from .runner import ModelRunner
-from .scheduler import Scheduler
-from .step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
+from ...reservation import Reservation
+from ..device.faults import forget_frames, is_device_lost, is_out_of_memory
+from ..device.memory import release_device_memory
+from ..model.weight_monitor import WeightMonitor
+from ..request.batch import Batch
+from ..request.request import Request, RequestFault
+from ..request.request_state import Finish, RequestState
+from ..request.tokenizer import Tokenizer
+from ..runner import ModelRunner
+from ..scheduler import Scheduler
+from ..step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
+from .endings import aborted, closed_error, failed
+from .journal import Journal
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-COUNTS = (
-    "requests", "finished", "prompt_tokens", "cached_tokens", "recomputed_tokens",
-    "computed_tokens", "output_tokens", "jumped_tokens", "jumps", "steps", "cascade_steps",
-)  # fmt: skip
 
 ADMISSION_PATIENCE = 0.25
 """Seconds for which programs may wait for admission while nothing runs. The admitted programs then
@@ -91,8 +77,6 @@ class EngineLoop:
         """overlap: launch the next step before the last step is read."""
         self._scheduler = scheduler
         self._runner = runner
-        self._tokenizer = tokenizer
-        self._log = log
         self.home = log.home
         self._jump_forward = jump_forward
         self.overlap = overlap
@@ -101,12 +85,10 @@ class EngineLoop:
         self._stop_tokens: set[int] = set()  # of all requests so far
         self._in_flight: InFlightStep | None = None
         self._results_at = 0.0
-        self._named = np.zeros(0, np.bool_)
         self._closing = False
         self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
         self.failure: BaseException | None = None
-        self._counts = dict.fromkeys(COUNTS, 0)
-        self.busy_seconds = 0.0
+        self.journal = Journal(log, tokenizer)
         # Replaces `is_alive` and `join`: after an interrupt both report a live thread as dead
         # (Python 3.11 and 3.12).
         self._ended = False
@@ -124,12 +106,13 @@ class EngineLoop:
     def counts(self) -> dict[str, int]:
         """Return the counters of `COUNTS`. Call on the engine's thread."""
         running = sum(state.request.num_output_tokens for state in self._states.values())
-        return self._counts | {"output_tokens": self._counts["output_tokens"] + running}
+        counts = self.journal.counts
+        return counts | {"output_tokens": counts["output_tokens"] + running}
 
     def submit(self, states: list[RequestState]) -> None:
         def accept() -> None:
             if states:
-                self._name(np.concatenate([state.request.tokens for state in states]))
+                self.journal.name(np.concatenate([state.request.tokens for state in states]))
             for state in states:
                 self._guarded(partial(self._accept, state), state.request)
 
@@ -142,7 +125,7 @@ class EngineLoop:
         def end() -> None:
             for i in wanted:
                 if i in self._states:
-                    self._end(self._states[i], Finish("abort", error=_aborted()))
+                    self._end(self._states[i], Finish("abort", error=aborted()))
 
         self._send_quietly(end)
 
@@ -194,7 +177,7 @@ class EngineLoop:
         this method on the engine's thread. weight: name of the first changed weight."""
         self._runner.adopt_weights()
         event = WeightsChanged(weight, *self._scheduler.drop_cache())
-        self._log.emit(event)
+        self.journal.log.emit(event)
         return event
 
     @property
@@ -273,7 +256,7 @@ class EngineLoop:
         self._runner.release()
         del self._runner, self._in_flight
         release_device_memory()
-        self._log.emit(EngineStopped(reason))
+        self.journal.log.emit(EngineStopped(reason))
 
     def _drain_commands(self) -> None:
         """Run queued commands; wait for a command if idle."""
@@ -319,7 +302,7 @@ class EngineLoop:
         forget_frames(error)
         self._process_results()
         if request.id in self._states:
-            self._end(self._states[request.id], _failed(error))
+            self._end(self._states[request.id], failed(error))
 
     def _step(self) -> None:
         """Launch a step and process the previous results while the device works."""
@@ -369,7 +352,7 @@ class EngineLoop:
             if request.version != version:  # ended or rewritten by the results
                 continue
             if len(batch) == 1:
-                self._end(request.state, _failed(error, "the forward pass failed"))
+                self._end(request.state, failed(error, "the forward pass failed"))
             else:
                 self._in_flight = self._launch_batch(batch.part(i, i + 1), time.perf_counter())
                 self._process_results()
@@ -384,17 +367,17 @@ class EngineLoop:
         seconds, self._results_at = now - max(step.began, self._results_at), now
         for request in output.verified:
             self._take_jumps(request.state)
-        self._record(step, output, seconds)
+        self.journal.ran(step.step, step.batch, output, seconds, self._scheduler)
         if not self._advance_plain(step, output):
             self._advance_each(output)
         for request, failure in output.failed:
-            self._end(request.state, _failed(failure))
+            self._end(request.state, failed(failure))
         for request in output.non_finite:
             if not request.isolated:
                 self._scheduler.isolate(request)
                 continue
-            failed = Finish("error", error=EngineError(*NO_NUMBERS))
-            self._end(request.state, failed, non_finite=True)
+            finish = Finish("error", error=EngineError(*NO_NUMBERS))
+            self._end(request.state, finish, non_finite=True)
         for request in output.exhausted:
             self._end(request.state, request.state.ending or Finish("length"))
         step.batch.clear()
@@ -418,7 +401,7 @@ class EngineLoop:
             try:
                 finish = request.state.advance(token)
             except BaseException as error:  # ends only this request
-                finish = _failed(error)
+                finish = failed(error)
             if request.version != version:
                 self._take_jumps(request.state)
             if finish is not None:
@@ -434,28 +417,21 @@ class EngineLoop:
     def _take_jumps(self, state: RequestState) -> None:
         """Log the tokens rewritten by the request's grammar, and schedule the computation."""
         for jump in state.take_jumps():
-            self._name(jump.tokens)
-            self._log.emit(jump)
-            self._counts["jumps"] += bool(jump.tokens)  # otherwise a token was undone
-            self._counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
+            self.journal.jumped(jump)
         # The tree may have drafted tokens before they are verified.
-        self._name(state.request.tokens[state.request.num_prompt_tokens :])
+        self.journal.name(state.request.tokens[state.request.num_prompt_tokens :])
         self._scheduler.requeue_rewritten(state.request)
 
     def _accept(self, state: RequestState) -> None:
         request = state.request
         self._states[request.id] = state
         self._stop_tokens |= state.stop_tokens
-        prompt, origin = TokenIds(request.tokens.tobytes()), state.origin
-        namespace = request.sharing.namespace
-        namespace = f"request {request.id}" if namespace is None else namespace
-        self._log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:], namespace))
-        self._counts["requests"] += 1
+        self.journal.queued(request, state.origin)
         if state.grammar is None:
             self._scheduler.add(request)
         else:
             if not state.grammar.done():
-                self._log.emit(RequestWaits(request.id, *Wait(WaitReason.GRAMMAR)))
+                self.journal.log.emit(RequestWaits(request.id, *Wait(WaitReason.GRAMMAR)))
             id = request.id  # avoid `state`: the shared grammar keeps the callbacks
             state.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(id)))
 
@@ -466,11 +442,7 @@ class EngineLoop:
             return
         request, grammar = state.request, state.grammar
         if grammar.exception() is None:
-            compiled = grammar.result().compiled
-            states = len(compiled.automaton.table) if compiled.automaton is not None else 0
-            kind, seconds = compiled.spec.kind, round(compiled.seconds, 6)
-            number = compiled.number if states else 0
-            self._log.emit(GrammarReady(id, kind, states, seconds, compiled.from_cache, number))
+            self.journal.compiled(request, grammar.result().compiled)
         version = request.version
         try:
             finish = state.begin(self._jump_forward)
@@ -478,7 +450,7 @@ class EngineLoop:
                 offset = self._runner.sampler.acquire(automaton, state.stop_tokens)
                 state.put_grammar_on_device(offset)
         except BaseException as error:
-            finish = _failed(error)
+            finish = failed(error)
         if request.version != version:
             self._take_jumps(state)
         if finish is None:
@@ -493,19 +465,9 @@ class EngineLoop:
         try:
             state.read_rest(finish)
         except BaseException as error:
-            finish = _failed(error)
+            finish = failed(error)
         self._scheduler.finish(request, non_finite)
-        prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
-        self._counts["finished"] += 1
-        if request.cached_tokens is not None:  # otherwise the request never ran
-            self._counts["prompt_tokens"] += prompt
-            self._counts["cached_tokens"] += cached
-            self._counts["recomputed_tokens"] += request.recomputed_tokens
-        output, message = request.num_output_tokens, str(finish.error or "")
-        self._counts["output_tokens"] += output
-        self._log.emit(
-            RequestFinished(request.id, finish.reason or "", prompt, cached, output, message)
-        )
+        self.journal.finished(request, finish)
         try:
             state.finish(finish)
         except BaseException:
@@ -513,49 +475,6 @@ class EngineLoop:
         if state.table_offset is not None:
             self._runner.sampler.release(state.table_offset)
         del self._states[request.id]  # last: `_end_everything` reports earlier errors
-
-    def _record(self, step: InFlightStep, output: StepOutput, seconds: float) -> None:
-        scheduler, cache, batch = self._scheduler, self._scheduler.cache, step.batch
-        checkpoints = cache.checkpoints
-        self._counts["steps"] += 1
-        self._counts["computed_tokens"] += batch.num_tokens
-        self._counts["cascade_steps"] += batch.has_cascade
-        self.busy_seconds += seconds
-        ids = [request.id for request in batch.requests]
-        sampling = ids if output.requests is batch.requests else [r.id for r in output.requests]
-        tokens = np.asarray(output.tokens, np.int64)
-        self._name(tokens)
-        self._log.emit(
-            StepRan(
-                step.step,
-                round(seconds, 6),
-                Columns(Extended, ids, batch.starts, batch.lengths),
-                Columns(Sampled, sampling, tokens, output.logprobs),
-                scheduler.num_waiting,
-                len(scheduler.running),
-                cache.slots.available,
-                cache.tree.size,
-                cache.in_flight,
-                Columns(Masked, *zip(*output.masked, strict=True)) if output.masked else (),
-                *((checkpoints.pool.available, checkpoints.kept) if checkpoints else ()),
-            )
-        )
-        for alternatives in output.alternatives:
-            self._name(alternatives.tokens)
-            self._log.emit(alternatives)
-
-    def _name(self, tokens: Sequence[int] | NDArray[np.integer]) -> None:
-        """Log the texts of new tokens."""
-        ids = np.asarray(tokens, np.int64)
-        more = ids.max(initial=-1) + 1 - len(self._named)
-        if more > 0:
-            self._named = np.append(self._named, np.zeros(more, np.bool_))
-        named = self._named[ids]
-        if not named.all():
-            new = np.unique(ids[~named]).tolist()
-            self._named[new] = True
-            pieces = self._tokenizer.pieces(new) if self._tokenizer else map(numbered, new)
-            self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
 
     def _begin_closing(self) -> None:
         self._closing = True
@@ -573,35 +492,3 @@ class EngineLoop:
             with suppress(BaseException):
                 state.finish(finish)
         self._states.clear()
-
-
-def closed_error(failure: BaseException | None) -> EngineError:
-    """Return the error for requests after the end of the engine."""
-    if failure is None:
-        return EngineError(
-            "the engine is closed", "make a new Engine, or `%sglang load` the model again"
-        )
-    error = EngineError(
-        f"the engine ended on {type(failure).__name__}: {failure}",
-        hint_for(failure)
-        if is_device_lost(failure)
-        else "`%sglang load` the model again, or make a new Engine",
-    )
-    error.__cause__ = failure
-    return error
-
-
-def _failed(error: BaseException, what: str = "the request failed") -> Finish:
-    """Return the end of a request stopped by `error`."""
-    if isinstance(error, SgnbError):
-        return Finish("error", error=error)
-    failure = EngineError(f"{what}: {type(error).__name__}: {error}", hint_for(error))
-    failure.__cause__ = error
-    return Finish("error", error=failure)
-
-
-def _aborted() -> Aborted:
-    return Aborted(
-        "the request was stopped before it finished",
-        "what it had produced is kept, and its cache too",
-    )

@@ -1,0 +1,39 @@
+"""Errors and ends of requests that the engine stops."""
+
+from __future__ import annotations
+
+from ...errors import Aborted, EngineError, SgnbError
+from ..device.faults import hint_for, is_device_lost
+from ..request.request_state import Finish
+
+
+def closed_error(failure: BaseException | None) -> EngineError:
+    """Return the error for requests after the end of the engine."""
+    if failure is None:
+        return EngineError(
+            "the engine is closed", "make a new Engine, or `%sglang load` the model again"
+        )
+    error = EngineError(
+        f"the engine ended on {type(failure).__name__}: {failure}",
+        hint_for(failure)
+        if is_device_lost(failure)
+        else "`%sglang load` the model again, or make a new Engine",
+    )
+    error.__cause__ = failure
+    return error
+
+
+def failed(error: BaseException, what: str = "the request failed") -> Finish:
+    """Return the end of a request stopped by `error`."""
+    if isinstance(error, SgnbError):
+        return Finish("error", error=error)
+    failure = EngineError(f"{what}: {type(error).__name__}: {error}", hint_for(error))
+    failure.__cause__ = error
+    return Finish("error", error=failure)
+
+
+def aborted() -> Aborted:
+    return Aborted(
+        "the request was stopped before it finished",
+        "what it had produced is kept, and its cache too",
+    )

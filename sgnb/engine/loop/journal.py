@@ -1,0 +1,133 @@
+"""Events and counters of the engine's loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...events import (
+    Columns,
+    EventLog,
+    Extended,
+    GrammarReady,
+    Jumped,
+    Masked,
+    RequestFinished,
+    RequestQueued,
+    Sampled,
+    StepRan,
+    TokenIds,
+    TokensNamed,
+)
+from ...grammar.compiler import CompiledGrammar
+from ..request.batch import Batch
+from ..request.request import Request
+from ..request.request_state import Finish, Origin
+from ..request.tokenizer import Tokenizer, numbered
+from ..scheduler import Scheduler
+from ..step_output import StepOutput
+
+COUNTS = (
+    "requests", "finished", "prompt_tokens", "cached_tokens", "recomputed_tokens",
+    "computed_tokens", "output_tokens", "jumped_tokens", "jumps", "steps", "cascade_steps",
+)  # fmt: skip
+
+
+class Journal:
+    """Writer of the loop's events, each token id named before the first use, and of the counters.
+
+    Args:
+        log: Receives the events.
+        tokenizer: Source of the tokens' bytes; without a tokenizer, tokens are numbers.
+
+    Attributes:
+        counts: Counters by the names of `COUNTS`, without the output of unfinished requests.
+        busy_seconds: Total duration of the steps.
+    """
+
+    def __init__(self, log: EventLog, tokenizer: Tokenizer | None) -> None:
+        self.log = log
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self.busy_seconds = 0.0
+        self._tokenizer = tokenizer
+        self._named = np.zeros(0, np.bool_)
+
+    def queued(self, request: Request, origin: Origin) -> None:
+        prompt, namespace = TokenIds(request.tokens.tobytes()), request.sharing.namespace
+        namespace = f"request {request.id}" if namespace is None else namespace
+        self.log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:], namespace))
+        self.counts["requests"] += 1
+
+    def compiled(self, request: Request, grammar: CompiledGrammar) -> None:
+        states = len(grammar.automaton.table) if grammar.automaton is not None else 0
+        kind, seconds = grammar.spec.kind, round(grammar.seconds, 6)
+        number = grammar.number if states else 0
+        self.log.emit(GrammarReady(request.id, kind, states, seconds, grammar.from_cache, number))
+
+    def jumped(self, jump: Jumped) -> None:
+        self.name(jump.tokens)
+        self.log.emit(jump)
+        self.counts["jumps"] += bool(jump.tokens)  # otherwise a token was undone
+        self.counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
+
+    def finished(self, request: Request, finish: Finish) -> None:
+        prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
+        self.counts["finished"] += 1
+        if request.cached_tokens is not None:  # otherwise the request never ran
+            self.counts["prompt_tokens"] += prompt
+            self.counts["cached_tokens"] += cached
+            self.counts["recomputed_tokens"] += request.recomputed_tokens
+
+        output, message = request.num_output_tokens, str(finish.error or "")
+        self.counts["output_tokens"] += output
+        self.log.emit(
+            RequestFinished(request.id, finish.reason or "", prompt, cached, output, message)
+        )
+
+    def ran(
+        self, step: int, batch: Batch, output: StepOutput, seconds: float, scheduler: Scheduler
+    ) -> None:
+        """Log a step with its results, and the state of the scheduler and of the memory."""
+        cache = scheduler.cache
+        checkpoints = cache.checkpoints
+        self.counts["steps"] += 1
+        self.counts["computed_tokens"] += batch.num_tokens
+        self.counts["cascade_steps"] += batch.has_cascade
+        self.busy_seconds += seconds
+        ids = [request.id for request in batch.requests]
+        sampling = ids if output.requests is batch.requests else [r.id for r in output.requests]
+        tokens = np.asarray(output.tokens, np.int64)
+        self.name(tokens)
+        self.log.emit(
+            StepRan(
+                step,
+                round(seconds, 6),
+                Columns(Extended, ids, batch.starts, batch.lengths),
+                Columns(Sampled, sampling, tokens, output.logprobs),
+                scheduler.num_waiting,
+                len(scheduler.running),
+                cache.slots.available,
+                cache.tree.size,
+                cache.in_flight,
+                Columns(Masked, *zip(*output.masked, strict=True)) if output.masked else (),
+                *((checkpoints.pool.available, checkpoints.kept) if checkpoints else ()),
+            )
+        )
+        for alternatives in output.alternatives:
+            self.name(alternatives.tokens)
+            self.log.emit(alternatives)
+
+    def name(self, tokens: Sequence[int] | NDArray[np.integer]) -> None:
+        """Log the texts of new tokens."""
+        ids = np.asarray(tokens, np.int64)
+        more = ids.max(initial=-1) + 1 - len(self._named)
+        if more > 0:
+            self._named = np.append(self._named, np.zeros(more, np.bool_))
+        named = self._named[ids]
+        if not named.all():
+            new = np.unique(ids[~named]).tolist()
+            self._named[new] = True
+            pieces = self._tokenizer.pieces(new) if self._tokenizer else map(numbered, new)
+            self.log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
