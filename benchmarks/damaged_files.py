@@ -64,12 +64,12 @@ def run(flips: int = 10_000, changes: int = 10_000, seed: int = 0) -> list[Repor
 def flip_cache_files(flips: int, seed: int) -> Report:
     rng, counts, longest = random.Random(seed), Counter[str](), 0.0
     cases = [_GrammarCase(spec) for spec in SPECS]
-    proof = CacheFile("proofs", "an architecture")
+    record = CacheFile("logit_checks", "an architecture")
     for _ in range(flips):
         if rng.random() < 0.1:
-            proof.write(b"proved")
-            _flip(proof.path, rng)
-            counts["rebuilt" if proof.read() is None else "different"] += 1
+            record.write(b"passed")
+            _flip(record.path, rng)
+            counts["rebuilt" if record.read() is None else "different"] += 1
             continue
         case = rng.choice(cases)
         _flip(case.file.path, rng)
@@ -80,7 +80,7 @@ def flip_cache_files(flips: int, seed: int) -> Report:
         "Bit flips in cache files",
         ("flips", "rebuilt", "another content", "damaged file stayed", "longest, ms"),
         [(flips, counts["rebuilt"], counts["different"], counts["stayed"], f"{1e3 * longest:.0f}")],
-        "every flip leads to the same automaton or proof, by a rebuild",
+        "every flip leads to the same automaton or logit check, by a rebuild",
         counts["rebuilt"] == flips,
     )
 

@@ -17,7 +17,7 @@ from itertools import takewhile
 from typing import Any
 
 from ..engine.cache.sequence import SHARED, Sharing
-from ..engine.device.background import Background
+from ..engine.device.background import WorkerThread
 from ..engine.engine import Engine
 from ..engine.request import arguments
 from ..engine.request.collect import gather, numbered_callbacks
@@ -492,7 +492,7 @@ _making = threading.Lock()
 
 def _read_template(name: str, render: Callable[..., str]) -> ChatTemplate:
     """Read a template on a stoppable thread: a template is a program and may not terminate."""
-    reading = Background(lambda: with_tools(from_render(name, render), render), "sgnb-template")
+    reading = WorkerThread(lambda: with_tools(from_render(name, render), render), "sgnb-template")
     try:
         if reading.wait(TEMPLATE_SECONDS):
             template: ChatTemplate = reading.result()

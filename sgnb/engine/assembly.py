@@ -23,11 +23,11 @@ from .cache.manager import CacheManager
 from .cache.slot_allocator import SlotAllocator
 from .cache.state_pool import StatePool
 from .device.faults import LARGE_MODEL_HINT, is_out_of_memory
+from .device.load_stages import announce
 from .device.memory import GIB, freeze_heap, weight_bytes
-from .device.progress import stage
 from .model.decoder import UNLIMITED, Decoder, load_decoder
+from .model.layer_probe import LayerProbe
 from .model.loading import first_line, load_tokenizer, pick_device
-from .model.probe import Probe
 from .model.weight_monitor import WeightMonitor
 from .options import EngineOptions
 from .request.input_processor import InputProcessor
@@ -112,14 +112,14 @@ def assemble(
         options = replace(
             options.on(decoder.device.type), attention=_pick_attention(options, decoder)
         )
-        stage("reading the tokenizer")
+        announce("reading the tokenizer")
         if tokenizer is None and not isinstance(source, PreTrainedModel):
             tokenizer = load_tokenizer(str(source))
         text = None if tokenizer is None else Tokenizer(tokenizer)
         eos = decoder.eos_token_ids | (text.eos_token_ids if text else frozenset())
         eos = frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
 
-        stage("sizing the KV cache")
+        announce("sizing the KV cache")
         kv, states = make_pools(decoder, options)
         context = min(options.context_length or decoder.context_length, decoder.context_length)
         _warn_of_cuts(name, options, decoder.context_length, kv.slots)
@@ -147,7 +147,7 @@ def assemble(
             decoder, attention, sampler, states, max_rows=rows, cuda_graphs=graphs, weights=weights
         )
         if options.precompiles:
-            stage("compiling kernels")
+            announce("compiling kernels")
             runner.precompile()
         freeze_heap()
         undo.pop_all()
@@ -250,7 +250,7 @@ def _make_attention(
     return attention
 
 
-def precompile_attention(options: EngineOptions, probe: Probe, device: torch.device) -> None:
+def precompile_attention(options: EngineOptions, probe: LayerProbe, device: torch.device) -> None:
     """Begin to compile attention's kernels, which take the longest; `ModelRunner.precompile` will
     ask for them.
 

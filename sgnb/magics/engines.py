@@ -326,7 +326,7 @@ def _check(options: dict[str, Any]) -> None:
 def _open(model: str, options: dict[str, Any], line: LoadLine) -> Engine:
     line.stage("importing torch and transformers" if "torch" not in sys.modules else "beginning")
     from ..engine import Engine
-    from ..engine.device.progress import told
+    from ..engine.device.load_stages import announced_to
 
-    with told(line.stage):
+    with announced_to(line.stage):
         return Engine(model, **options)

@@ -28,7 +28,7 @@ each kind. Bart has an encoder of another depth; Gemma 4 shares KV in odd shapes
 
 
 @pytest.fixture(autouse=True)
-def no_proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_passed_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
 
 

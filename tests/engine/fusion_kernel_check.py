@@ -14,8 +14,7 @@ from torch import Tensor
 
 from sgnb.engine import fusion
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.fusion import kernels, reference
-from sgnb.engine.fusion import module_trace as trace
+from sgnb.engine.fusion import kernels, module_trace, reference
 from sgnb.engine.fusion.module_patterns import ROTARIES
 from sgnb.engine.fusion.module_trace import TracingBackend
 from sgnb.engine.fusion.operations import pick_operations
@@ -140,10 +139,10 @@ def backend(rows: int, heads: Heads, dtype: torch.dtype, device: str) -> Tracing
     return made
 
 
-def check_models(families: list[str], runs: tuple[int, int] = trace.ROWS) -> None:
+def check_models(families: list[str], runs: tuple[int, int] = module_trace.ROWS) -> None:
     """The pass with a GPU's kernels in it, on models of the CPU. runs: rows of those that modules
     are matched by."""
-    trace.ROWS = runs
+    module_trace.ROWS = runs
     operations = pick_operations(torch.device("cuda"), torch.bfloat16, None)
     assert operations.skinny is not None
     fusion.pick_operations = lambda *_: operations  # type: ignore[assignment]

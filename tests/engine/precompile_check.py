@@ -30,7 +30,7 @@ from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.graphs import SIZES
 from sgnb.engine.model import decoder as decoder_module
 from sgnb.engine.model.decoder import load_decoder
-from sgnb.engine.model.probe import Probe
+from sgnb.engine.model.layer_probe import LayerProbe
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request_state import RequestState
 from sgnb.engine.request.step_builder import attention_input, step_input
@@ -108,7 +108,7 @@ def check(
     )
     begun: set[str] = set()
 
-    def begin(probe: Probe, device: torch.device) -> None:
+    def begin(probe: LayerProbe, device: torch.device) -> None:
         precompile_layers(
             probe.shapes, probe.heads, probe.options, probe.dtype, device, batch_invariant
         )

@@ -17,7 +17,7 @@ from torch import nn
 from torch._dynamo.utils import counters
 
 from sgnb.engine.engine import Engine
-from sgnb.engine.model import compiled_layers as compiled
+from sgnb.engine.model import compiled_layers
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import ModelError, OptionError
 
@@ -197,7 +197,7 @@ def test_models_without_a_list_of_layers_and_layers_that_are_taken() -> None:
 
 def test_layers_that_differ_are_of_different_kinds() -> None:
     layers = random_model("gemma3_text").model.layers
-    kinds = [compiled._kind(layer) for layer in layers]
+    kinds = [compiled_layers._kind(layer) for layer in layers]
     sliding = [layer.self_attn.is_sliding for layer in layers]
     assert len(set(kinds)) == 2 and sliding == [kind == kinds[0] for kind in kinds]
 

@@ -20,7 +20,7 @@ from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.device import memory
 from sgnb.engine.engine import Engine
 from sgnb.engine.loop import EngineLoop
-from sgnb.engine.model import lease
+from sgnb.engine.model import shared_model
 from sgnb.engine.request import step_builder
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.collect import numbered_callbacks
@@ -400,7 +400,7 @@ def test_an_interrupt_where_threads_meet_stops_no_engine() -> None:
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_line_of_an_engines_beginning_leaks_nothing() -> None:
-    """From its parts to the end of `__init__`: no thread, no memory and no lease on the model."""
+    """From its parts to the end of `__init__`: no thread, no memory and no use of the model."""
     model = random_model()
     attention = model.config._attn_implementation
     pools, number, interrupted = len(memory.pools), 1, True
@@ -417,7 +417,7 @@ def test_an_interrupt_at_any_line_of_an_engines_beginning_leaks_nothing() -> Non
         assert not alive, f"line {number}"
         assert len(memory.pools) == pools, f"line {number}"
         assert model.config._attn_implementation == attention, f"line {number}"
-        assert all(use.model is not model for use in lease._uses), f"line {number}"
+        assert all(use.model is not model for use in shared_model._shared_models), f"line {number}"
         number += 1
     assert number > 40
 

@@ -15,8 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sgnb.engine import fusion
-from sgnb.engine.fusion import module_trace as trace
-from sgnb.engine.fusion import reference, unfuse
+from sgnb.engine.fusion import module_trace, reference, unfuse
 from sgnb.engine.fusion.operations import Operations, Skinny
 from sgnb.engine.fusion.types import Norm
 from sgnb.engine.fusion.weights import DENSE, Weight, WeightFormat
@@ -135,8 +134,12 @@ def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dty
 
 def test_want_of_memory_says_nothing_of_a_module() -> None:
     module, x = nn.Linear(2, 2), torch.ones(1, 2)
-    run = trace.ModuleTrace.__new__(trace.ModuleTrace)
-    run.calls, run.trusts, run._dtype = {module: [trace.ModuleCall((x,), {}, x)]}, False, x.dtype
+    run = module_trace.ModuleTrace.__new__(module_trace.ModuleTrace)
+    run.calls, run.trusts, run._dtype = (
+        {module: [module_trace.ModuleCall((x,), {}, x)]},
+        False,
+        x.dtype,
+    )
 
     def fail(x: torch.Tensor, error: Exception) -> torch.Tensor:
         raise error
@@ -153,8 +156,8 @@ def test_a_rounded_weight_of_one_row_is_no_twist() -> None:
     its = torch.randn(3, 64, generator=generator) * torch.tensor([[10.0], [1.0], [1.0]])
     mine = its * torch.tensor([[1 + 1.5 * 2**-8], [1.0], [1.0]])
     many = torch.randn(20, 64, generator=generator)
-    assert trace._whole_error(mine, its) < trace.tolerance(torch.bfloat16)
-    assert trace._whole_error(1.01 * many, many) > trace.tolerance(torch.bfloat16)
+    assert module_trace._whole_error(mine, its) < module_trace.tolerance(torch.bfloat16)
+    assert module_trace._whole_error(1.01 * many, many) > module_trace.tolerance(torch.bfloat16)
 
 
 def twist(module: nn.Module) -> None:

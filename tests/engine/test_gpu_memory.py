@@ -24,7 +24,7 @@ from sgnb.engine.engine import Engine
 from sgnb.engine.model import loading
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.engine.model.loading import load_module
-from sgnb.engine.model.safetensors_reader import Reader
+from sgnb.engine.model.safetensors_reader import TensorReader
 from sgnb.engine.sizing import activation_bytes, logit_bytes, work_bytes
 from sgnb.errors import ModelError, OptionError
 
@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_weights_are_those_that_transformers_loads(
     family: str, dtype: torch.dtype | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "Reader", partial(Reader, piece_bytes=1000))
+    monkeypatch.setattr(loading, "TensorReader", partial(TensorReader, piece_bytes=1000))
     random_model(family).save_pretrained(tmp_path, max_shard_size="60KB")
     expected = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=dtype or "auto")
     module = load_module(str(tmp_path), torch.device("cuda", 0), dtype)

@@ -103,6 +103,10 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         lambda f: configure(f, vocab_size=111),
         r"\[97, \d+\] in its checkpoint and \[111, \d+\] by .* for 1 more", "its own config.json",
     ),
+    "fewer layers": (
+        lambda f: configure(f, num_hidden_layers=1, layer_types=None),
+        r"its checkpoint has 2 layers \(model.layers\), and its config.json 1", "num_hidden_layers",
+    ),
     "unused scales": (
         lambda f: change(f, unused_scales),
         "does not use .*down_proj.weight_scale.* and 11 more", "with its quantization_config",
@@ -175,6 +179,12 @@ def test_a_wrong_folder_is_refused(case: str, folder: Path) -> None:
         load_module(str(folder), CPU)
 
 
+def test_layers_for_multi_token_prediction_may_be_unused(folder: Path) -> None:
+    configure(folder, num_hidden_layers=1, layer_types=None, num_nextn_predict_layers=1)
+    module = load_module(str(folder), CPU)
+    assert len(module.model.layers) == 1
+
+
 def test_quantized_weights_with_their_scales_load(folder: Path) -> None:
     before = load_file(folder / "model.safetensors")[UP]
     configure(folder, quantization_config=FP8)
@@ -235,8 +245,8 @@ def test_memory_that_ends_beside_the_weights(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*args: Any) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9")
 
-    monkeypatch.setattr(decoder, "own_logits", fail)
-    monkeypatch.setattr(decoder, "proof_of", lambda *args: None)
+    monkeypatch.setattr(decoder, "reference_logits", fail)
+    monkeypatch.setattr(decoder, "passed_record", lambda *args: None)
     with refused("no memory is left beside its weights: DefaultCPU", "load a smaller model") as got:
         Engine(random_model(), device="cpu")
     assert "max_step_tokens" not in str(got.value)

@@ -29,7 +29,7 @@ from sgnb.engine.engine import Engine
 from sgnb.engine.model import checkpoint, loading, safetensors_reader
 from sgnb.engine.model.checkpoint import Entry, find_folder, read_checkpoint, read_header
 from sgnb.engine.model.loading import load_module, pick_device, pick_dtype, place_module
-from sgnb.engine.model.safetensors_reader import Progress, ReadCancelled, Reader
+from sgnb.engine.model.safetensors_reader import Progress, ReadCancellation, TensorReader
 from sgnb.errors import ModelError
 
 from ..interrupts import interrupt_in
@@ -315,21 +315,21 @@ def test_the_reader_joins_pieces(piece_bytes: int, tmp_path: Path) -> None:
     }
     save_file(tensors, tmp_path / "t.safetensors")
     progress = Progress("t", 10, io.StringIO())
-    reader = Reader(CPU, progress, threads=3, piece_bytes=piece_bytes)
+    reader = TensorReader(CPU, progress, threads=3, piece_bytes=piece_bytes)
     entries = read_header(tmp_path / "t.safetensors")
     for name, tensor in tensors.items():
         got = reader.read(entries[name])
         assert got.dtype == tensor.dtype and torch.equal(got, tensor)
     assert progress.done == sum(tensor.nbytes for tensor in tensors.values())
     reader.cancel()
-    with pytest.raises(ReadCancelled):
+    with pytest.raises(ReadCancellation):
         reader.read(entries["matrix"])
     reader.close()
 
 
 def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"abc")
-    reader = Reader(CPU)
+    reader = TensorReader(CPU)
     with pytest.raises(OSError, match="became shorter"):
         reader.read(Entry(tmp_path / "f", 0, 8, torch.uint8, (8,)))
     reader.close()
@@ -338,17 +338,17 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
 def test_an_interrupt_ends_the_reading(sharded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, stopped = threading.Event(), threading.Event()
 
-    def slow(reader: Reader, entry: Entry) -> torch.Tensor:
+    def slow(reader: TensorReader, entry: Entry) -> torch.Tensor:
         begun.set()
         assert stopped.wait(60), "the reader was not told to stop"
-        raise ReadCancelled
+        raise ReadCancellation
 
     def interrupt(progress: Progress) -> None:
         if begun.is_set():
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Reader, "read", slow)
-    monkeypatch.setattr(Reader, "cancel", lambda reader: stopped.set())
+    monkeypatch.setattr(TensorReader, "read", slow)
+    monkeypatch.setattr(TensorReader, "cancel", lambda reader: stopped.set())
     monkeypatch.setattr(Progress, "draw", interrupt)
     with pytest.raises(KeyboardInterrupt):
         load_module(str(sharded), CPU)
@@ -362,16 +362,16 @@ def test_an_interrupt_waits_for_the_reading_thread(
     """A real one, while `load_module` waits."""
     told, finished, reads = threading.Event(), threading.Event(), itertools.count()
 
-    def slow(reader: Reader, entry: Entry) -> torch.Tensor:
+    def slow(reader: TensorReader, entry: Entry) -> torch.Tensor:
         if next(reads) == 0:
             interrupt_in(0.1)
         assert told.wait(60), "the reader was not told to stop"
         time.sleep(0.3)
         finished.set()
-        raise ReadCancelled
+        raise ReadCancellation
 
-    monkeypatch.setattr(Reader, "read", slow)
-    monkeypatch.setattr(Reader, "cancel", lambda reader: told.set())
+    monkeypatch.setattr(TensorReader, "read", slow)
+    monkeypatch.setattr(TensorReader, "cancel", lambda reader: told.set())
     with pytest.raises(KeyboardInterrupt):
         load_module(str(sharded), CPU)
     assert finished.is_set()

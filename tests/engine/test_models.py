@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from sgnb.engine.engine import Engine
-from sgnb.engine.model import decoder, interface, proof
+from sgnb.engine.model import decoder, interface, logit_check
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import EngineError, ModelError
 from sgnb.magics.session import Session
@@ -26,7 +26,7 @@ PROMPTS = [[5 + (7 * i * i + 3 * j) % 90 for j in range(4 + 5 * i)] for i in ran
 
 
 @pytest.fixture(autouse=True)
-def no_proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_passed_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
 
 
@@ -141,7 +141,7 @@ def test_the_default_backend_on_the_same_model_replaces() -> None:
     session.unload()
 
 
-def test_a_model_with_other_logits_is_refused_and_the_proof_remembered(
+def test_a_model_with_other_logits_is_refused_and_the_check_remembered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     own_attention = interface.attention
@@ -155,27 +155,27 @@ def test_a_model_with_other_logits_is_refused_and_the_proof_remembered(
             load_decoder(random_model(), "cpu", fused=False)
     assert not list(tmp_path.rglob("*"))
     load_decoder(random_model(), "cpu").release()
-    assert len(list(tmp_path.glob("proofs/*"))) == 1
+    assert len(list(tmp_path.glob("logit_checks/*"))) == 1
 
-    def prove_again(*args: Any) -> None:
-        raise AssertionError("it is proved")
+    def compute_again(*args: Any) -> None:
+        raise AssertionError("the check has passed")
 
-    monkeypatch.setattr(decoder, "own_logits", prove_again)
-    monkeypatch.setattr(decoder, "check_logits", prove_again)
+    monkeypatch.setattr(decoder, "reference_logits", compute_again)
+    monkeypatch.setattr(decoder, "check_logits", compute_again)
     load_decoder(random_model(), "cpu").release()
-    with pytest.raises(ModelError, match="it is proved"):
+    with pytest.raises(ModelError, match="the check has passed"):
         load_decoder(random_model(hidden_size=48), "cpu")
 
 
-def test_a_proof_allows_as_much_as_the_model_is_from_itself() -> None:
+def test_the_check_allows_as_much_as_the_model_is_from_itself() -> None:
     expected = torch.randn(8, 32, generator=torch.Generator().manual_seed(0))
     near, other = expected * 0.9 + 0.1 * expected.roll(1, 0), expected.roll(1, 0)
-    proof._compare(expected, expected, 0.0, False)
+    logit_check._compare(expected, expected, 0.0, False)
     with pytest.raises(ValueError, match=r"at most 0\.01 in float32"):
-        proof._compare(near, expected, 0.0, False)
-    proof._compare(near, expected, 0.2, False)
-    with pytest.raises(ValueError, match=r"beside another text, .*at most 0\.7"):
-        proof._compare(other, expected, 5.0, True)
+        logit_check._compare(near, expected, 0.0, False)
+    logit_check._compare(near, expected, 0.2, False)
+    with pytest.raises(ValueError, match=r"next to another text, .*at most 0\.7"):
+        logit_check._compare(other, expected, 5.0, True)
 
 
 def test_code_of_the_users_is_proved_each_time() -> None:
@@ -185,8 +185,8 @@ def test_code_of_the_users_is_proved_each_time() -> None:
 
     model = random_model()
     model.lm_head = Doubled(64, VOCAB, bias=False)
-    assert decoder.proof_of(model) is None
-    assert decoder.proof_of(random_model()) is not None
+    assert decoder.passed_record(model) is None
+    assert decoder.passed_record(random_model()) is not None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ STOP_SECONDS = 1.0
 """Grace period before stopped work is interrupted, and interval between further interrupts."""
 
 
-class Background:
+class WorkerThread:
     """Run `work()` on a daemon thread, started immediately."""
 
     def __init__(self, work: Callable[[], Any], name: str) -> None:

@@ -86,6 +86,7 @@ def release_device_memory() -> None:
         _frozen.clear()
         gc.unfreeze()
     gc.collect()
+
     if not torch.cuda.is_initialized():
         return
     try:
@@ -116,6 +117,7 @@ def free_host_bytes() -> int:
         free = int(dict(line.split(":") for line in lines)["MemAvailable"].split()[0]) << 10
     except (OSError, KeyError):  # not Linux
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
     for folder, limit, usage, total in CONTROL_GROUPS:
         with suppress(OSError, ValueError):  # "max" is not a number
             room = int((folder / limit).read_text()) - int((folder / usage).read_text())

@@ -99,6 +99,7 @@ class _Kernels:
         begin = None if device is None else partial(torch.cuda.set_device, device)
         pool = ThreadPoolExecutor(min(MAX_THREADS, _cores()), "sgnb-compile", begin)
         kernels: dict[Hashable, Future[Any]] = {}
+
         try:
             for key, (compile_, _) in self._noted.items():
                 begun: Future[Any] | None = _under_way.pop((device, key), None)

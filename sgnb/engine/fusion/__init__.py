@@ -38,7 +38,7 @@ Kind = Literal[
 
 
 class Swap(NamedTuple):
-    """A module whose forward was replaced."""
+    """Module with a replaced forward."""
 
     kind: Kind
     module: nn.Module
@@ -88,7 +88,7 @@ def _find(
 ) -> list[_Twin]:
     modules = [module for module in model.modules() if not any(map(_is_changed, module.modules()))]
     rotaries = ((module, match_rotary(module)) for module in modules)
-    found: list[_Twin] = [(Swap("rotary", m), twin.forward) for m, twin in rotaries if twin]
+    twins: list[_Twin] = [(Swap("rotary", m), fused.forward) for m, fused in rotaries if fused]
 
     candidates = {kind: list(filter(looks, modules)) for kind, looks in _LOOKS.items()}
     if any(candidates.values()):
@@ -98,13 +98,13 @@ def _find(
         if operations.norm is not reference.norm:
             with precompiling():
                 _match(_one_of_each(candidates), trace.trustful(), options, operations)
-        found += _match(candidates, trace, options, operations)
+        twins += _match(candidates, trace, options, operations)
 
     # Fusing a single linear module pays only for skinny GEMMs or a GEMM given by the caller.
     if operations.skinny is not None or operations.multiply is not F.linear:
         linears = [module for module in modules if type(module) in FORMATS]
-        found += [_linear(module, operations) for module in linears]
-    return found
+        twins += [_linear(module, operations) for module in linears]
+    return twins
 
 
 def _is_changed(module: nn.Module) -> bool:
@@ -134,11 +134,11 @@ def _match(
 
     def matched(kind: Kind, match: Callable[..., Any], *more: Any) -> dict[nn.Module, Any]:
         pairs = ((module, match(module, trace, *more)) for module in candidates[kind])
-        found = {module: fused for module, fused in pairs if fused is not None}
-        for module, fused in found.items():
+        matches = {module: fused for module, fused in pairs if fused is not None}
+        for module, fused in matches.items():
             swap = Swap(kind, module, getattr(fused, "refresh", None))
             twins.append((swap, fused.forward))
-        return found
+        return matches
 
     norms = matched("norm", match_norm, operations)
     attentions = matched("attention", match_attention, norms, options, operations)

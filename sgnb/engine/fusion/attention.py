@@ -1,4 +1,4 @@
-"""Fused attention: one GEMM for q, k and v, and one operation for all steps up to the KV pool."""
+"""Fused attention: a GEMM for q, k and v together, and an operation up to the KV pool."""
 
 from __future__ import annotations
 
@@ -116,10 +116,10 @@ def _heads(module: nn.Module, trace: ModuleTrace) -> Heads | None:
 
 def _angles(module: nn.Module, trace: ModuleTrace) -> int | None:
     """Last dimension of cos and sin, 0 without rotation; None if the angles are not per token."""
-    found = {call.kwargs.get("position_embeddings") for call in trace.calls[module]}
-    if found == {None}:
+    embeddings = {call.kwargs.get("position_embeddings") for call in trace.calls[module]}
+    if embeddings == {None}:
         return 0
-    sizes = {(a.dim(), len(a), a.shape[-1]) for pair in found for a in pair or ()}
+    sizes = {(a.dim(), len(a), a.shape[-1]) for pair in embeddings for a in pair or ()}
     dim, batch, size = sizes.pop() if len(sizes) == 1 else (0, 0, 0)
     return size if (dim, batch) == (3, 1) else None
 
@@ -128,8 +128,8 @@ def _norms(
     module: nn.Module, norms: dict[nn.Module, FusedNorm], dim: int
 ) -> Iterator[tuple[Norm | None, Norm | None, list[Norm]]]:
     """(norm of each head of q, of k, norms of all of q and k) as the module's parts suggest."""
-    found = [norms.get(getattr(module, name, None)) for name in (QUERY_NORM, KEY_NORM)]  # type: ignore[arg-type]
-    pair = [fused.norm for fused in found if fused is not None]
+    matches = [norms.get(getattr(module, name, None)) for name in (QUERY_NORM, KEY_NORM)]  # type: ignore[arg-type]
+    pair = [fused.norm for fused in matches if fused is not None]
     if len(pair) < 2:
         yield None, None, []
     elif all(len(norm.factor) == dim for norm in pair):

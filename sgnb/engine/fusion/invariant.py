@@ -55,7 +55,7 @@ def invariant_linear(
 def pick_tiling(rows: int, dtype: torch.dtype) -> GemmTiling:
     if dtype == torch.float32:
         return FULL_PRECISION
-    return next((tiling for most, tiling in TILINGS if rows <= most), LARGE)
+    return next((tiling for max_rows, tiling in TILINGS if rows <= max_rows), LARGE)
 
 
 @cache

@@ -1,10 +1,10 @@
-"""The Triton kernel of `invariant`: tiles of x times the transpose of weight, each summed over K
-from front to back.
+"""Triton kernel of `invariant`: tiles of x times the transpose of weight, summed over K from front
+to back.
 
-An output is one chain of tensor-core additions, 16 terms of K at a time, into one accumulator:
-other tiles have the same chains. Never split K over programs, and never let a tile's sizes choose
-other instructions than those of a warp group (64 rows): both change bits. With TRITON_INTERPRET=1
-set before triton is imported, it runs on the CPU.
+Each output is a single chain of tensor-core additions, 16 terms of K at a time, for every tile
+size. Splitting K over programs would change the bits, and tile sizes without warp-group
+instructions (64 rows) would too. With TRITON_INTERPRET=1 set before triton is imported, the kernel
+runs on the CPU.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from ..device.precompile import launch
 from .types import GemmTiling
 
 GROUP_M = 8
-"""Tiles of rows that take the same weights before the next ones: these stay in the L2 cache."""
+"""Tiles of rows per group. A group reads equal weights, which stay in the L2 cache."""
 
 MASKED_ROWS = 64
-"""The most rows of a tile that are masked where there are none; larger tiles repeat the last row,
-which is cheaper."""
+"""Maximum tile height with masked rows. Larger tiles repeat the last row, which is cheaper."""
 
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None, tiling: GemmTiling) -> Tensor:
-    """x [T, K] times weight [N, K], plus bias [N]; contiguous rows: a new tensor [T, N]."""
+    """Return x [T, K] times weight [N, K], plus bias [N], as a new tensor; contiguous rows."""
     (rows, size), columns = x.shape, len(weight)
     out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
     tiles = triton.cdiv(rows, tiling.block_m) * triton.cdiv(columns, tiling.block_n)
@@ -58,10 +57,11 @@ def _multiply_kernel(
     k = tl.arange(0, BLOCK_K)
     x_rows = x + tl.minimum(m, rows - 1).to(tl.int64)[:, None] * x_stride
     weight_rows = weight + tl.minimum(n, COLUMNS - 1).to(tl.int64)[:, None] * weight_stride
+
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for start in range(0, SIZE, BLOCK_K):
         at = (start + k)[None, :]
-        # All true where the compiler can see it: loads without masks.
+        # True at compile time if BLOCK_K divides SIZE: the loads then have no masks.
         inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
         live = inside & (m < rows)[:, None] if MASK else inside
         a = tl.load(x_rows + at, mask=live, other=0.0)

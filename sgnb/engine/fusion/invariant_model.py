@@ -45,7 +45,7 @@ elements."""
 
 
 def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[Swap]:
-    """Fuse `model` like `fuse`, with batch-invariant results; `options` are those of each layer.
+    """Fuse `model` like `fuse`, with batch-invariant results.
 
     Also replaces modules with direct products (routers), kind "product".
 
@@ -62,7 +62,7 @@ def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[S
     except BaseException as error:
         unfuse(swaps)
         if isinstance(error, ValueError):  # from a product unsupported by `invariant_linear`
-            raise _refusal(model, f"computes what has no such twin ({error})") from error
+            raise _refusal(model, f"computes an unsupported product ({error})") from error
         raise
     return swaps
 
@@ -72,7 +72,7 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
     for name, module in model.named_modules():
         if looks_like_experts(module):
             if module not in swapped:
-                raise _refusal(model, f"has experts that sgnb's kernels do not serve ({name})")
+                raise _refusal(model, f"has experts unsupported by sgnb's kernels ({name})")
             fused = FusedExperts(module, activation_of(module), batch_invariant=True)
             module.forward = fused.forward
 
@@ -80,22 +80,23 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
 def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: ModuleTrace) -> list[Swap]:
     names = {module: name for name, module in model.named_modules()}
     swaps = []
-    for module, found in _computed(model, trace).items():
+    for module, functions in _computed(model, trace).items():
         if module in swapped:
             continue
-        if found != {LINEAR} or "forward" in vars(module):
-            where = f"{names[module] or 'the model'} ({type(module).__name__})"
-            what = f"computes what has no such twin, in {where}: {', '.join(sorted(found))}"
-            raise _refusal(model, what)
+        if functions != {LINEAR} or "forward" in vars(module):
+            place = f"{names[module] or 'the model'} ({type(module).__name__})"
+            listed = ", ".join(sorted(functions))
+            raise _refusal(model, f"computes unsupported operations in {place}: {listed}")
         swaps.append(Swap("product", module))
+
     for swap in swaps:
         swap.module.forward = _with_products(swap.module.forward)
     return swaps
 
 
-def _refusal(model: nn.Module, what: str) -> ModelError:
-    said = f"{type(model).__name__} {what}, which deterministic=True does not cover"
-    return ModelError(said, "load without it")
+def _refusal(model: nn.Module, reason: str) -> ModelError:
+    message = f"{type(model).__name__} {reason}, which deterministic=True does not cover"
+    return ModelError(message, "load without deterministic=True")
 
 
 def _computed(model: nn.Module, trace: ModuleTrace) -> dict[nn.Module, set[str]]:
@@ -140,8 +141,8 @@ def _has_terms(name: str, args: Any, out: Any) -> bool:
     if not isinstance(first, Tensor) or first.dim() == 0:
         return True
     if name in SUMS:
-        known = isinstance(out, Tensor) and out.shape != first.shape
-        return not known or first.numel() > FEW * out.numel()
+        reduced = isinstance(out, Tensor) and out.shape != first.shape
+        return not reduced or first.numel() > FEW * out.numel()
     return name == LINEAR or first.shape[-1] > 1
 
 
@@ -157,7 +158,7 @@ def _with_products(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Products(TorchFunctionMode):
-    """While it is on, F.linear is `invariant_linear`."""
+    """Replaces F.linear by `invariant_linear` while active."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return (_linear if func is F.linear else func)(*args, **(kwargs or {}))

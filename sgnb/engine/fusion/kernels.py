@@ -1,6 +1,6 @@
-"""The operations of `reference` as Triton kernels, one launch each. Import only where triton is.
+"""Operations of `reference` as Triton kernels, one launch each. The import needs triton.
 
-Sums run in float32 and in an order that does not depend on the number of rows: batch-invariant.
+Sums run in float32, in an order independent of the number of rows: batch-invariant.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .types import Activation, Angles, AttentionPlan, Backend, Heads, Norm, Rota
 GATE_BLOCK, GATE_WARPS = 1024, 4  # numbers of a program
 HEADS_BLOCK, ROTATE_WARPS = 4, 2  # heads of a program
 NORM_WARP = 512
-"""Numbers of a row that one warp norms."""
+"""Elements of a row per warp of the norm kernel."""
 
 
 def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
-    """x [..., n], its rows contiguous numbers at any stride if x has two dimensions; else it is
-    copied where needed."""
+    """Return RMSNorm of x [..., n]; see `reference.norm`. Copies x with strided rows."""
     size = x.shape[-1]
     rows = x if x.dim() == 2 and x.stride(1) == 1 else x.reshape(-1, size)
     if rows.stride(1) != 1:
         rows = rows.contiguous()
+
     out = torch.empty(rows.shape, dtype=x.dtype, device=x.device)
     added = out if residual is None else residual.reshape(-1, size)
     block = triton.next_power_of_2(size)
@@ -43,7 +43,7 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
 
 
 def gate(x: Tensor, activation: Activation) -> Tensor:
-    """x [T, 2n], contiguous."""
+    """Return activation(gate) * up, [T, n], for a contiguous x [T, 2n]."""
     rows, size = len(x), x.shape[1] // 2
     out = torch.empty(rows, size, dtype=x.dtype, device=x.device)
     block = min(GATE_BLOCK, triton.next_power_of_2(size))
@@ -58,11 +58,12 @@ def gate(x: Tensor, activation: Activation) -> Tensor:
 def rotate_and_store(
     qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend
 ) -> Tensor:
-    """Writes k and v to the pool at `backend.new_slots` itself."""
+    """Norm and rotate the heads of qkv, and store k and v at `backend.new_slots`."""
     query, kv, dim = plan.heads
     q = torch.empty(len(qkv), query, dim, dtype=qkv.dtype, device=qkv.device)
     if not len(qkv):
         return q
+
     cos, sin = angles or (qkv, qkv)
     q_factor, q_eps, q_early = plan.q_norm or (qkv, 0.0, None)
     k_factor, k_eps, k_early = plan.k_norm or (qkv, 0.0, None)
@@ -81,16 +82,16 @@ def rotate_and_store(
 def _constants(
     heads: Heads, rotary: Rotary | None, angles: int, q_early: bool | None, k_early: bool | None
 ) -> dict[str, Any]:
-    """early: that of the norm, None for no norm. Cached, because a launch from Python has to be
-    quick."""
+    """Return the compile-time constants; cached for short launches. early: None without a norm."""
     query, kv, dim = heads
     pairs = dim // 2 if rotary is None else rotary.pairs(angles)
-    rest = dim - 2 * pairs
+    tail = dim - 2 * pairs
     power = triton.next_power_of_2
+
     return {
         "QUERY": query, "KV": kv, "DIM": dim, "HEADS": HEADS_BLOCK, "DIM_BLOCK": power(dim),
         "PAIRS": pairs, "PAIRS_BLOCK": power(pairs),
-        "REST": rest, "REST_BLOCK": power(max(1, rest)),
+        "TAIL": tail, "TAIL_BLOCK": power(max(1, tail)),
         "ROTATES": rotary is not None, "INTERLEAVED": rotary is not None and rotary.interleaved,
         "STEP": 1 if rotary is None else rotary.step,
         "Q_NORM": q_early is not None, "K_NORM": k_early is not None,
@@ -122,7 +123,7 @@ def _scaled(
     numbers: tl.tensor, scale: tl.tensor, factor: tl.tensor, dtype: tl.constexpr,
     EARLY: tl.constexpr,
 ) -> tl.tensor:  # fmt: skip
-    """In float32, rounded as transformers rounds."""
+    """Return scaled numbers in float32, rounded like transformers."""
     numbers = numbers * scale
     if EARLY:
         numbers = numbers.to(dtype).to(tl.float32)
@@ -150,21 +151,22 @@ def _rotate_and_store_kernel(
     qkv_stride: tl.tensor, cos_stride: tl.tensor, sin_stride: tl.tensor, q_eps: tl.tensor,
     k_eps: tl.tensor,
     QUERY: tl.constexpr, KV: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr,
-    PAIRS: tl.constexpr, PAIRS_BLOCK: tl.constexpr, REST: tl.constexpr, REST_BLOCK: tl.constexpr,
+    PAIRS: tl.constexpr, PAIRS_BLOCK: tl.constexpr, TAIL: tl.constexpr, TAIL_BLOCK: tl.constexpr,
     DIM_BLOCK: tl.constexpr, ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
     Q_NORM: tl.constexpr, K_NORM: tl.constexpr, Q_EARLY: tl.constexpr, K_EARLY: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Program (token, block of heads); blocks are those of q, then of k, then of v."""
+    """Program (token, block of heads). Blocks of q come first, then k, then v."""
     token = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     source = qkv + token * qkv_stride
     row_cos, row_sin = cos + token * cos_stride, sin + token * sin_stride
+
     q_blocks: tl.constexpr = (QUERY + HEADS - 1) // HEADS
     k_blocks: tl.constexpr = (KV + HEADS - 1) // HEADS
     if block < q_blocks:
         _rotate_heads(
             source, q + token * (QUERY * DIM), row_cos, row_sin, q_factor, q_eps, block * HEADS,
-            QUERY, DIM, HEADS, PAIRS, PAIRS_BLOCK, REST, REST_BLOCK, ROTATES, INTERLEAVED, STEP,
+            QUERY, DIM, HEADS, PAIRS, PAIRS_BLOCK, TAIL, TAIL_BLOCK, ROTATES, INTERLEAVED, STEP,
             Q_NORM, Q_EARLY,
         )  # fmt: skip
     else:
@@ -172,7 +174,7 @@ def _rotate_and_store_kernel(
         if block < q_blocks + k_blocks:
             _rotate_heads(
                 source + QUERY * DIM, keys + slot, row_cos, row_sin, k_factor, k_eps,
-                (block - q_blocks) * HEADS, KV, DIM, HEADS, PAIRS, PAIRS_BLOCK, REST, REST_BLOCK,
+                (block - q_blocks) * HEADS, KV, DIM, HEADS, PAIRS, PAIRS_BLOCK, TAIL, TAIL_BLOCK,
                 ROTATES, INTERLEAVED, STEP, K_NORM, K_EARLY,
             )  # fmt: skip
         else:
@@ -188,11 +190,12 @@ def _rotate_and_store_kernel(
 def _rotate_heads(
     source: tl.tensor, target: tl.tensor, cos: tl.tensor, sin: tl.tensor, factor: tl.tensor,
     eps: tl.tensor, first: tl.tensor, COUNT: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr,
-    PAIRS: tl.constexpr, PAIRS_BLOCK: tl.constexpr, REST: tl.constexpr, REST_BLOCK: tl.constexpr,
+    PAIRS: tl.constexpr, PAIRS_BLOCK: tl.constexpr, TAIL: tl.constexpr, TAIL_BLOCK: tl.constexpr,
     ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr,
     STEP: tl.constexpr, NORM: tl.constexpr, EARLY: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Heads `first` .. first + HEADS - 1 of `COUNT`, from source to target, DIM apart in both."""
+    """Norm and rotate heads first .. first + HEADS - 1 of COUNT, from source to target. Heads are
+    DIM elements apart."""
     head = first + tl.arange(0, HEADS)
     pair = tl.arange(0, PAIRS_BLOCK)
     inside = (head < COUNT)[:, None] & (pair < PAIRS)[None, :]
@@ -201,24 +204,26 @@ def _rotate_heads(
     heads_a, heads_b = head[:, None] * DIM + at_a[None, :], head[:, None] * DIM + at_b[None, :]
     a = tl.load(source + heads_a, mask=inside, other=0.0).to(tl.float32)
     b = tl.load(source + heads_b, mask=inside, other=0.0).to(tl.float32)
-    if REST > 0:
-        at_rest = 2 * PAIRS + tl.arange(0, REST_BLOCK)
-        inside_rest = (head < COUNT)[:, None] & (at_rest < DIM)[None, :]
-        heads_rest = head[:, None] * DIM + at_rest[None, :]
-        rest = tl.load(source + heads_rest, mask=inside_rest, other=0.0).to(tl.float32)
+    if TAIL > 0:
+        at_tail = 2 * PAIRS + tl.arange(0, TAIL_BLOCK)
+        inside_tail = (head < COUNT)[:, None] & (at_tail < DIM)[None, :]
+        heads_tail = head[:, None] * DIM + at_tail[None, :]
+        tail = tl.load(source + heads_tail, mask=inside_tail, other=0.0).to(tl.float32)
+
     if NORM:
         dtype = source.dtype.element_ty
         squares = tl.sum(a * a + b * b, 1)
-        if REST > 0:
-            squares += tl.sum(rest * rest, 1)
+        if TAIL > 0:
+            squares += tl.sum(tail * tail, 1)
         scale = tl.rsqrt(squares / DIM + eps)[:, None]
         of_a = tl.load(factor + at_a, mask=pair < PAIRS, other=0.0)[None, :]
         of_b = tl.load(factor + at_b, mask=pair < PAIRS, other=0.0)[None, :]
         a = _scaled(a, scale, of_a, dtype, EARLY)
         b = _scaled(b, scale, of_b, dtype, EARLY)
-        if REST > 0:
-            of_rest = tl.load(factor + at_rest, mask=at_rest < DIM, other=0.0)[None, :]
-            rest = _scaled(rest, scale, of_rest, dtype, EARLY)
+        if TAIL > 0:
+            of_tail = tl.load(factor + at_tail, mask=at_tail < DIM, other=0.0)[None, :]
+            tail = _scaled(tail, scale, of_tail, dtype, EARLY)
+
     if ROTATES:
         c = tl.load(cos + pair * STEP, mask=pair < PAIRS, other=0.0).to(tl.float32)[None, :]
         s = tl.load(sin + pair * STEP, mask=pair < PAIRS, other=0.0).to(tl.float32)[None, :]
@@ -227,5 +232,5 @@ def _rotate_heads(
         a = rotated
     tl.store(target + heads_a, a.to(target.dtype.element_ty), mask=inside)
     tl.store(target + heads_b, b.to(target.dtype.element_ty), mask=inside)
-    if REST > 0:
-        tl.store(target + heads_rest, rest.to(target.dtype.element_ty), mask=inside_rest)
+    if TAIL > 0:
+        tl.store(target + heads_tail, tail.to(target.dtype.element_ty), mask=inside_tail)

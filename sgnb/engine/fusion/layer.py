@@ -90,12 +90,13 @@ def match_layer(
     scale = getattr(module, RESIDUAL_MULTIPLIER, 1.0)
     if attention is None or not isinstance(scale, (int, float)):
         return None
+
     for pattern in LAYERS:
-        found = [norms.get(getattr(module, name or "", None)) for name in pattern]  # type: ignore[arg-type]
-        if any(name and norm is None for name, norm in zip(pattern, found, strict=True)):
+        matches = [norms.get(getattr(module, name or "", None)) for name in pattern]  # type: ignore[arg-type]
+        if any(name and norm is None for name, norm in zip(pattern, matches, strict=True)):
             continue
-        own = [None if norm is None else norm.norm for norm in found]
-        fused = FusedLayer(attention, mlps.get(mlp, mlp), own, float(scale), operations)
+        layer_norms = [None if norm is None else norm.norm for norm in matches]
+        fused = FusedLayer(attention, mlps.get(mlp, mlp), layer_norms, float(scale), operations)
         if trace.agrees(module, fused.forward, attention.layer, median=mlp not in mlps):
             return fused
     return None

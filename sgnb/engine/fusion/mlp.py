@@ -1,5 +1,5 @@
-"""Gated MLPs (SwiGLU and its like): gate and up from one GEMM with the activation in its epilogue,
-then down."""
+"""Gated MLP, such as SwiGLU: a GEMM for gate and up with the activation in the epilogue, then a
+GEMM for down."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .weights import Projection, find_linears, merge
 
 
 class FusedMLP:
-    """A fused layer does the two GEMMs itself."""
+    """Fused MLP module. A fused layer runs both GEMMs directly."""
 
     def __init__(
         self, merged: Projection, output: Projection, activation: Activation, operations: Operations
@@ -25,7 +25,7 @@ class FusedMLP:
         self._operations = operations
 
     def forward(self, hidden_states: Tensor) -> Tensor:
-        """hidden_states [..., K]; they stay as they are."""
+        """Compute the MLP; hidden_states [..., K] are not modified."""
         linear, (weight, bias, _) = self._operations.linear, self.merged
         rows = hidden_states.reshape(-1, hidden_states.shape[-1])
         inner = linear(rows, weight, bias, gated=self.activation)
@@ -45,8 +45,8 @@ def match_mlp(module: nn.Module, trace: ModuleTrace, operations: Operations) -> 
     merged = merge(find_linears(module, GATES))
     outputs = find_linears(module, [(MLP_OUTPUT,)])
     functions = (getattr(module, name, None) for name in MLP_ACTIVATIONS)
-    own: Any = next(filter(callable, functions), None)
-    activation = None if own is None else activation_name(own)
+    function: Any = next(filter(callable, functions), None)
+    activation = None if function is None else activation_name(function)
     if activation is None or merged.out_features != 2 * outputs[0].in_features:
         return None
     fused = FusedMLP(merged, merge(outputs), activation, operations)

@@ -1,5 +1,5 @@
-"""A run of a model, module by module, and whether a faster forward would have given the same. Knows
-no pattern."""
+"""Trace of a model, module by module, and comparison of fused forwards with the trace. Knows no
+patterns."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ..device.faults import is_out_of_memory
 _log = logging.getLogger(__name__)
 
 ROWS = (80, 2)
-"""Tokens of the runs: more than skinny GEMMs take, and as few as all of them do, see `skinny`."""
+"""Tokens of the runs: more than the maximum of skinny GEMMs, and within all limits of `skinny`."""
 
 TOLERANCE = 1e-4
-"""Relative error of two ways to compute the same in float32; in a coarser dtype four roundings."""
+"""Tolerated relative error in float32; in half precision four roundings."""
 
 GAIN, GAIN_ROWS = 8, 20
-"""How much less a common factor may differ from 1 than single numbers from each other, from this
-many rows on (all dimensions but the last). In few rows rounding may make one: that of the weight of
-an expert, where one row outweighs the others."""
+"""Weight of a common factor of all numbers, and the number of rows for the full weight. Rounding
+hardly scales many rows, but a changed module may. In a few rows, rounding may scale: the weight of
+an expert, if a single row dominates."""
 
 
 class ModuleCall(NamedTuple):
-    """Of a module."""
+    """Call of a module."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -41,12 +41,11 @@ class ModuleCall(NamedTuple):
 
 
 class TracingBackend:
-    """Stands in for an attention backend: keeps q, k and v. Every row gives the mean of the values
-    up to its own.
+    """Stand-in for an attention backend that records q, k and v. A row's result is the mean of the
+    values up to the row.
 
-    Scores would turn small differences of q and k, which are compared as they are, into large ones
-    of the result. kv and new_slots are as in a backend: the rows lie backwards in a pool of their
-    own.
+    Real scores would amplify small differences of q and k, which are compared directly. kv and
+    new_slots are as in a backend, with rows in reverse order in a separate pool.
     """
 
     def __init__(self, rows: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -62,40 +61,39 @@ class TracingBackend:
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
         self.queries[layer] = q.clone()
         v = self.kv.values[layer][self.new_slots]
-        seen = torch.arange(1, len(v) + 1, device=v.device)[:, None, None]
-        means = (v.float().cumsum(0) / seen).to(v.dtype)
+        counts = torch.arange(1, len(v) + 1, device=v.device)[:, None, None]
+        means = (v.float().cumsum(0) / counts).to(v.dtype)
         return means.repeat_interleave(q.shape[1] // v.shape[1], 1)
 
     def blank(self) -> TracingBackend:
-        """The same with nothing in the pool."""
+        """Return a backend of equal shapes with an empty pool."""
         other = TracingBackend(len(self.new_slots), self._dtype, self.kv.device)
         for mine, its in ((self.kv.keys, other.kv.keys), (self.kv.values, other.kv.values)):
             its.update({layer: torch.zeros_like(pool) for layer, pool in mine.items()})
         return other
 
     def handed(self, layer: int) -> tuple[Tensor, ...]:
-        """q, k and v of a layer, [T, heads, dim] each."""
+        """Return q, k and v of a layer, [T, heads, dim] each."""
         pools = (self.kv.keys[layer], self.kv.values[layer])
         return self.queries[layer], *(pool[self.new_slots] for pool in pools)
 
 
 def position_limit(config: Any) -> int:
-    """How many positions a model was made for; 0 where its config names no number."""
+    """Return the number of positions of a model's context; 0 if the config names no number."""
     names = "max_position_embeddings", "n_positions", "max_target_positions"
     limits = (getattr(config, name, None) or 0 for name in names)
     return next((int(limit) for limit in limits if limit > 0), 0)
 
 
 class ModuleTrace:
-    """What went in and out of modules in runs of random tokens, at positions over all of the
-    context: there are models that scale by the position.
+    """Inputs and outputs of modules for random tokens at positions spread over the context, because
+    some models scale by position.
 
-    calls[module]: in order. trusts: every forward that takes them agrees.
+    calls[module]: calls in order. trusts: accept every forward that runs without an error.
     """
 
     def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
-        """The model's forwards must hand k and v to `store`, as its own do: that shows how large a
-        pool is."""
+        """Run the model. The original forwards must pass k and v to `store`, to size the pool."""
         self.calls: dict[nn.Module, list[ModuleCall]] = {module: [] for module in modules}
         self.trusts = False
         self._model = model
@@ -106,13 +104,12 @@ class ModuleTrace:
             self.run()
 
     def run(self) -> None:
-        """Run the model again. Its forwards may be others now, and write to the pool by
-        themselves."""
+        """Run the model again. Replaced forwards may write to the pool directly."""
         for rows in ROWS:
             self._run(rows)
 
     def _run(self, rows: int) -> Tensor:
-        """The logits."""
+        """Return the logits."""
         config: Any = self._model.config.get_text_config()  # type: ignore[operator, union-attr]
         step = math.log(position_limit(config) or 1 << 12) / (rows - 1)
         positions = torch.tensor([[round(math.expm1(step * i)) for i in range(rows)]])
@@ -126,17 +123,16 @@ class ModuleTrace:
             return self._model(**inputs, use_cache=False, sgnb=backend).logits
 
     def may_overwrite_inputs(self, layers: list[nn.Module]) -> bool:
-        """Whether nothing reads a layer's input after the layer: with NaN put there, none comes out
-        of a run."""
+        """True if no module reads a layer's input later: NaN does not reach the logits."""
         with _hooked(layers, _spoil_input):
             return bool(self._run(ROWS[-1]).isfinite().all())
 
     def trustful(self) -> ModuleTrace:
-        """The same calls, content with whatever numbers a forward gives: in a `precompiling` block
-        they have no meaning."""
-        twin = copy(self)
-        twin.trusts = True
-        return twin
+        """Return a trace that accepts every result: in a `precompiling` block numbers have no
+        meaning."""
+        trace = copy(self)
+        trace.trusts = True
+        return trace
 
     def _keep(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
@@ -151,19 +147,20 @@ class ModuleTrace:
         *,
         median: bool = False,
     ) -> float:
-        """Relative error of `forward` in the place of the module's own: of its output, and with a
-        `layer` of q, k, v.
+        """Return the relative error of `forward` to the module: of the output, and of q, k and v
+        with `layer`.
 
-        Infinite when the module never ran, or `forward` cannot take or give what the module does.
-        median: that of the median row, for modules that choose by row (routers): where two choices
-        are near, rounding decides, and the row is lost. Out of memory is raised: it says nothing of
-        the module.
+        The error is infinite if the module never ran, or inputs or outputs do not fit. Out of
+        memory is raised, because the module is not to blame.
+
+        Args:
+            median: Use the median row, for routers: near ties, rounding decides, and rows differ.
         """
         relative = _no_error if self.trusts else _median_error if median else _whole_error
         try:
             with torch.inference_mode():
                 errors = [_replay(call, forward, layer, relative) for call in self.calls[module]]
-        except Exception as error:  # whatever comes of a module that only looks like the pattern
+        except Exception as error:  # any error of a module that only resembles the pattern
             if is_out_of_memory(error):
                 raise
             _log.debug("%s keeps its own forward: %r", type(module).__name__, error)
@@ -213,7 +210,7 @@ _Error = Callable[[Tensor, Tensor], float]
 def _replay(
     call: ModuleCall, forward: Callable[..., Any], layer: int | None, relative: _Error
 ) -> float:
-    """Inputs are cloned: a fused forward may write to them."""
+    """Return the largest error of a call. Clones inputs: a fused forward may overwrite inputs."""
     args, kwargs = tree_map_only(Tensor, Tensor.clone, (call.args, call.kwargs))
     backend: Any = kwargs.get("sgnb")
     if backend is not None:
@@ -225,8 +222,7 @@ def _replay(
 
 
 def _errors(mine: Any, its: Any, relative: _Error) -> list[float]:
-    """Of each tensor in two outputs, which must be made alike: attention gives its result and
-    None."""
+    """Return the error of each tensor in two outputs of equal structure, such as (result, None)."""
     if type(mine) is not type(its):
         return [math.inf]
     if isinstance(its, Tensor):
@@ -242,8 +238,7 @@ def _no_error(mine: Tensor, its: Tensor) -> float:
 
 
 def _whole_error(mine: Tensor, its: Tensor) -> float:
-    """Of the norms, or `GAIN` times that of the best common factor: rounding makes none, a twist
-    may."""
+    """Return the relative error of the norm, or the weighted error of the best common factor."""
     square = its.square().sum().clamp(min=1e-30)
     gain = (mine * its).sum() / square - 1
     rows = its[..., 0].numel() if its.dim() else 1

@@ -1,9 +1,8 @@
-"""Mixture of experts as two grouped GEMMs: every expert's rows together, nothing read back from the
+"""Mixture of experts as two grouped GEMMs, with rows sorted by expert and without reads from the
 device.
 
-`fused_experts` needs triton (with TRITON_INTERPRET=1 set before triton is imported, it runs on the
-CPU). `match_experts` makes of it the forward of an experts module of transformers. Knows nothing of
-routing.
+`fused_experts` needs triton (with TRITON_INTERPRET=1 set before triton is imported, the kernels run
+on the CPU). `match_experts` matches the experts modules of transformers. Knows no routing.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .reference import ACTIVATIONS, activation_name
 from .types import DTYPES, Activation, GemmTiling
 
 COMPARED_PAIRS = 16_384
-"""The most pairs that are sorted by comparing all with all, in one launch; more by torch's sort."""
+"""Maximum number of pairs sorted by all-to-all comparison in one launch; above, torch sorts."""
 
 ORDER_BLOCK, ORDER_COMPARED = 32, 256
 GROUP_M = 8  # tiles of rows before the next columns, as in `invariant_kernel`
@@ -37,11 +36,10 @@ TILINGS = {
     96: (GemmTiling(64, 64, 64, 4, 4), GemmTiling(64, 128, 64, 4, 4)),
     math.inf: (GemmTiling(128, 128, 64, 8, 3), GemmTiling(128, 256, 64, 8, 3)),
 }
-"""By the most pairs an expert: the tilings of the two GEMMs."""
+"""Maximum number of pairs per expert -> tilings of the two GEMMs."""
 
 LEAST_INVARIANT = 96
-"""The tilings from here on all sum by instructions of a warp group (64 rows): see
-`invariant_kernel`."""
+"""Key of the first tiling with warp-group instructions (64 rows) only: see `invariant_kernel`."""
 
 Act = Activation | Callable[[Tensor], Tensor]
 
@@ -59,19 +57,26 @@ def fused_experts(
     tilings: tuple[GemmTiling, GemmTiling] | None = None,
     batch_invariant: bool = False,
 ) -> Tensor:
-    """Each token's weighted sum over its experts of down(act(gate_up(x))): x [T, H] to a new tensor
-    [T, H].
+    """Return the weighted sum of down(act(gate_up(x))) over the experts of each token, [T, H].
 
-    gate_up [E, J, H] and down [E, H, I] at any strides (transposed views of [E, H, J] and [E, I, H]
-    are fine), of x's dtype: bfloat16, float16 or float32; biases [E, J] and [E, H], contiguous.
-    topk_ids, integers [T, k] below E, and topk_weights [T, k]. act: a name, where J is 2 I, the
-    gate's columns before what they gate; or a function of [T * k, J], row by row, giving
-    [T * k, I].
+    Sums run in float32, per token in the order of its choices. The call never waits for the device,
+    and launches depend on shapes only.
 
-    Sums run in float32, per token in the order of its choices. tilings: instead of those chosen by
-    shape. batch_invariant: the bits of a token's result depend on nothing of the other tokens, nor
-    on their number; slower for a few. Nothing waits for the device, and launches depend on shapes
-    only. ValueError for other shapes or dtypes.
+    Args:
+        x: [T, H]; bfloat16, float16 or float32.
+        gate_up: [E, J, H] at any strides, in x's dtype.
+        down: [E, H, I] at any strides, in x's dtype.
+        topk_ids: Integers below E, [T, k].
+        topk_weights: [T, k].
+        act: A name, with J = 2 I and the gate's columns first; or a function from [T * k, J] to
+            [T * k, I], row by row.
+        gate_up_bias: [E, J], contiguous.
+        down_bias: [E, H], contiguous.
+        tilings: By default chosen by shape.
+        batch_invariant: The bits of a row are independent of all other rows; slower for few rows.
+
+    Raises:
+        ValueError: A shape or dtype is not supported.
     """
     _check(x, gate_up, down, topk_ids, topk_weights, act, gate_up_bias, down_bias)
     experts, top_k = len(gate_up), topk_ids.shape[1]
@@ -97,25 +102,25 @@ def fused_experts(
 def tilings_of(
     dtype: torch.dtype, batch_invariant: bool = False
 ) -> dict[float, tuple[GemmTiling, GemmTiling]]:
-    """As in `TILINGS`. batch_invariant: only of those that all sum in the same way."""
+    """Return `TILINGS` for a dtype; with `batch_invariant`, tilings of equal order of sums."""
     if dtype == torch.float32:
         return {math.inf: (FULL_PRECISION, FULL_PRECISION)}
     least = LEAST_INVARIANT if batch_invariant else 0
-    return {most: tilings for most, tilings in TILINGS.items() if most >= least}
+    return {pairs: tilings for pairs, tilings in TILINGS.items() if pairs >= least}
 
 
 def pick_tilings(
     pairs: int, experts: int, dtype: torch.dtype, batch_invariant: bool = False
 ) -> tuple[GemmTiling, GemmTiling]:
-    each, known = pairs / min(pairs, experts), tilings_of(dtype, batch_invariant)
-    return next(tilings for most, tilings in known.items() if each <= most)
+    mean, choices = pairs / min(pairs, experts), tilings_of(dtype, batch_invariant)
+    return next(tilings for max_pairs, tilings in choices.items() if mean <= max_pairs)
 
 
 class _Groups(NamedTuple):
-    """CSR of experts' pairs."""
+    """Pairs sorted by expert, in CSR format."""
 
     order: Tensor  # int32[pairs], pairs sorted by expert
-    indptr: Tensor  # int32[experts + 1], where each expert's begin in `order`
+    indptr: Tensor  # int32[experts + 1], start of each expert in `order`
 
 
 def _group(ids: Tensor, experts: int) -> _Groups:
@@ -146,8 +151,8 @@ def _multiply(
     gate: str = "",
     scales: Tensor | None = None,
 ) -> Tensor:
-    """A grouped GEMM, one row for each pair: in the order of the groups without scales, of the
-    pairs with them."""
+    """Run a grouped GEMM with a row per pair: in the order of the groups without scales, in the
+    order of pairs with scales."""
     from .moe_kernels import grouped_kernel
 
     x = x if x.stride(1) == 1 else x.contiguous()
@@ -195,6 +200,7 @@ def _check(
     fits = x.dim() == 2 and gate_up.dim() == 3 == down.dim() and gate_up.numel() > 0
     if not fits or (*gate_up.shape[::2], x.shape[1]) != (*down.shape[:2], down.shape[1]):
         raise ValueError(f"{shapes}: not [T, H], [E, J, H] and [E, H, I]")
+
     if isinstance(act, str) and (act not in ACTIVATIONS or gate_up.shape[1] != 2 * down.shape[2]):
         raise ValueError(f"act is {act!r} of {tuple(ACTIVATIONS)}, with {shapes}")
     if ids.dim() != 2 or ids.shape != weights.shape or len(ids) != len(x):
@@ -203,6 +209,7 @@ def _check(
     if ids.is_floating_point() or x.dtype not in DTYPES or {gate_up.dtype, down.dtype} != {x.dtype}:
         dtypes = f"x {x.dtype}, gate_up {gate_up.dtype}, down {down.dtype}"
         raise ValueError(f"{dtypes}: not one of {DTYPES}; ids {ids.dtype}")
+
     biases = {"gate_up_bias": (gate_up_bias, gate_up), "down_bias": (down_bias, down)}
     for name, (bias, matrix) in biases.items():
         shape = matrix.shape[:2]
@@ -218,11 +225,12 @@ class FusedExperts:
         self.module, self.act, self.batch_invariant = module, act, batch_invariant
 
     def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
-        """[T, H], [T, k] and [T, k]: [T, H]."""
+        """Return the experts' output, [T, H], for hidden_states [T, H] and routing [T, k]."""
         module = self.module
         first = "gate_up_proj" if module.has_gate else "up_proj"
         matrices = getattr(module, first), module.down_proj
         gate_up, down = (m.transpose(1, 2) for m in matrices) if module.is_transposed else matrices
+
         return fused_experts(
             hidden_states,
             gate_up,
@@ -261,8 +269,8 @@ def activation_of(module: Any) -> Act:
     from transformers.integrations.moe import _default_apply_gate
 
     if not module.has_gate:
-        own: Callable[[Tensor], Tensor] = module.act_fn
-        return own
+        function: Callable[[Tensor], Tensor] = module.act_fn
+        return function
     usual = type(module)._apply_gate is _default_apply_gate and module.is_concatenated
     name = activation_name(module.act_fn) if usual else None
     return module._apply_gate if name is None else name

@@ -1,8 +1,8 @@
-"""The Triton kernels of `moe`: sort pairs of token and expert, a grouped GEMM, add up per token.
+"""Triton kernels of `moe`: sort of (token, expert) pairs, grouped GEMM, sum per token.
 
-A pair is entry (token, choice) of the routing, number token * top_k + choice. Launches depend on
-shapes only, and nothing is read back: how many rows an expert has is known on the device alone, so
-the grid is for the worst case and programs without work end at once.
+A pair is entry (token, choice) of the routing, with number token * top_k + choice. Launches depend
+on shapes only, without reads from the device: the grid covers the largest number of blocks, and
+programs without work end at once.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ def order_kernel(
     ids: tl.tensor, order: tl.tensor, indptr: tl.tensor, pairs: tl.tensor,
     EXPERTS: tl.constexpr, BLOCK: tl.constexpr, COMPARED: tl.constexpr,
 ) -> None:  # fmt: skip
-    """A stable counting sort by comparing all with all; see `moe._Groups`.
+    """Stable counting sort by all-to-all comparison; see `moe._Groups`.
 
-    Query q below `pairs` asks how many pairs come before pair q; query pairs + e, how many come
-    before expert e's.
+    Query q < pairs counts the pairs that precede pair q; query pairs + e counts the pairs that
+    precede expert e.
     """
     q = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_pair = q < pairs
     key = tl.where(is_pair, tl.load(ids + q, mask=is_pair, other=0).to(tl.int32), q - pairs)
     equals = tl.where(is_pair, q, 0)
-    before = tl.zeros([BLOCK], tl.int32)
+    rank = tl.zeros([BLOCK], tl.int32)
     for start in range(0, pairs, COMPARED):
         j = start + tl.arange(0, COMPARED)
         other = tl.load(ids + j, mask=j < pairs, other=EXPERTS + 1).to(tl.int32)
         lower = other[None, :] < key[:, None]
         lower = lower | ((other[None, :] == key[:, None]) & (j[None, :] < equals[:, None]))
-        before += tl.sum(lower.to(tl.int32), 1)
-    tl.store(order + before, q, mask=is_pair)
-    tl.store(indptr + (q - pairs), before, mask=(q >= pairs) & (q <= pairs + EXPERTS))
+        rank += tl.sum(lower.to(tl.int32), 1)
+    tl.store(order + rank, q, mask=is_pair)
+    tl.store(indptr + (q - pairs), rank, mask=(q >= pairs) & (q <= pairs + EXPERTS))
 
 
 @triton.jit
@@ -47,10 +47,10 @@ def grouped_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
     BIAS: tl.constexpr, GATE: tl.constexpr, LAST: tl.constexpr,
 ) -> None:  # fmt: skip
-    """A block of an expert's pairs times a block of its columns, front to back over SIZE.
+    """Multiply a block of an expert's pairs by a block of columns, front to back over SIZE.
 
-    Not LAST: row p of out is the pair at place p, and x has the tokens. LAST: x has a row for each
-    place, and row p of out is pair p, multiplied by scales[p].
+    Without LAST, x has a row per token, and row p of out is the pair at sorted position p. With
+    LAST, x has a row per sorted position, and row p of out is pair p times scales[p].
     """
     experts = tl.arange(0, EXPERTS_BLOCK)
     first = tl.load(indptr + experts, mask=experts < EXPERTS, other=0)
@@ -83,7 +83,7 @@ def grouped_kernel(
         acc_up = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
         for start in range(0, SIZE, BLOCK_K):
             at = start + k
-            # All true where the compiler can see it: loads without masks.
+            # True at compile time if BLOCK_K divides SIZE: the loads then have no masks.
             inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
             a = tl.load(rows + at[None, :], mask=live[:, None] & inside[None, :], other=0.0)
             terms = matrix + at.to(tl.int64)[:, None] * term_stride
@@ -114,7 +114,7 @@ def grouped_kernel(
 def combine_kernel(
     pairs: tl.tensor, out: tl.tensor, TOP_K: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr
 ) -> None:
-    """Adds the pairs of a token, in the order of its choices."""
+    """Add the pairs of a token in the order of its choices."""
     token = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float32)

@@ -11,7 +11,7 @@ from .types import Norm
 
 
 class FusedNorm:
-    """A norm module's forward as one operation."""
+    """Fused norm module: a single operation."""
 
     def __init__(
         self, module: nn.Module, added: float, early: bool, eps: float, operations: Operations
@@ -49,5 +49,5 @@ def match_norm(module: nn.Module, trace: ModuleTrace, operations: Operations) ->
 
 
 def _eps(module: nn.Module) -> float | None:
-    found = (getattr(module, name, None) for name in NORM_EPS)
-    return next((eps for eps in found if isinstance(eps, float)), None)
+    values = (getattr(module, name, None) for name in NORM_EPS)
+    return next((eps for eps in values if isinstance(eps, float)), None)

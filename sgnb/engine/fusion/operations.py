@@ -29,10 +29,12 @@ class NormRows(Protocol):
 class Skinny(NamedTuple):
     """GEMMs of few rows; see `skinny`, the module."""
 
-    serves: Callable[[Tensor, Tensor, bool], bool]  # is `linear` the choice for x, weight, gated?
+    serves: Callable[
+        [Tensor, Tensor, bool], bool
+    ]  # True if `linear` is the choice for x, weight, gated
     linear: Callable[..., Tensor]
-    project_rows: int  # QKV projections of up to this many rows are skinny, of more cuBLAS's
-    project: Callable[..., Tensor]  # where `can_project`, else `linear`
+    project_rows: int  # maximum number of rows of a QKV projection
+    project: Callable[..., Tensor]  # only if `can_project`; otherwise `linear`
     can_project: Callable[[AttentionPlan, Angles | None], bool]
 
 
@@ -44,7 +46,7 @@ class Operations:
     norm: NormRows = reference.norm
     gate: Callable[[Tensor, Activation], Tensor] = reference.gate
     rotate_and_store: RotateAndStore = reference.rotate_and_store
-    multiply: Linear = F.linear  # where `skinny` does not serve
+    multiply: Linear = F.linear  # GEMM unless `skinny` serves
     skinny: Skinny | None = None
 
     def linear(
@@ -58,11 +60,12 @@ class Operations:
         scale: float = 1.0,
         gated: Activation | None = None,
     ) -> Tensor:
-        """x [T, K], normed first if asked, times weight [N, K]: [T, N].
+        """Return x [T, K], normed if asked, times weight [N, K] plus bias [N], as [T, N].
 
-        residual [T, N]: the result is residual + scale * product, and may take the place of
-        `residual`. gated: weight and bias are those of gate and up, one after the other; the result
-        is activation(gate) * up, [T, N / 2].
+        Args:
+            residual: [T, N], may be overwritten. The result is residual + scale * product.
+            gated: The rows of weight and bias are gate, then up. The result is
+                activation(gate) * up, [T, N / 2].
         """
         skinny, matrix = self.skinny, weight.matrix(x.dtype)
         if skinny is not None and scale == 1.0 and skinny.serves(x, matrix, gated is not None):
@@ -85,11 +88,14 @@ class Operations:
         *,
         norm: Norm | None = None,
     ) -> Tensor:
-        """The QKV projection of x [T, K], which is first normed if asked: q [T, heads, dim],
-        rotated; k and v go to the pool.
+        """Project x [T, K], normed if asked, to q, k and v; rotate, and store k and v in the pool.
 
-        weight and bias: those of q, k and v, one after the other. angles: None without a rotary
-        embedding.
+        Args:
+            weight: Rows of q, then k, then v; `bias` in the same order.
+            angles: None without a rotary embedding.
+
+        Returns:
+            The rotated q, [T, heads, dim].
         """
         skinny = self._skinny_projection(x)
         if skinny is not None and skinny.can_project(plan, angles):
@@ -97,7 +103,7 @@ class Operations:
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
 
     def merged(self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None) -> Tensor:
-        """q, k and v, not cut into heads yet: [T, sum of widths]."""
+        """Return q, k and v without a split into heads, [T, sum of widths]."""
         skinny, matrix = self._skinny_projection(x), weight.matrix(x.dtype)
         if skinny is not None:
             return skinny.linear(x, matrix, bias, norm=norm)
@@ -111,7 +117,9 @@ class Operations:
     ) -> Tensor:
         if self.multiply is not F.linear:
             return residual.add_(self.multiply(x, matrix, bias), alpha=scale)
-        residual.addmm_(x, matrix.t(), alpha=scale)  # one rounding, one pass over the residual
+        residual.addmm_(
+            x, matrix.t(), alpha=scale
+        )  # a single rounding and a single pass over the residual
         return residual if bias is None else residual.add_(bias, alpha=scale)
 
 

@@ -1,5 +1,4 @@
-"""The operations between the GEMMs in plain torch: for the CPU, and the oracle of the Triton
-kernels."""
+"""Operations between GEMMs in plain torch: for CPUs, and the reference of the Triton kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
-    """RMSNorm of x [..., n], plus `residual` of the same shape; a new tensor in x's dtype."""
+    """Return RMSNorm of x [..., n], plus `residual` of equal shape, as a new tensor."""
     if x.dtype == torch.float32:
         y = F.rms_norm(x, norm.factor.shape, norm.factor, norm.eps)
     else:
@@ -30,7 +29,7 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
 
 
 def gate(x: Tensor, activation: Activation) -> Tensor:
-    """x [T, 2n], gate and up side by side: activation(gate) * up, [T, n]."""
+    """Return activation(gate) * up, [T, n], for x [T, 2n] with gate and up side by side."""
     first, up = x.chunk(2, -1)
     return ACTIVATIONS[activation](first).mul_(up)
 
@@ -38,9 +37,10 @@ def gate(x: Tensor, activation: Activation) -> Tensor:
 def rotate_and_store(
     qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend
 ) -> Tensor:
-    """Norm and rotate the heads of qkv [T, sum of widths], store k and v: q [T, heads, dim].
+    """Norm and rotate the heads of qkv [T, sum of widths], and store k and v. Returns q
+    [T, heads, dim].
 
-    angles: None when the plan has no rotary embedding.
+    angles: None if the plan has no rotary embedding.
     """
     query, kv, dim = plan.heads
     heads = qkv.view(len(qkv), query + 2 * kv, dim)
@@ -55,7 +55,7 @@ def rotate_and_store(
 
 
 def rotate(x: Tensor, angles: Angles | None, rotary: Rotary | None) -> Tensor:
-    """x [T, heads, dim] rotated, a new tensor; x itself without a rotary embedding."""
+    """Return x [T, heads, dim] rotated, as a new tensor; x itself without a rotary embedding."""
     if rotary is None or angles is None:
         return x
     pairs = rotary.pairs(angles[0].shape[-1])
@@ -74,10 +74,10 @@ def _halves(x: Tensor, pairs: int, rotary: Rotary) -> tuple[Tensor, Tensor]:
     return x[..., :pairs], x[..., pairs : 2 * pairs]
 
 
-def activation_name(own: Callable[[Tensor], Tensor]) -> Activation | None:
-    """The known activation that computes the same over the stretch where the known ones differ."""
+def activation_name(function: Callable[[Tensor], Tensor]) -> Activation | None:
+    """Return the name of the activation equal to `function` on [-8, 8]."""
     x = torch.linspace(-8, 8, 401)
     with torch.inference_mode():
-        y = own(x)
+        y = function(x)
         same = (name for name, f in ACTIVATIONS.items() if torch.allclose(f(x), y, 1e-5, 1e-6))
         return next(same, None)

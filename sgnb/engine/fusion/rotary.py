@@ -19,8 +19,8 @@ bfloat16."""
 class FusedRotary:
     """A lazily created table for each layer type of the rotary module."""
 
-    def __init__(self, own: Callable[..., Any], positions: int) -> None:
-        self._own, self._positions = own, positions
+    def __init__(self, forward: Callable[..., Any], positions: int) -> None:
+        self._forward, self._positions = forward, positions
         self._tables: dict[tuple[object, ...], Tensor] = {}
 
     def forward(self, x: Tensor, position_ids: Tensor, layer_type: str | None = None) -> Any:
@@ -33,11 +33,12 @@ class FusedRotary:
         if key not in self._tables:
             every = torch.arange(self._positions, device=x.device)
             every = every.expand(*position_ids.shape[:-2], 1, -1)
-            found = self._own(x, every, *kind)
-            self._tables[key] = (found if isinstance(found, Tensor) else torch.cat(found, -1))[0]
+            table = self._forward(x, every, *kind)
+            self._tables[key] = (table if isinstance(table, Tensor) else torch.cat(table, -1))[0]
+
         if position_ids.dim() == 3:  # [axes, 1, tokens]; an expanded axis has stride 0
             if position_ids.stride(0) and len(position_ids) > 1:
-                return self._own(x, position_ids, *kind)
+                return self._forward(x, position_ids, *kind)
             position_ids = position_ids[0]
         rows = self._tables[key][position_ids]
         return rows if rows.is_complex() else rows.chunk(2, -1)

@@ -1,10 +1,9 @@
-"""Skinny GEMMs: a few rows times a weight matrix, in one kernel with the epilogue (residual, gate,
-or rotary embedding and the KV pool). For one row also with RMSNorm before, for two with that of q,
-k and v.
+"""Skinny GEMMs: a few rows times a weight matrix, with an epilogue (residual, gate, or rotary
+embedding and KV pool) in the same kernel. One row also includes a preceding RMSNorm; two rows
+include the norm of a QKV projection.
 
-With so few rows the time is that of reading the weights once, so everything else hides behind that.
-Needs triton; with TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU. Knows
-nothing of models.
+Reading the weights dominates the time of a few rows and hides the remaining work. Needs triton;
+with TRITON_INTERPRET=1 set before triton is imported, the kernels run on the CPU. Knows no models.
 """
 
 from __future__ import annotations
@@ -22,37 +21,37 @@ from .reference import ACTIVATIONS
 from .skinny_kernels import linear_kernel, project_kernel
 from .types import DTYPES, Activation, Angles, AttentionPlan, Backend, Norm
 
-SUMMED_ROWS = 2  # from here on down every GEMM is skinny, and q, k and v's is so only here
-ROWS = 16  # the most of a skinny GEMM, from 3 on with tensor cores
+SUMMED_ROWS = 2  # maximum for every GEMM, and for QKV projections
+ROWS = 16  # maximum for wide GEMMs; tensor cores from 3 rows
 
 NARROW = 24
-"""Columns for each SM: a GEMM with no more is narrow. Sums of it want small blocks, and tensor
-cores make too few programs."""
+"""Maximum columns per SM of a narrow GEMM. A narrow GEMM needs small blocks, because tensor-core
+tiles give too few programs."""
 
 SMALLEST = 16
-"""The fewest columns, and numbers of a row, that tensor cores take."""
+"""Minimum columns, and elements of a row, for tensor cores."""
 
 PAIRS = 4
-"""The most pairs of a head that a program of `skinny_project` makes."""
+"""Maximum pairs of a head per program of `skinny_project`."""
 
 
 class SkinnyTiling(NamedTuple):
-    """A program's part of a skinny GEMM, for all rows."""
+    """Tile of a program in a skinny GEMM, for all rows."""
 
-    dot: bool  # on tensor cores, else by sums of products
+    dot: bool  # on tensor cores; otherwise by sums of products
     block_n: int  # output columns, of gate and up each
-    block_k: int  # numbers of a row read at a time
+    block_k: int  # elements of a row per iteration
     warps: int
-    stages: int  # of software pipelining, 1 for no loads in advance
-    unroll: int = 1  # of the loop: later loads need not wait for the first sums
+    stages: int  # of software pipelining; 1 without prefetch
+    unroll: int = 1  # of the loop: later loads do not wait for earlier sums
 
 
 def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
-    """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS. Rows
-    must be contiguous.
+    """True if `skinny_linear` is faster than cuBLAS for x [T, K] and weight [N, K] with contiguous
+    rows.
 
-    Up to `SUMMED_ROWS` it is; above, where columns make enough programs: else cuBLAS is better,
-    which also splits K.
+    Always up to `SUMMED_ROWS`; above, only if the columns give enough programs, because cuBLAS also
+    splits K.
     """
     if x.stride(1) != 1 or weight.stride(1) != 1:
         return False
@@ -70,15 +69,19 @@ def skinny_linear(
     gated: Activation | None = None,
     tiling: SkinnyTiling | None = None,
 ) -> Tensor:
-    """x [T, K] times weight [N, K], plus bias [N], plus residual [T, N]: a new tensor [T, N].
+    """Return x [T, K] times weight [N, K], plus bias [N], plus residual [T, N], as a new tensor.
 
-    norm: of x, before. In the same kernel, with nothing rounded between, where `tiling` has no
-    `dot`. gated: the first half of weight's rows (and of bias) are the gate, the others what it
-    gates, and the product is activation(gate) * up, [T, N / 2]. Sums run in float32 and are rounded
-    once, at the end.
+    x, weight and residual have equal dtypes (bfloat16, float16 or float32) and contiguous rows.
+    Sums run in float32 and are rounded once, at the end.
 
-    x, weight and residual have one dtype, bfloat16, float16 or float32, and contiguous rows.
-    tiling: instead of the one chosen by shape. ValueError for other shapes or dtypes.
+    Args:
+        norm: Norm of x; in the same kernel, without intermediate rounding, unless `tiling.dot`.
+        gated: The first half of the rows of weight and bias is the gate, the second half is up. The
+            product is activation(gate) * up, [T, N / 2].
+        tiling: By default chosen by shape.
+
+    Raises:
+        ValueError: A shape or dtype is not supported.
     """
     _check(x, weight, bias, norm, residual, gated)
     rows, size = x.shape
@@ -102,8 +105,8 @@ def skinny_linear(
 
 
 def can_project(plan: AttentionPlan, angles: Angles | None) -> bool:
-    """Whether `skinny_project` serves. A program has a few of a head's pairs of numbers: a norm of
-    heads needs the whole head, and a rotation of a part leaves numbers without a partner."""
+    """True if `skinny_project` supports the plan. A program computes some pairs
+    of a head: norms need whole heads, and a partial rotation leaves elements without pairs."""
     rotary, dim = plan.rotary, plan.heads.dim
     whole = rotary is None or angles is None or 2 * rotary.pairs(angles[0].shape[1]) == dim
     return whole and plan.q_norm is None and plan.k_norm is None and dim % (2 * PAIRS) == 0
@@ -120,12 +123,21 @@ def skinny_project(
     norm: Norm | None = None,
     tiling: SkinnyTiling | None = None,
 ) -> Tensor:
-    """The QKV projection: x [T, K] times weight [sum of widths, K], plus bias, the heads rotated:
-    q [T, heads, dim].
+    """Project x [T, K] to q, k and v, rotate the heads, and store k and v at `backend.new_slots`.
 
-    k and v go to the pool, at `backend.new_slots`. norm: of x, in the same kernel. Sums and
-    rotations are in float32. Only where `can_project`; angles: None when the plan has no rotary
-    embedding. tiling: without `dot`.
+    Requires `can_project`. Sums and rotations run in float32.
+
+    Args:
+        weight: [sum of widths, K].
+        angles: None if the plan has no rotary embedding.
+        norm: Norm of x, in the same kernel.
+        tiling: By default chosen by shape; without `dot`.
+
+    Returns:
+        The rotated q, [T, heads, dim].
+
+    Raises:
+        ValueError: A shape, dtype or tiling is not supported.
     """
     _check(x, weight, bias, norm)
     query, kv, dim = plan.heads
@@ -156,22 +168,21 @@ def skinny_project(
 
 @cache
 def pick_tiling(rows: int, columns: int, size: int, gated: bool, sms: int) -> SkinnyTiling:
-    """For a GEMM of `rows` and `columns`, summed over `size`, on a GPU with `sms` SMs.
+    """Return the tiling of a GEMM of `rows` and `columns`, summed over `size`, with `sms` SMs.
 
-    The best, or nearly, of those tried on an H200 for models of 0.5B to 14B. Few columns want small
-    blocks, for enough programs; many want large ones, so that x is not read more often than need
-    be.
+    Tuned on an H200 for models of 0.5B to 14B. Few columns need small blocks, for enough programs;
+    many columns need large blocks, for fewer reads of x.
     """
 
-    def block(most: int) -> int:
-        return max(SMALLEST, min(most, triton.next_power_of_2(size)))
+    def block(limit: int) -> int:
+        return max(SMALLEST, min(limit, triton.next_power_of_2(size)))
 
     if gated and rows == 1:
         if size > 3072 and size % 2048:
             return SkinnyTiling(False, 2, 512, 2, 1)
         return _one_pair(size)
     if gated and (rows > SUMMED_ROWS or columns > NARROW * sms):
-        # More programs than two an SM want room for a third.
+        # With more than two programs per SM, leave room for a third.
         return SkinnyTiling(True, 64, block(64), 4, 4 if columns <= 128 * sms else 3)
     if rows == 1 and columns <= NARROW * sms:
         return SkinnyTiling(False, 1, block(2048), 4, 1, unroll=2)
@@ -188,16 +199,15 @@ def pick_tiling(rows: int, columns: int, size: int, gated: bool, sms: int) -> Sk
 
 @cache
 def pick_projection(rows: int, size: int) -> SkinnyTiling:
-    """For `skinny_project`; block_n counts pairs. Found as those above."""
+    """Return the tiling of `skinny_project`, tuned like `pick_tiling`; block_n counts pairs."""
     if rows == 1 and size < 3072:
         return _one_pair(size)
     return SkinnyTiling(False, PAIRS, min(256, triton.next_power_of_2(size)), 4, 3)
 
 
 def _one_pair(size: int) -> SkinnyTiling:
-    """Two columns a program, and many loads at a time: blocks of 256 to 2,048 numbers of each
-    column, which divide `size` where a power of two does, unrolled as far as leaves no turn over,
-    up to 8,192 numbers."""
+    """Return a tiling with two columns per program and many loads in flight: blocks of 256 to 2,048
+    elements that divide `size` if a power of two does, unrolled evenly up to 8,192 elements."""
     block = min(max(size & -size, 256), triton.next_power_of_2(size), 2048)
     turns = triton.cdiv(size, block)
     unroll = max(n for n in range(1, 8192 // block + 1) if turns % n == 0)
@@ -232,8 +242,9 @@ def _check(
         shapes = f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}"
         raise ValueError(f"{shapes}: not [T, K] and [N, K]")
     if gated is not None and (gated not in ACTIVATIONS or len(weight) % 2):
-        known = f"one of {tuple(ACTIVATIONS)}, with an even number of weight's rows"
-        raise ValueError(f"gated is {gated!r}, with {len(weight)} rows: not {known}")
+        allowed = f"one of {tuple(ACTIVATIONS)}, with an even number of weight's rows"
+        raise ValueError(f"gated is {gated!r}, with {len(weight)} rows: not {allowed}")
+
     columns = len(weight) // 2 if gated else len(weight)
     shaped = {"bias": (bias, (len(weight),)), "residual": (residual, (len(x), columns))}
     if norm is not None:
@@ -241,6 +252,7 @@ def _check(
     for name, (tensor, shape) in shaped.items():
         if tensor is not None and tensor.shape != shape:
             raise ValueError(f"{name} is {tuple(tensor.shape)}, not {tuple(shape)}")
+
     matrices = [x, weight] if residual is None else [x, weight, residual]
     dtypes = [matrix.dtype for matrix in matrices]
     if x.dtype not in DTYPES or {*dtypes} != {x.dtype}:

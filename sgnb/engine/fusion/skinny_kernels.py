@@ -1,7 +1,6 @@
-"""The Triton kernels of `skinny`: a program makes some columns of the result, for all rows, from
-their weights.
+"""Triton kernels of `skinny`: a program computes a block of columns for all rows.
 
-Each reads its weights once, front to back, in one order whatever the number of rows.
+A program reads its weights once, front to back, in an order independent of the number of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def linear_kernel(
     t = tl.arange(0, BLOCK_T)
     live = n < COLUMNS
     column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
-    x += tl.minimum(t, rows - 1)[:, None] * x_stride  # again the last row, where there are no more
+    x += tl.minimum(t, rows - 1)[:, None] * x_stride  # repeats the last row
     weights, others = weight + column * weight_stride, weight + (column + COLUMNS) * weight_stride
     if DOT:
         tl.static_assert(not NORM)
@@ -59,8 +58,7 @@ def project_kernel(
     STAGES: tl.constexpr, UNROLL: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
     ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
 ) -> None:  # fmt: skip
-    """A program makes BLOCK_N of one head's pairs (a, b) of numbers: those that an angle turns
-    together."""
+    """Compute BLOCK_N pairs (a, b) of a head per program; an angle rotates a pair."""
     blocks: tl.constexpr = DIM // 2 // BLOCK_N
     head = tl.program_id(0) // blocks
     pair = tl.program_id(0) % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -69,7 +67,7 @@ def project_kernel(
     at_a = pair * 2 if INTERLEAVED else pair
     at_b = at_a + 1 if INTERLEAVED else at_a + DIM // 2
     column_a, column_b = (head * DIM + at_a).to(tl.int64), (head * DIM + at_b).to(tl.int64)
-    x += tl.minimum(t, rows - 1)[:, None] * x_stride  # again the last row, where there are no more
+    x += tl.minimum(t, rows - 1)[:, None] * x_stride  # repeats the last row
     a, b = _sums(
         x, weight + column_a * weight_stride, weight + column_b * weight_stride, factor, eps,
         SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, True,
@@ -101,7 +99,7 @@ def _store(
     target: tl.tensor, a: tl.tensor, b: tl.tensor, at_a: tl.tensor, at_b: tl.tensor,
     inside: tl.tensor,
 ) -> None:  # fmt: skip
-    """target [BLOCK_T, 1]: where each row's head begins."""
+    """Store pairs; target [BLOCK_T, 1] points to the head of each row."""
     tl.store(target + at_a[None, :], a.to(target.dtype.element_ty), mask=inside)
     tl.store(target + at_b[None, :], b.to(target.dtype.element_ty), mask=inside)
 
@@ -112,16 +110,16 @@ def _sums(
     SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     STAGES: tl.constexpr, UNROLL: tl.constexpr, NORM: tl.constexpr, TWO: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """The rows that begin at x [BLOCK_T, 1], normed if asked, times the rows of weights that begin
-    at `weights` and, with TWO, at `others`: [BLOCK_T, BLOCK_N] each. Without tensor cores: a
-    partial sum for each place of a block, added up at the end."""
+    """Multiply the rows at x [BLOCK_T, 1], normed if asked, by the rows at `weights` and, with TWO,
+    at `others`. Returns [BLOCK_T, BLOCK_N] each. Without tensor cores: partial sums per element of
+    a block, added at the end."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     other_product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     squares = tl.zeros([BLOCK_T, 1, BLOCK_K], tl.float32)
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         at = (start + k)[None, None, :]
-        # All true where the compiler can see it: loads without masks.
+        # True at compile time if BLOCK_K divides SIZE: the loads then have no masks.
         inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
         w = weights[None, :, None] + at
         w = tl.load(w, mask=inside, other=0.0, eviction_policy="evict_first")
@@ -135,6 +133,7 @@ def _sums(
         product += w.to(tl.float32) * numbers
         if TWO:
             other_product += other_w.to(tl.float32) * numbers
+
     first, second = tl.sum(product, 2), tl.sum(other_product, 2)
     if NORM:
         scale = tl.rsqrt(tl.sum(squares, 2) / SIZE + eps)
@@ -149,7 +148,7 @@ def _dots(
     BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
     TWO: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """The same on tensor cores, without a norm."""
+    """Compute `_sums` on tensor cores, without a norm."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
     other_product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
@@ -163,12 +162,13 @@ def _dots(
             other_w = others[:, None] + at
             other_w = tl.load(other_w, mask=inside, other=0.0, eviction_policy="evict_first")
             other_product = tl.dot(other_w, numbers, other_product, input_precision="ieee")
+
     return tl.trans(product), tl.trans(other_product)
 
 
 @triton.jit
 def activated(gate: tl.tensor, ACTIVATION: tl.constexpr) -> tl.tensor:
-    """gate: float32."""
+    """Apply the activation to a float32 gate."""
     if ACTIVATION == "silu":
         return gate * tl.sigmoid(gate)
     elif ACTIVATION == "gelu":

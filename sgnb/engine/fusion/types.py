@@ -1,5 +1,5 @@
-"""What fused forwards and kernels both speak of, as small values: norms, heads, rotary embeddings,
-tilings. Knows no module."""
+"""Values shared by fused forwards and kernels: norms, heads, rotary embeddings, tilings. Knows no
+module."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..attention import LayerOptions
 from ..cache.kv_cache import KVCache
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
-"""What the GEMM kernels multiply."""
+"""Dtypes supported by the GEMM kernels."""
 
 Activation = Literal["silu", "gelu", "gelu_tanh"]
-"""Of a gated MLP: SwiGLU's SiLU, GELU by the error function, GELU by tanh."""
+"""Activation of a gated MLP: SiLU (SwiGLU), GELU by the error function, GELU by tanh."""
 
 
 class Norm(NamedTuple):
@@ -29,8 +29,8 @@ class Norm(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """A row of a merged QKV projection: `query` heads, then `kv` heads of keys, then `kv` of
-    values, each `dim` numbers."""
+    """Layout of a row of a merged QKV projection: `query` heads, `kv` heads of keys, `kv` heads of
+    values, with `dim` elements each."""
 
     query: int
     kv: int
@@ -46,12 +46,12 @@ Angles = tuple[Tensor, Tensor]
 
 
 class Rotary(NamedTuple):
-    """Rotary embedding of a head by `Angles` (Su et al., arXiv 2104.09864); dimensions past the
-    pairs stay."""
+    """Rotary embedding of a head by `Angles` (Su et al., arXiv 2104.09864). Dimensions after the
+    pairs are unchanged."""
 
-    interleaved: bool  # a pair is (2i, 2i + 1), else (i, i + number of pairs)
+    interleaved: bool  # pairs (2i, 2i + 1); otherwise (i, i + number of pairs)
     step: int  # pair i has the angle i * step
-    twice: bool  # each angle is there twice, so there are n / 2 pairs, else n
+    twice: bool  # each angle is stored twice: n / 2 pairs; otherwise n
 
     def pairs(self, n: int) -> int:
         return n // 2 if self.twice else n
@@ -59,7 +59,7 @@ class Rotary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AttentionPlan:
-    """What happens to one layer's q, k and v before attention."""
+    """Operations on q, k and v of a layer before attention."""
 
     layer: int
     heads: Heads
@@ -70,17 +70,17 @@ class AttentionPlan:
 
 
 class GemmTiling(NamedTuple):
-    """The tile of a program (CTA) in a GEMM with tensor cores."""
+    """Tile of a program (CTA) in a GEMM with tensor cores."""
 
     block_m: int  # rows of x
-    block_n: int  # output columns, of gate and up each where there are both
-    block_k: int  # terms of the sum at a time
+    block_n: int  # output columns; with a gate, columns of gate and up each
+    block_k: int  # terms of the sum per iteration
     warps: int
     stages: int  # of software pipelining
 
 
 class LayerBackend(Protocol):
-    """What a layer needs of an `AttentionBackend`."""
+    """Methods of an `AttentionBackend` called by layers."""
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None: ...
 
@@ -88,7 +88,7 @@ class LayerBackend(Protocol):
 
 
 class Backend(LayerBackend, Protocol):
-    """What a fused attention needs of one."""
+    """Members of an `AttentionBackend` used by fused attention."""
 
     kv: KVCache
     new_slots: Tensor
@@ -98,7 +98,7 @@ AnyBackend = TypeVar("AnyBackend", bound=LayerBackend)
 
 
 def given(backend: AnyBackend | None) -> AnyBackend:
-    """EngineError for None: someone calls the model who is not its engine."""
+    """Return `backend`. Raises EngineError for None: the call does not come from the engine."""
     if backend is None:
         raise EngineError(
             "the model cannot be called by itself, nor its `generate`, while an engine has it",

@@ -145,6 +145,7 @@ def _files(folder: Path) -> list[Path]:
             shards = _shards(file) if file.suffix == ".json" else [file.name]
             return [folder / shard for shard in shards]
         _check_link(file)
+
     where = f"{str(folder)!r} has no file named {' or '.join(names)}"
     if any(folder.glob("*.bin")):
         raise ModelError(
@@ -169,8 +170,8 @@ def _shards(index: Path) -> list[str]:
     try:
         names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        said = f"{str(index)!r} cannot be loaded: it is no index of safetensors files"
-        raise ModelError(said, _FILE_HINT) from error
+        message = f"{str(index)!r} cannot be loaded: it is no index of safetensors files"
+        raise ModelError(message, _FILE_HINT) from error
     return [Path(name).name for name in names]
 
 
@@ -179,15 +180,16 @@ def read_header(file: Path) -> dict[str, Entry]:
     data."""
     if not file.is_file():
         _check_link(file)
-        said = f"{str(file)!r} is missing, though the folder's index names it"
-        raise ModelError(said, _FILE_HINT)
+        message = f"{str(file)!r} is missing, though the folder's index names it"
+        raise ModelError(message, _FILE_HINT)
+
     size = file.stat().st_size
     try:
         with file.open("rb") as stream:
             start = stream.read(8)
             if start == LFS_START:
-                said = f"{str(file)!r} is a pointer of Git LFS and holds no weights"
-                raise ModelError(said, "run `git lfs pull` in the model's folder")
+                message = f"{str(file)!r} is a pointer of Git LFS and holds no weights"
+                raise ModelError(message, "run `git lfs pull` in the model's folder")
             length = int.from_bytes(start, "little")
             if not 0 < length <= min(MAX_HEADER_BYTES, size - 8):
                 raise ValueError(f"a header of {length} bytes")
@@ -197,25 +199,27 @@ def read_header(file: Path) -> dict[str, Entry]:
     except PermissionError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        said = f"{str(file)!r} cannot be loaded as safetensors: {error}"
-        raise ModelError(said, _FILE_HINT) from error
+        message = f"{str(file)!r} cannot be loaded as safetensors: {error}"
+        raise ModelError(message, _FILE_HINT) from error
+
     end = 8 + length
     for name, entry in sorted(entries.items(), key=lambda item: item[1].start):
         if entry.size and entry.start < end:
-            said = f"{str(file)!r} cannot be loaded: {name!r} overlaps what lies before it"
-            raise ModelError(said, _FILE_HINT)
+            message = f"{str(file)!r} cannot be loaded: {name!r} overlaps what lies before it"
+            raise ModelError(message, _FILE_HINT)
         end = max(end, entry.start + entry.size)
+
     if size < end:
-        said = f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes"
-        raise ModelError(said, _FILE_HINT)
+        message = f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes"
+        raise ModelError(message, _FILE_HINT)
     return entries
 
 
 def _check_link(file: Path) -> None:
     """Raise ModelError for a symbolic link to a missing file, as in an incomplete hub cache."""
     if file.is_symlink():
-        said = f"{str(file)!r} is a link to {str(file.readlink())!r}, which is missing"
-        raise ModelError(said, _FILE_HINT)
+        message = f"{str(file)!r} is a link to {str(file.readlink())!r}, which is missing"
+        raise ModelError(message, _FILE_HINT)
 
 
 def _entry(file: Path, base: int, fields: dict[str, Any]) -> Entry:

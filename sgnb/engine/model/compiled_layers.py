@@ -103,8 +103,9 @@ def compile_layers(
             unfuse([swap])
             replaced.remove(swap)
         if not layers:
-            said = f"{name} ({type(model).__name__}) has no list of layers to compile"
-            raise ModelError(said, _HINT)
+            message = f"{name} ({type(model).__name__}) has no list of layers to compile"
+            raise ModelError(message, _HINT)
+
         functions: dict[Hashable, Callable[..., Any]] = {}
         for layer, index in layers.items():
             kind = _kind(layer)
@@ -112,6 +113,7 @@ def compile_layers(
                 functions[kind] = torch.compile(_own_function(), fullgraph=True)
             layer.forward = _CompiledLayer(layer, index, functions[kind]).forward
             replaced.append(Swap("compiled", layer))
+
         for rows in (ROWS, 1):
             _run(model, list(layers), rows, backend)
     except BaseException as error:

@@ -11,31 +11,33 @@ import inspect
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
+from ...cache_file import CacheFile
 from ...errors import ModelError
 from ..cache.kv_cache import LayerShape
 from ..cache.state_pool import States
 from ..device.faults import is_out_of_memory
+from ..device.load_stages import announce
 from ..device.precompile import cancel_unclaimed, load_triton
-from ..device.progress import stage
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from ..fusion.module_trace import position_limit
+from .backend_injection import inject_backend, set_attention
 from .compiled_layers import compile_layers
 from .config_file import check_positions
-from .handover import hand_over, set_attention
 from .interface import ATTENTION
-from .lease import Setup, lease
+from .layer_probe import STATELESS_TYPES, LayerProbe, check_cache, run_probe
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
-from .probe import NEITHER, Probe, check_cache, run_probe
-from .proof import check_logits, draw_texts, own_logits, proof_of
+from .logit_check import check_logits, draw_texts, passed_record, reference_logits
 from .recurrent import find_mixers, shapes_of, use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
+from .shared_model import ModelSetup, share_model
 
 ATTENTION_TYPES = {"full_attention", "sliding_attention"}
 STATE_TYPES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
@@ -52,7 +54,7 @@ class Decoder:
 
     model: PreTrainedModel
     name: str
-    probe: Probe
+    probe: LayerProbe
     states: States  # of the recurrent layers
     device: torch.device
     context_length: int  # maximum number of positions
@@ -85,7 +87,7 @@ def load_decoder(
     memory_limit: float | None = None,
     deterministic: bool = False,
     compiled: bool = False,
-    probed: Callable[[Probe, torch.device], None] = lambda probe, device: None,
+    probed: Callable[[LayerProbe, torch.device], None] = lambda probe, device: None,
     context_length: int | None = None,
 ) -> Decoder:
     """Load a decoder from a local folder or hub id, or adopt a loaded model. Reads only
@@ -113,34 +115,37 @@ def load_decoder(
 
     if on_gpu:
         load_triton()
+
     # kernels launch on the current device
     with torch.cuda.device(target) if on_gpu else nullcontext():
         if isinstance(model, PreTrainedModel):
             name, module = type(model).__name__, model
         else:
             name, module = str(model), load_module(str(model), target, torch_dtype, memory_limit)
+
         torch_dtype = torch_dtype or next(module.parameters()).dtype
         length = fixed_length(module, context_length)
-        setup = Setup(target, torch_dtype, fused, deterministic, compiled, length)
-        leased = lease(name, module, setup)
+        setup = ModelSetup(target, torch_dtype, fused, deterministic, compiled, length)
+        use = share_model(name, module, setup)
         try:
-            if leased.made is None:
-                leased.made = _decoder(name, module, setup, probed)
+            if use.prepared is None:
+                use.prepared = _prepare(name, module, setup, probed)
             else:
-                probed(leased.made.probe, target)
+                probed(use.prepared.probe, target)
         except BaseException:
             cancel_unclaimed()
-            leased.release()
+            use.release()
             raise
-        return replace(leased.made, release=leased.release)
+        return replace(use.prepared, release=use.release)
 
 
-def _decoder(
+def _prepare(
     name: str,
     module: PreTrainedModel,
-    setup: Setup,
-    probed: Callable[[Probe, torch.device], None],
+    setup: ModelSetup,
+    probed: Callable[[LayerProbe, torch.device], None],
 ) -> Decoder:
+    """Place the model, give layers sgnb's attention and fused forwards, and check the logits."""
     _check_layers(name, module)
     eos = _eos_token_ids(name, module)
     check_positions(name, module.config)
@@ -155,52 +160,83 @@ def _decoder(
         if setup.rope_length is not None:
             warn_of_factors(name, module, setup.rope_length)
             undo.callback(fix_factors(module, setup.rope_length))
-        proof = proof_of(module, setup)
-        handing = hand_over(module, undo)
-        texts = draw_texts(module, context)
-        expected = probe = None
+
+        record = passed_record(module, setup)
         try:
-            stage("looking at its layers")
-            mixers = find_mixers(module)
-            _check_options(name, module, setup, bool(mixers))
-            if proof is None or proof.read() is None:
-                stage("computing the model's own logits, for the proof")
-                expected = own_logits(module, texts, mixers)
-            use_pool(mixers, undo)
-            states = shapes_of(mixers)
-            probe, hooks = run_probe(module, set(states))
-            for hook in hooks:
-                undo.callback(hook.remove)
-            if not probe.was_handed_over:
-                for hook in handing:
-                    hook.remove()
-            check_cache(probe, module, context)
-            set_attention(module, ATTENTION)
+            probe, states, check = _set_attention(name, module, setup, context, record, undo)
         except ModelError:
             raise
         except Exception as error:  # any error of the model's code
             raise _refusal(name, module, error) from error
 
         probed(probe, setup.device)
-        stage("fitting faster kernels")
-        if setup.deterministic:
-            swaps = fuse_invariant(module, probe.options)
-        else:
-            swaps = fuse(module, probe.options) if setup.fuse else []
-            swaps = compile_layers(name, module, swaps, probe) if setup.compile else swaps
+        announce("replacing modules by fused kernels")
+        swaps = _fuse(name, module, setup, probe)
         undo.callback(unfuse, swaps)
-        if expected is not None:
-            stage("proving that its logits are the same here")
+        if check is not None:
+            announce("checking the logits")
             try:
-                check_logits(module, probe, states, texts, expected)
+                check()
             except Exception as error:
                 raise _refusal(name, module, error) from error
-            if proof is not None:
-                proof.write(b"proved")
+            if record is not None:
+                record.write(b"passed")
         ready = undo.pop_all()
     return Decoder(
-        module, name, probe, states, setup.device, context, int(vocab), eos, swaps, ready.close
-    )  # fmt: skip
+        model=module,
+        name=name,
+        probe=probe,
+        states=states,
+        device=setup.device,
+        context_length=context,
+        vocab_size=int(vocab),
+        eos_token_ids=eos,
+        fused=swaps,
+        release=ready.close,
+    )
+
+
+def _set_attention(
+    name: str,
+    module: PreTrainedModel,
+    setup: ModelSetup,
+    context: int,
+    record: CacheFile | None,
+    undo: ExitStack,
+) -> tuple[LayerProbe, States, Callable[[], None] | None]:
+    """Probe the layers and set sgnb's attention. Returns the probe, the recurrent states and the
+    pending check of the logits; None after an earlier check of the same architecture."""
+    injection_hooks = inject_backend(module, undo)
+    texts = draw_texts(module, context)
+    announce("probing the layers")
+    mixers = find_mixers(module)
+    _check_options(name, module, setup, bool(mixers))
+    expected = None
+    if record is None or record.read() is None:
+        announce("computing the logits of the model's own attention")
+        expected = reference_logits(module, texts, mixers)
+
+    use_pool(mixers, undo)
+    states = shapes_of(mixers)
+    probe, hooks = run_probe(module, set(states))
+    for hook in hooks:
+        undo.callback(hook.remove)
+    if not probe.was_injected:
+        for hook in injection_hooks:
+            hook.remove()
+    check_cache(probe, module, context)
+    set_attention(module, ATTENTION)
+    if expected is None:
+        return probe, states, None
+    return probe, states, partial(check_logits, module, probe, states, texts, expected)
+
+
+def _fuse(name: str, module: PreTrainedModel, setup: ModelSetup, probe: LayerProbe) -> list[Swap]:
+    """Replace forwards as the setup asks."""
+    if setup.deterministic:
+        return fuse_invariant(module, probe.options)
+    swaps = fuse(module, probe.options) if setup.fuse else []
+    return compile_layers(name, module, swaps, probe) if setup.compile else swaps
 
 
 def _keep_modes(module: PreTrainedModel, undo: ExitStack) -> None:
@@ -240,7 +276,7 @@ _DECODERS = (
 )
 
 
-def _check_options(name: str, module: PreTrainedModel, setup: Setup, recurrent: bool) -> None:
+def _check_options(name: str, module: PreTrainedModel, setup: ModelSetup, recurrent: bool) -> None:
     """Refuse options unsupported by recurrent layers."""
     for option, asked in (("compile", setup.compile), ("deterministic", setup.deterministic)):
         if recurrent and asked:
@@ -254,7 +290,7 @@ def _check_options(name: str, module: PreTrainedModel, setup: Setup, recurrent: 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
     """Refuse unsupported configurations early."""
     config, who = module.config.get_text_config(), _who(name, module)
-    supported = ATTENTION_TYPES | STATE_TYPES | NEITHER
+    supported = ATTENTION_TYPES | STATE_TYPES | STATELESS_TYPES
     unknown = set(getattr(config, "layer_types", None) or ()) - supported
     kinds = f"layers of kind {', '.join(sorted(unknown))}"
     if getattr(config, "num_hidden_layers", 1) < 1:
@@ -283,10 +319,8 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
 
 
 def _has_alibi(config: Any) -> bool:
-    attention_config = getattr(config, "attn_config", None)
-    return config.model_type == "bloom" or any(
-        getattr(c, "alibi", False) for c in (config, attention_config)
-    )
+    inner = getattr(config, "attn_config", None)
+    return config.model_type == "bloom" or any(getattr(c, "alibi", False) for c in (config, inner))
 
 
 def takes_logits_to_keep(module: PreTrainedModel) -> bool:
@@ -294,12 +328,12 @@ def takes_logits_to_keep(module: PreTrainedModel) -> bool:
 
 
 def _eos_token_ids(name: str, module: PreTrainedModel) -> frozenset[int]:
-    eos_ids: list[Any] = []
-    model_config, generation = module.config, getattr(module, "generation_config", None)
-    for config in (generation, model_config, model_config.get_text_config()):
+    ids: list[Any] = []
+    generation = getattr(module, "generation_config", None)
+    for config in (generation, module.config, module.config.get_text_config()):
         eos = getattr(config, "eos_token_id", None)
-        eos_ids += eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos]
-    for eos in eos_ids:
+        ids += eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos]
+    for eos in ids:
         if not isinstance(eos, int):
             raise ModelError(f"{name}: {eos!r} in eos_token_id is no token id", "mend its config")
-    return frozenset(eos_ids)
+    return frozenset(ids)

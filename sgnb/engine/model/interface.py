@@ -11,8 +11,8 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from ..attention import LayerOptions
 from ..fusion.types import LayerBackend, given
+from .backend_injection import injected_backend, layer_of
 from .compiled_layers import COMPILED, attend
-from .handover import handed_over, layer_of
 
 ATTENTION = "sgnb"
 
@@ -40,7 +40,7 @@ def attention(
         q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
         return attend(q, k, v, options)[None], None
     layer = layer_of(module)
-    backend: LayerBackend = given(handed_over() if sgnb is None else sgnb)
+    backend: LayerBackend = given(injected_backend() if sgnb is None else sgnb)
     backend.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
     return backend.attend(layer, query[0].transpose(0, 1), options)[None], None
 

@@ -28,19 +28,19 @@ from transformers.utils import logging
 
 from ... import models
 from ...errors import ModelError, nearest
-from ..device.background import Background
+from ..device.background import WorkerThread
 from ..device.faults import (
     DEVICE_LOST_HINT,
     LARGE_MODEL_HINT,
     is_device_lost,
     is_out_of_memory,
 )
+from ..device.load_stages import announce
 from ..device.memory import check_weights_fit
-from ..device.progress import stage
 from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
 from .config_file import read_config
-from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
+from .safetensors_reader import REDRAW_SECONDS, Progress, TensorReader
 
 Report = dict[str, Any]
 """Missing, unexpected and mismatched tensors in transformers' format."""
@@ -53,6 +53,9 @@ WEIGHT_SCALE = re.compile(
     r"\w*(scale|zero|absmax|quant_map|quant_state|SCB|g_idx)\w*"
 )
 """Names of tensors required to interpret a quantized weight."""
+
+LAYER = re.compile(r"(.+?)\.(\d+)\.")
+"""Name of a tensor in a list of layers: name of the list, index of the layer."""
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
@@ -72,6 +75,7 @@ def pick_device(device: str) -> torch.device:
     except (RuntimeError, TypeError) as error:
         hint = DEVICE_LOST_HINT if is_device_lost(error) else hint
         raise ModelError(f"{unusable}: {first_line(error)}", hint) from error
+
     if target.type not in ("cpu", "cuda"):
         raise ModelError(f"{unusable}: sgnb runs on CPUs and NVIDIA's GPUs", hint)
     if target.type == "cuda" and (target.index or 0) >= count:
@@ -112,10 +116,11 @@ def load_module(
             weights exceed the memory (checked before reading).
     """
     try:
-        stage("finding the model")
+        announce("finding the model")
         folder = find_folder(path)
-        stage("reading weights")
+        announce("reading weights")
         config = read_config(folder)
+
         checkpoint = read_checkpoint(folder)
         if getattr(config, "quantization_config", None):
             _check_scales(checkpoint)
@@ -126,21 +131,22 @@ def load_module(
             dtype = dtype or getattr(config, "dtype", None) or checkpoint.dtype
             check_weights_fit(path, checkpoint.size_in(dtype), dtype, device, memory_limit)
             module, report = _read(path, checkpoint, config, device, dtype)
+
         _check_report(path, checkpoint, module, report)
         module.config.name_or_path = module.name_or_path = path
         return module.to(device)  # type: ignore[arg-type]
     except ModelError:
         raise
     except LocalEntryNotFoundError as error:
-        said = f"no model folder at {path!r}, and the hub cannot be reached"
-        raise ModelError(said, _hint(path, error)) from error
+        message = f"no model folder at {path!r}, and the hub cannot be reached"
+        raise ModelError(message, _hint(path, error)) from error
     except PermissionError as error:
-        said = f"{str(error.filename or path)!r} cannot be read: permission denied"
+        message = f"{str(error.filename or path)!r} cannot be read: permission denied"
         hint = f"allow this user to read the folder: chmod -R u+rX {path}"
-        raise ModelError(said, hint) from error
+        raise ModelError(message, hint) from error
     except Exception as error:  # damaged files can raise any error
-        said = f"{path!r} cannot be loaded as a decoder: {first_line(error)}"
-        raise ModelError(said, _hint(path, error)) from error
+        message = f"{path!r} cannot be loaded as a decoder: {first_line(error)}"
+        raise ModelError(message, _hint(path, error)) from error
 
 
 def _hint(path: str, error: Exception) -> str:
@@ -174,7 +180,7 @@ class _LazyWeight:
 
     __slots__ = ("_entry", "_reader")
 
-    def __init__(self, reader: Reader, entry: Entry) -> None:
+    def __init__(self, reader: TensorReader, entry: Entry) -> None:
         self._reader = reader
         self._entry = entry
 
@@ -220,7 +226,7 @@ def _read(
     path: str, checkpoint: Checkpoint, config: Any, device: torch.device, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, Report]:
     progress = Progress(path, checkpoint.size, sys.stderr)
-    reader = Reader(device, progress)
+    reader = TensorReader(device, progress)
 
     def work() -> tuple[PreTrainedModel, Report]:
         while not _one_at_a_time.acquire(timeout=REDRAW_SECONDS):
@@ -230,11 +236,13 @@ def _read(
             stack.enter_context(_no_bars())
             reader.check()
             progress.begin()
+
             with torch.device("meta"):
                 family = type(AutoModelForCausalLM.from_config(config))
             # Multimodal configuration of a family with a standalone decoder.
             decodes = isinstance(config, family.config_class)
             decoder_config = config if decodes else config.get_text_config(decoder=True)
+
             folder, entries = checkpoint.folder, checkpoint.entries.items()
             own = (folder / "generation_config.json").is_file()
             result: tuple[PreTrainedModel, Report] = family.from_pretrained(
@@ -256,9 +264,9 @@ def _read(
     return module, report
 
 
-def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
+def _wait(work: Any, reader: TensorReader, progress: Progress) -> Any:
     """Run `work` on a separate thread; draw progress on this thread, the receiver of interrupts."""
-    background = Background(work, "sgnb-load")
+    background = WorkerThread(work, "sgnb-load")
     try:
         while not background.wait(REDRAW_SECONDS):
             progress.draw()
@@ -273,8 +281,8 @@ def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
 def _check_report(
     path: str, checkpoint: Checkpoint, module: PreTrainedModel, report: Report
 ) -> None:
-    """Raise ModelError for missing tensors, different shapes and unused scales of quantized
-    weights."""
+    """Raise ModelError for missing tensors, different shapes, unused layers, and unused scales of
+    quantized weights."""
     mismatched = sorted(report["mismatched_keys"])
     if mismatched:
         name, saved, wanted = mismatched[0]
@@ -293,6 +301,7 @@ def _check_report(
         )
 
     unexpected = set(report["unexpected_keys"])
+    _check_depth(path, module, unexpected)
     used = {*checkpoint.entries, *module.state_dict()} - unexpected
     parents = {name.rpartition(".")[0] for name in used}
     split = ((name, *name.rpartition(".")[::2]) for name in sorted(unexpected))
@@ -305,6 +314,30 @@ def _check_report(
             "which quantized weights are wrong",
             "give the config.json, with its quantization_config, that was saved with the weights",
         )
+
+
+def _check_depth(path: str, module: PreTrainedModel, unexpected: set[str]) -> None:
+    """Raise ModelError for a checkpoint with more layers than the model. Layers for multi-token
+    prediction, stored after the model's layers, may be unused."""
+    lists = {
+        name: len(part)
+        for name, part in module.named_modules()
+        if isinstance(part, torch.nn.ModuleList)
+    }
+    ends = dict(lists)
+    for name, index in (match.groups() for match in map(LAYER.match, unexpected) if match):
+        if name in lists:
+            ends[name] = max(ends[name], int(index) + 1)
+
+    num_draft_layers = getattr(module.config, "num_nextn_predict_layers", None) or 0
+    for name, count in lists.items():
+        if ends[name] > count + num_draft_layers:
+            raise ModelError(
+                f"{path!r} cannot be loaded: its checkpoint has {ends[name]} layers ({name}), and "
+                f"its config.json {count}",
+                "give the config.json that was saved with the weights, or correct the number of "
+                "layers in config.json (num_hidden_layers in most models)",
+            )
 
 
 def _listed(names: list[str]) -> str:
@@ -352,8 +385,8 @@ def load_tokenizer(path: str) -> Any:
             source, trust_remote_code=False, local_files_only=offline
         )
     except Exception as error:  # the tokenizers library raises plain exceptions
-        said = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
-        raise ModelError(said, "give Engine(..., tokenizer=...) one that works") from error
+        message = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
+        raise ModelError(message, "give Engine(..., tokenizer=...) one that works") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -53,19 +53,20 @@ def warn_of_factors(name: str, model: PreTrainedModel, length: int) -> None:
     originals = [_original_length(module, key) for module, key, _ in _changing(model)]
     if not originals or context <= min(originals):
         return
+
     original = min(originals)
     if length == original:
-        said = (
+        message = (
             f"{name} has other rotary factors for texts above {original} tokens. sgnb takes those "
             f"up to {original}, and no longer texts; Engine(..., context_length={context}) takes "
             "those for long texts, for all texts"
         )
     else:
-        said = (
+        message = (
             f"{name} has other rotary factors for texts up to {original} tokens. With "
             f"context_length={length} sgnb takes those for long texts, for all texts"
         )
-    warnings.warn(said, stacklevel=2)
+    warnings.warn(message, stacklevel=2)
 
 
 def _changing(model: nn.Module) -> Iterator[tuple[Any, str | None, str]]:

@@ -26,11 +26,11 @@ SMALL_BYTES = 1 << 30
 REDRAW_SECONDS = 0.2
 
 
-class ReadCancelled(Exception):
+class ReadCancellation(Exception):
     """The reader was cancelled."""
 
 
-class Reader:
+class TensorReader:
     """Reader of tensors to `device`; reports each piece to `progress.add`. Thread-safe. Close after
     use."""
 
@@ -54,7 +54,7 @@ class Reader:
         """Return the tensor in the file's dtype. On a GPU, copies may be pending on the current
         stream.
 
-        Raises OSError, and ReadCancelled after `cancel`.
+        Raises OSError, and ReadCancellation after `cancel`.
         """
         target = torch.empty(entry.shape, dtype=entry.dtype, device=self._device)
         flat = target.view(-1).view(torch.uint8)
@@ -68,13 +68,13 @@ class Reader:
         return target
 
     def cancel(self) -> None:
-        """Make running and future reads raise ReadCancelled."""
+        """Make running and future reads raise ReadCancellation."""
         self._cancelled = True
 
     def check(self) -> None:
-        """Raise ReadCancelled after `cancel`."""
+        """Raise ReadCancellation after `cancel`."""
         if self._cancelled:
-            raise ReadCancelled("the reading was interrupted")
+            raise ReadCancellation("the reading was interrupted")
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)

@@ -90,11 +90,13 @@ class WeightMonitor:
         for name, module, children in self._children:
             if module._modules != children:
                 raise self._module_error(name, dict(module._modules), children)
+
         for weight in self._weights:
             if not _is_current(weight):
                 self._check_layouts()
                 _synchronize(weight.tensor)
                 return weight.name
+
         for names, views, numbers in self._samples:
             sampled = torch.cat(views)
             if not torch.equal(sampled, numbers):

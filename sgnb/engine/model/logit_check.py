@@ -24,7 +24,7 @@ from ..cache.checkpoints import StatePlan
 from ..cache.kv_cache import KVCache
 from ..cache.state_pool import StatePool, States
 from ..step_input import NO_KEY, AttentionInput
-from .probe import Probe
+from .layer_probe import LayerProbe
 from .recurrent import Mixer, StepStates, own_cache, serving
 
 TOKENS = 48
@@ -34,12 +34,12 @@ STEPS = (((0, 20), (0, 0)), ((20, 47), (0, 33)), ((47, 48), (33, 48)))
 """Token ranges of both texts per step: a single chunk, two chunks, a decode next to a chunk."""
 
 TOLERANCE = 1e-2
-COARSE = {torch.float16: 0.05, torch.bfloat16: 0.25}
+HALF_TOLERANCES = {torch.float16: 0.05, torch.bfloat16: 0.25}
 """Tolerated relative error of the logits per chunk: worst row, or median row in half precision,
 because routers near a tie flip. Rounding alone gives 0.08 for 32 random layers in bfloat16."""
 
 
-MOST = 0.7
+MAX_TOLERANCE = 0.7
 """Upper limit of the tolerance for models with a large spread; a wrong text gives 1.4."""
 
 
@@ -48,7 +48,7 @@ class Texts(NamedTuple):
     positions: Tensor  # int64[2, TOKENS]
 
 
-class OwnLogits(NamedTuple):
+class ReferenceLogits(NamedTuple):
     texts: list[Tensor]  # logits of each text, [TOKENS, vocab]
     spread: float  # relative error between two ways to compute the logits
 
@@ -63,7 +63,7 @@ def draw_texts(model: PreTrainedModel, context: int) -> Texts:
     return Texts(tokens.to(model.device), positions.to(model.device))
 
 
-def own_logits(model: PreTrainedModel, texts: Texts, mixers: list[Mixer]) -> OwnLogits:
+def reference_logits(model: PreTrainedModel, texts: Texts, mixers: list[Mixer]) -> ReferenceLogits:
     """Return the logits of the model's own attention, and their spread.
 
     With `mixers` the logits come from the model's own cache, in the pieces of `STEPS`. The spread
@@ -73,13 +73,13 @@ def own_logits(model: PreTrainedModel, texts: Texts, mixers: list[Mixer]) -> Own
     """
     whole = _one_pass(model, texts)
     spread = 0.0
-    if whole[0].dtype in COARSE:
+    if whole[0].dtype in HALF_TOLERANCES:
         with _rounding(model):
             spread = max(map(_error, _one_pass(model, texts), whole))
     if not mixers:
-        return OwnLogits(whole, spread)
-    pieces = [_own_pieces(model, texts, i, mixers) for i in range(2)]
-    return OwnLogits(pieces, max(spread, *map(_error, pieces, whole)))
+        return ReferenceLogits(whole, spread)
+    pieces = [_reference_pieces(model, texts, i, mixers) for i in range(2)]
+    return ReferenceLogits(pieces, max(spread, *map(_error, pieces, whole)))
 
 
 def _one_pass(model: PreTrainedModel, texts: Texts) -> list[Tensor]:
@@ -108,29 +108,32 @@ def _rounding(model: PreTrainedModel) -> Iterator[None]:
         hook.remove()
 
 
-def _own_pieces(model: PreTrainedModel, texts: Texts, text: int, mixers: list[Mixer]) -> Tensor:
+def _reference_pieces(
+    model: PreTrainedModel, texts: Texts, text: int, mixers: list[Mixer]
+) -> Tensor:
     length = texts.tokens.shape[1]
     spans = [(min(a, length), min(b, length)) for a, b in (step[text] for step in STEPS)]
     pieces = [piece for a, b in spans for piece in ((a, (a + b) // 2), ((a + b) // 2, b))]
     if not all(mixer.continues for mixer in mixers):
         pieces = [pieces[0], *((i, i + 1) for i in range(pieces[0][1], length))]
     cache = own_cache(model)
-    found = []
+
+    logits = []
     with torch.inference_mode():
         for begin, end in pieces:
             if begin < end:
                 ids, positions = (rows[text : text + 1, begin:end] for rows in texts)
                 out = model(input_ids=ids, position_ids=positions, use_cache=True, **cache)
-                found.append(out.logits[0].clone())
-    return torch.cat(found)
+                logits.append(out.logits[0].clone())
+    return torch.cat(logits)
 
 
 def check_logits(
     model: PreTrainedModel,
-    probe: Probe,
+    probe: LayerProbe,
     states: States,
     texts: Texts,
-    expected: OwnLogits,
+    expected: ReferenceLogits,
 ) -> None:
     """Raise ValueError if the model with sgnb's attention gives different logits. Ignores rows with
     non-finite expected logits."""
@@ -141,6 +144,7 @@ def check_logits(
     # Last state of each text: two alternating states per text, and an extra state inside a chunk.
     last = [pool.states, pool.states]
     slots = [np.arange(i, 2 * length, 2, dtype=np.int32) for i in range(2)]
+
     mask = torch.zeros(1, 1, 1, 1, device=model.device)
     for step in STEPS:
         spans = [(i, min(a, length), min(b, length)) for i, (a, b) in enumerate(step)]
@@ -155,6 +159,7 @@ def check_logits(
             keys=[NO_KEY] * len(spans),
         )
         backend.plan(attention)
+
         if recurrent is not None:
             plans = []
             for i, begin, end in spans:
@@ -163,6 +168,7 @@ def check_logits(
                 on_the_way = ((middle, 4 + i),) if begin < middle else ()
                 plans.append(StatePlan(read, (*on_the_way, (end, last[i]))))
             recurrent.plan(plans, attention)
+
         ids, positions = (
             torch.cat([rows[i, begin:end] for i, begin, end in spans])[None] for rows in texts
         )
@@ -171,35 +177,36 @@ def check_logits(
                 input_ids=ids, position_ids=positions, use_cache=False, attention_mask=mask,
                 sgnb=backend,
             )  # fmt: skip
-        found = out.logits[0].split([end - begin for _, begin, end in spans])
-        for (i, begin, end), logits in zip(spans, found, strict=True):
+
+        parts = out.logits[0].split([end - begin for _, begin, end in spans])
+        for (i, begin, end), logits in zip(spans, parts, strict=True):
             _compare(logits, expected.texts[i][begin:end], expected.spread, len(spans) > 1)
 
 
-def _compare(found: Tensor, expected: Tensor, spread: float, beside: bool) -> None:
-    error, bound = _error(found, expected), COARSE.get(found.dtype, TOLERANCE)
-    bound = max(bound, min(2 * spread, MOST))
+def _compare(logits: Tensor, expected: Tensor, spread: float, batched: bool) -> None:
+    error, bound = _error(logits, expected), HALF_TOLERANCES.get(logits.dtype, TOLERANCE)
+    bound = max(bound, min(2 * spread, MAX_TOLERANCE))
     if not error <= bound:
-        where = "beside another text" if beside else "alone"
+        where = "next to another text" if batched else "alone"
         raise ValueError(
             f"its logits differ from those of its own attention, {where}, by {error:.2g} "
-            f"(at most {bound:.2g} in {str(found.dtype).removeprefix('torch.')})"
+            f"(at most {bound:.2g} in {str(logits.dtype).removeprefix('torch.')})"
         )
 
 
-def _error(found: Tensor, expected: Tensor) -> float:
+def _error(logits: Tensor, expected: Tensor) -> float:
     """Return the relative error of the worst finite row, of the median row in half precision, or 0
     without finite rows."""
-    known = expected.isfinite().all(-1)
-    if not known.any():
+    finite = expected.isfinite().all(-1)
+    if not finite.any():
         return 0.0
-    size = (expected - expected.mean(-1, keepdim=True))[known].float().norm(dim=-1).clamp(min=1e-6)
-    errors = (found[known].float() - expected[known].float()).norm(dim=-1) / size
-    return float(errors.median() if found.dtype in COARSE else errors.max())
+    size = (expected - expected.mean(-1, keepdim=True))[finite].float().norm(dim=-1).clamp(min=1e-6)
+    errors = (logits[finite].float() - expected[finite].float()).norm(dim=-1) / size
+    return float(errors.median() if logits.dtype in HALF_TOLERANCES else errors.max())
 
 
-def proof_of(model: PreTrainedModel, *setup: object) -> CacheFile | None:
-    """Return the file that marks this architecture as proved, with these versions and this setup.
+def passed_record(model: PreTrainedModel, *setup: object) -> CacheFile | None:
+    """Return the file that records a passed check of this architecture, versions and setup.
 
     None for a model with code or hooks from outside transformers and torch.
     """
@@ -207,10 +214,11 @@ def proof_of(model: PreTrainedModel, *setup: object) -> CacheFile | None:
         foreign = type(module).__module__.split(".")[0] not in ("transformers", "torch")
         if foreign or "forward" in vars(module) or module._forward_hooks:
             return None
+
     config = {k: v for k, v in model.config.to_dict().items() if k != "_name_or_path"}
     files = Path(__file__).parent.parent.rglob("*.py")
     return CacheFile(
-        "proofs",
+        "logit_checks",
         f"{type(model).__module__}.{type(model).__name__}",
         json.dumps(config, sort_keys=True, default=str),
         (transformers.__version__, torch.__version__),

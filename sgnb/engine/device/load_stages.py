@@ -10,8 +10,8 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 
 
 @contextmanager
-def told(listener: Callable[[str], None]) -> Iterator[None]:
-    """Pass each `stage` on this thread to `listener` inside the block."""
+def announced_to(listener: Callable[[str], None]) -> Iterator[None]:
+    """Pass each `announce` on this thread to `listener` inside the block."""
     token = _listener.set(listener)
     try:
         yield
@@ -19,7 +19,7 @@ def told(listener: Callable[[str], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
-def stage(what: str) -> None:
-    """Announce a stage of the load; `what` is a phrase like "reading weights"."""
+def announce(what: str) -> None:
+    """Announce a announce of the load; `what` is a phrase like "reading weights"."""
     if listener := _listener.get():
         listener(what)

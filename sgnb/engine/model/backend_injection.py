@@ -23,7 +23,7 @@ _here = threading.local()
 attention without a layer index."""
 
 
-def handed_over() -> Any:
+def injected_backend() -> Any:
     """Return the backend passed to the model running on this thread, or None."""
     return getattr(_here, "backend", None)
 
@@ -36,8 +36,8 @@ def layer_of(module: Any) -> int:
     return number
 
 
-def hand_over(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
-    """Record the argument `sgnb` of each model call for `handed_over`, and replace attentions
+def inject_backend(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
+    """Record the argument `sgnb` of each model call for `injected_backend`, and replace attentions
     outside transformers' interface. Returns the hooks only needed by models that do not forward
     `sgnb`."""
     parameters = inspect.signature(model.forward).parameters.values()
@@ -165,7 +165,7 @@ def _attn(
 
 def _forward(module: Any, config: Any, hidden_states: Tensor, **kwargs: Any) -> tuple[Tensor, Any]:
     """Replace the forward of a whole attention; cross-attention keeps the original."""
-    if handed_over() is None or kwargs.get("key_value_states") is not None:
+    if injected_backend() is None or kwargs.get("key_value_states") is not None:
         own: tuple[Tensor, Any] = type(module).forward(module, hidden_states, **kwargs)
         return own
     q, k, v, project = FORWARDS[type(module).__name__](module, hidden_states, kwargs)

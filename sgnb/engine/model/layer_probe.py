@@ -19,24 +19,24 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from ..attention import LayerOptions
 from ..cache.kv_cache import LayerShape
-from .handover import handed_over, layer_of, set_attention
+from .backend_injection import injected_backend, layer_of, set_attention
 from .interface import attention
 
 PROBING = "sgnb_probe"
 """Name of the probing attention."""
 
-NEITHER = {"mlp", "moe"}
+STATELESS_TYPES = {"mlp", "moe"}
 """Layer types without attention and without a recurrent state."""
 
-DEPTHS = "num_decoder_layers", "decoder_layers", "num_hidden_layers"
+DEPTH_NAMES = "num_decoder_layers", "decoder_layers", "num_hidden_layers"
 """Config names of the number of decoder layers, by priority; `num_hidden_layers` may count the
 layers of an encoder."""
 
-FAR = (1 << 20) - 1, (1 << 20) - 30_000
+FAR_POSITIONS = (1 << 20) - 1, (1 << 20) - 30_000
 """Positions of the probed masks: a sliding window shows the same number of tokens at both."""
 
 
-class Probe:
+class LayerProbe:
     """Stand-in for an attention backend during one pass. dtype: fallback for a model without
     attention."""
 
@@ -46,7 +46,7 @@ class Probe:
         self.heads: dict[int, int] = {}
         self.dtype = dtype
         self.windows: dict[Callable[..., Tensor], int | None] = {}  # window of each mask
-        self.was_handed_over = False  # the argument `sgnb` did not reach some layer
+        self.was_injected = False  # the argument `sgnb` did not reach some layer
         self.masked: dict[nn.Module, int | None] = {}  # windows visible only in masks
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
@@ -59,7 +59,9 @@ class Probe:
         return q.new_zeros(*q.shape[:2], self.shapes[layer].value_dim)
 
 
-def run_probe(module: PreTrainedModel, recurrent: set[int]) -> tuple[Probe, list[RemovableHandle]]:
+def run_probe(
+    module: PreTrainedModel, recurrent: set[int]
+) -> tuple[LayerProbe, list[RemovableHandle]]:
     """Run the probe; return the probe and hooks that pass on windows visible only in masks.
 
     The model's attention is `PROBING` afterwards.
@@ -87,7 +89,7 @@ def run_probe(module: PreTrainedModel, recurrent: set[int]) -> tuple[Probe, list
     return probe, hooks
 
 
-def check_cache(probe: Probe, module: PreTrainedModel, context: int) -> None:
+def check_cache(probe: LayerProbe, module: PreTrainedModel, context: int) -> None:
     """Raise ValueError if transformers' cache drops tokens visible in the masks: outputs of the
     model would depend on the use of a cache."""
     config = module.config.get_text_config(decoder=True)
@@ -103,16 +105,18 @@ def check_cache(probe: Probe, module: PreTrainedModel, context: int) -> None:
             raise ValueError(f"layer {layer} attends to more tokens than transformers' cache keeps")
 
 
-def _probe(module: PreTrainedModel, recurrent: set[int]) -> Probe:
-    probe = Probe(module.dtype)
+def _probe(module: PreTrainedModel, recurrent: set[int]) -> LayerProbe:
+    probe = LayerProbe(module.dtype)
     ids, positions = torch.tensor([[[0, 0]], [[0, 1]]], device=module.device)
     with torch.inference_mode():
         module(input_ids=ids, position_ids=positions, use_cache=False, sgnb=probe)
+
     config = module.config.get_text_config(decoder=True)
     types = getattr(config, "layer_types", None) or ()
-    neither = {layer for layer, kind in enumerate(types) if kind in NEITHER}
-    depths = (getattr(config, name, None) for name in DEPTHS)
+    neither = {layer for layer, kind in enumerate(types) if kind in STATELESS_TYPES}
+    depths = (getattr(config, name, None) for name in DEPTH_NAMES)
     layers = next((depth for depth in depths if depth is not None), len(probe.shapes))
+
     found = len(probe.shapes.keys() | recurrent | neither)
     if found != layers:
         raise ValueError(
@@ -130,12 +134,13 @@ def _attention(
     attention_mask: Tensor | None,
     *,
     sliding_window: int | None = None,
-    sgnb: Probe | None = None,
+    sgnb: LayerProbe | None = None,
     **more: Any,
 ) -> tuple[Tensor, None]:
     """Record the layer's arguments and mask; return a valid attention output."""
-    probe: Probe = handed_over() if sgnb is None else sgnb
-    probe.was_handed_over |= sgnb is None
+    probe: LayerProbe = injected_backend() if sgnb is None else sgnb
+    probe.was_injected |= sgnb is None
+
     layer = layer_of(module)
     if layer in probe.shapes:
         raise ValueError(f"layer {layer} has more than one attention")
@@ -150,6 +155,7 @@ def _attention(
             probe.masked[module] = window
     elif getattr(module, "is_causal", True) is False:
         raise ValueError(f"layer {layer} attends in both directions")
+
     return attention(
         module, query, key, value, None, sliding_window=sliding_window, sgnb=probe, **more
     )
@@ -197,7 +203,7 @@ ALL_MASK_ATTENTION_FUNCTIONS.register(PROBING, _mask)
 def _window(visible: Callable[..., Tensor], layer: int, device: torch.device) -> int | None:
     """Return the number of tokens that a mask shows up to each token, None for all."""
     shown = set()
-    for position in FAR:
+    for position in FAR_POSITIONS:
         tokens = torch.arange(position + 2, device=device)
         with _ClampMode():
             seen = visible(0, 0, tokens[position], tokens).expand(len(tokens))
