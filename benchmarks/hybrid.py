@@ -16,14 +16,14 @@ from textwrap import shorten
 from typing import Any
 
 import torch
-from transformers import CONFIG_MAPPING, AutoModelForCausalLM, DynamicCache
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 from transformers.initialization import no_init_weights
 from transformers.utils import logging
 
 from sgnb.engine.engine import Engine
 from sgnb.engine.model.decoder import load_decoder
-from sgnb.engine.model.recurrent import find_mixers
+from sgnb.engine.model.recurrent import find_mixers, own_cache
 from sgnb.errors import ModelError
 from tests.hybrid_models import HYBRIDS, hybrid_model
 from tests.random_models import VOCAB, continuations, random_model
@@ -119,13 +119,13 @@ def default_state(family: str) -> str:
     try:
         with torch.device("meta"), torch.inference_mode(), no_init_weights():
             model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-            cache = DynamicCache(config=model.config.get_text_config(decoder=True))
-            name = "cache_params" if hasattr(model, "backbone") else "past_key_values"
-            model(torch.zeros(1, 4, dtype=torch.long), use_cache=True, **{name: cache})
+            arguments = own_cache(model)
+            model(torch.zeros(1, 4, dtype=torch.long), use_cache=True, **arguments)
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
         return ""
     parts = [
         tensor
+        for cache in arguments.values()
         for layer in cache.layers
         if isinstance(layer, LinearAttentionCacheLayerMixin)
         for tensor in (*layer.conv_states.values(), *layer.recurrent_states.values())

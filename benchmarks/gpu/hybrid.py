@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from sgnb.engine.engine import Engine
+from sgnb.engine.model.recurrent import own_cache
 from sgnb.events import StepRan
 
 from ..common import Report, tokens
@@ -80,20 +81,19 @@ def hybrid_model(config: dict[str, Any], device: str) -> Any:
 
 def own_seconds(model: Any, prompt: list[int], new: int) -> tuple[float, float]:
     """Seconds of the prompt, and of each further token, by transformers with its cache."""
-    name = "cache_params" if hasattr(model, "backbone") else "past_key_values"
     ids = torch.tensor([prompt], device=model.device)
+    arguments: dict[str, Any] = {"use_cache": True, "logits_to_keep": 1, **own_cache(model)}
+    has_positions = not hasattr(model, "backbone")
     steps = []
     with torch.inference_mode():
-        cache: dict[str, Any] = {}
         for i in range(1 + new):
             began = time.perf_counter()
-            if name == "past_key_values":
+            if has_positions:
                 end = len(prompt) + i
-                cache["position_ids"] = torch.arange(end - ids.shape[1], end, device=ids.device)[
-                    None
-                ]
-            out = model(input_ids=ids, use_cache=True, logits_to_keep=1, **cache)
-            ids, cache = out.logits[:, -1:].argmax(-1), {name: out[name]}
+                positions = torch.arange(end - ids.shape[1], end, device=ids.device)
+                arguments["position_ids"] = positions[None]
+            out = model(input_ids=ids, **arguments)
+            ids = out.logits[:, -1:].argmax(-1)
             ids.item()
             steps.append(time.perf_counter() - began)
     return steps[0], statistics.median(steps[1:])

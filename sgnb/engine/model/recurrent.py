@@ -29,8 +29,8 @@ from ..cache.state_pool import StatePool, States, StateShape
 from ..device.transfer import pinned, to_device
 from ..step_input import Spans
 
-CACHE_NAMES = ("cache_params", "past_key_values")
-"""Names of a mixer's cache argument."""
+CACHE_NAMES = ("cache", "cache_params", "past_key_values")
+"""Names of the cache argument; transformers 5.24 renamed the other two to `cache`."""
 
 TOKENS = 5
 """Length of the test text, computed at once and token by token."""
@@ -179,7 +179,7 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
 
 def own_cache(model: PreTrainedModel) -> dict[str, DynamicCache]:
     """Return an empty transformers cache under the model's argument name."""
-    name = "cache_params" if _takes(model, "cache_params") else "past_key_values"
+    name = _cache_name(model) or "past_key_values"
     return {name: DynamicCache(config=model.config.get_text_config(decoder=True))}
 
 
