@@ -26,6 +26,7 @@ NAMES = (
     "schema_runs",
     "grammar_compile",
     "grammar_beside",
+    "grammar_neighbours",
     "json_speed",
     "jump_forward",
     "json_answers",

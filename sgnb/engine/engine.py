@@ -517,6 +517,7 @@ class Engine:
             parts.log,
             jump_forward=parts.options.jump_forward,
             overlap=bool(parts.options.overlap),
+            grammar_budget=parts.options.grammar_budget_ms / 1000,
         )
 
     def compiled_grammar(self, number: int) -> CompiledGrammar | None:

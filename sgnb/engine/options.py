@@ -48,6 +48,8 @@ class EngineOptions:
     prefix_cache: bool = True  # keep computed prefixes in the radix tree
     fork_attention: bool = True  # read a shared prefix once per step
     jump_forward: bool = True  # append text forced by a grammar without sampling
+    # Processor time for the masks and endings of one request under a recursive or large grammar.
+    grammar_budget_ms: int = 30_000
     # Launch a step before the tokens of the last step are read. None: on a GPU.
     overlap: bool | None = None
     # Replay decode steps as CUDA graphs. None: on a GPU.
@@ -76,6 +78,7 @@ class EngineOptions:
         ):
             self._check_number(name, int, "None or an int from 1 to 2**53", optional=True)
         self._check_number("max_overtaking", int, "an int from 1 to 2**53")
+        self._check_number("grammar_budget_ms", int, "an int from 1 to 2**53")
         limits = "None or a number of GiB above 0, at most 2**53"
         self._check_number("memory_limit", (int, float), limits, optional=True)
         for name in _SWITCHES:

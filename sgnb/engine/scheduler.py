@@ -81,6 +81,7 @@ class Scheduler:
         self._blocked: tuple[Match, int] | None = None
         self._front: Wait | None = None  # why the last admission ended before the end of the queue
         self._reasons: dict[int, WaitReason] = {}  # last `RequestWaits` of each waiting request
+        self._held: set[int] = set()  # ids, see `hold`
         self._decode: _Decode | None = None  # see `_continue_decode`
         self._decoding: list[Request] | None = None  # requests of the last plain decode step
 
@@ -91,8 +92,8 @@ class Scheduler:
 
     @property
     def has_work(self) -> bool:
-        """True if a request waits or runs."""
-        return bool(self.waiting or self.running)
+        """True if a request waits or runs and is not held."""
+        return len(self.waiting) + len(self.running) > len(self._held)
 
     def add(self, request: Request) -> None:
         """Queue a request, or hold the request until its program is admitted."""
@@ -111,6 +112,8 @@ class Scheduler:
     def why_waiting(self, request: Request) -> Wait | None:
         """Return the reason why a request is not running. None for a running request, and for a
         request before `add` or after `finish`."""
+        if request.id in self._held:
+            return Wait(WaitReason.MASK)
         if request.id not in self.waiting:
             return self.admission.shortage(request)
         if self._reasons.get(request.id) == WaitReason.SAME_PREFIX:
@@ -130,6 +133,25 @@ class Scheduler:
         for request in requests:
             self.waiting[request.id] = request
             self._blocked = None
+
+    def hold(self, request: Request) -> None:
+        """Leave a started request out of all steps until `resume`: its grammar computes a mask."""
+        self._held.add(request.id)
+        self._decode = self._decoding = None
+
+    def resume(self, request: Request) -> None:
+        """Let a held request take part in steps again; queue a request that never started."""
+        if request.id in self._held:
+            self._held.remove(request.id)
+            self._reasons.pop(request.id, None)
+        else:
+            self.add(request)
+
+    @property
+    def others_run(self) -> bool:
+        """True if a request that is not held, and whose next token needs no work of a slow
+        grammar, runs."""
+        return any(not r.has_slow_grammar for r in self.running)
 
     def schedule(self) -> Batch:
         """Choose the next step and its memory: decode, then running prefills, then new requests.
@@ -204,6 +226,7 @@ class Scheduler:
                 discards the request's tokens, except tokens in use; `isolate` handles their users.
         """
         self._reasons.pop(request.id, None)
+        self._held.discard(request.id)
         if request.node is not None:
             self._release(request, insert=not non_finite)
         elif self.waiting.pop(request.id, None) is not None:
@@ -227,6 +250,8 @@ class Scheduler:
     @property
     def runs_ahead(self) -> bool:
         """True if the next step may be launched before the last tokens are read."""
+        if self._held and self._num_synchronous:
+            return all(r.runs_ahead or r.id in self._held for r in self.running)
         return not self._num_synchronous
 
     def free_early(self, request: Request) -> None:
@@ -309,6 +334,9 @@ class Scheduler:
             need = 0
             for request in self.running:
                 size, computed = request.num_tokens_with_placeholders, request.num_computed
+                if request.id in self._held:
+                    self._report(request, Wait(WaitReason.MASK))
+                    continue
                 if size == computed or (size == request.max_len and request.idle):
                     continue
                 if size == computed + 1:
@@ -339,8 +367,9 @@ class Scheduler:
     def _admit(self, builder: BatchBuilder) -> None:
         """Start waiting requests, best first, within the step budget, `max_running` and memory.
 
-        A request waits despite free slots in four cases: the first in line does not fit
+        A request waits despite free slots in five cases: the first in line does not fit
         (`_blocked`); the request is not among the `window` oldest; its last token is not read yet;
+        its grammar computes a mask (`hold`);
         a running request is about to compute its next `shared_prefix` tokens. The last case costs
         one step per point where prompts diverge, and each prefix is computed once. A request whose
         grammar compiles is not in the queue yet.
@@ -362,6 +391,8 @@ class Scheduler:
         admitted = set()
         try:
             for request, prefix in self.waiting.ranked():
+                if request.id in self._held:
+                    continue
                 self._front = self._full(builder)
                 if self._front is not None:
                     self._report(request, self._front)

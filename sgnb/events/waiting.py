@@ -15,6 +15,7 @@ class WaitReason(StrEnum):
     STATES = "states"
     SAME_PREFIX = "same_prefix"
     GRAMMAR = "grammar"
+    MASK = "mask"
     PROGRAM = "program"
     NEXT_STEP = "next_step"
 
@@ -27,6 +28,7 @@ _SENTENCES = {
     WaitReason.STATES: "{needed:,} recurrent states must be free, and {available:,} are available",
     WaitReason.SAME_PREFIX: "another request computes the next tokens of the same prompt prefix",
     WaitReason.GRAMMAR: "the grammar is compiling",
+    WaitReason.MASK: "the grammar computes the tokens that may come next",
     WaitReason.PROGRAM: "the program is not admitted: the reservation needs up to {needed:,} "
     "tokens of KV cache, and {available:,} are not reserved",
     WaitReason.NEXT_STEP: "the request is queued for the next step",

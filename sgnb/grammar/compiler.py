@@ -78,6 +78,12 @@ class TokenGrammar:
         else:
             self._paths = Paths(compiled.automaton, compiled.compressed, vocabulary)
 
+    @property
+    def is_slow(self) -> bool:
+        """True if a matcher may take seconds for a token. Matchers of the grammar must then never
+        be used by two threads at once, because they share a lock."""
+        return self.compiled.automaton is None
+
     def matcher(self) -> Matcher:
         """Return a new matcher at the start of the grammar."""
         if self.compiled.automaton is None:

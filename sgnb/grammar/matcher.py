@@ -45,6 +45,9 @@ class Matcher(Protocol):
             GrammarError: the token is not allowed; the state is unchanged.
         """
 
+    def prepare(self) -> None:
+        """Compute mask and end of this position now; later queries only read them."""
+
     def next_token_bitmask(self) -> Mask:
         """Return the read-only mask of allowed tokens, none special. No side effects."""
 
@@ -184,6 +187,9 @@ class AutomatonMatcher:
                 f"allowed next bytes: {self._automaton.next_bytes(self.state)!r:.80}",
             )
         self._path.append(state)
+
+    def prepare(self) -> None:
+        self.next_token_bitmask()
 
     def next_token_bitmask(self) -> Mask:
         return self._masks.mask(self.state)

@@ -38,6 +38,7 @@ from ..runner import ModelRunner
 from ..scheduler import Scheduler
 from ..step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
 from .endings import aborted, closed_error, failed
+from .grammar_work import WATCH, GrammarWork
 from .journal import Journal
 
 _log = logging.getLogger(__name__)
@@ -73,8 +74,10 @@ class EngineLoop:
         *,
         jump_forward: bool = True,
         overlap: bool = False,
+        grammar_budget: float = 30.0,
     ) -> None:
-        """overlap: launch the next step before the last step is read."""
+        """overlap: launch the next step before the last step is read. grammar_budget: processor
+        seconds that the grammar of one request may take next to the steps."""
         self._scheduler = scheduler
         self._runner = runner
         self.home = log.home
@@ -84,6 +87,10 @@ class EngineLoop:
         self._states: dict[int, RequestState] = {}
         self._stop_tokens: set[int] = set()  # of all requests so far
         self._in_flight: InFlightStep | None = None
+        self._found_nothing = False  # the last schedule had work for no request
+        self._grammar_work = GrammarWork(
+            grammar_budget, lambda id: self._send_quietly(partial(self._resume, id))
+        )
         self._results_at = 0.0
         self._closing = False
         self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
@@ -253,25 +260,57 @@ class EngineLoop:
         with self._guard:
             self._closing = True
         self._end_everything()
+        self._grammar_work.close()
         self._runner.release()
         del self._runner, self._in_flight
         release_device_memory()
         self.journal.log.emit(EngineStopped(reason))
 
     def _drain_commands(self) -> None:
-        """Run queued commands; wait for a command if idle."""
-        block = not self._scheduler.has_work and self._in_flight is None
-        patience = self._patience if block else None
-        while True:
+        """Run queued commands; wait for a command if idle, and for the masks of the next step."""
+        while self._is_idle:
+            self._end_over_budget()
+            patience = self._patience
             try:
-                command = self._commands.get(block, patience)
+                command = self._commands.get(True, WATCH if self._grammar_work else patience)
             except queue.Empty:
-                if block:
+                if not self._grammar_work:
                     self._guarded(self._scheduler.admit_next_program)
-                return
+                    return
+                continue
             command()
             del command  # may hold the engine, and the engine's finalizer ends this thread
-            block = False
+            if self._closing:
+                return
+            self._found_nothing = False
+
+        alone = bool(self._grammar_work) and not self._scheduler.others_run
+        while True:
+            began = time.perf_counter()
+            patience = self._grammar_work.patience(alone) if self._grammar_work else 0.0
+            try:
+                command = self._commands.get(patience > 0, patience or None)
+            except queue.Empty:
+                break
+            finally:
+                if patience and not alone:
+                    self._grammar_work.waited(time.perf_counter() - began)
+            command()
+            del command
+        self._end_over_budget()
+
+    @property
+    def _is_idle(self) -> bool:
+        """True if only a command can bring work: nothing runs, or what could run next is held."""
+        if self._in_flight is not None:
+            return False
+        return not self._scheduler.has_work or (self._found_nothing and bool(self._grammar_work))
+
+    def _end_over_budget(self) -> None:
+        """End the requests whose grammar took too long; their work goes on unused."""
+        if self._grammar_work:
+            for state, error in self._grammar_work.over_budget():
+                self._end(state, Finish("error", error=error))
 
     @property
     def _patience(self) -> float | None:
@@ -312,6 +351,7 @@ class EngineLoop:
         self._process_results()
         self._in_flight = launched
         if launched is not None:
+            self._grammar_work.stepped()
             self._free_early(launched.last)
         if not self.overlap:
             self._process_results()
@@ -324,7 +364,8 @@ class EngineLoop:
         except RequestFault as fault:
             self._end_faulty(fault.request, fault.error)
             return None
-        return self._launch_batch(batch, began) if batch.requests else None
+        self._found_nothing = not batch.requests
+        return None if self._found_nothing else self._launch_batch(batch, began)
 
     def _launch_batch(self, batch: Batch, began: float) -> InFlightStep | None:
         """Launch this batch; see `_launch`."""
@@ -362,6 +403,7 @@ class EngineLoop:
         step, self._in_flight = self._in_flight, None
         if step is None:
             return
+        self._found_nothing = False
         output = step.output.get()
         now = time.perf_counter()
         seconds, self._results_at = now - max(step.began, self._results_at), now
@@ -406,6 +448,9 @@ class EngineLoop:
                 self._take_jumps(request.state)
             if finish is not None:
                 self._end(request.state, finish)
+            elif request.state.grammar_work is not None:
+                self._scheduler.hold(request)
+                self._grammar_work.start(request.state)
 
     def _free_early(self, requests: list[Request]) -> None:
         """Remove requests ending with this step from the scheduler while the device works. Requests
@@ -451,10 +496,33 @@ class EngineLoop:
                 state.put_grammar_on_device(offset)
         except BaseException as error:
             finish = failed(error)
+        if finish is None and state.grammar_work is not None:
+            self._grammar_work.start(state)
+        else:
+            self._go_on(state, finish, version)
+
+    def _resume(self, id: int) -> None:
+        """Let a request run again after the work of its grammar."""
+        work = self._grammar_work.end(id)
+        if work is None:
+            return
+        state, job = work
+        version = state.request.version
+        try:
+            if job.error is not None:
+                raise job.error
+            finish = state.resume()
+        except BaseException as error:
+            finish = failed(error)
+        self._go_on(state, finish, version)
+
+    def _go_on(self, state: RequestState, finish: Finish | None, version: int) -> None:
+        """Schedule or end a request after work of its grammar. version: of the request before."""
+        request = state.request
         if request.version != version:
             self._take_jumps(state)
         if finish is None:
-            self._guarded(partial(self._scheduler.add, request), request)
+            self._guarded(partial(self._scheduler.resume, request), request)
         else:
             self._end(state, finish)
 
@@ -462,6 +530,7 @@ class EngineLoop:
         """Free the slots, log the end, deliver the output and forget the request. non_finite: see
         `Scheduler.finish`."""
         request = state.request
+        self._grammar_work.end(request.id)
         try:
             state.read_rest(finish)
         except BaseException as error:

@@ -17,11 +17,16 @@ that violates this rule is undone, and the shortest completion is written instea
 of the library, finding a completion takes a search of milliseconds; the search runs occasionally,
 and at every token near the limit. Without a known completion, the last part of the budget closes
 open JSON strings, arrays and objects, and ends the text at the first chance.
+
+Threads: matchers of llguidance may take seconds for a mask. `begin`, `jump_forward` and `prepare`
+then run on another thread. These methods change only the matcher and `_output`; changes of the
+request, texts and records are `_edits`, which `commit` applies on the engine's thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -75,16 +80,21 @@ class Constraint:
         thinking_end: str = "",
         jump: bool = True,
         draft: bool = False,
+        background: bool = False,
     ) -> None:
         """draft: write the tails of jumps as drafts for `verify`; otherwise the model samples the
-        tails."""
+        tails. background: `prepare` follows each change, on a thread for slow matchers."""
         self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
         self._vocabulary = tokenizer.vocabulary
         self._pieces = self._vocabulary.pieces
         self._mark = thinking_end.encode()
         self._mark_tokens = tokenizer.encode_alone(thinking_end) if thinking_end else []
         self._jumps, self._drafts = jump, draft
-        self._first = request.num_prompt_tokens
+        self._background = background
+        self._output: list[int] = []  # the request's output tokens after `_edits`
+        self._edits: list[Callable[[], object]] = []  # not committed yet
+        self._matcher_calls: list[Callable[[], object]] = []  # left to the next `jump_forward`
+        self._first = 0  # index in the output of the first token that may be retokenized
         self._seen = b""
         self._search_at = request.limit  # remaining tokens at the next search for a completion
         self._end_unknown = False
@@ -115,7 +125,7 @@ class Constraint:
     def begin(self) -> None:
         """Write the text forced at the beginning. Raises RequestError if no text of the grammar
         fits into max_new_tokens."""
-        limit, thinking = self._request.limit, not self.binds
+        limit, thinking = self._remaining, not self.binds
         if not self._fits(self._matcher, limit - thinking):
             need = len(self._mark_tokens) + self._needs(self._matcher) + thinking
             raise RequestError(
@@ -148,13 +158,14 @@ class Constraint:
     ) -> TokenRecord:
         """Advance by a sampled token and record the effect of the mask. `ends`: the token ends the
         text and is not part of the text."""
+        self._output.append(token)
         before, text = self._matcher.state, self._tokenizer.text(token)
         if not self.binds:
             self._think(token)
             record = TokenRecord("free", text, -1, -1, allowed, logprob, masked_logprob)
         else:
             if not ends:
-                self._matcher.accept_token(token)
+                self._call_matcher(partial(self._matcher.accept_token, token))
                 self.data += self._pieces[token]
             record = TokenRecord(
                 "sampled", text, before, self._matcher.state, allowed, logprob, masked_logprob
@@ -162,15 +173,48 @@ class Constraint:
         self.records.append(record)
         return record
 
+    @property
+    def _remaining(self) -> int:
+        """Number of new tokens still allowed after `_edits`."""
+        return self._request.limit - len(self._output)
+
+    def _call_matcher(self, call: Callable[[], object]) -> None:
+        """Change the matcher now, or before the next `jump_forward` if the matcher is slow."""
+        if self._background:
+            self._matcher_calls.append(call)
+        else:
+            call()
+
+    def _edit(self, edit: Callable[[], object]) -> None:
+        """Change the request, texts or records now, or at `commit` if the matcher is slow."""
+        if self._background:
+            self._edits.append(edit)
+        else:
+            edit()
+
     def is_idle(self) -> bool:
         """True if the last accepted token, appended to the request, needs no further work."""
-        remaining = self._request.remaining
+        remaining = self._remaining
         return self.binds and remaining > 0 and self._matcher.is_idle(remaining)
+
+    def prepare(self) -> None:
+        """Compute the answers for the next token, so that later calls only read the answers."""
+        if self.binds:
+            self._matcher.prepare()
+
+    def commit(self) -> None:
+        """Apply the changes of `begin` and `jump_forward` to the request, texts and records."""
+        edits, self._edits = self._edits, []
+        for edit in edits:
+            edit()
 
     def jump_forward(self) -> None:
         """After the last accepted token is appended: end the text if no completion fits, otherwise
         jump."""
-        remaining = self._request.remaining
+        calls, self._matcher_calls = self._matcher_calls, []
+        for call in calls:
+            call()
+        remaining = self._remaining
         if not self.binds:
             if self._ends_early or not self._fits(self._matcher, remaining - 1):
                 self._force_end()
@@ -188,9 +232,9 @@ class Constraint:
         """True if a text without a known completion should end early."""
         if not self._end_unknown:
             return False
-        request, data = self._request, self.data
+        data = self.data
         depth = sum(map(data.count, (b"{", b"["))) - sum(map(data.count, (b"}", b"]")))
-        return request.remaining <= max(END_SHARE * request.limit, 2 * depth + 8)
+        return self._remaining <= max(END_SHARE * self._request.limit, 2 * depth + 8)
 
     def _closing(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Select allowed tokens that close a JSON text; if letters may follow, the text is in a
@@ -207,7 +251,7 @@ class Constraint:
         self.reasoning += self._pieces[token]
         if self._mark in self._seen:
             self.binds = True
-            self._first = self._request.num_tokens + 1
+            self._first = len(self._output)
             if (place := self.reasoning.rfind(self._mark)) >= 0:
                 del self.reasoning[place:]
 
@@ -240,32 +284,29 @@ class Constraint:
 
     def _undo(self) -> None:
         """Undo the last sampled token."""
-        request, before = self._request, self._matcher.state
+        before = self._matcher.state
         self._matcher.rollback(1)
-        self.records.pop()
-        self.jumps.append(Jumped(request.id, "limit", 1, (), "", before, self._matcher.state, ()))
-        token = int(request.tokens[-1])
-        del self.data[len(self.data) - len(self._pieces[token]) :]
-        request.rewrite(request.num_tokens - 1, ())
+        removed = len(self._pieces[self._output[-1]])
+        jump = Jumped(self._request.id, "limit", 1, (), "", before, self._matcher.state, ())
+        self._rewrite(1, (), [], jump, removed)
 
     def _force_end(self) -> None:
         """End a thinking section and write the shortest completion if known."""
         if not self.binds:
-            self._request.rewrite(self._request.num_tokens, self._mark_tokens)
-            self.records += [
+            records = [
                 TokenRecord("jumped", self._tokenizer.text(token), -1, -1)
                 for token in self._mark_tokens
             ]
             mark, state = self._mark.decode("latin-1"), self._matcher.state
-            self.jumps.append(
-                Jumped(self._request.id, "limit", 0, tuple(self._mark_tokens), mark, -1, state, ())
-            )
-            self.binds, self._first = True, self._request.num_tokens
+            tokens = tuple(self._mark_tokens)
+            jump = Jumped(self._request.id, "limit", 0, tokens, mark, -1, state, ())
+            self._rewrite(0, tokens, records, jump)
+            self.binds, self._first = True, len(self._output)
         if self._matcher.distance() is None:
             return
         end, trial = self._matcher.completion() or b"", self._matcher.fork()
         tokens = self._tokenizer.write(end)
-        if len(tokens) > self._request.remaining:  # from a search, possibly not the shortest
+        if len(tokens) > self._remaining:  # from a search, possibly not the shortest
             return
         self._write("limit", end, 0, tokens, trial, self._accept(trial, tokens))
         self.sealed = True
@@ -290,7 +331,7 @@ class Constraint:
         trial = self._matcher.fork()
         trial.rollback(dropped)
         records = self._accept(trial, tokens)
-        room = self._request.remaining + dropped - len(tokens)
+        room = self._remaining + dropped - len(tokens)
         if room < 0 or not self._fits(trial, room):
             return False
         self._write("forced", data, dropped, tokens, trial, records)
@@ -321,10 +362,15 @@ class Constraint:
         """Draft a jump's tail if the text cannot end with the tail and has room to continue."""
         tokens, trial = [open.token for open in tail], self._matcher.fork()
         self._accept(trial, tokens)
-        room = self._request.remaining - len(tokens)
+        room = self._remaining - len(tokens)
         if room > 0 and self._fits(trial, room) and not (trial.is_final or self._ends_early):
-            self._matcher, self.tail = trial, tail
-            self._request.draft(tokens)
+            self._matcher = trial
+            self._output += tokens
+            self._edit(partial(self._start_draft, tail))
+
+    def _start_draft(self, tail: list[OpenToken]) -> None:
+        self.tail = tail
+        self._request.draft([open.token for open in tail])
 
     def verify(self, chosen: Sequence[int]) -> int:
         """Compare the tail with `chosen`, the model's tokens. Accepts the agreeing prefix, drops
@@ -347,8 +393,10 @@ class Constraint:
     def take_back_tail(self) -> None:
         """Drop the unverified tail."""
         if self.tail:
-            self._matcher.rollback(len(self.tail))
-            self._request.take_back(len(self.tail))
+            count = len(self.tail)
+            self._call_matcher(partial(self._matcher.rollback, count))
+            del self._output[len(self._output) - count :]
+            self._request.take_back(count)
             self.tail = []
 
     def _retokenize(self, data: bytes) -> tuple[int, Sequence[int]]:
@@ -360,9 +408,9 @@ class Constraint:
         most len(data). The first retokenized token must stay, else earlier tokens would change too.
         If a check fails, only the last token is retokenized, to heal the boundary.
         """
-        request, pieces = self._request, self._pieces
+        pieces = self._pieces
         for count in (2, RETOKENIZED, 1):
-            old = request.tokens[max(self._first, request.num_tokens - count) :].tolist()
+            old = self._output[max(self._first, len(self._output) - count) :]
             new = self._tokenizer.write(b"".join([pieces[token] for token in old]) + data)
             common = common_tokens(old, new)
             dropped = len(old) - common
@@ -386,24 +434,33 @@ class Constraint:
         """Replace the `dropped` last tokens by `tokens`; `matcher` and the `new` records include
         them."""
         before, labels = self._matcher.state, self._matcher.labels(data) if data else ()
-        self._request.rewrite(self._request.num_tokens - dropped, tokens)
-        del self.records[len(self.records) - dropped :]
-        self.records += new
         self._matcher = matcher
-        self.data += data
-        text = data.decode("latin-1")
-        self.jumps.append(
-            Jumped(
-                self._request.id,
-                reason,
-                dropped,
-                tuple(tokens),
-                text,
-                before,
-                matcher.state,
-                labels,
-            )
-        )
+        text, after = data.decode("latin-1"), matcher.state
+        jump = Jumped(self._request.id, reason, dropped, tuple(tokens), text, before, after, labels)
+        self._rewrite(dropped, tokens, new, jump)
+        self._edit(partial(self.data.extend, data))
+
+    def _rewrite(
+        self,
+        dropped: int,
+        tokens: Sequence[int],
+        records: list[TokenRecord],
+        jump: Jumped,
+        removed: int = 0,
+    ) -> None:
+        """Replace the `dropped` last tokens by `tokens` with their records, and remove the last
+        `removed` bytes of the text."""
+        del self._output[len(self._output) - dropped :]
+        position = self._request.num_prompt_tokens + len(self._output)
+        self._output += tokens
+
+        def edit() -> None:
+            self._request.rewrite(position, tokens)
+            self.records[len(self.records) - dropped :] = records
+            self.jumps.append(jump)
+            del self.data[len(self.data) - removed :]
+
+        self._edit(edit)
 
     def _accept(self, matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:
         """Advance `matcher` by all of `tokens`."""

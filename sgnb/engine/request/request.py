@@ -65,6 +65,7 @@ class Request(CachedSequence):
 
         # Each step yields a token, without scores or a grammar.
         self.wants_only_tokens = params.grammar is None and not params.return_logprob
+        self.has_slow_grammar = False  # work of the grammar follows each token, see `RequestState`
         self.runs_ahead = True  # the next token can be sampled before the last token is read
         self.appends_only = False  # `append` is the only work of a token that ends no text
         self.sealed = False  # no token will be added; present tokens are still scored

@@ -6,6 +6,7 @@ import codecs
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
 
 from ...errors import GrammarError
@@ -75,7 +76,11 @@ class RequestState:
         self.ending: Finish | None = None  # pending end, until the last tokens are scored
 
         self.grammar = grammar  # may still be compiling; must be done at `begin`
-        self.constraint: Constraint | None = None
+        # Work of a slow grammar, left to another thread by `begin` and `advance`. `resume` follows.
+        self.grammar_work: Callable[[], None] | None = None
+        self.grammar_seconds = 0.0  # processor time of finished work
+        self.constraint: Constraint | None = None  # set by the first `resume`
+        self._started: Constraint
         # offset of the automaton's states in the device tables
         self.table_offset: int | None = None
         self.holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
@@ -143,7 +148,7 @@ class RequestState:
 
     def begin(self, jump_forward: bool) -> Finish | None:
         """Start the compiled grammar; return the end if the grammar forced the whole text. Raises
-        the grammar's compile error, or RequestError if no text fits."""
+        the grammar's compile error, or RequestError if no text fits. See `grammar_work`."""
         if self.grammar is None:
             return None
         assert self._tokenizer is not None
@@ -154,20 +159,27 @@ class RequestState:
             # frame.
             raise GrammarError(failure.message, failure.hint) from failure
         grammar = self.grammar.result()
-        self.constraint = Constraint(
-            grammar.matcher(),
-            self.request,
-            self._tokenizer,
+        make = partial(
+            Constraint,
+            request=self.request,
+            tokenizer=self._tokenizer,
             thinking_end=params.thinking_end,
             jump=params.jump_forward and jump_forward,
             # Penalties, stop conditions and log-probabilities need tokens one at a time.
             draft=not (self._stops or params.return_logprob or params.penalises),
+            background=grammar.is_slow,
         )
-        self.constraint.begin()
-        return self._check() if self.request.num_output_tokens else None
+        self.request.has_slow_grammar = grammar.is_slow
+
+        def work() -> None:
+            self._started = make(grammar.matcher())
+            self._started.begin()
+
+        return self._do(work)
 
     def advance(self, token: int) -> Finish | None:
-        """Accept the sampled token; return the end of the request, if reached."""
+        """Accept the sampled token; return the end of the request, if reached. See
+        `grammar_work`."""
         request = self.request
         request.append(token)
         if token in self.stop_tokens:
@@ -178,8 +190,28 @@ class RequestState:
         elif not self._checks_text and self.constraint.is_idle():
             return None
         else:
-            self.constraint.jump_forward()
+            return self._do(self.constraint.jump_forward)
         return self._check()
+
+    def _do(self, work: Callable[[], None]) -> Finish | None:
+        """Do work of the grammar, or leave the work of a slow grammar to `grammar_work`."""
+        if not self.request.has_slow_grammar:
+            work()
+            return self.resume()
+
+        def prepared() -> None:
+            work()
+            self._started.prepare()
+
+        self.grammar_work = prepared
+        return None
+
+    def resume(self) -> Finish | None:
+        """Apply the results of the grammar's work; return the end of the request, if reached."""
+        self.grammar_work = None
+        self.constraint = self._started
+        self.constraint.commit()
+        return self._check() if self.request.num_output_tokens else None
 
     def _check(self) -> Finish | None:
         """Return the end if the current text contains an end; otherwise pass the new text to the

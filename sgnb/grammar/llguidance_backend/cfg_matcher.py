@@ -189,6 +189,7 @@ class LlguidanceMatcher:
         self._accepted = accepted
         self._vocabulary = grammar.vocabulary
         self._mask: NDArray[np.uint32] | None = None
+        self._is_final: bool | None = None  # None: unknown at this position
         self._end: bytes | None = None  # result of `completion`, valid if `_end_is_known`
         self._end_is_known = False
 
@@ -204,11 +205,15 @@ class LlguidanceMatcher:
             message = f"token {token} ({piece!r}) is not allowed here"
             raise GrammarError(message, "take one of the allowed tokens")
         self._accepted.append(token)
-        self._mask = None
+        self._mask = self._is_final = None
         if self._end is not None and self._end.startswith(piece):
             self._end = self._end.removeprefix(piece)
         else:
             self._end, self._end_is_known = None, False
+
+    def prepare(self) -> None:
+        self.next_token_bitmask()
+        _ = self.is_final
 
     def next_token_bitmask(self) -> NDArray[np.uint32]:
         if self._mask is None:
@@ -274,7 +279,7 @@ class LlguidanceMatcher:
             self._inner.rollback(tokens)
             self._check()
             del self._accepted[-tokens:]
-            self._mask = None
+            self._mask = self._is_final = None
             self._end, self._end_is_known = None, False
 
     def fork(self) -> LlguidanceMatcher:
@@ -285,7 +290,9 @@ class LlguidanceMatcher:
 
     @property
     def is_final(self) -> bool:
-        return bool(self._inner.is_accepting())
+        if self._is_final is None:
+            self._is_final = bool(self._inner.is_accepting())
+        return self._is_final
 
     @property
     def finished(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,10 @@ import numpy as np
 
 MOST_STEPS = 1000
 """Maximum number of search steps, at about 10 µs each."""
+
+HOLD, REST = 0.0005, 0.002
+"""Seconds of a search between two rests, and of a rest. llguidance keeps the GIL during the calls
+of a search; the rests leave the GIL to the threads that decode."""
 
 _QUOTE, _BACKSLASH = b'"\\'
 # punctuation before letters: most patterns can end after their punctuation
@@ -113,7 +118,12 @@ def find_end(
     positions = [(0, _JsonPosition.after(text))]  # stack of (number of bytes, position)
     candidates = [_steps(inner, positions[0][1], tokens, words, ends, tails)]
 
+    rested = time.perf_counter()
+
     for tried in range(MOST_STEPS):
+        if time.perf_counter() > rested + HOLD:
+            time.sleep(REST)
+            rested = time.perf_counter()
         if inner.is_accepting():
             return bytes(ending)
         step = next(candidates[-1], None)

@@ -1,0 +1,121 @@
+"""Work of slow grammars next to the steps, and the time that a step waits for masks.
+
+A request leaves the steps while its grammar works. A step waits at most `PATIENCE` for masks that
+are due. If other requests could run meanwhile, all waits together take at most the share
+`WAITING` of the time, so a grammar whose masks take 4 ms does not double the time per token of
+its neighbours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from ...errors import GrammarError
+from ...grammar.json_place import json_place
+from ...grammar.workers import GrammarJob, GrammarWorkers
+from ..request.request_state import RequestState
+
+PATIENCE = 0.005
+"""Longest wait of a step for masks, in seconds after the start of the last work."""
+
+WAITING = 0.1
+"""Share of the time that a step may wait for masks while other requests could run."""
+
+WATCH = 0.05
+"""Interval in seconds at which an idle engine looks for requests over budget."""
+
+
+class StartedWork(NamedTuple):
+    state: RequestState
+    job: GrammarJob
+
+
+class GrammarWork:
+    """Work of the grammars of an engine's requests. Used by the engine's thread alone.
+
+    Args:
+        budget: processor seconds that the grammar of one request may take.
+        finished: called on a thread with the id of a request whose work is done.
+    """
+
+    def __init__(self, budget: float, finished: Callable[[int], None]) -> None:
+        self._budget, self._finished = budget, finished
+        self._workers = GrammarWorkers()
+        self._work: dict[int, StartedWork] = {}
+        self._due: set[int] = set()  # ids whose work started after the last step
+        self._deadline = 0.0  # end of the wait for due work, `time.perf_counter`
+        self._stepped_at = 0.0
+        self._credit = 0.0  # seconds that steps may still wait next to other requests
+
+    def __len__(self) -> int:
+        return len(self._work)
+
+    def start(self, state: RequestState) -> None:
+        """Start `state.grammar_work`."""
+        assert state.grammar_work is not None and state.grammar is not None
+        id = state.request.id
+        key = state.grammar.result()
+        job = self._workers.submit(key, state.grammar_work, partial(self._finished, id))
+        self._work[id] = StartedWork(state, job)
+        self._due.add(id)
+        self._deadline = time.perf_counter() + PATIENCE
+
+    def end(self, id: int) -> StartedWork | None:
+        """Forget the work of a request and return the work, if any."""
+        self._due.discard(id)
+        work = self._work.pop(id, None)
+        if work is not None:
+            work.state.grammar_seconds += work.job.seconds
+        return work
+
+    def patience(self, alone: bool) -> float:
+        """Return the seconds to wait for due work before the next step.
+
+        Args:
+            alone: no other request could run in the step.
+        """
+        if not self._due:
+            return 0.0
+        remaining = self._deadline - time.perf_counter()
+        return max(0.0, remaining if alone else min(remaining, self._credit))
+
+    def waited(self, seconds: float) -> None:
+        """Count a wait next to other requests."""
+        self._credit = max(0.0, self._credit - seconds)
+
+    def stepped(self) -> None:
+        """Count a launched step; no later step waits for the work that was due before."""
+        self._due.clear()
+        now = time.perf_counter()
+        self._credit = min(PATIENCE, self._credit + WAITING * (now - self._stepped_at))
+        self._stepped_at = now
+
+    def over_budget(self) -> list[tuple[RequestState, GrammarError]]:
+        """Return the requests whose grammar took more than the budget, each with its error."""
+        late = [
+            state
+            for state, job in self._work.values()
+            if state.grammar_seconds + job.seconds > self._budget
+        ]
+        return [(state, self._error(state)) for state in late]
+
+    def _error(self, state: RequestState) -> GrammarError:
+        assert state.grammar is not None
+        compiled = state.grammar.result().compiled
+        text = bytes(state.constraint.data).decode(errors="replace") if state.constraint else ""
+        place = f"after {text[-40:]!r}"
+        if compiled.spec.kind == "json_schema":
+            place = f"at {json_place(text)}, {place}"
+        part = compiled.why.partition("its largest part: ")[2]
+        simpler = f"make this part simpler: {part}" if part else "make the grammar less ambiguous"
+        return GrammarError(
+            f"the {compiled.spec.kind} is not done after {self._budget:g} s of computing {place}",
+            f"{simpler}; or raise grammar_budget_ms of the engine",
+        )
+
+    def close(self) -> None:
+        """End the threads after their current work."""
+        self._workers.close()
