@@ -1,5 +1,5 @@
 """`python -m benchmarks [NAME ...] [--write]`: run all benchmarks, or benchmarks by name; --write
-puts the tables into RESULTS.md. `grammar_wild FOLDER` and `grammar_walks FOLDER` need public
+puts the tables into RESULTS.md. `grammar_wild FOLDER` and others of OF_SUITES need public
 suites, and have further options: `python -m benchmarks grammar_wild --help`.
 
 By default all benchmarks for this machine run; GPU benchmarks need a GPU.
@@ -72,7 +72,7 @@ GPU_NAMES = (
 )
 """Those that need a GPU to mean anything."""
 
-OF_SUITES = ("grammar_wild", "grammar_walks")
+OF_SUITES = ("grammar_wild", "grammar_walks", "grammar_verdicts")
 """Those that need a folder with public suites."""
 
 ALL_NAMES = NAMES + GPU_NAMES
@@ -115,7 +115,7 @@ def _write(name: str, reports: list[Report]) -> None:
     tables = {section.partition("\n")[0]: section for section in sections}
     where = f"`python -m benchmarks {name} --write` on {machine()}; {datetime.date.today()}"
     tables[name] = "\n".join([f"{name}\n\n{where}\n", *(report.markdown() for report in reports)])
-    ordered = [tables[name] for name in ALL_NAMES if name in tables]
+    ordered = [tables[name] for name in (*ALL_NAMES, *OF_SUITES) if name in tables]
     RESULTS.write_text("\n## ".join([head, *ordered]), encoding="utf-8")
 
 

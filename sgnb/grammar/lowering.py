@@ -20,15 +20,15 @@ from .schema.translate import translate
 from .spec import GrammarSpec
 from .syntax import Lexeme, Rules
 
-REGEX_LIMITS = BuildLimits(positions=40_000, building=16_000, seconds=0.5)
-SCHEMA_LIMITS = BuildLimits(positions=6_000, building=4_000, seconds=0.3)
-"""Beyond these limits llguidance takes over, whose masks are as fast. Size limits come first, so
-the choice does not depend on the speed of the machine."""
+REGEX_LIMITS = BuildLimits(positions=40_000, building=16_000, work=750_000)
+SCHEMA_LIMITS = BuildLimits(positions=6_000, building=4_000, work=450_000)
+"""Beyond these limits llguidance takes over, whose masks are as fast. Sizes and counted work do not
+depend on the speed of the machine."""
 
 SMALL = 1000  # characters
-SMALL_SECONDS = 0.02
-"""Time limit for an automaton on a thread of the engine's process: enough for 19 of 20 small
-schemas. Translation of the schema takes up to the same time again."""
+SMALL_WORK = 30_000
+"""Work limit for an automaton on a thread of the engine's process, about 20 ms: enough for 19 of 20
+small schemas. Translation of the schema takes up to the same time again."""
 
 _LOGIC = re.compile(r'"(?:allOf|anyOf|oneOf|not|if|dependent\w+|unevaluated\w+)"')
 _FEW = 6  # logic keywords; each may double the work
@@ -102,7 +102,7 @@ def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
         return lower(spec)
     rules = _rules(spec)
     try:
-        return LoweredGrammar(build(rules, replace(_limits(spec), seconds=SMALL_SECONDS)), None)
+        return LoweredGrammar(build(rules, replace(_limits(spec), work=SMALL_WORK)), None)
     except Recursive as error:
         return _for_llguidance(rules, error.message)
     except TooLarge:

@@ -1,9 +1,11 @@
 """Worker processes that lower grammars, so the GIL stays free for the threads that decode.
 
 The first expensive grammar starts a worker. A worker runs only `serve`: neither the user's
-`__main__` nor torch. A worker stays warm, and exits after `SECONDS` of CPU time for a single
-grammar, after `IDLE` seconds without work, or with this interpreter. If no worker can start,
-grammars are lowered in this process.
+`__main__` nor torch. A worker stays warm, and exits after `IDLE` seconds without work, or with
+this interpreter. If no worker can start, grammars are lowered in this process.
+
+Limits of counted work end every compilation, so a grammar has the same verdict on every machine.
+`SECONDS` and `PATIENCE` only end a worker that hangs.
 """
 
 from __future__ import annotations
@@ -23,11 +25,10 @@ from ..errors import GrammarError
 from .lowering import LoweredGrammar, lower
 from .spec import GrammarSpec
 
-SECONDS = 1.0
-"""Limit in CPU seconds per grammar, so a busy machine refuses no grammar that an idle machine
-accepts."""
+SECONDS = 20.0
+"""CPU seconds of a grammar after which a worker counts as hanging, 20 times the longest work."""
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Timeout in seconds for an answer or the start of a worker; reached only on a machine that swaps
 or hangs."""
 

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import DEAD, FAR, START, Automaton, build
 from sgnb.grammar.automaton.build_limits import Budget, BuildLimits, Recursive, TooLarge
+from sgnb.grammar.automaton.determinise import determinise
 from sgnb.grammar.automaton.dfa import Dfa
+from sgnb.grammar.automaton.expand import expand
 from sgnb.grammar.automaton.minimise import minimise
-from sgnb.grammar.automaton.nfa import LabelSets
+from sgnb.grammar.automaton.nfa import LabelSets, Nfa
 from sgnb.grammar.automaton.product import difference
 from sgnb.grammar.syntax import (
     EMPTY,
@@ -340,7 +342,7 @@ LITERALS = tuple(Literal("".join(RANDOM.choices("abcdefgh", k=100))) for _ in ra
 def test_too_large_says_why(node: Node, message: str) -> None:
     begin = time.process_time()
     with pytest.raises(TooLarge, match=message):
-        automaton(node, seconds=60)
+        automaton(node, work=60_000_000)
     assert time.process_time() - begin < 3
 
 
@@ -357,25 +359,40 @@ def test_too_many_rules_are_counted_not_expanded() -> None:
         build(Rules(Reference("r0"), {**DOUBLING, "r60": A}))
 
 
-def test_exponential_growth_is_stopped_by_time_and_by_size() -> None:
+def test_exponential_growth_is_stopped_by_work_and_by_size() -> None:
     with pytest.raises(
-        TooLarge, match=r"limit seconds=0\.2\); its largest part: a repeat \{20,20\}"
+        TooLarge, match=r"limit work=200,000\); its largest part: a repeat \{20,20\}"
     ):
-        automaton(BLOWUP, seconds=0.2)
+        automaton(BLOWUP, work=200_000)
     with pytest.raises(TooLarge, match=r"limit building=2,000\); its largest part: \$\.choice"):
         automaton(Source(BLOWUP, "$.choice"), building=2000)
 
 
 def test_memory_is_bounded_too() -> None:
     row = Concatenate(tuple(optional(Literal(chr(97 + index % 26))) for index in range(500)))
-    assert automaton(row, building=5000, seconds=60).states == 502
+    assert automaton(row, building=5000, work=60_000_000).states == 502
     with pytest.raises(TooLarge, match=r"states' worth of memory or more \(limit building=600\)"):
-        automaton(row, building=600, seconds=60)
+        automaton(row, building=600, work=60_000_000)
 
 
-def test_no_time_at_all() -> None:
-    with pytest.raises(TooLarge, match="limit seconds=0"):
-        automaton(Source(A, "$"), seconds=0)
+def test_no_work_at_all() -> None:
+    with pytest.raises(TooLarge, match="limit work=0"):
+        automaton(Source(A, "$"), work=0)
+
+
+def test_the_verdict_depends_on_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal counts of work for equal trees, and no call of a clock."""
+    for name in ("monotonic", "perf_counter", "thread_time", "process_time"):
+        monkeypatch.setattr(time, name, lambda: pytest.fail("a clock was read"))
+    counts = []
+    for _ in range(2):
+        with pytest.raises(TooLarge, match="work"):
+            automaton(BLOWUP, work=100_000)
+        budget = Budget(BuildLimits())
+        nfa = Nfa(budget)
+        determinise(nfa, expand(Rules(Repeat(AB, 2, 300)), nfa, budget), budget)
+        counts.append(budget.spent)
+    assert counts[0] == counts[1] > 300
 
 
 @pytest.mark.parametrize(
@@ -411,7 +428,7 @@ def test_no_time_at_all() -> None:
     ids=["any", "plus", "choices", "optional", "empty", "loops"],
 )
 def test_large_but_allowed(node: Node, states: int) -> None:
-    assert automaton(node, seconds=60).states == states + 1
+    assert automaton(node, work=60_000_000).states == states + 1
 
 
 def test_trees_deeper_than_the_stack() -> None:
@@ -420,7 +437,7 @@ def test_trees_deeper_than_the_stack() -> None:
         node = Source(
             Alternate((Concatenate((Literal("("), optional(node), Literal(")"))), NOTHING)), "$"
         )
-    found = automaton(node, seconds=60)
+    found = automaton(node, work=60_000_000)
     assert accepts(found, b"(" * 5000 + b"a" + b")" * 5000) and accepts(found, b"(())")
     assert not accepts(found, b"(()")
 
@@ -428,7 +445,7 @@ def test_trees_deeper_than_the_stack() -> None:
 def test_many_labelled_choices_stay_small() -> None:
     found = automaton(
         Alternate(tuple(Source(Literal(f'"{number}"'), f"$.{number}") for number in range(2000))),
-        seconds=60,
+        work=60_000_000,
     )
     assert len(found.sources[START, found.step(START, b'"')]) == 2000
     assert sum(map(len, found.label_sets)) < 20_000

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ...errors import GrammarError, ServiceError, shown
-from ...grammar.automaton.build_limits import ThreadClock
 from ...grammar.compiler import TokenGrammar, compile_spec
 from ...grammar.schema.strict_json import InvalidAnswer, read_json
-from ...grammar.schema.validate import SECONDS, validator
+from ...grammar.schema.validate import SECONDS, ThreadClock, validator
 from ...grammar.spec import GrammarSpec
 from ...grammar.vocabulary import Vocabulary
 from ...lang.executor import ScoreCall

@@ -14,7 +14,7 @@ from ...grammar.automaton.automaton import DEAD, START, Automaton, BuildLimits, 
 from ...grammar.regex.parser import parse_occurrence
 from ...grammar.syntax import Rules, alternate
 
-LIMITS = BuildLimits(states=4096, seconds=1.4)
+LIMITS = BuildLimits(states=4096, work=2_000_000)
 
 
 class _CompiledRegex(NamedTuple):

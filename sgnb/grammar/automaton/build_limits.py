@@ -1,9 +1,11 @@
-"""Size limits of an automaton build, and errors for large and recursive grammars. Knows no
-automaton."""
+"""Limits of an automaton build in sizes and counted work, and errors for large and recursive
+grammars. Knows no automaton.
+
+No limit reads a clock: a grammar compiles on every machine or on none.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
@@ -12,7 +14,7 @@ from ...errors import GrammarError
 
 
 class TooLarge(GrammarError):
-    """The automaton would exceed the states, memory or time of its `BuildLimits`."""
+    """The automaton would exceed the states, memory or work of its `BuildLimits`."""
 
 
 class Recursive(GrammarError):
@@ -28,27 +30,6 @@ class Recursive(GrammarError):
         self.rule = rule
 
 
-class ThreadClock:
-    """Deadline in CPU time of the current thread.
-
-    Args:
-        seconds: CPU seconds from now to the deadline.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.thread_time() + seconds
-        self._soonest = time.monotonic() + seconds
-
-    @property
-    def is_over(self) -> bool:
-        """True after the deadline.
-
-        Reads the thread's CPU time only after the same wall time, because the system call yields to
-        other threads on a busy machine.
-        """
-        return time.monotonic() > self._soonest and time.thread_time() > self._end
-
-
 @dataclass(frozen=True, slots=True)
 class BuildLimits:
     """Limits of a single build."""
@@ -56,9 +37,7 @@ class BuildLimits:
     states: int = 65_536  # of the minimal automaton, including the dead state
     building: int = 131_072  # states before minimisation
     positions: int = 131_072  # of the NFA: about one per byte of the unrolled tree
-    # CPU time of the thread, so a busy machine refuses no grammar that an idle machine accepts. The
-    # current step, at most a few tenths of a second, is not interrupted.
-    seconds: float = 2.0
+    work: int = 2_000_000  # steps, of about a microsecond each
 
 
 class Budget:
@@ -67,19 +46,29 @@ class Budget:
     `blame()` names the largest part of the tree, for error messages.
 
     Args:
-        limits: limits; the clock starts now.
+        limits: limits of the build.
     """
 
     def __init__(self, limits: BuildLimits) -> None:
         self.limits = limits
         self.blame: Callable[[], str] = lambda: "reading the tree"
-        self._clock = ThreadClock(limits.seconds)
+        self.spent = 0  # steps so far
 
-    def check_time(self, blame: Callable[[], str] | None = None) -> None:
-        if self._clock.is_over:
-            seconds = f"{self.limits.seconds:g}"
-            limit = f"(limit seconds={seconds})"
-            self._refuse(f"the automaton is not done after {seconds} s {limit}", blame)
+    def spend(self, steps: int, blame: Callable[[], str] | None = None) -> None:
+        """Count work.
+
+        Args:
+            steps: number of steps, of about a microsecond each.
+            blame: names the largest part; None for `self.blame`.
+
+        Raises:
+            TooLarge: the steps exceed the limit.
+        """
+        self.spent += steps
+        if self.spent > self.limits.work:
+            work = f"{self.limits.work:,}"
+            limit = f"(limit work={work})"
+            self._refuse(f"the automaton is not done after {work} steps {limit}", blame)
 
     def check(
         self, name: str, reached: int, unit: str, blame: Callable[[], str] | None = None

@@ -15,7 +15,7 @@ from .dfa import Dfa
 from .nfa import FINAL, Edge, Follow, LabelSets, Nfa
 
 _SPARE = 32  # set members and edges per state in the memory bound
-_OFTEN = 4096  # set members between two checks of the clock
+_OFTEN = 4096  # set members between two checks
 
 
 def determinise(nfa: Nfa, start: Follow, budget: Budget) -> Dfa:
@@ -55,9 +55,10 @@ def determinise(nfa: Nfa, start: Follow, budget: Budget) -> Dfa:
         if num_members > check:
             check = num_members + _OFTEN
             _check(len(sets) - 1, num_members, dfa, nfa.labels, budget)
+        budget.spend(1 + len(members))
         final = members[0] == FINAL
         positions = members[1:] if final else members
-        edges = nfa.edges[positions[0]] if len(positions) == 1 else _merged(nfa, positions)
+        edges = nfa.edges[positions[0]] if len(positions) == 1 else _merged(nfa, positions, budget)
         for first, last, follow, labels in edges:
             low.append(first)
             high.append(last)
@@ -70,7 +71,6 @@ def determinise(nfa: Nfa, start: Follow, budget: Budget) -> Dfa:
 
 def _check(states: int, num_members: int, dfa: Dfa, labels: LabelSets, budget: Budget) -> None:
     blame = functools.partial(_most_common, dfa.label, labels) if labels.names else None
-    budget.check_time(blame)
     budget.check("building", states, "states before it is made minimal", blame)
     budget.check(
         "building", (num_members + len(dfa.low)) // _SPARE, "states' worth of memory", blame
@@ -86,19 +86,20 @@ def _most_common(edges: list[int], labels: LabelSets) -> str:
     )
 
 
-def _merged(nfa: Nfa, positions: Follow) -> list[Edge]:
+def _merged(nfa: Nfa, positions: Follow, budget: Budget) -> list[Edge]:
     """Merge the edges of several positions; for overlapping bytes, take the union of the follow
     sets."""
     edges = sorted(edge for position in positions for edge in nfa.edges[position])
+    budget.spend(len(edges))
     last = -1
     for edge in edges:
         if edge[0] <= last:
-            return _swept(nfa, edges)
+            return _swept(nfa, edges, budget)
         last = edge[1]
     return edges
 
 
-def _swept(nfa: Nfa, edges: list[Edge]) -> list[Edge]:
+def _swept(nfa: Nfa, edges: list[Edge], budget: Budget) -> list[Edge]:
     """Cut sorted, overlapping edges at every first and last byte."""
     cuts = sorted({edge[0] for edge in edges} | {edge[1] + 1 for edge in edges})
     result: list[Edge] = []
@@ -110,6 +111,7 @@ def _swept(nfa: Nfa, edges: list[Edge]) -> list[Edge]:
         while upcoming < len(edges) and edges[upcoming][0] == low:
             active.append(edges[upcoming])
             upcoming += 1
+        budget.spend(1 + sum(len(edge[2]) for edge in active))
         if not active:
             continue
         follow, label = active[0][2:]

@@ -26,6 +26,14 @@ class Dfa:
         """Number of states, including the dead state."""
         return len(self.final)
 
+    def num_edges(self, state: int) -> int:
+        """Return the number of edges of a state.
+
+        Args:
+            state: state number.
+        """
+        return self.offsets[state + 1] - self.offsets[state]
+
     def edges(self, state: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield (low, high, target, label) of each edge of `state`, ascending.
 

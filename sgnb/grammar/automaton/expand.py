@@ -31,6 +31,8 @@ from .nfa import FINAL, Follow, Nfa, Word
 from .product import difference, intersection
 from .utf8 import fragment
 
+_OFTEN = 1024  # visits between two counts of work
+
 _Part = tuple[Node, Follow, int]
 _Key = tuple[int, Follow, int]
 _Visit = Generator[_Part, Any, Follow]
@@ -74,8 +76,8 @@ class _Expansion:
 
         while visits:
             steps += 1
-            if not steps % 1024:
-                self._budget.check_time()
+            if not steps % _OFTEN:
+                self._budget.spend(2 * _OFTEN)
             key, visit = visits[-1]
             try:
                 part = visit.send(result)

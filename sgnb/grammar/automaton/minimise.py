@@ -20,8 +20,6 @@ from .build_limits import Budget
 from .dfa import START, Dfa
 from .nfa import LabelSets
 
-_OFTEN = 4096  # states between two checks of the clock
-
 _Signature = tuple[int, ...]
 
 
@@ -34,7 +32,7 @@ def minimise(dfa: Dfa, labels: LabelSets, budget: Budget) -> Dfa:
         budget: limits of the build.
 
     Raises:
-        TooLarge: the time limit is exceeded.
+        TooLarge: the work limit is exceeded.
     """
     return _quotient(dfa, _Refinement(dfa, budget).blocks, labels)
 
@@ -80,9 +78,8 @@ class _Refinement:
         block_ids: dict[tuple[bool, _Signature], int] = {}
         final, blocks = self._dfa.final, self.blocks
 
+        self._budget.spend(3 * self._dfa.size)
         for state in ready:
-            if not len(block_ids) % _OFTEN:
-                self._budget.check_time()
             blocks[state] = block_ids.setdefault(
                 (final[state], self._signature(state)), len(block_ids)
             )
@@ -104,7 +101,7 @@ class _Refinement:
         offsets, predecessors = self._predecessors
         touched = set(states)
         while touched:
-            self._budget.check_time()
+            self._budget.spend(3 * len(touched))
             changed = self._split(touched, members)
             touched = set()
             for state in changed:

@@ -25,6 +25,7 @@ Edge = tuple[int, int, Follow, int]
 Word = tuple[bytes, Follow, int]
 """(text, follow, label set)."""
 
+_OFTEN = 1024  # positions between two counts of work
 _WIDE = 8  # wider unions become a joint: n optional parts take n positions, not n * n
 
 
@@ -93,9 +94,10 @@ class Nfa:
     def reserve(self) -> int:
         """Return a new position. The caller sets its edges or joint later."""
         position = len(self.edges)
-        if position >= self._max_positions or not position % 4096:
+        if position >= self._max_positions:
             self._budget.check("positions", position + 1, "byte positions")
-            self._budget.check_time()
+        if not position % _OFTEN:
+            self._budget.spend(2 * _OFTEN)
         self.edges.append(())
         return position
 

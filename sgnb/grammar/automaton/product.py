@@ -48,10 +48,11 @@ def _product(first: Dfa, second: Dfa, without: bool, budget: Budget) -> Dfa:
     numbers = {pair: number for number, pair in enumerate(pairs)}
     state = 0
     while (state := state + 1) < len(pairs):
-        if not state % 256:
-            budget.check_time()
-            budget.check("building", state, "states before it is made minimal")
         first_state, second_state = pairs[state]
+        num_pairs = first.num_edges(first_state) * second.num_edges(second_state)
+        budget.spend(2 + num_pairs // 8)
+        if not state % 256:
+            budget.check("building", state, "states before it is made minimal")
         for low, high, pair, label in _edges(first, second, first_state, second_state, without):
             target = numbers.setdefault(pair, len(pairs))
             if target == len(pairs):

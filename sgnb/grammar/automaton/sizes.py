@@ -38,7 +38,7 @@ class Sizes:
     Raises:
         Recursive: a rule is recursive.
         GrammarError: a rule is undefined.
-        TooLarge: the time limit is exceeded.
+        TooLarge: the work limit is exceeded.
     """
 
     def __init__(self, rules: Rules, budget: Budget) -> None:
@@ -86,8 +86,7 @@ class Sizes:
             missing = [part for part in parts if id(part) not in self._total]
             if not missing:
                 self._add(node, parts)
-                if not len(self._total) % 1024:
-                    budget.check_time()
+                budget.spend(1 + len(parts))
                 if isinstance(node, Reference):
                     open_rules.discard(node.name)
             elif isinstance(node, Reference):

@@ -24,14 +24,17 @@ from ..syntax import Rules
 from ..vocabulary import Vocabulary
 from .ending import find_end
 from .gbnf import is_gbnf, parse_gbnf
-from .lark import SECONDS, write
+from .lark import WORK, write
 from .lark_notation import refuse_unsupported
 from .lexeme_lark import write_lexemes
-from .lexemes import TimeBudget
+from .lexemes import WorkBudget
 from .shortest import shortest_text
 
 LARGEST_TEXT = 1_500_000  # characters of a user's grammar
-LARGEST_LARK = 400_000  # characters of the Lark input; longer input takes seconds
+LARGEST_LARK = 2_000_000
+LARGEST_RULES = 400_000
+"""Characters of the Lark input, and of its rules without terminals. Longer rules take seconds; a
+terminal is kept as a trie, and an enum of 25,000 strings of 14 characters takes 0.1 s."""
 
 _LIMITS: dict[str, Any] = {
     "max_items_in_row": 2000,
@@ -94,7 +97,7 @@ def write_schema(rules: Rules) -> str:
     Args:
         rules: syntax tree made of lexemes.
     """
-    return write_lexemes(rules, TimeBudget(SECONDS).spend, _has_text)
+    return write_lexemes(rules, WorkBudget(WORK).spend, _has_text)
 
 
 def _has_text(lark: str) -> bool:
@@ -135,10 +138,7 @@ class LlguidanceGrammar:
         Raises:
             GrammarError: llguidance refuses the grammar.
         """
-        if len(lark) > LARGEST_LARK:
-            problem = "the grammar is too large for llguidance"
-            hint = f"fewer rules or options; the limit is {LARGEST_LARK:,}"
-            raise GrammarError(f"{problem}: {len(lark):,} characters as it reads them", hint)
+        _check_size(lark)
         self.vocabulary = vocabulary
         self.shortest, self.names = shortest, names
         self._lark, self._limits = lark, limits
@@ -174,6 +174,16 @@ class LlguidanceGrammar:
             if self._first is full:
                 self._first = self._compiled()
             return self._first, self._first.deep_copy()
+
+
+def _check_size(lark: str) -> None:
+    rules = sum(len(line) for line in lark.splitlines() if not line[:1].isupper())
+    for size, limit in ((len(lark), LARGEST_LARK), (rules, LARGEST_RULES)):
+        if size > limit:
+            problem = (
+                f"the grammar is too large for llguidance: {size:,} characters as it reads them"
+            )
+            raise GrammarError(problem, f"fewer rules or options; the limit is {limit:,}")
 
 
 class LlguidanceMatcher:

@@ -25,7 +25,7 @@ from ..syntax import (
     Rules,
     Without,
 )
-from .lexemes import Clashes, Piece, TimeBudget, piece
+from .lexemes import Clashes, Piece, WorkBudget, piece
 from .network import conflicts
 from .normal import children, closed, plain, postorder, rebuilt, references
 
@@ -36,20 +36,20 @@ enter."""
 DEEPEST_TERMINAL = 40
 INLINE = 100  # characters of an expression; longer expressions get a definition
 INLINE_DEPTH = 12
-SECONDS = 0.8  # time limit for writing a grammar
+WORK = 800_000  # limit of steps for writing a grammar, of about a microsecond each
 
 
-def write(rules: Rules, seconds: float = SECONDS) -> str:
+def write(rules: Rules, work: int = WORK) -> str:
     """Return `rules` in Lark notation.
 
     Args:
         rules: syntax tree with rules.
-        seconds: CPU time limit.
+        work: limit of the steps.
 
     Raises:
-        GrammarError: llguidance cannot match the grammar, or the time limit is exceeded.
+        GrammarError: llguidance cannot match the grammar, or the work exceeds the limit.
     """
-    budget = TimeBudget(seconds)
+    budget = WorkBudget(work)
     cut = _TerminalPartition(plain(rules, budget.spend), budget)
     while True:
         large = conflicts(cut.rules, cut.kind, cut.piece, cut.clashes)
@@ -64,7 +64,7 @@ class _TerminalPartition:
     The kind of a terminal is its text, so equal terminals share a kind.
     """
 
-    def __init__(self, rules: Rules, budget: TimeBudget) -> None:
+    def __init__(self, rules: Rules, budget: WorkBudget) -> None:
         self.rules = rules
         self.budget = budget
         self.clashes = Clashes(self.piece, budget)

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import NoReturn
 
 from ...errors import GrammarError
-from ..automaton.build_limits import ThreadClock
 from ..syntax import Alternate, Chars, Concatenate, Literal, Node, Ranges, Reference, Repeat
 from .normal import children
 
@@ -21,31 +20,29 @@ MOST_POSITIONS = 150_000
 """Maximum number of positions per piece; a position takes a few hundred bytes."""
 
 
-class TimeBudget:
-    """CPU time limit for the analysis, which is quadratic in the pieces at a position.
+class WorkBudget:
+    """Work limit for the analysis, which is quadratic in the pieces at a position. Equal on all
+    machines.
 
     Args:
-        seconds: CPU seconds of this thread.
+        limit: steps, of about a microsecond each.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._clock = ThreadClock(seconds)
-        self._unchecked = 0
+    def __init__(self, limit: int) -> None:
+        self._remaining = limit
 
     def spend(self, steps: int) -> None:
-        """Count work. The clock is read only occasionally.
+        """Count work.
 
         Args:
             steps: estimated microseconds of the next step.
 
         Raises:
-            GrammarError: the time limit is exceeded.
+            GrammarError: the work exceeds the limit.
         """
-        self._unchecked += steps
-        if self._unchecked > 1000:
-            self._unchecked = 0
-            if self._clock.is_over:
-                self.refuse()
+        self._remaining -= steps
+        if self._remaining < 0:
+            self.refuse()
 
     def refuse(self) -> NoReturn:
         problem = "the grammar is too large for llguidance"
@@ -105,13 +102,13 @@ def lead_bytes(ranges: Ranges) -> int:
     return bits
 
 
-def piece(node: Node, rule: Callable[[str], Node], budget: TimeBudget) -> Piece:
+def piece(node: Node, rule: Callable[[str], Node], budget: WorkBudget) -> Piece:
     """Return the position automaton of a tree with rules inlined.
 
     Args:
         node: regular tree.
         rule: returns the tree of a rule.
-        budget: time limit.
+        budget: limit of the work.
     """
     return _PieceBuilder(rule, budget).build(node)
 
@@ -120,7 +117,7 @@ Part = tuple[bool, set[int], set[int]]
 
 
 class _PieceBuilder:
-    def __init__(self, rule: Callable[[str], Node], budget: TimeBudget) -> None:
+    def __init__(self, rule: Callable[[str], Node], budget: WorkBudget) -> None:
         self.rule, self.budget, self.piece = rule, budget, Piece()
 
     def build(self, node: Node) -> Piece:
@@ -201,13 +198,13 @@ class _PieceBuilder:
         return "" in words, first, last
 
 
-def clash(piece_a: Piece, piece_b: Piece, budget: TimeBudget) -> Clash:
+def clash(piece_a: Piece, piece_b: Piece, budget: WorkBudget) -> Clash:
     """Return the overlap of two pieces at the same position. A piece can overlap with itself.
 
     Args:
         piece_a: first piece.
         piece_b: second piece.
-        budget: time limit.
+        budget: limit of the work.
     """
     budget.spend(1)
     if not piece_a.lead & piece_b.lead:
@@ -266,10 +263,10 @@ class Clashes:
 
     Args:
         pieces: returns the piece of a kind.
-        budget: time limit.
+        budget: limit of the work.
     """
 
-    def __init__(self, pieces: Callable[[str], Piece], budget: TimeBudget) -> None:
+    def __init__(self, pieces: Callable[[str], Piece], budget: WorkBudget) -> None:
         self.pieces, self.budget = pieces, budget
         self._results: dict[tuple[str, str], Clash] = {}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..syntax import Alternate, Node, Reference, Repeat, Rules
-from .lexemes import Clashes, Piece, TimeBudget
+from .lexemes import Clashes, Piece, WorkBudget
 from .normal import children, postorder
 
 MOST_PLACES = 8192
@@ -65,7 +65,7 @@ def conflicts(
     return to_split
 
 
-def _bytes_after(network: Network, pieces: Callable[[str], Piece], budget: TimeBudget) -> list[int]:
+def _bytes_after(network: Network, pieces: Callable[[str], Piece], budget: WorkBudget) -> list[int]:
     """Return, per position, the first bytes of all continuations, as bits."""
     leads: dict[int, int] = {}
     for following in network.follow:
@@ -101,7 +101,7 @@ class Network:
         rules: syntax tree with rules.
         kind: returns the kind of a piece, or None for nodes above pieces.
         nullable: returns True for kinds that match the empty text.
-        budget: time limit.
+        budget: limit of the work.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Network:
         rules: Rules,
         kind: Callable[[Node], str | None],
         nullable: Callable[[str], bool],
-        budget: TimeBudget,
+        budget: WorkBudget,
     ) -> None:
         self._kind, self._piece_nullable, self._budget = kind, nullable, budget
         trees = {"": rules.start, **rules.rules}

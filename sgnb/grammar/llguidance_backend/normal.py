@@ -28,7 +28,7 @@ from ..syntax import (
     concat,
 )
 
-SET_LIMITS = BuildLimits(states=4096, building=8192, positions=16_384, seconds=0.2)
+SET_LIMITS = BuildLimits(states=4096, building=8192, positions=16_384, work=200_000)
 
 
 def children(node: Node) -> tuple[Node, ...]:

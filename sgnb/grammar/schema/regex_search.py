@@ -13,7 +13,7 @@ from ..syntax import Rules
 if TYPE_CHECKING:
     from ..automaton.automaton import Automaton
 
-LIMITS = BuildLimits(positions=40_000, building=16_000, seconds=0.5)
+LIMITS = BuildLimits(positions=40_000, building=16_000, work=500_000)
 
 
 @lru_cache(maxsize=512)

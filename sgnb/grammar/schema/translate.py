@@ -42,6 +42,7 @@ MOST_RULES = 300
 rules."""
 
 _MOST_NESTED = 150
+_TREE = 60  # steps to translate a disjunct
 _COMBINING = frozenset({*LOGIC, "$ref"})
 _DEEP_HINT = "use fewer levels, or put inner schemas into $defs"
 
@@ -192,7 +193,7 @@ class _Translation:
 
     def _disjunct(self, flat: FlatSchema, position: _Position) -> Node:
         """Return the values of a disjunct."""
-        self.reader.spend()
+        self.reader.spend(_TREE + len(flat.values or ()))
         if flat.values is not None:
             return either(self.layout.constant(value) for value in self.reader.values(flat))
         if flat.types == ALL_TYPES and not flat.spoken and replace(flat, source=None) == _ANY:

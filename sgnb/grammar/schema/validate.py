@@ -5,12 +5,12 @@ References resolve inside the schema only, patterns run as automata, and a clock
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from ...errors import GrammarError
-from ..automaton.build_limits import ThreadClock
 from ..regex.ecmascript import to_python
 from .checks import CHECKS, Evaluation, KeywordUse, Path, Problem, brief
 from .index import SchemaIndex, read_schema
@@ -19,6 +19,27 @@ from .strict_json import DOUBLES, InvalidAnswer, read_json
 
 SECONDS = 2.0
 """Limit in CPU seconds per text."""
+
+
+class ThreadClock:
+    """Deadline in CPU time of the current thread.
+
+    Args:
+        seconds: CPU seconds from now to the deadline.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.thread_time() + seconds
+        self._soonest = time.monotonic() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        """True after the deadline.
+
+        Reads the thread's CPU time only after the same wall time, because the system call yields to
+        other threads on a busy machine.
+        """
+        return time.monotonic() > self._soonest and time.thread_time() > self._end
 
 
 @lru_cache(maxsize=64)
