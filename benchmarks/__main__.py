@@ -30,6 +30,7 @@ NAMES = (
     "json_speed",
     "jump_forward",
     "json_answers",
+    "sums",
     "json_peers",
     "scheduler",
     "loop",

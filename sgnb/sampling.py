@@ -63,6 +63,9 @@ class SamplingParams:
     # False: follow the JSON Schema specification, which also allows unlisted names, items and
     # types.
     json_strict: bool = True
+    # One blank may come before the text of the grammar and is not part of `Output.text`: most
+    # tokens for numbers and words begin with a blank.
+    leading_blank: bool = False
     # start with an unconstrained thinking section: True, or its end mark
     thinking: bool | str = False
     jump_forward: bool = True  # append text forced by the grammar without a decode step
@@ -110,6 +113,11 @@ class SamplingParams:
             raise self._no_effect("json_whitespace", "json_schema=...")
         if not self.json_strict and self.json_schema is None:
             raise self._no_effect("json_strict", "json_schema=...")
+        if self.leading_blank and not kinds:
+            raise self._no_effect("leading_blank", "regex=, json_schema= or ebnf=")
+        if self.leading_blank and (self.thinking or self.ebnf is not None):
+            other = "thinking" if self.thinking else "ebnf"
+            raise OptionError(f"leading_blank and {other} exclude each other", "give one of them")
         if self.thinking and not kinds:
             raise self._no_effect("thinking", "regex=, json_schema= or ebnf=")
 
@@ -118,7 +126,9 @@ class SamplingParams:
         """Grammar of the text, or None."""
         for kind in KINDS:
             if (text := getattr(self, kind)) is not None:
-                return GrammarSpec(kind, text, self.json_whitespace, self.json_strict)
+                return GrammarSpec(
+                    kind, text, self.json_whitespace, self.json_strict, self.leading_blank
+                )
         return None
 
     @property
@@ -328,6 +338,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "ebnf": ("a string", text),
     "json_whitespace": ("None or between 0 and 32", integer(0, 32)),
     "json_strict": ("True or False", switch),
+    "leading_blank": ("True or False", switch),
     "thinking": (
         "True, False or the mark that ends it",
         lambda v: _mark(v) if isinstance(v, str) else switch(v),

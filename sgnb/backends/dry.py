@@ -104,7 +104,7 @@ class EngineAnswers:
         return RemoteAnswers(backend, self.calls)
 
     def generate(self, call: Call) -> Result:
-        params, engine = call.params, self._engine
+        params, engine = call.effective_params, self._engine
         prompt = engine.encode([call.segments or call.prompt])[0]
         limit = max(0, min(params.max_new_tokens, engine.context_length - len(prompt)))
         grammar = self._grammar(params, limit)

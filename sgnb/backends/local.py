@@ -39,6 +39,7 @@ from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_rende
 from ..lang.chat.tool_format import with_tools
 from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
 from ..lang.graph.dry_execution import DryExecutor
+from ..lang.location import warn_once
 from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
@@ -69,7 +70,7 @@ class Apart:
 
     def params(self, call: Call) -> SamplingParams:
         """Return the sampling parameters of `call`."""
-        params = call.params
+        params = call.effective_params
         if not self.jump_forward:
             params = replace(params, jump_forward=False)
         if self.seeded and params.temperature and params.seed is None:
@@ -157,6 +158,8 @@ class LocalExecutor:
             for pending, prompt in zip(group, prompts, strict=True)
             for index, params in enumerate(pending.params)
         ]
+        for pending, prompt in zip(group, prompts, strict=True):
+            pending.last_token = prompt[-1] if len(prompt) else None
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         sharing = [
@@ -337,6 +340,7 @@ class _PendingCall:
         self.outputs: dict[int, Output] = {}  # finished samples
         self.cancelled = False
         self.ids: list[int] = []
+        self.last_token: int | None = None  # of the prompt
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -357,6 +361,7 @@ class _PendingCall:
 
     def _finish(self) -> None:
         """Deliver the result on the executor's thread."""
+        self._warn_of_seam()
         outputs = [self.outputs[index] for index in range(len(self.params))]
         self.sink(
             Result(
@@ -366,6 +371,15 @@ class _PendingCall:
                 made_segments(self.executor.engine, outputs[0]),
             )
         )
+
+    def _warn_of_seam(self) -> None:
+        """Warn once per line if the model's blank fits on no side of the end of the prompt."""
+        call, params = self.call, self.params[0]
+        if params.regex is None or call.params.leading_blank or call.location is None:
+            return
+        if self.last_token is not None:
+            for line in self.executor.engine.seam_warnings(params, self.last_token):
+                warn_once(line, call.location)
 
 
 Mail = queue.SimpleQueue[Callable[[], None] | _PendingCall | None]
@@ -394,10 +408,13 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
     """
     tokens = output.token_ids[: -1 if isinstance(output.stopped_by, int) else None]
     if engine.tokenizer is None or output.reasoning:
-        return _as_text(output)
+        return _as_text(output.text)
+    text = output.text
+    if output.params.leading_blank and _begins_with_blank(engine, tokens):
+        text = " " + text
     if not isinstance(output.stopped_by, str):
-        return (Segment(output.text, "output", tuple(tokens)),)
-    left, kept = output.text.encode(), 0
+        return (Segment(text, "output", tuple(tokens)),)
+    left, kept = text.encode(), 0
     for piece in engine.tokenizer.pieces(tokens):
         if not left.startswith(piece):
             break
@@ -405,13 +422,18 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
     try:
         rest = left.decode()
     except UnicodeDecodeError:  # the cut token begins inside a character
-        return _as_text(output)
-    whole = output.text.removesuffix(rest)
+        return _as_text(text)
+    whole = text.removesuffix(rest)
     return Segment(whole, "output", tuple(tokens[:kept])), Segment(rest, "data")
 
 
-def _as_text(output: Output) -> tuple[Segment, ...]:
-    return Segment("", "output"), Segment(output.text, "data")
+def _begins_with_blank(engine: Engine, tokens: list[int]) -> bool:
+    assert engine.tokenizer is not None
+    return any(piece.startswith(b" ") for piece in engine.tokenizer.pieces(tokens[:1]))
+
+
+def _as_text(text: str) -> tuple[Segment, ...]:
+    return Segment("", "output"), Segment(text, "data")
 
 
 def _check(name: str, value: Any, right: bool, rule: str) -> None:

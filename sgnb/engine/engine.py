@@ -23,6 +23,7 @@ from .. import models
 from ..errors import ModelError, OptionError, RequestError, shown
 from ..events import WaitingRequest
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler, TokenGrammar
+from ..grammar.grammar_warnings import seam
 from ..reservation import Reservation
 from ..sampling import SamplingParams, read_option, scalar
 from ..segment import Segment
@@ -45,6 +46,9 @@ from .request.request_state import OnOutput, Origin, RequestState
 from .request.waiting import SchedulePolicy
 from .scheduler import Scheduler
 from .weight_guard import WeightGuard
+
+REMEMBERED_SEAMS = 256
+"""Maximum number of pairs of grammar and last token of a prompt with stored warnings."""
 
 SWITCH_INTERVAL = 1e-4
 """GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
@@ -510,6 +514,7 @@ class Engine:
         self.pool_tokens, self.token_bytes = slots.total, slots.unit_bytes
         self.state_bytes = checkpoints.pool.unit_bytes if checkpoints else 0
         self._attention, self._ids = parts.attention, itertools.count(1)
+        self._seams: dict[tuple[TokenGrammar, int], tuple[str, ...]] = {}
         return EngineLoop(
             parts.scheduler,
             parts.runner,
@@ -524,6 +529,30 @@ class Engine:
         """Return the grammar numbered by a `GrammarReady` event, or None if forgotten."""
         number = arguments.number("number", number)
         return None if self._grammars is None else self._grammars.find(number)
+
+    def seam_warnings(self, params: SamplingParams, last_token: int) -> tuple[str, ...]:
+        """Return warnings about the border between a prompt and the text of a compiled grammar.
+
+        Args:
+            params: parameters of a request that has begun.
+            last_token: last token of the prompt.
+
+        Returns:
+            A warning if the prompt ends with punctuation and the text cannot begin with a blank.
+        """
+        future = self._grammar(params)
+        if self.tokenizer is None or future is None or not future.done() or future.exception():
+            return ()
+        key = future.result(), last_token
+        if key not in self._seams:
+            compiled, pieces = future.result().compiled, self.tokenizer.vocabulary.pieces
+            lines: Sequence[str] = ()
+            if compiled.automaton is not None and pieces[last_token].strip():
+                lines = seam(compiled.automaton, compiled.spec.kind, pieces[last_token], pieces)
+            while len(self._seams) >= REMEMBERED_SEAMS:
+                del self._seams[next(iter(self._seams))]
+            self._seams[key] = tuple(lines)
+        return self._seams[key]
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
         """Return the request's grammar, compiling on another thread."""

@@ -259,8 +259,9 @@ def cache_file(spec: GrammarSpec) -> CacheFile:
         spec: constraint that identifies the file.
     """
     return CacheFile(
-        "grammars", FORMAT, unidata_version, spec.kind, spec.whitespace, spec.strict, spec.text
-    )
+        "grammars", FORMAT, unidata_version, spec.kind, spec.whitespace, spec.strict,
+        spec.leading_blank, spec.text,
+    )  # fmt: skip
 
 
 def _from_llguidance(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LlguidanceGrammar:

@@ -18,7 +18,7 @@ from .llguidance_backend.shortest import shortest_text
 from .regex import parser as regex
 from .schema.translate import translate
 from .spec import GrammarSpec
-from .syntax import Lexeme, Rules
+from .syntax import Lexeme, Literal, Rules, alternate, concat, optional
 
 REGEX_LIMITS = BuildLimits(positions=40_000, building=16_000, work=750_000)
 SCHEMA_LIMITS = BuildLimits(positions=6_000, building=4_000, work=450_000)
@@ -34,6 +34,7 @@ _LOGIC = re.compile(r'"(?:allOf|anyOf|oneOf|not|if|dependent\w+|unevaluated\w+)"
 _FEW = 6  # logic keywords; each may double the work
 
 _LARK = b"lark\n"
+_BLANK = Literal(" ")
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,12 @@ def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
 
 def _rules(spec: GrammarSpec) -> Rules:
     if spec.kind == "regex":
-        return Rules(Lexeme(regex.parse(spec.text)))
-    return translate(spec.text, spec.whitespace, spec.strict)
+        pattern = regex.parse(spec.text)
+        return Rules(Lexeme(concat(optional(_BLANK), pattern) if spec.leading_blank else pattern))
+    rules = translate(spec.text, spec.whitespace, spec.strict)
+    if not spec.leading_blank:
+        return rules
+    return Rules(alternate(rules.start, concat(Lexeme(_BLANK), rules.start)), rules.rules)
 
 
 def _limits(spec: GrammarSpec) -> BuildLimits:

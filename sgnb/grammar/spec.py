@@ -31,6 +31,7 @@ class GrammarSpec:
     # Maximum blanks or line breaks between JSON tokens; None: separators of `json.dumps`.
     whitespace: int | None = None
     strict: bool = True  # reject names, items and types that the schema does not list
+    leading_blank: bool = False  # one blank may come before the text
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_CHARACTERS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -43,6 +43,13 @@ class Call:
     reservation: Reservation | None = field(default=None, compare=False)  # of the program
     # The branch's own, the same in all its calls; None: each call is sent.
     ahead: Ahead | None = field(default=None, compare=False)
+
+    @property
+    def effective_params(self) -> SamplingParams:
+        """Return `params`, without a leading blank after a prompt that ends with white space."""
+        if self.params.leading_blank and (not self.prompt or self.prompt[-1].isspace()):
+            return replace(self.params, leading_blank=False)
+        return self.params
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,11 @@ def options(node: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dtype", [int, "int"])
 def test_an_int_is_a_regex_and_stops(dtype: Any) -> None:
-    assert options(gen("a", dtype=dtype)) == {"regex": r"[-+]?[0-9]+[ \n]*", "stop": (" ", "\n")}
+    assert options(gen("a", dtype=dtype)) == {
+        "regex": r"[-+]?[0-9]+[ \n]*",
+        "stop": (" ", "\n"),
+        "leading_blank": True,
+    }
     assert options(gen("a", dtype=dtype, stop="x"))["stop"] == ("x", " ", "\n")
     assert options(gen("a", dtype=dtype, stop=["x", "y"]))["stop"] == ("x", "y", " ", "\n")
 
@@ -44,9 +48,10 @@ def test_the_other_dtypes() -> None:
     assert options(gen(dtype=float)) == {
         "regex": r"[-+]?[0-9]*\.?[0-9]+[ \n]*",
         "stop": (" ", "\n"),
+        "leading_blank": True,
     }
-    assert options(gen(dtype=bool)) == {"regex": "(True|False)"}
-    assert options(gen(dtype=str)) == {"regex": r'"[\w\d\s]*"'}
+    assert options(gen(dtype=bool)) == {"regex": "(True|False)", "leading_blank": True}
+    assert options(gen(dtype=str)) == {"regex": r'"[\w\d\s]*"', "leading_blank": True}
 
 
 def test_gen_int_and_gen_string_are_gen() -> None:

@@ -106,6 +106,7 @@ class RequestState:
         if params.stop_regex:
             self._stops += (StopRegex(params.stop_regex),)
         self._text = ""
+        self._skips_blank = params.leading_blank  # until the first character
         self._shown = 0  # number of characters already shown
         self._pushed = request.num_tokens if grammar is None else 0
 
@@ -251,7 +252,7 @@ class RequestState:
         if self._detokenizer is not None:
             self._text += self._detokenizer.finish()
         if self.constraint is not None:
-            self._text += self._characters.decode(b"", True)
+            self._add_text(self._characters.decode(b"", True))
 
     def finish(self, ending: Finish) -> None:
         """Call `on_output` a last time with the decoded text. Increments `version` to void samples
@@ -267,13 +268,19 @@ class RequestState:
         if self.constraint is not None:
             data = bytes(self.constraint.data[self._pushed :])
             self._pushed += len(data)
-            self._text += self._characters.decode(data)
+            self._add_text(self._characters.decode(data))
             return
         request = self.request
         new = request.tokens[self._pushed : request.num_tokens - skip_last].tolist()
         self._pushed += len(new)
         if self._detokenizer is not None and new:
             self._text += self._detokenizer.push(new)
+
+    def _add_text(self, text: str) -> None:
+        if self._skips_blank and text:
+            self._skips_blank = False
+            text = text.removeprefix(" ")
+        self._text += text
 
     def _find_stop(self) -> str | None:
         if self.request.num_output_tokens < self.request.params.min_new_tokens:

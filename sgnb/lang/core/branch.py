@@ -429,16 +429,23 @@ class Branch:
 
     def _take_texts(self, op: Generate, result: Result) -> bool:
         several, run = op.params.n > 1, self.program.run
-        texts, segments = list(result.texts), result.segments if run.keep_tokens else ()
+        texts, segments = list(result.texts), self._kept(result)
         if op.reasoning is not None:
             thoughts, texts = map(list, zip(*map(op.reasoning.split, texts), strict=True))
             self.set(reasoning_name(op.name), thoughts if several else thoughts[0])
-            if texts[0] != result.texts[0] and segments:
-                segments = Segment("", "output"), Segment(texts[0], "data")
+            if texts[0] != result.texts[0]:
+                cut = Segment("", "output"), Segment(texts[0], "data")
+                segments = cut if segments and run.keep_tokens else ()
         self.set(op.name, texts if several else texts[0])
         self.meta[op.name] = list(result.meta) if several else result.meta[0]
         self._keep(op, result, texts[0], segments)
         return True
+
+    def _kept(self, result: Result) -> tuple[Segment, ...]:
+        """Return the segments of a result; without `keep_tokens`, their text as data."""
+        if self.program.run.keep_tokens or not result.segments:
+            return result.segments
+        return (Segment("".join(segment.text for segment in result.segments), "data"),)
 
     def _take_step(self, op: GenerateCalls, result: Result) -> bool:
         kept = result.segments if self.program.run.keep_tokens else ()

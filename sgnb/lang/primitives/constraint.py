@@ -7,6 +7,7 @@ business.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -45,8 +46,13 @@ def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
         if stops:
             own = options.get("stop", ())
             options["stop"] = (*((own,) if isinstance(own, str) else own), *stops)
+        options.setdefault("leading_blank", True)
     if "json_schema" in options:
         options["json_schema"] = _schema(options["json_schema"])
+        if is_scalar(options["json_schema"]):
+            options.setdefault("leading_blank", True)
+    if options.get("thinking"):
+        options.pop("leading_blank", None)
     if isinstance(options.get("regex"), str):
         check_regex(options["regex"])
     ends = options.get("stop_regex")
@@ -55,6 +61,28 @@ def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
         for pattern in options["stop_regex"]:
             check_stop_regex(pattern)
     return options
+
+
+_SCALARS = {"string", "number", "integer", "boolean", "null"}
+
+
+@lru_cache(maxsize=256)
+def is_scalar(schema: str) -> bool:
+    """True if a schema, as JSON text, allows no object and no array. May be False for others."""
+    return _is_scalar(json.loads(schema))
+
+
+def _is_scalar(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    if "const" in schema or isinstance(schema.get("enum"), list):
+        values = [schema["const"]] if "const" in schema else schema["enum"]
+        return not any(isinstance(value, (dict, list)) for value in values)
+    kinds = schema.get("type")
+    if kinds is not None:
+        return _SCALARS.issuperset([kinds] if isinstance(kinds, str) else kinds)
+    parts = schema.get("anyOf") or schema.get("oneOf")
+    return isinstance(parts, list) and all(map(_is_scalar, parts))
 
 
 @lru_cache(maxsize=1024)
