@@ -7,16 +7,23 @@ keys run at the same time. Knows no request and no engine.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
 from weakref import finalize
 
 THREADS = 4
 """Number of grammars that compute at the same time."""
+
+NICENESS = 10
+"""Priority of the threads, on Linux. The forward passes use all cores, and a pass waits for the
+slowest core; masks take the time that the passes leave."""
 
 
 class GrammarJob:
@@ -107,6 +114,9 @@ def _serve(
     ready: SimpleQueue[Hashable], jobs: dict[Hashable, deque[GrammarJob]], lock: Lock
 ) -> None:
     """Run the first job of each ready key until a key is None."""
+    if sys.platform == "linux":  # the only system where a thread has a priority of its own
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
     while (key := ready.get()) is not None:
         with lock:
             job = jobs[key][0]
