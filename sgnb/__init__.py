@@ -91,6 +91,7 @@ _HOME = {
     "SamplingParams": "sampling:SamplingParams",
     "SgnbError": "errors:SgnbError",
     "doctor": "magics.doctor:check",
+    "read_documents": "grammar.documents:read_documents",
     "load_ipython_extension": "magics:load_ipython_extension",
 }
 """Public name -> module:attribute."""

@@ -12,6 +12,7 @@ from operator import index
 from typing import Any
 
 from .errors import OptionError, nearest, shown
+from .grammar.documents import bundle
 from .grammar.spec import KINDS, GrammarSpec, schema_text
 
 
@@ -165,7 +166,8 @@ class SamplingParams:
 
         Args:
             params: parameters or a dict of options; None for the defaults.
-            options: options by name; None values are ignored.
+            options: options by name; None values are ignored. `documents` are schemas by URI that
+                `json_schema` refers to.
 
         Raises:
             OptionError: an option is unknown or has an invalid value.
@@ -177,6 +179,10 @@ class SamplingParams:
         if params is not None and type(params) is not cls:  # a subclass may override any field
             params = read_option("sampling_params", params, rule, cls._copy)
 
+        if (documents := options.pop("documents", None)) is not None:
+            if options.get("json_schema") is None:
+                raise OptionError("documents has no effect", "it needs json_schema=...")
+            options["json_schema"] = bundle(options["json_schema"], documents)
         for name in options:
             if type(name) is not str or name not in names:
                 hint = nearest(name if type(name) is str else "", names)

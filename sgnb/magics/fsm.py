@@ -4,6 +4,7 @@ Runs no model."""
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ..events import AutomatonDrawn
@@ -15,6 +16,7 @@ from ..grammar.automaton_table import (
     lines,
 )
 from ..grammar.compiler import CompiledGrammar, compile_spec
+from ..grammar.documents import bundle, read_documents
 from ..grammar.grammar_report import cut, explain
 from ..grammar.spec import GrammarSpec, schema_text
 from ..viz import in_kernel
@@ -116,29 +118,36 @@ class FsmReport(Displayable):
         return [f"and {hidden:,} more edges"] if hidden > 0 else []
 
 
-def spec_of(pattern_or_schema: Any) -> GrammarSpec:
+def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
     """Return the grammar specification of a constraint.
 
     Args:
         pattern_or_schema: Regex, or a JSON schema. Strings starting with "{" and all non-strings
             are schemas.
+        documents: Schemas by URI, or a folder, that the schema refers to.
     """
     if isinstance(pattern_or_schema, str) and not pattern_or_schema.lstrip().startswith("{"):
         return GrammarSpec("regex", pattern_or_schema)
-    return GrammarSpec("json_schema", schema_text(pattern_or_schema))
+    if documents is None:
+        return GrammarSpec("json_schema", schema_text(pattern_or_schema))
+    others = read_documents(documents) if isinstance(documents, (str, Path)) else documents
+    return GrammarSpec("json_schema", bundle(pattern_or_schema, others))
 
 
-def fsm(pattern_or_schema: Any, tokenizer: VocabularyEncoder | None = None) -> FsmReport:
+def fsm(
+    pattern_or_schema: Any, tokenizer: VocabularyEncoder | None = None, documents: Any = None
+) -> FsmReport:
     """Compile a constraint and return the report.
 
     Args:
         pattern_or_schema: Regex, or JSON schema as JSON text, a dict or a type.
         tokenizer: Tokenizer to count allowed tokens, or None.
+        documents: Schemas by URI, or a folder, that the schema refers to.
 
     Raises:
         GrammarError: The constraint is invalid.
     """
-    return FsmReport(compile_spec(spec_of(pattern_or_schema)), tokenizer)
+    return FsmReport(compile_spec(spec_of(pattern_or_schema, documents)), tokenizer)
 
 
 def _row(line: Transition) -> dict[str, Any]:

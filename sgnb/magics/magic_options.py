@@ -97,6 +97,7 @@ LOAD_OPTIONS = (
 
 FSM_OPTIONS = (
     option("--tokens", "also the tokens that may follow at each choice, for the current engine"),
+    option("--documents", "a folder with other schemas that the schema refers to", "FOLDER", text),
 )
 
 BENCH_OPTIONS = (

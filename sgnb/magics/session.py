@@ -118,12 +118,14 @@ class Session:
         """
         return Trace.open(path)
 
-    def fsm(self, pattern_or_schema: Any, tokens: bool = False) -> FsmReport:
+    def fsm(self, pattern_or_schema: Any, tokens: bool = False, documents: Any = None) -> FsmReport:
         """Compile a constraint and show the automaton, before any run.
 
         Args:
             pattern_or_schema: Regex, or JSON schema as JSON text, a dict or a type.
             tokens: Count the allowed tokens per state, with the current engine's tokenizer.
+            documents: Other schemas that the schema refers to, as a dict from URI to schema, or a
+                folder; see `read_documents`.
 
         Raises:
             GrammarError: The constraint is invalid.
@@ -132,7 +134,7 @@ class Session:
         if tokens and tokenizer is None:
             hint = "leave it out, or load another model"
             raise OptionError("tokens=True needs an engine with a tokenizer", hint)
-        return fsm(pattern_or_schema, tokenizer)
+        return fsm(pattern_or_schema, tokenizer, documents)
 
     def dry(self, program: Any, /, *args: Any, **kwargs: Any) -> DryReport:
         """Predict the calls of a program on the current engine, without generating.

@@ -520,7 +520,7 @@ REFUSED = {
     "one_of": ({"oneOf": [{"format": "uri"}, {"format": "email"}]}, "oneOf at #/oneOf", "anyOf"),
     "not_format": ({"not": {"format": "uri"}}, "format at #/not/format", "const"),
     "not_object": ({"not": {"const": {}}}, "not at #/not", "forbid"),
-    "remote": ({"$ref": "https://a.b/c.json"}, "$ref at #/$ref", "$defs"),
+    "remote": ({"$ref": "https://a.b/c.json"}, "$ref at #/$ref", "documents="),
     "missing": ({"$ref": "#/$defs/wond", "$defs": {"wand": INT}}, "$ref at #/$ref", "#/$defs/wand"),
     "self": (
         {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},

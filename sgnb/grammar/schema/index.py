@@ -159,7 +159,7 @@ class SchemaIndex:
         base = self._bases.get(id(schema), "")
         target = self._look_up(urljoin(base, reference) if base else reference)
         if target is None:
-            hint = "only references inside the schema are followed: copy the other schema to $defs"
+            hint = "nothing is fetched: give the other schema in documents={uri: schema}"
             if reference.startswith("#"):
                 hint = nearest(reference, list(self._definitions()) or ["#"])
             raise self.error(schema, "$ref", f"{reference!r:.80} is not in the schema", hint)

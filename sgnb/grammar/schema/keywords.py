@@ -181,7 +181,7 @@ KEYWORDS: dict[str, Keyword] = {
     "$ref": Keyword(
         ENFORCED,
         "#, #/$defs/x, any pointer, $anchor and $id in the schema; in draft-07 without siblings",
-        "recursive references use llguidance; no references to other documents",
+        "recursive references use llguidance; other documents only as `documents`",
         INNER,
     ),
     "$defs": _logic("targets of $ref", children="mapping"),

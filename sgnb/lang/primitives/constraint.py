@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...errors import OptionError, nearest
+from ...grammar.documents import bundle
 from ...grammar.regex.parser import parse, parse_occurrence
 from ...grammar.spec import KINDS, schema_text
 from ..ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
@@ -47,8 +48,12 @@ def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
             own = options.get("stop", ())
             options["stop"] = (*((own,) if isinstance(own, str) else own), *stops)
         options.setdefault("leading_blank", True)
+    documents = options.pop("documents", None)
+    if documents is not None and "json_schema" not in options:
+        raise OptionError("documents has no effect", "it needs json_schema=...")
     if "json_schema" in options:
-        options["json_schema"] = _schema(options["json_schema"])
+        schema = options["json_schema"]
+        options["json_schema"] = bundle(schema, documents) if documents else _schema(schema)
         if is_scalar(options["json_schema"]):
             options.setdefault("leading_blank", True)
     if options.get("thinking"):

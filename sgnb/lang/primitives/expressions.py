@@ -7,7 +7,7 @@ business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from inspect import signature
@@ -82,6 +82,7 @@ def gen(
     tool_choice: str = "auto",
     parallel_tool_calls: bool = False,
     timeout: float | None = None,
+    documents: Mapping[str, Any] | None = None,
     **unknown: Any,
 ) -> Gen | Select:
     """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
@@ -102,6 +103,9 @@ def gen(
     timeout: seconds from the call to the end of the answer, waiting in the engine's queue included.
     Then the call is stopped: the variable has the partial text, the finish reason is "abort", and
     the branch ends with a `TimedOut` error.
+
+    documents: schemas by URI, to which `$ref`s of `json_schema` may refer. Nothing is fetched; see
+    `read_documents` for a folder.
 
     A wrong or unknown argument is an OptionError, one without effect a warning; a regex or a schema
     that cannot be read is a GrammarError.
