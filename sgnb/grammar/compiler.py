@@ -35,7 +35,7 @@ from .schema.schema_lint import lint_schema
 from .spec import GrammarSpec
 from .vocabulary import Vocabulary
 
-FORMAT = 5
+FORMAT = 6
 """Version of the disk cache. Increment if a spec may produce another automaton or other bytes."""
 
 WORTH_KEEPING = 0.005
@@ -58,6 +58,7 @@ class CompiledGrammar:
     from_cache: bool = False
     why: str = ""  # reason for the absence of an automaton
     shortest: bytes | None = None  # a shortest text if known; only without an automaton
+    least: int = 0  # lower bound of the bytes of every text; only without an automaton
     number: int = field(default_factory=itertools.count(1).__next__)  # unique in this process
 
     @cached_property
@@ -238,6 +239,7 @@ def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
         from_cache=from_cache,
         why=lowered.why,
         shortest=lowered.shortest,
+        least=lowered.least,
     )
 
 

@@ -14,7 +14,7 @@ from ..errors import GrammarError
 from .automaton.automaton import Automaton, build
 from .automaton.build_limits import BuildLimits, Recursive, TooLarge
 from .llguidance_backend.cfg_matcher import write_ebnf, write_schema
-from .llguidance_backend.shortest import shortest_text
+from .llguidance_backend.shortest import least_length, shortest_text
 from .regex import parser as regex
 from .schema.translate import translate
 from .spec import GrammarSpec
@@ -45,12 +45,13 @@ class LoweredGrammar:
     lark: str | None
     why: str = ""  # reason for the absence of an automaton
     shortest: bytes | None = None  # a shortest text if known; only with `lark`
+    least: int = 0  # lower bound of the bytes of every text; only with `lark`
 
     def to_bytes(self) -> bytes:
         if self.automaton is not None:
             return self.automaton.to_bytes()
         shortest = None if self.shortest is None else self.shortest.decode("latin-1")
-        return _LARK + json.dumps([self.lark, self.why, shortest]).encode()
+        return _LARK + json.dumps([self.lark, self.why, shortest, self.least]).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LoweredGrammar:
@@ -61,8 +62,9 @@ class LoweredGrammar:
         """
         if not data.startswith(_LARK):
             return cls(Automaton.from_bytes(data), None)
-        lark, why, shortest = json.loads(data.removeprefix(_LARK))
-        return cls(None, lark, why, None if shortest is None else shortest.encode("latin-1"))
+        lark, why, shortest, least = json.loads(data.removeprefix(_LARK))
+        text = None if shortest is None else shortest.encode("latin-1")
+        return cls(None, lark, why, text, least)
 
 
 def lower(spec: GrammarSpec) -> LoweredGrammar:
@@ -126,7 +128,8 @@ def _limits(spec: GrammarSpec) -> BuildLimits:
 
 def _for_llguidance(rules: Rules, why: str) -> LoweredGrammar:
     try:
-        return LoweredGrammar(None, write_schema(rules), why, shortest_text(rules))
+        lark = write_schema(rules)
+        return LoweredGrammar(None, lark, why, shortest_text(rules), least_length(rules))
     except GrammarError as error:
         raise llguidance_error(why, error) from error
 

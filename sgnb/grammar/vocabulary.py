@@ -41,6 +41,11 @@ class Vocabulary:
         return hashlib.sha256(lengths.tobytes() + b"".join(self.pieces)).hexdigest()
 
     @cached_property
+    def longest(self) -> int:
+        """Length of the longest piece in bytes."""
+        return max(map(len, self.pieces), default=0)
+
+    @cached_property
     def single_bytes(self) -> Index:
         """Bytes with a single-byte token, sorted."""
         return np.unique(np.array([piece[0] for piece in self.pieces if len(piece) == 1], np.intp))

@@ -520,3 +520,21 @@ def test_what_cannot_end_in_time_is_refused_with_the_library_too(bytes_engine: E
         bytes_engine.generate(PROMPT, json_schema=schema, max_new_tokens=6)
     with pytest.raises(RequestError, match=r"shortest text needs \d+ tokens, and only 2 may"):
         bytes_engine.generate(PROMPT, ebnf='root ::= "(" root ")" | "123456"', max_new_tokens=2)
+
+
+@pytest.mark.parametrize("size", [10**5, 10**9])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "minLength": 0},
+        {"type": "array", "items": {"type": "integer"}, "minItems": 0},
+        {"properties": {"a": {"type": "string", "minLength": 0}}, "required": ["a"]},
+    ],
+    ids=["string", "array", "property"],
+)
+def test_texts_of_any_size_that_cannot_end_are_refused(
+    bytes_engine: Engine, schema: dict[str, Any], size: int
+) -> None:
+    text = json.dumps(schema).replace(": 0", f": {size}")
+    with pytest.raises(RequestError, match=r"shortest text needs [0-9,]+ tokens or more"):
+        bytes_engine.generate(PROMPT, json_schema=text, max_new_tokens=50)

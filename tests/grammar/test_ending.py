@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import START, build
 from sgnb.grammar.compiler import CompiledGrammar, TokenGrammar
 from sgnb.grammar.llguidance_backend.cfg_matcher import write_ebnf, write_schema
 from sgnb.grammar.llguidance_backend.ending import required_names
-from sgnb.grammar.llguidance_backend.shortest import shortest_text
+from sgnb.grammar.llguidance_backend.shortest import least_length, shortest_text
 from sgnb.grammar.regex.parser import parse
 from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.spec import GrammarSpec
@@ -161,3 +162,32 @@ def test_an_end_that_is_followed_is_not_looked_for_again(monkeypatch: pytest.Mon
         assert twin.completion() == end[at:]
         twin.accept_token(token)
     assert twin.is_final and matcher.completion() == end
+
+
+@given(trees)
+def test_the_least_length_is_a_bound(node: Node) -> None:
+    """The oracle is the automaton; without sets the bound is exact."""
+    rules = Rules(node)
+    try:
+        automaton = build(rules)
+    except GrammarError:
+        return
+    shortest = int(automaton.distance[START])
+    bound = least_length(rules)
+    assert bound <= shortest
+    if "Intersect" not in repr(node) and "Without" not in repr(node):
+        assert bound == shortest
+
+
+@pytest.mark.parametrize(
+    ("schema", "least"),
+    [
+        ({"type": "string", "minLength": 10**9}, 10**9 + 2),
+        ({"type": "array", "items": {"type": "integer"}, "minItems": 10**9}, 3 * 10**9),
+        ({"type": "array", "items": {"$ref": "#"}, "minItems": 3}, 0),
+        ({"anyOf": [{"type": "null"}, {"items": {"$ref": "#"}, "minItems": 9}]}, 4),
+        ({"properties": {"a": {"minLength": 10**6}}, "required": ["a"]}, 10**6 + 9),
+    ],
+)
+def test_least_lengths_of_any_size(schema: dict[str, Any], least: int) -> None:
+    assert least_length(translate(json.dumps(schema))) == least

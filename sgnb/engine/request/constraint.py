@@ -81,16 +81,18 @@ class Constraint:
         jump: bool = True,
         draft: bool = False,
         background: bool = False,
+        least: int = 0,
     ) -> None:
         """draft: write the tails of jumps as drafts for `verify`; otherwise the model samples the
-        tails. background: `prepare` follows each change, on a thread for slow matchers."""
+        tails. background: `prepare` follows each change, on a thread for slow matchers. least:
+        lower bound of the bytes of every text."""
         self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
         self._vocabulary = tokenizer.vocabulary
         self._pieces = self._vocabulary.pieces
         self._mark = thinking_end.encode()
         self._mark_tokens = tokenizer.encode_alone(thinking_end) if thinking_end else []
         self._jumps, self._drafts = jump, draft
-        self._background = background
+        self._background, self._least = background, least
         self._output: list[int] = []  # the request's output tokens after `_edits`
         self._edits: list[Callable[[], object]] = []  # not committed yet
         self._matcher_calls: list[Callable[[], object]] = []  # left to the next `jump_forward`
@@ -126,11 +128,14 @@ class Constraint:
         """Write the text forced at the beginning. Raises RequestError if no text of the grammar
         fits into max_new_tokens."""
         limit, thinking = self._remaining, not self.binds
-        if not self._fits(self._matcher, limit - thinking):
-            need = len(self._mark_tokens) + self._needs(self._matcher) + thinking
+        bound = -(-self._least // max(1, self._vocabulary.longest))
+        if bound > limit or not self._fits(self._matcher, limit - thinking):
+            need = len(self._mark_tokens) + thinking
+            need += bound if bound > limit else self._needs(self._matcher)
+            or_more = " or more" if bound > limit else ""
             raise RequestError(
-                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only "
-                f"{limit} may be generated",
+                f"the grammar's shortest text needs {need:,} token{'s' * (need != 1)}{or_more}, "
+                f"and only {limit} may be generated",
                 "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, "
                 "shorten the prompt",
             )

@@ -169,6 +169,7 @@ class RequestState:
             # Penalties, stop conditions and log-probabilities need tokens one at a time.
             draft=not (self._stops or params.return_logprob or params.penalises),
             background=grammar.is_slow,
+            least=grammar.compiled.least,
         )
         self.request.has_slow_grammar = grammar.is_slow
 

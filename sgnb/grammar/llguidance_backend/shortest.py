@@ -1,4 +1,5 @@
-"""Shortest text of rules by Knuth's method (1977): the minimum over all derivations, bottom-up."""
+"""Shortest text of rules, and a bound of its length, by Knuth's method (1977): the minimum over all
+derivations, bottom-up."""
 
 from __future__ import annotations
 
@@ -60,10 +61,68 @@ def shortest_text(rules: Rules) -> bytes | None:
         return None
 
 
+def least_length(rules: Rules) -> int:
+    """Return a lower bound of the length of every text in bytes, of any size.
+
+    Exact without `Intersect` and `Without`, which count as their longest and their first part.
+
+    Args:
+        rules: syntax tree with rules.
+
+    Returns:
+        The bound; 0 if the rules have no text.
+    """
+    lengths: dict[str, int] = {}
+    above = users(rules.rules)
+    stale = set(rules.rules)
+    while stale:
+        for name in reversed(list(rules.rules)):
+            if name in stale:
+                stale.remove(name)
+                length = _least(rules.rules[name], lengths)
+                if length is not None and length < lengths.get(name, length + 1):
+                    lengths[name] = length
+                    stale |= above[name]
+    return _least(rules.start, lengths) or 0
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    return (node.node,) if isinstance(node, Lexeme) else children(node)
+
+
+def _least(root: Node, rule_lengths: Mapping[str, int]) -> int | None:
+    """Return the bound of a tree by the `rule_lengths` so far; None without a text."""
+    results: dict[int, int | None] = {}
+    for node in postorder(root, _parts):
+        lengths = [results[id(child)] for child in _parts(node)]
+        whole = [length for length in lengths if length is not None]
+        complete = len(whole) == len(lengths)
+        length: int | None = None
+        match node:
+            case Literal(literal):
+                length = len(literal.encode("utf-8", "surrogatepass"))
+            case Chars(ranges):
+                length = len(chr(ranges[0][0]).encode()) if ranges else None
+            case Reference(name):
+                length = rule_lengths.get(name)
+            case Concatenate():
+                length = sum(whole) if complete else None
+            case Alternate():
+                length = min(whole, default=None)
+            case Repeat(_, least, _):
+                length = 0 if least == 0 else least * whole[0] if complete else None
+            case Source() | Lexeme() | Without():
+                length = lengths[0]
+            case Intersect():
+                length = max(whole) if complete else None
+        results[id(node)] = length
+    return results[id(root)]
+
+
 def _below(node: Node) -> tuple[Node, ...]:
     if isinstance(node, (Intersect, Without)):
         return ()
-    return (node.node,) if isinstance(node, Lexeme) else children(node)
+    return _parts(node)
 
 
 def _shortest(
