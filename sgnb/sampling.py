@@ -13,7 +13,7 @@ from typing import Any
 
 from .errors import OptionError, nearest, shown
 from .grammar.documents import bundle
-from .grammar.spec import KINDS, GrammarSpec, schema_text
+from .grammar.spec import KINDS, GrammarSpec, pattern_text, schema_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "top_logprobs_num": ("0 or more, at most 1024", integer(0, 1024)),
     "return_text_in_logprobs": ("True or False", switch),
     "skip_special_tokens": ("True or False", switch),
-    "regex": ("a string", text),
+    "regex": ("a string or a pattern of re.compile", pattern_text),
     "ebnf": ("a string", text),
     "json_whitespace": ("None or between 0 and 32", integer(0, 32)),
     "json_strict": ("True or False", switch),

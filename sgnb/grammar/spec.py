@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -40,6 +41,29 @@ class GrammarSpec:
         if (half := next((c for c in self.text if "\ud800" <= c <= "\udfff"), None)) is not None:
             message = f"{self.kind} holds half a surrogate pair, {half!r}"
             raise GrammarError(message, _WHOLE)
+
+
+def pattern_text(pattern: Any) -> str:
+    """Return a regex as text. Flags of a compiled pattern become inline flags.
+
+    Args:
+        pattern: text, or a pattern of `re.compile`.
+
+    Raises:
+        TypeError: the value is neither, or matches bytes.
+    """
+    if isinstance(pattern, re.Pattern):
+        letters = "".join(letter for letter, flag in _FLAGS.items() if pattern.flags & flag)
+        flags, pattern = f"(?{letters})" if letters else "", pattern.pattern
+        if isinstance(pattern, str):
+            return flags + re.sub(_LEADING_FLAGS, "", pattern)
+    if not isinstance(pattern, str):
+        raise TypeError
+    return str.__str__(pattern)
+
+
+_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
+_LEADING_FLAGS = r"^\(\?[aimsux]+\)"
 
 
 def schema_text(schema: Any) -> str:

@@ -3,7 +3,9 @@ Parses nothing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_origin
 
@@ -13,6 +15,8 @@ from .cell_program import evaluate_rows
 from .doctor import check
 from .magic_options import LineCall
 from .session import Session
+
+_DTYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
 
 class Commands:
@@ -56,9 +60,16 @@ class Commands:
         return None
 
     def fsm(self, call: LineCall) -> Any:
-        """Show a grammar. The argument may be a variable with a pattern or a schema."""
-        value = self.namespace.get(call.argument, call.argument)
-        is_grammar = isinstance(value, (str, dict, type)) or get_origin(value) is not None
+        """Show a grammar. The argument may be a dtype, or a variable with a pattern, a schema, a
+        grammar or choices. A name that resembles a variable is questioned."""
+        name = call.argument
+        value = _DTYPES.get(name, self.namespace.get(name, name))
+        kinds = (str, dict, type, list, tuple, re.Pattern)
+        is_grammar = isinstance(value, kinds) or get_origin(value) is not None
+        known = [n for n, v in self.namespace.items() if isinstance(v, kinds) and n[:1] != "_"]
+        if value is name and name.isidentifier() and get_close_matches(name, known, 1, 0.75):
+            hint = f"{nearest(name, known)}; for the pattern write ({name})"
+            raise OptionError(f"{name} is no variable with a pattern or a schema", hint)
         return self.session.fsm(value if is_grammar else call.argument, **call.options)
 
     def dashboard(self, call: LineCall) -> None:

@@ -3,6 +3,7 @@ Runs no model."""
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from ..grammar.automaton_table import (
 from ..grammar.compiler import CompiledGrammar, compile_spec
 from ..grammar.documents import bundle, read_documents
 from ..grammar.grammar_report import cut, explain
-from ..grammar.spec import GrammarSpec, schema_text
+from ..grammar.spec import GrammarSpec, pattern_text, schema_text
+from ..lang.primitives.constraint import resolve_constraints
+from ..sampling import read_option, text
 from ..viz import in_kernel
 from ..viz.live.trace import show_automaton
 from .automaton_layout import drawing
@@ -122,10 +125,20 @@ def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
     """Return the grammar specification of a constraint.
 
     Args:
-        pattern_or_schema: Regex, or a JSON schema. Strings starting with "{" and all non-strings
-            are schemas.
+        pattern_or_schema: Regex, JSON schema, grammar, dtype or choices. A string with "::=" is a
+            grammar, a string starting with "{" a schema, any other string a regex. `int`, `float`,
+            `bool` and `str` are dtypes, a list of strings are choices, other values are schemas.
         documents: Schemas by URI, or a folder, that the schema refers to.
     """
+    if pattern_or_schema in (int, float, bool, str):
+        return GrammarSpec("regex", resolve_constraints({"dtype": pattern_or_schema})["regex"])
+    if isinstance(pattern_or_schema, re.Pattern):
+        return GrammarSpec("regex", pattern_text(pattern_or_schema))
+    if isinstance(pattern_or_schema, (list, tuple)):
+        choices = [re.escape(read_option("choices", c, "strings", text)) for c in pattern_or_schema]
+        return GrammarSpec("regex", "|".join(choices))
+    if isinstance(pattern_or_schema, str) and "::=" in pattern_or_schema:
+        return GrammarSpec("ebnf", pattern_or_schema)
     if isinstance(pattern_or_schema, str) and not pattern_or_schema.lstrip().startswith("{"):
         return GrammarSpec("regex", pattern_or_schema)
     if documents is None:
@@ -140,7 +153,8 @@ def fsm(
     """Compile a constraint and return the report.
 
     Args:
-        pattern_or_schema: Regex, or JSON schema as JSON text, a dict or a type.
+        pattern_or_schema: Regex, JSON schema as JSON text, a dict or a type, GBNF with "::=", a
+            dtype such as `int`, or a list of choices.
         tokenizer: Tokenizer to count allowed tokens, or None.
         documents: Schemas by URI, or a folder, that the schema refers to.
 

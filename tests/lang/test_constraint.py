@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from typing_extensions import TypedDict
 
 from sgnb.errors import GrammarError, OptionError
+from sgnb.grammar.compiler import compile_spec
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.lang import SglFunction, gen, gen_int, gen_string
 from sgnb.lang.ir import Gen
+from sgnb.sampling import SamplingParams
 
 from .fake import FakeExecutor
 
@@ -170,3 +173,26 @@ def test_a_dict_that_is_nested_too_deeply() -> None:
         schema = {"not": schema}
     with pytest.raises(GrammarError, match="nested too deeply"):
         gen("a", json_schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matching"),
+    [
+        (re.compile("[0-9]+"), "[0-9]+", "12"),
+        (re.compile("yes|no", re.IGNORECASE), "(?i)yes|no", "YeS"),
+        (re.compile("(?i)yes"), "(?i)yes", "YES"),
+        (re.compile("a.b", re.DOTALL), "(?s)a.b", "a\nb"),
+        (re.compile(r"\d", re.ASCII), r"(?a)\d", "7"),
+    ],
+)
+def test_a_compiled_regex_is_its_text(pattern: re.Pattern[str], text: str, matching: str) -> None:
+    assert options(gen(regex=pattern)) == {"regex": text}
+    assert SamplingParams(regex=pattern).regex == text  # type: ignore[arg-type]
+    automaton = compile_spec(GrammarSpec("regex", text)).automaton
+    assert automaton is not None and pattern.fullmatch(matching)
+    assert automaton.accepts(matching.encode())
+
+
+def test_a_compiled_regex_of_bytes_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"must be a string or a pattern of re\.compile"):
+        SamplingParams(regex=re.compile(b"a"))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 
 import sgnb
 from sgnb.errors import GrammarError, OptionError
-from sgnb.magics.fsm import FsmReport
+from sgnb.magics.commands import Commands
+from sgnb.magics.fsm import FsmReport, spec_of
 from sgnb.magics.magic_options import LineCall
+from sgnb.magics.session import SESSION
 from sgnb.magics.table import Table
 
 
@@ -189,3 +192,40 @@ def test_the_figures_say_how_large_the_drawing_is() -> None:
     size = f"{len(report.drawing.states)} states, {len(report.drawing.starts)} edges"
     assert report.facts()["in characters"] == size
     assert "in characters" not in sgnb.fsm("").facts()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (int, "regex", r"[-+]?[0-9]+[ \n]*"),
+        (["a.b", "c"], "regex", r"a\.b|c"),
+        (re.compile("x", re.IGNORECASE), "regex", "(?i)x"),
+        ('root ::= "a" root | "b"', "ebnf", 'root ::= "a" root | "b"'),
+        ("[0-9]", "regex", "[0-9]"),
+    ],
+)
+def test_what_gen_takes(value: Any, kind: str, text: str) -> None:
+    spec = spec_of(value)
+    assert (spec.kind, spec.text) == (kind, text)
+    assert sgnb.fsm(value).report.shortest is not None
+
+
+def test_choices_that_are_no_strings() -> None:
+    with pytest.raises(OptionError, match="choices=1"):
+        spec_of(["a", 1])
+
+
+def test_a_mistyped_name_is_questioned() -> None:
+    names = {"person": {"type": "object"}, "mood": ["good", "bad"], "_person": 1}
+    commands = Commands(names, SESSION)
+
+    def show(argument: str) -> Any:
+        return commands.fsm(LineCall("fsm", "", argument, {}))
+
+    with pytest.raises(OptionError, match="persn is no variable") as raised:
+        show("persn")
+    assert "did you mean 'person'" in raised.value.hint and "(persn)" in raised.value.hint
+    assert show("mood").report.shortest == "bad"
+    assert show("int").grammar.spec.kind == "regex"
+    assert show("(persn)").report.shortest == "persn" == show("persn|persn").report.shortest
+    assert show("hello").report.shortest == "hello"

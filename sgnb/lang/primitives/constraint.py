@@ -8,6 +8,7 @@ business.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from ...errors import OptionError, nearest
 from ...grammar.documents import bundle
 from ...grammar.regex.parser import parse, parse_occurrence
-from ...grammar.spec import KINDS, schema_text
+from ...grammar.spec import KINDS, pattern_text, schema_text
 from ..ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from ..location import caller, warn_once
 
@@ -58,6 +59,8 @@ def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
             options.setdefault("leading_blank", True)
     if options.get("thinking"):
         options.pop("leading_blank", None)
+    if isinstance(options.get("regex"), re.Pattern) and isinstance(options["regex"].pattern, str):
+        options["regex"] = pattern_text(options["regex"])
     if isinstance(options.get("regex"), str):
         check_regex(options["regex"])
     ends = options.get("stop_regex")
