@@ -278,6 +278,7 @@ def _from_llguidance(compiled: CompiledGrammar, vocabulary: Vocabulary) -> Llgui
             LEXEME_LIMITS,
             shortest=compiled.shortest,
             names=required_names(compiled.spec.text) if is_json else None,
+            schema=compiled.spec.text if is_json else "",
         )
     except GrammarError as error:
         raise llguidance_error(compiled.why, error) from error

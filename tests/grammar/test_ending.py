@@ -10,12 +10,18 @@ import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import START, build
 from sgnb.grammar.compiler import CompiledGrammar, TokenGrammar
 from sgnb.grammar.llguidance_backend.cfg_matcher import write_ebnf, write_schema
-from sgnb.grammar.llguidance_backend.ending import required_names
+from sgnb.grammar.llguidance_backend.ending import (
+    MOST_STRINGS,
+    _JsonPosition,
+    required_names,
+    string_automata,
+)
 from sgnb.grammar.llguidance_backend.shortest import least_length, shortest_text
 from sgnb.grammar.regex.parser import parse
 from sgnb.grammar.schema.translate import translate
@@ -66,9 +72,8 @@ def grammar(schema: dict[str, Any]) -> TokenGrammar:
     text = json.dumps(schema)
     rules = translate(text)
     spec, shortest = GrammarSpec("json_schema", text), shortest_text(rules)
-    return TokenGrammar(
-        CompiledGrammar(spec, None, write_schema(rules), 0.0, shortest=shortest), BYTES
-    )
+    lark = write_schema(rules)
+    return TokenGrammar(CompiledGrammar(spec, None, lark, 0.0, shortest=shortest), BYTES)
 
 
 @given(trees)
@@ -191,3 +196,58 @@ def test_the_least_length_is_a_bound(node: Node) -> None:
 )
 def test_least_lengths_of_any_size(schema: dict[str, Any], least: int) -> None:
     assert least_length(translate(json.dumps(schema))) == least
+
+
+UNANCHORED = [
+    {"pattern": r"\]\}\}\}\]\]"},
+    {"pattern": "x{3}[0-9]{2}!", "maxLength": 60},
+    {"pattern": r"<<[a-z]+>> ok\?", "minLength": 12},
+]
+
+
+@pytest.mark.parametrize("string", UNANCHORED)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_unanchored_pattern_ends_from_anywhere(string: dict[str, Any], seed: int) -> None:
+    """A search byte by byte never comes across the pattern; the string's automaton does."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", **string}, "b": {"$ref": "#"}},
+        "required": ["a"],
+    }
+    validator = jsonschema.Draft202012Validator(schema)
+    matcher, rng = grammar(schema).matcher(), random.Random(seed)
+    text = b'{"a": "'
+    for byte in text:
+        matcher.accept_token(byte)
+    for _ in range(20):
+        end = matcher.completion()
+        assert end is not None and len(end) < 80
+        assert validator.is_valid(json.loads(text + end))
+        words = matcher.next_token_bitmask()
+        letters = [byte for byte in b"abx ]}<>0\\" if words[byte >> 5] >> (byte & 31) & 1]
+        if not letters:
+            break
+        byte = rng.choice(letters)
+        matcher.accept_token(byte)
+        text += bytes([byte])
+
+
+@given(st.text('ab"\\\n{}[]:, é', max_size=12), st.data())
+def test_the_open_string(value: str, data: st.DataObject) -> None:
+    """From its quote on, whether the text is read at once or in steps."""
+    text = json.dumps({"k": value}, ensure_ascii=False).encode()
+    begin = text.index(b": ") + 2
+    length = data.draw(st.integers(begin + 1, len(text) - 2))
+    cut = data.draw(st.integers(0, length))
+    whole = _JsonPosition.after(text[:length])
+    assert whole.in_string and whole.opened == text[begin:length]
+    stepped = _JsonPosition.after(text[:cut]).then(text[cut:length])
+    assert (stepped.in_string, stepped.opened) == (True, whole.opened)
+
+
+def test_string_automata_are_few_and_small() -> None:
+    many = {"properties": {f"p{i}": {"pattern": f"a{i}"} for i in range(99)}}
+    assert len(string_automata(json.dumps(many))) == MOST_STRINGS
+    odd = {"items": [{"pattern": "("}, {"pattern": "a" * 9000}, {"pattern": 3}, {"format": "date"}]}
+    [date] = string_automata(json.dumps(odd))
+    assert date.accepts(b'"2024-02-29"') and not date.accepts(b'"2023-02-29"')

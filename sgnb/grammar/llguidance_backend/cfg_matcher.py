@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -20,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import GrammarError
+from ..automaton.automaton import Automaton
 from ..syntax import Rules
 from ..vocabulary import Vocabulary
-from .ending import find_end
+from .ending import find_end, string_automata
 from .gbnf import is_gbnf, parse_gbnf
 from .lark import WORK, write
 from .lark_notation import refuse_unsupported
@@ -125,6 +127,7 @@ class LlguidanceGrammar:
         *,
         shortest: bytes | None = None,
         names: tuple[bytes, ...] | None = None,
+        schema: str = "",
     ) -> None:
         """Compile the grammar, without the GIL.
 
@@ -134,6 +137,7 @@ class LlguidanceGrammar:
             limits: limits of llguidance's parser.
             shortest: a shortest text, if known.
             names: property names for `find_end`; None if the texts are not JSON.
+            schema: JSON text of the schema, for `find_end`; "" without a schema.
 
         Raises:
             GrammarError: llguidance refuses the grammar.
@@ -141,10 +145,15 @@ class LlguidanceGrammar:
         _check_size(lark)
         self.vocabulary = vocabulary
         self.shortest, self.names = shortest, names
-        self._lark, self._limits = lark, limits
+        self._lark, self._limits, self._schema = lark, limits, schema
         self._lock = Lock()
         self._first = self._compiled()
         vocabulary.token_of_byte  # noqa: B018  computed here, not on the engine's thread
+
+    @cached_property
+    def strings(self) -> list[Automaton]:
+        """Automata of the schema's strings, built by the first search that needs them."""
+        return string_automata(self._schema) if self._schema else []
 
     def _compiled(self) -> Any:
         """Return a new llguidance matcher at the start. Its copies share the lexer's states."""
@@ -271,7 +280,15 @@ class LlguidanceMatcher:
             return None
         text = b"".join([vocabulary.pieces[token] for token in self._accepted])
         inner = self._inner.deep_copy()
-        end = find_end(inner, text, vocabulary.token_of_byte, names, self._grammar.shortest)
+        grammar = self._grammar
+        end = find_end(
+            inner,
+            text,
+            vocabulary.token_of_byte,
+            names,
+            grammar.shortest,
+            lambda: grammar.strings,
+        )
         return None if inner.is_error() else end
 
     def is_idle(self, tokens: int) -> bool:

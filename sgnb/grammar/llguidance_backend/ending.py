@@ -9,10 +9,15 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
+from ...errors import GrammarError
+from ..automaton.automaton import START, Automaton, build
+from ..automaton.build_limits import BuildLimits
+from ..schema.translate import translate
 
 MOST_STEPS = 1000
 """Maximum number of search steps, at about 10 µs each."""
@@ -39,30 +44,43 @@ try them. The limits keep an unsuccessful search short."""
 
 _MARK = re.compile(rb'[",}\]]')
 _ESCAPE = re.compile(rb"(?s)\\.")
+_LAST_STRING = re.compile(rb'(?s)"(?:[^"\\]|\\.)*\\?\Z')
+
+MOST_STRINGS = 16
+_STRING_LIMITS = BuildLimits(positions=6_000, building=4_000, work=60_000)
+"""Limits of the automata of strings: their number, and the size and work of each."""
+
+_STRING_KEYWORDS = "pattern", "format", "minLength", "maxLength"
 
 
 class _JsonPosition:
     """Position in a JSON text: inside a string or not, and after a backslash or not."""
 
-    def __init__(self, in_string: bool, escaped: bool, last: bytes) -> None:
+    def __init__(self, in_string: bool, escaped: bool, last: bytes, opened: bytes) -> None:
         self.in_string, self.escaped, self.last = in_string, escaped, last
+        self.opened = opened  # the last string from its quote on, if inside
 
     @classmethod
     def after(cls, text: bytes) -> _JsonPosition:
         """Return the position at the end of a prefix of a JSON text."""
         bare = _ESCAPE.sub(b"", text)
-        return cls(bare.count(b'"') % 2 == 1, bare.endswith(b"\\"), text[-1:])
+        in_string = bare.count(b'"') % 2 == 1
+        string = _LAST_STRING.search(text) if in_string else None
+        opened = b"" if string is None else string[0]
+        return cls(in_string, bare.endswith(b"\\"), text[-1:], opened)
 
     def then(self, step: bytes) -> _JsonPosition:
         in_string, escaped = self.in_string, self.escaped
-        for byte in step:
+        begin: int | None = None  # place of the last quote that opens a string
+        for place, byte in enumerate(step):
             if escaped:
                 escaped = False
             elif byte == _QUOTE:
-                in_string = not in_string
+                in_string, begin = not in_string, place
             else:
                 escaped = in_string and byte == _BACKSLASH
-        return _JsonPosition(in_string, escaped, step[-1:])
+        opened = self.opened + step if begin is None else step[begin:]
+        return _JsonPosition(in_string, escaped, step[-1:], opened if in_string else b"")
 
     def options(self) -> bytes:
         if self.escaped:
@@ -91,12 +109,42 @@ def required_names(schema: str) -> tuple[bytes, ...]:
     return tuple(json.dumps(name, ensure_ascii=False)[1:].encode() for name in unique_names)
 
 
+def string_automata(schema: str) -> list[Automaton]:
+    """Return automata of the strings that a schema constrains, in JSON spelling with quotes. A
+    string that is too large for its limits, or unsupported, is left out.
+
+    Args:
+        schema: JSON text of the schema.
+    """
+    automata: dict[str, Automaton | None] = {}
+    waiting = [json.loads(schema)]
+    while waiting and len(automata) < MOST_STRINGS:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += value.values()
+            constraint = {key: value[key] for key in _STRING_KEYWORDS if key in value}
+            text = json.dumps({"type": "string", **constraint}, sort_keys=True)
+            if constraint and text not in automata:
+                automata[text] = _string_automaton(text)
+    return [automaton for automaton in automata.values() if automaton is not None]
+
+
+def _string_automaton(schema: str) -> Automaton | None:
+    try:
+        return build(translate(schema), _STRING_LIMITS)
+    except GrammarError:
+        return None
+
+
 def find_end(
     inner: Any,
     text: bytes,
     tokens: dict[int, int],
     names: tuple[bytes, ...],
     shortest: bytes | None = None,
+    strings: Callable[[], Sequence[Automaton]] = tuple,
 ) -> bytes | None:
     """Search for bytes that complete a text.
 
@@ -106,6 +154,7 @@ def find_end(
         tokens: byte -> single-byte token.
         names: property names to try first.
         shortest: a complete text of the grammar, whose endings may fit here too.
+        strings: returns automata of strings, whose shortest endings are tried inside strings.
 
     Returns:
         The bytes, or None if the search fails.
@@ -116,7 +165,7 @@ def find_end(
         for group in (names, _HOST_ENDS, _tails(shortest or b""))
     )
     positions = [(0, _JsonPosition.after(text))]  # stack of (number of bytes, position)
-    candidates = [_steps(inner, positions[0][1], tokens, words, ends, tails)]
+    candidates = [_steps(inner, positions[0][1], tokens, words, ends, tails, strings)]
 
     rested = time.perf_counter()
 
@@ -140,7 +189,7 @@ def find_end(
         ending += step
         positions.append((len(ending), positions[-1][1].then(step)))
         tails = tails if tried < TAILED else []
-        candidates.append(_steps(inner, positions[-1][1], tokens, words, ends, tails))
+        candidates.append(_steps(inner, positions[-1][1], tokens, words, ends, tails, strings))
 
     return None
 
@@ -159,6 +208,15 @@ def _ends_with(inner: Any, step: list[int]) -> bool:
     return ends
 
 
+def _string_ends(
+    position: _JsonPosition, tokens: dict[int, int], strings: Sequence[Automaton]
+) -> list[bytes]:
+    """Return the shortest ends of the open string in the automata, shortest first."""
+    states = ((automaton, automaton.step(START, position.opened)) for automaton in strings)
+    ends = {automaton.completion(state) for automaton, state in states if state}
+    return sorted((end for end in ends if all(byte in tokens for byte in end)), key=len)
+
+
 def _steps(
     inner: Any,
     position: _JsonPosition,
@@ -166,6 +224,7 @@ def _steps(
     words: list[bytes],
     ends: list[bytes],
     tails: list[bytes],
+    strings: Callable[[], Sequence[Automaton]],
 ) -> Iterator[bytes]:
     """Yield candidates: the forced bytes; otherwise bytes likely at this position; otherwise any
     allowed byte."""
@@ -181,7 +240,7 @@ def _steps(
 
     if position.in_string and not inner.validate_tokens([tokens[_QUOTE]]):
         begun = words if position.last == b'"' else ()
-        for word in (*begun, *ends):
+        for word in (*_string_ends(position, tokens, strings()), *begun, *ends):
             if inner.validate_tokens([tokens[byte] for byte in word]) == len(word):
                 tried = True
                 yield word
