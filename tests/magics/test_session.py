@@ -291,7 +291,7 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
     [
         ("%%sglang --temp", {"--temperature"}),
         ("%%sglang --d", {"--dry"}),
-        ("%sglang fsm [a-z] --", {"--tokens"}),
+        ("%sglang fsm [a-z] --", {"--tokens", "--documents"}),
         ("%%sglang qa q --to", {"--top-p"}),
         ("%%sglang -m ", {"tiny"}),
         ("%%sglang --show t", {"text", "time", "tree"}),
