@@ -19,8 +19,8 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ..backends.api.client_guard import Refusal, ResponseSize, check_head
 from ..backends.api.responses import count_of
-from ..backends.api.transport import Refusal, ResponseSize, check_head
 from ..errors import EngineError, OptionError, shown
 from ..lang.executor import Call, Delta, Result
 from .peers import JSON, LENGTH, SAMPLED, STOPS, Peer

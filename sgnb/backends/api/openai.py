@@ -14,6 +14,7 @@ from ...lang.chat import PLAIN, ChatTemplate
 from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
+from .client_guard import guard_class
 from .endpoint import (
     CompletionRequest,
     CompletionResponse,
@@ -25,7 +26,7 @@ from .endpoint import (
 from .executor import ApiExecutor
 from .limits import Limits
 from .responses import Echo, StreamAssembly, assembled, tokens_of
-from .transport import Failure, Secrets, openai_package, translated
+from .transport import Failure, Secrets, guarded_http_client, openai_package, translated
 from .usage import fixed_price, listed_price, no_price
 
 ROLES_AS_TEXT = ChatTemplate("as text", PLAIN.roles)
@@ -247,7 +248,7 @@ def _is_strict(schema: Any) -> bool:
 def make_client(
     base_url: str | None, api_key: str | None, options: dict[str, Any], is_azure: bool = False
 ) -> Any:
-    """Return an async client without retries or timeout. Raises OptionError."""
+    """Return an async client without retries, timeout or redirects. Raises OptionError."""
     openai = openai_package()
     if base_url is not None and api_key is None and "OPENAI_API_KEY" not in os.environ:
         api_key = "none"  # the client requires a key, local servers do not
@@ -255,6 +256,9 @@ def make_client(
     if base_url is not None:
         options = {"base_url": base_url, **options}
     try:
+        http_client = options.get("http_client") or guarded_http_client()
+        guard_class(type(http_client))
+        options = {**options, "http_client": http_client}
         client = client_type(api_key=api_key, max_retries=0, timeout=None, **options)
     except Exception as error:  # invalid options, or proxies and certificates of the environment
         hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"

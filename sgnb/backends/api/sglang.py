@@ -20,7 +20,7 @@ from .executor import ApiExecutor
 from .limits import Limits
 from .openai import bias_of, get_json, make_client, secrets_of
 from .responses import TokenLogprob, count_of, name_of, score_of, text_of, token_logprob_of
-from .transport import IncompleteResponse, openai_package, translated
+from .transport import IncompleteResponse, guarded_http_client, openai_package, translated
 from .usage import fixed_price, no_price
 
 _SAMPLING_NAMES = (
@@ -179,11 +179,13 @@ class RuntimeEndpoint(ApiExecutor):
         limits, options = Limits.split(options)
         if verify is not None and not Path(verify).exists():
             raise OptionError(f"verify={shown(verify)} is no file", "give one of certificates")
-        if verify is not None:
-            options["http_client"] = _http_client(verify)
+        certificates = {} if verify is None else {"verify": verify}
+        if certificates:
+            options["http_client"] = guarded_http_client(**certificates)
         client = make_client(base_url, api_key, options)
         del api_key, options  # a verbose traceback prints the variables of this frame
-        probe = client.copy(http_client=_http_client(verify))  # for another event loop
+        http_client = guarded_http_client(**certificates)  # for another event loop
+        probe = client.copy(http_client=http_client)
         info = get_json(probe, "/get_model_info", CONNECT_SECONDS)
         if not isinstance(info, dict) or not isinstance(info.get("model_path"), str):
             hint = "for a server that speaks OpenAI's: sgnb.OpenAI(model, base_url=...)"
@@ -196,13 +198,6 @@ class RuntimeEndpoint(ApiExecutor):
             template = _template_of(template)
         endpoint = SGLangEndpoint(client, name, template)
         super().__init__(endpoint, limits, fixed_price(prices, no_price))
-
-
-def _http_client(verify: str | None) -> Any:
-    """Return an HTTP client with a file of certificates, or with the usual certificates."""
-    return openai_package().DefaultAsyncHttpxClient(
-        **({} if verify is None else {"verify": verify})
-    )
 
 
 def _template_of_hub_id(name: str) -> ChatTemplate:
