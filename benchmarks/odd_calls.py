@@ -102,20 +102,21 @@ def with_option(target: Target, name: Any, value: Any) -> Any:
     return target.engine.generate(PROMPT, {"max_new_tokens": 2, name: value})
 
 
+# `target` is positional-only below: methods may have a parameter of this name.
 def of_engine(name: str, **natural: Any) -> Method:
-    return Method(lambda target, **given: getattr(target.engine, name)(**given), natural)
+    return Method(lambda target, /, **given: getattr(target.engine, name)(**given), natural)
 
 
 def of_executor(name: str, **natural: Any) -> Method:
-    return Method(lambda target, **given: getattr(target.executor, name)(**given), natural)
+    return Method(lambda target, /, **given: getattr(target.executor, name)(**given), natural)
 
 
 def of_session(name: str, **natural: Any) -> Method:
-    return Method(lambda target, **given: getattr(target.session, name)(**given), natural)
+    return Method(lambda target, /, **given: getattr(target.session, name)(**given), natural)
 
 
 def of_cache(name: str, **natural: Any) -> Method:
-    return Method(lambda target, **given: getattr(target.session.cache, name)(**given), natural)
+    return Method(lambda target, /, **given: getattr(target.session.cache, name)(**given), natural)
 
 
 ASKED: Arguments = {"prompt": PROMPT, "sampling_params": PARAMS, "stream": False}
