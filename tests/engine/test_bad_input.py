@@ -342,6 +342,7 @@ def test_spoilt_folders(damage: str, folder: Path) -> None:
         ("config.json", {"num_hidden_layers": 0}, "has no layers"),
         ("config.json", {"max_position_embeddings": 0}, "max_position_embeddings=0"),
         ("config.json", {"max_position_embeddings": -8}, "max_position_embeddings=-8"),
+        ("config.json", {"max_position_embeddings": -1}, "max_position_embeddings=-1"),
         ("config.json", {"hidden_size": "wide"}, "'hidden_size'.*'wide'"),
         (
             "generation_config.json",

@@ -51,9 +51,13 @@ def read_config(folder: Path) -> Any:
 
 
 def check_positions(source: str, config: Any) -> None:
-    """Raise ModelError if the config names a context without a position."""
-    limit = getattr(config.get_text_config(), "max_position_embeddings", None)
-    if isinstance(limit, int) and limit <= 0:
+    """Raise ModelError if the config names a context without a position. A computed limit of -1
+    means an unlimited context, as in XLNet's config class."""
+    config = config.get_text_config()
+    limit = getattr(config, "max_position_embeddings", None)
+    is_computed = isinstance(getattr(type(config), "max_position_embeddings", None), property)
+    is_unlimited = is_computed and limit == -1
+    if isinstance(limit, int) and limit <= 0 and not is_unlimited:
         raise ModelError(
             f"max_position_embeddings={limit} of {source!r} is not a valid context length: "
             "a model has at least one position",
