@@ -280,6 +280,15 @@ def test_a_model_of_the_users_that_is_refused_stays_as_it_was() -> None:
     )
 
 
+def test_a_model_without_layers(tmp_path: Path) -> None:
+    model = random_model(num_hidden_layers=0)
+    with refused(ModelError, "LlamaForCausalLM has no layers", "Llama"):
+        Engine(model)
+    model.save_pretrained(tmp_path)
+    with refused(ModelError, "has no layers", "Llama"):
+        Engine(str(tmp_path))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A good model with a tokenizer, to be spoilt."""
@@ -339,7 +348,11 @@ def test_spoilt_folders(damage: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     "file, changes, value",
     [
-        ("config.json", {"num_hidden_layers": 0}, "has no layers"),
+        (
+            "config.json",
+            {"num_hidden_layers": 0},
+            r"its checkpoint has 2 layers \(model\.layers\), and its config\.json 0",
+        ),
         ("config.json", {"max_position_embeddings": 0}, "max_position_embeddings=0"),
         ("config.json", {"max_position_embeddings": -8}, "max_position_embeddings=-8"),
         ("config.json", {"max_position_embeddings": -1}, "max_position_embeddings=-1"),
