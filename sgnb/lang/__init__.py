@@ -1,11 +1,11 @@
-"""The language: programs that append text and generations to a state, whoever executes them.
+"""The language: programs that append text and generations to a state.
 
     @function
     def capital(s, country):
         s += user(f"What is the capital of {country}?")
         s += assistant(gen("answer", max_tokens=16))
 
-Knows no engine, no notebook and no views: see `executor.py` for what it asks of a backend.
+Imports no engine, notebook or view. Backends implement the interface in `executor.py`.
 """
 
 from .batches.saved import SavedState

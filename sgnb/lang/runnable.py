@@ -1,4 +1,4 @@
-"""What runs: a function of a state, once, over a batch, on an event loop, or in another program."""
+"""Execution of programs: once, over a batch, on an event loop, or inside another program."""
 
 from __future__ import annotations
 
@@ -39,24 +39,32 @@ from .primitives.config import executor_for
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
-"""What a run may set for all of its generations."""
+"""Sampling parameters that a run may set for all generations."""
 
 
 class Runnable:
-    """`func` with some of its arguments bound.
+    """Base class of programs and compiled programs: a function with some arguments bound.
 
-    Arguments of `func` and sampling defaults are given together, by name; a name that is both is
-    the function's.
+    Arguments of the function and sampling defaults are passed together by name. A name that is both
+    belongs to the function.
+
+    Args:
+        func: Function with the state `s` as the first parameter.
+        bound: Values of bound arguments.
+        special_tokens: See `function`.
+        keep_tokens: See `function`.
+        num_api_spec_tokens: See `function`.
+        code: Source and location of the program; by default of `func`.
     """
 
     def __init__(
         self,
         func: Callable[..., Any],
         bound: Mapping[str, Any] | None = None,
-        special_tokens: bool = False,  # see `function`
+        special_tokens: bool = False,
         keep_tokens: bool = True,
         num_api_spec_tokens: int | None = None,
-        code: Code | None = None,  # where it is not that of `func`
+        code: Code | None = None,
     ) -> None:
         self.func = func
         self.bound = dict(bound or {})
@@ -71,8 +79,15 @@ class Runnable:
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """With a state first: run inside that program; what the function returns. Else `run`, or
-        for an `async def` `arun`."""
+        """Run the function inside another program if the first argument is that program's state,
+        otherwise call `run` (`arun` for an `async def` function).
+
+        Returns:
+            The function's return value inside another program, otherwise the state.
+
+        Raises:
+            ProgramError: An `async def` function was called by a program that is not `async def`.
+        """
         if args and isinstance(args[0], ProgramState):
             if self.is_async and not isinstance(args[0], AsyncProgramState):
                 what = f"{self.func.__name__} is an async def, and the program that calls it is not"
@@ -93,15 +108,32 @@ class Runnable:
         continue_from: ProgramState | Snapshot | None = None,
         **kwargs: Any,
     ) -> ProgramState:
-        """Run the program's code, and return its state as soon as that has run: what it appended
-        goes on beside what comes next, and reading a value waits for it. An error of the code is
-        raised here, one of what it appended by the first read; an error that nobody reads is logged
-        once. With `stream` the code runs on a thread of its own, and the state comes at once.
+        """Run the program's code and return the state when the code has returned.
 
-        The program goes on from what `continue_from` holds, its text, messages and variables: a
-        state of another run, or a snapshot of one. `backend`, an engine or an executor, runs it in
-        place of the current engine. `use_thread` changes nothing: what was appended goes on in any
-        case.
+        Generations continue in the background; reading a value waits for the value. An error of the
+        code is raised here. An error of a generation is raised by the first read that needs the
+        generation, and logged if nothing reads the error.
+
+        Args:
+            *args: Arguments of the function.
+            stream: Run the code on a separate thread, return immediately, and stream generated text
+                to `ProgramState.text_iter`.
+            backend: Engine or executor; the default backend if None.
+            use_thread: Ignored, for compatibility with SGLang. Generations always run in the
+                background.
+            continue_from: State or snapshot whose text, messages and variables the program starts
+                with.
+            **kwargs: Arguments of the function and sampling defaults for all generations.
+
+        Returns:
+            The state. `state["name"]` reads a variable, `state.text()` the text.
+
+        Raises:
+            OptionError: An argument is unknown, missing or invalid.
+
+        Example:
+            state = capital.run(country="France", temperature=0)
+            state["answer"]
         """
         arguments, defaults = self._split(args, kwargs)
         if isinstance(tracer := inside.get(), Tracer):
@@ -133,11 +165,22 @@ class Runnable:
         continue_from: ProgramState | Snapshot | None = None,
         **kwargs: Any,
     ) -> ProgramState:
-        """As `run` with `backend` and `continue_from`, on an event loop, to the end of all that the
-        program appended. Cancelling the task, or closing the event loop, stops the program's calls.
+        """Run the program on an event loop until all generations have ended.
 
-        The code of an `async def` runs as part of the calling task; that of a `def` on a thread of
-        its own.
+        The code of an `async def` function runs in the calling task, other code on a separate
+        thread. Cancelling the task or closing the event loop stops the program's calls.
+
+        Args:
+            *args: Arguments of the function.
+            backend: As in `run`.
+            continue_from: As in `run`.
+            **kwargs: As in `run`.
+
+        Returns:
+            The state. Reads of the state do not wait.
+
+        Raises:
+            SgnbError: The error of the program, including errors of generations.
         """
         self._refuse_in_trace(True, "arun(...)")
         arguments, defaults = self._split(args, kwargs)
@@ -173,24 +216,38 @@ class Runnable:
         as_frame: bool = False,
         **defaults: Any,
     ) -> Any:
-        """Run the program once for each row of arguments; states in the same order.
+        """Run the program for each row of arguments. Programs run concurrently.
 
-        `batch`: dicts or tuples of arguments, in a list, a tuple, or an iterator, which is read as
-        rows are needed; a dict with a list for each argument; or a data frame, whose columns that
-        are no arguments are left alone.
+        Args:
+            batch: Rows of arguments: a list, tuple or iterator of dicts or tuples, a dict with a
+                list per argument, or a data frame. An iterator is read in a bounded window. Columns
+                of a data frame that are no arguments are ignored.
+            backend: As in `run`.
+            num_threads: Maximum number of programs whose code runs at the same time; "auto" is 64.
+                Only programs that wait for values need a thread each. A batch inside a program uses
+                the threads of the outer batch.
+            progress_bar: Show a progress bar of tqdm.
+            generator_style: Return an iterator over the states, in the order of the rows, as
+                programs finish.
+            continue_from: As in `run`.
+            save: File for finished rows, a JSON line per row. Rows that an earlier call wrote
+                without an error are not run again: the result is a `SavedState` read from the file.
+            as_frame: Return a data frame with the rows, variables, errors, tokens and seconds
+                instead of states.
+            **defaults: Sampling defaults for all generations.
 
-        `backend` and `continue_from` are those of `run`. `progress_bar` shows tqdm's bar.
+        Returns:
+            A list of states in the order of the rows, an iterator (`generator_style`), or a data
+            frame (`as_frame`). Reading the state of a failed program raises the error.
 
-        At most `num_threads` programs run their code at a time; only programs that wait for a value
-        need a thread each. A batch inside a program shares the threads of the outer batch. With
-        `generator_style` the states come as they finish, in order. A program that failed raises its
-        error when its state is read; this call does if all have failed. An error of the call, such
-        as an interrupt, has the states so far as its `states`.
+        Raises:
+            OptionError: The batch or an option is invalid.
+            Exception: The first error if every program failed. An error of the call itself, for
+                example an interrupt, has the states so far as the attribute `states`.
 
-        save: a file to which each row is written when it is finished. A row that an earlier call
-        wrote there without an error is not run: its state is read from it, a `SavedState`.
-        as_frame: a data frame of the rows, their variables, error, tokens and seconds instead of
-        states.
+        Example:
+            states = capital.run_batch([{"country": "France"}, {"country": "Peru"}], temperature=0)
+            [state["answer"] for state in states]
         """
         self._refuse_in_trace(True, "run_batch(...)")
         limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
@@ -227,7 +284,14 @@ class Runnable:
         return frame(rows, programs.arguments, states) if as_frame else states
 
     def bind(self, **kwargs: Any) -> Self:
-        """The same program with these arguments fixed."""
+        """Return a copy of the program with fixed arguments.
+
+        Args:
+            **kwargs: Arguments of the function by name.
+
+        Raises:
+            OptionError: The function has no argument of this name.
+        """
         self._refuse_unknown(kwargs, self._names)
         fixed = copy.copy(self)
         fixed.bound = {**self.bound, **kwargs}
@@ -235,22 +299,23 @@ class Runnable:
 
     @property
     def arg_names(self) -> list[str]:
-        """Of the function, without `s`."""
+        """Names of the function's arguments, without `s`."""
         return list(self._names)
 
     @property
     def bind_arguments(self) -> dict[str, Any]:
-        """Those that `bind` has fixed."""
+        """Arguments fixed by `bind`."""
         return dict(self.bound)
 
     def __repr__(self) -> str:
         return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
 
     _arranged: Callable[[list[BoundArguments]], list[int]] | None = None
-    """Of the rows of a batch, the order in which they begin: see `Batch`."""
+    """Returns the order in which the rows of a batch begin, see `Batch`; None: the order of the
+    rows."""
 
     def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:
-        """options: of `Run`."""
+        """Begin a run of the program. `options`: further arguments of `Run`."""
         self._code.check()
         return Run(
             executor,
@@ -267,7 +332,7 @@ class Runnable:
     def _run_settings(
         self, caller: int, backend: Any = None, stream: bool = False, **defaults: Any
     ) -> RunSettings:
-        """What a graph needs to run the program."""
+        """Return the settings that a graph needs to run the program."""
         options = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in defaults.items())
         executor = None if backend is None else executor_of(backend)
         return RunSettings(
@@ -290,7 +355,7 @@ class Runnable:
         backend: Any,
         stream: bool,
     ) -> ProgramState:
-        """As a program that a traced one runs."""
+        """Trace a call of `run` inside a traced program."""
         self._refuse_in_trace(self.is_async, "an async def")
         self._code.check()
         recorder = tracer.recorder
@@ -300,7 +365,7 @@ class Runnable:
         return recorder.call(call, self.func, arguments.args, arguments.kwargs, run)
 
     def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
-        """Trace the program as a part of a traced program."""
+        """Trace a call inside a traced program with the program's own state."""
         call = CallNode(self.func.__name__, _plain_items(arguments))
         values = arguments.args, arguments.kwargs
         return state.tracer.recorder.call_inside(state, call, self.func, *values)
@@ -311,8 +376,8 @@ class Runnable:
             raise TraceError(message, f"write {self.func.__name__}.run(...)")
 
     def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
-        """Run the program's code on a thread of its own; its errors are raised by reading the
-        state."""
+        """Run the program's code on a separate thread. Reading the state raises errors of the
+        code."""
         state = run.state(start=False)
         task = self._task(state, arguments)
         target = (lambda: asyncio.run(task())) if self.is_async else task
@@ -320,8 +385,8 @@ class Runnable:
         return state
 
     def _task(self, state: ProgramState, arguments: BoundArguments) -> Callable[[], Any]:
-        """What runs the program's code elsewhere, for an `async def` as a coroutine. Its errors are
-        the state's."""
+        """Return a function that runs the program's code, a coroutine function for `async def`.
+        Does not raise: the state holds the error."""
 
         def work() -> None:
             with contextlib.suppress(BaseException):
@@ -339,7 +404,7 @@ class Runnable:
     def _identity(
         self, executor: Executor, params: SamplingParams, initial: Snapshot | None
     ) -> list[Any]:
-        """What besides the arguments decides what a run gives."""
+        """Return everything that determines the result of a run besides the arguments."""
         if not self._code.body:
             hint = "write the program into a file or a cell"
             raise OptionError(f"save= cannot tell versions of {self!r} apart: no source", hint)
@@ -350,14 +415,14 @@ class Runnable:
         return [self._code.body, str(self._signature), how, str(model), before, constants]
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """Run the program's code here."""
+        """Run the program's code on this thread."""
         with state.program.code():
             self._tell(state, arguments)
             own = ProgramState(state.program.root, inside=True)
             state.program.value = self._call(own, arguments)
 
     async def _awork(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """The same for an `async def`."""
+        """Run the code of an `async def` function."""
         with state.program.code():
             self._tell(state, arguments)
             own = AsyncProgramState(state.program.root, inside=True)
@@ -374,7 +439,7 @@ class Runnable:
     def _split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[BoundArguments, dict[str, Any]]:
-        """The function's arguments, and the sampling defaults among `kwargs`."""
+        """Split `kwargs` into arguments of the function and sampling defaults."""
         keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
         defaults = {key: kwargs[key] for key in keys}
         own = {key: value for key, value in kwargs.items() if key not in defaults}
@@ -405,7 +470,7 @@ def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:
 
 def _cancel_elsewhere(run: Run) -> None:
     """Stop a run after its event loop was closed. Needs a new thread: the finalizer may interrupt
-    code with a program's lock."""
+    code that holds a program's lock."""
     run.mark_read()
     threading.Thread(target=run.cancel, name="sgnb-cancel", daemon=True).start()
 
@@ -420,4 +485,4 @@ def _initial(state: ProgramState | Snapshot | None) -> Snapshot | None:
 
 
 _OF_RUN = arguments_of(Runnable.run)
-"""What a program's own arguments cannot be called: `run` would take them."""
+"""Reserved names: `run` would take arguments with these names."""
