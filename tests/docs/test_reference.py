@@ -44,7 +44,7 @@ def test_what_a_docstring_says_of_its_parameters_is_a_list_of_them() -> None:
     (entry,) = re.findall(
         r"```{py:function} sgnb\.agent\(.*?```", reference.pages()["patterns"], re.S
     )
-    assert ":param max_turns: turns of the model's at most" in entry
+    assert ":param max_turns: Maximum number of model turns" in entry
     assert "{py:obj}`gen <sgnb.gen>`" in entry
 
 

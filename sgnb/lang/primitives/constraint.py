@@ -1,8 +1,7 @@
-"""What a generation's text must be, as a program says it: `dtype`, `regex`, `json_schema`, `ebnf`,
-and the `stop_regex` that ends it.
+"""Constraints of generations: `dtype`, `regex`, `json_schema`, `ebnf` and `stop_regex`.
 
-Checked at the line that wrote it, as far as that needs no engine. Compiling is the engine's
-business.
+Arguments are checked at the line of the call, as far as possible without an engine. The engine
+compiles the grammars.
 """
 
 from __future__ import annotations
@@ -25,12 +24,17 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "bool": (REGEX_BOOL, ()),
     "str": (REGEX_STR, ()),
 }
-"""dtype -> the pattern of its texts, and what also stops the generation."""
+"""Regular expression and additional stop strings of each dtype."""
 
 
 def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
-    """`given`, its dtype as regex and stops, its schema as text, its patterns and ends checked.
-    OptionError or GrammarError."""
+    """Return options with `dtype` replaced by a regex and stops, `json_schema` as JSON text, and
+    checked patterns.
+
+    Raises:
+        OptionError: Options exclude each other, or a dtype is unknown.
+        GrammarError: A pattern or schema is invalid.
+    """
     options = dict(given)
     if "dtype" in options:
         dtype = options.pop("dtype")
@@ -59,13 +63,13 @@ def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def check_regex(pattern: str) -> None:
-    """Raise the GrammarError that using this pattern would."""
+    """Raise GrammarError for an invalid pattern."""
     parse(pattern)
 
 
 @lru_cache(maxsize=1024)
 def check_stop_regex(pattern: str) -> None:
-    """The same for one that ends a text."""
+    """Raise GrammarError for an invalid `stop_regex` pattern."""
     parse_occurrence(pattern)
 
 
@@ -81,7 +85,8 @@ def _name(dtype: Any) -> str:
 
 
 def _schema(schema: Any) -> str:
-    """Cached `schema_text`, which is slow for a type: a batch says the same one in each program."""
+    """Return `schema_text(schema)`, cached: slow for a type, and the programs of a batch share the
+    type."""
     return _cached_text(schema) if isinstance(schema, Hashable) else schema_text(schema)
 
 

@@ -1,8 +1,7 @@
-"""The primitives: `gen` and its kin, `select` and the roles. Each returns an expression and changes
-nothing.
+"""Primitives: generations, selections, roles and tool declarations. Each function returns an
+expression without side effects.
 
-Arguments are checked here, at the line that wrote them; what an argument means is `SamplingParams`'
-business.
+Arguments are checked at the line of the call. `SamplingParams` defines sampling arguments.
 """
 
 from __future__ import annotations
@@ -84,27 +83,41 @@ def gen(
     timeout: float | None = None,
     **unknown: Any,
 ) -> Gen | Select:
-    """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
+    r"""Generate text and store the text in the variable `name`.
 
-    What is None comes from the run. With `n` > 1 the variable is a list and its first text is
-    appended. `choices` and `choices_method` make it a `select`. `backend`, an engine or an
-    executor, is asked instead of the run's. The other arguments are those of `SamplingParams`,
-    where `max_tokens` and `min_tokens` are called `max_new_tokens` and `min_new_tokens`.
+    Arguments that are None use the defaults of the run. `SamplingParams` describes the arguments
+    without a description below; the names of `max_tokens` and `min_tokens` are `max_new_tokens` and
+    `min_new_tokens` in `SamplingParams`.
 
-    dtype: int, float, bool or str: the text is constrained to such a literal; the variable stays
-    text. An int or float also stops at a blank or a line break.
+    Args:
+        name: Variable of the text; gen_0, gen_1 and so on if None.
+        max_tokens: Maximum number of generated tokens. With tools, the limit of the text and of
+            each call.
+        n: Number of samples. With n > 1 the variable is a list, and the first sample is appended.
+        stop: String or strings that end the text and are removed from the text.
+        temperature: 0 is greedy.
+        dtype: int, float, bool or str: constrain the text to a literal of this type. The value
+            remains a string. int and float also stop at a blank or line break.
+        choices: Select one of these strings instead of generating text, see `select`.
+        choices_method: Scoring method for `choices`.
+        backend: Engine or executor that generates the text instead of the run's backend.
+        tools: Functions or `Tool` objects that the model may call. The variable is a `ToolCall`, or
+            the text if the model answers in text. Declare the tools with `use_tools`.
+        tool_choice: "auto", "required" (a call), or the name of the tool to call.
+        parallel_tool_calls: Allow several calls. The variable is then a list of calls, or the text.
+        timeout: Seconds from the call to the end of the text, including the time in the engine's
+            queue. After the timeout the call stops, the variable holds the partial text with the
+            finish reason "abort", and the branch ends with `TimedOut`.
 
-    tools: functions that the model may call: the variable is a `ToolCall`, or text where it
-    answered so. tool_choice: "auto"; "required", a call; a tool's name, a call of it. With
-    parallel_tool_calls the variable is a list of calls, or text. `max_tokens` bounds the text and
-    each call. Tell the model of the tools with `use_tools`.
+    Returns:
+        The expression, to be appended to a state.
 
-    timeout: seconds from the call to the end of the answer, waiting in the engine's queue included.
-    Then the call is stopped: the variable has the partial text, the finish reason is "abort", and
-    the branch ends with a `TimedOut` error.
+    Raises:
+        OptionError: An argument is unknown or invalid. Arguments without effect warn.
+        GrammarError: A regex or schema is invalid.
 
-    A wrong or unknown argument is an OptionError, one without effect a warning; a regex or a schema
-    that cannot be read is a GrammarError.
+    Example:
+        s += "Name: " + sgl.gen("name", max_tokens=8, stop="\n")
     """
     own = locals().items()
     given = {key: scalar(value) for key, value in own if value is not None and key in _OPTIONS}
@@ -156,7 +169,7 @@ def gen_int(
     stop: str | Iterable[str] | None = None,
     **options: Any,
 ) -> Gen | Select:
-    """A whole number: `gen(name, max_tokens, n=n, stop=stop, dtype=int, ...)`."""
+    """Generate an integer: `gen(name, max_tokens, n=n, stop=stop, dtype=int, ...)`."""
     return gen(name, max_tokens, n=n, stop=stop, dtype=int, **options)
 
 
@@ -167,7 +180,7 @@ def gen_string(
     stop: str | Iterable[str] | None = None,
     **options: Any,
 ) -> Gen | Select:
-    """Words in double quotes: `gen(name, max_tokens, n=n, stop=stop, dtype=str, ...)`."""
+    """Generate a double-quoted string: `gen(name, max_tokens, n=n, stop=stop, dtype=str, ...)`."""
     return gen(name, max_tokens, n=n, stop=stop, dtype=str, **options)
 
 
@@ -180,12 +193,27 @@ def select(
     backend: Any = None,
     timeout: float | None = None,
 ) -> Select:
-    """The best of `choices` after the text so far, kept under `name` and appended.
+    """Append the best of several choices and store the choice in the variable `name`.
 
-    `choices_method` scores them, `token_length_normalized` where it is left out. With a temperature
-    above 0 one is drawn, with weights exp(score / temperature), the same one each time for the same
-    `seed`. `backend`, an engine or an executor, is asked instead of the run's. `timeout` is in
-    seconds, as in `gen`; after a timeout a select has no value.
+    Args:
+        name: Variable of the choice; gen_0, gen_1 and so on if None.
+        choices: Distinct, non-empty strings.
+        temperature: 0 selects the best score. Above 0 a choice is sampled with weights exp(score /
+            temperature).
+        choices_method: Scoring function, a `ChoicesSamplingMethod`, or a method's name. Default:
+            `token_length_normalized`.
+        seed: Makes the sample reproducible.
+        backend: Engine or executor that scores the choices instead of the run's backend.
+        timeout: Seconds, as in `gen`. After the timeout the variable has no value.
+
+    Returns:
+        The expression, to be appended to a state.
+
+    Raises:
+        OptionError: An argument is invalid.
+
+    Example:
+        s += "The capital of France is " + sgl.select("city", ["Paris", "Rome"])
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
@@ -206,11 +234,18 @@ def select(
 
 
 def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Concat:
-    """`expr`, whose generations begin with reasoning: the answer alone is appended and becomes the
-    variable, and `NAME_reasoning_content` has the reasoning.
+    """Separate leading reasoning from the answer of generations.
 
-    model_type: SGLang's name of the kind of model, which says what marks the reasoning; <think> and
-    </think> by default.
+    Only the answer is appended and stored in the generation's variable NAME. The variable
+    NAME_reasoning_content holds the reasoning.
+
+    Args:
+        expr: Expression with generations.
+        model_type: SGLang's name of the model family, which determines the reasoning markers.
+            Default: <think> and </think>.
+
+    Raises:
+        OptionError: `model_type` is unknown.
     """
     reasoning = reasoning_of(model_type)
     nodes = () if expr is None else parts(expr)
@@ -219,14 +254,17 @@ def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Conca
 
 
 def data(text: str) -> Text:
-    """`text` as plain text wherever it stands, special tokens written in it too: for what a tool or
-    a file brought. Arguments, contents of roles and what a model wrote are so already."""
+    """Mark `text` as data: special tokens in the text are plain text. Use for text from a tool or
+    file.
+
+    Arguments of programs, contents of roles and generated text are data already.
+    """
     return _text(text, "data")
 
 
 def raw(text: str) -> Text:
-    """`text` as the tokenizer reads it wherever it stands, special tokens written in it included:
-    for marks that a program means, inside a role too."""
+    """Mark `text` as raw: the tokenizer recognizes special tokens in the text, also inside a
+    role."""
     return _text(text, "raw")
 
 
@@ -238,29 +276,44 @@ def _text(text: Any, kind: Kind) -> Text:
 
 
 def system(expr: Any = None) -> Concat:
-    """`expr` as the system prompt."""
+    """Return `expr` as the system prompt."""
     return role("system", expr)
 
 
 def user(expr: Any = None) -> Concat:
-    """`expr` as the user's message."""
+    """Return `expr` as a user message."""
     return role("user", expr)
 
 
 def assistant(expr: Any = None) -> Concat:
-    """`expr` as the assistant's message: generations in it also stop at the template's stops."""
+    """Return `expr` as an assistant message. Generations inside also stop at the chat template's
+    stops."""
     return role("assistant", expr)
 
 
 def use_tools(tools: Iterable[Any]) -> UseTools:
-    """Tells the model of `tools`, functions or `Tool`s, where the conversation begins: as its own
-    chat template does, else in the system prompt. Comes before the first role."""
+    """Declare `tools` (functions or `Tool` objects) at the begin of the conversation.
+
+    The declaration follows the model's chat template if possible, otherwise it is part of the
+    system prompt. Append the expression before the first role.
+    """
     return UseTools(as_tools(tools))
 
 
 def tool(call: ToolCall | Iterable[ToolCall], result: Any) -> ToolResults:
-    """What `call` returned, its `result`, in the tool role; for a list of calls a list of results.
-    Text stands as it is and all else as JSON; special tokens written in it are plain text."""
+    """Return the result of a tool call in the tool role.
+
+    Special tokens in results are plain text.
+
+    Args:
+        call: Tool call, or a list of calls.
+        result: Result of the call, or a list with a result per call. Strings are inserted
+            unchanged, other values as JSON.
+
+    Raises:
+        ProgramError: `call` is no tool call, or the number of results differs from the number of
+            calls.
+    """
     if isinstance(call, ToolCall):
         return ToolResults((call,), (result_text(result),))
     calls = tuple(call) if isinstance(call, (list, tuple)) else ()
@@ -273,33 +326,33 @@ def tool(call: ToolCall | Iterable[ToolCall], result: Any) -> ToolResults:
 
 
 def system_begin() -> RoleBegin:
-    """Opens the system's turn, up to `system_end`."""
+    """Begin a system turn, until `system_end`."""
     return RoleBegin("system")
 
 
 def system_end() -> RoleEnd:
-    """Closes what `system_begin` opened."""
+    """End the turn begun by `system_begin`."""
     return RoleEnd("system")
 
 
 def user_begin() -> RoleBegin:
-    """Opens the user's turn, up to `user_end`."""
+    """Begin a user turn, until `user_end`."""
     return RoleBegin("user")
 
 
 def user_end() -> RoleEnd:
-    """Closes what `user_begin` opened."""
+    """End the turn begun by `user_begin`."""
     return RoleEnd("user")
 
 
 def assistant_begin() -> RoleBegin:
-    """Opens the assistant's turn, up to `assistant_end`: generations in it also stop at the
+    """Begin an assistant turn, until `assistant_end`. Generations inside also stop at the chat
     template's stops."""
     return RoleBegin("assistant")
 
 
 def assistant_end() -> RoleEnd:
-    """Closes what `assistant_begin` opened."""
+    """End the turn begun by `assistant_begin`."""
     return RoleEnd("assistant")
 
 
@@ -310,7 +363,7 @@ def _checked_name(name: Any) -> str | None:
 
 
 def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The given options under their `SamplingParams` names, checked and hashable."""
+    """Check the options and return them under `SamplingParams` names, in hashable form."""
     known = {_RENAMED.get(key, key): value for key, value in resolve_constraints(given).items()}
     options = tuple((key, _hashable(value)) for key, value in known.items())
     try:
@@ -337,8 +390,8 @@ def _hashable(value: Any) -> Any:
 
 @lru_cache(maxsize=1024, typed=True)
 def _check(**options: Any) -> None:
-    """Refuse values out of range. What is left out comes from the run, so that a lone minimum may
-    exceed the usual maximum."""
+    """Raise OptionError for values out of range. Missing options come from the run, so a
+    `min_new_tokens` alone may exceed the default maximum."""
     least = options.get("min_new_tokens")
     if isinstance(least, int):
         options.setdefault("max_new_tokens", max(least, 0))

@@ -1,6 +1,5 @@
-"""Mistakes that a program's source shows and its run does not: an expression of the language that
-nothing appends. Reads the source; runs nothing of it.
-"""
+"""Lint of program sources: expressions that the program creates but never appends. The source is
+parsed, not executed."""
 
 from __future__ import annotations
 
@@ -18,9 +17,19 @@ from . import expressions
 
 
 def check(func: Callable[..., Any], source: str, first_line: int) -> None:
-    """Raise a ProgramError where `func` gives the name `s` of its state to an expression, and warn
-    where an expression is a statement. source: of `func` or of its body, from `first_line` of its
-    file; what cannot be parsed is not looked at."""
+    """Check the source of a program.
+
+    Warns about an expression that is a statement of its own. Source that cannot be parsed is
+    skipped.
+
+    Args:
+        func: The program's function.
+        source: Source of the function or of its body.
+        first_line: Line number of `source` in the file.
+
+    Raises:
+        ProgramError: An assignment to `s` replaces the state by an expression.
+    """
     func = inspect.unwrap(func)
     if not isinstance(func, FunctionType):
         return
@@ -43,7 +52,7 @@ def statements(source: str) -> list[ast.stmt]:
 
 
 class _Finder(ast.NodeVisitor):
-    """Looks at the function's own statements, not at those of functions inside it."""
+    """Visitor of the function's own statements; nested functions are skipped."""
 
     def __init__(self, func: FunctionType, lines: list[str], first_line: int) -> None:
         code = func.__code__
@@ -71,7 +80,7 @@ class _Finder(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
 
     def _is_expression(self, node: ast.expr) -> bool:
-        """Whether its value is one of the language's, as far as names tell."""
+        """Return whether the node creates an expression of the language, as far as names show."""
         match node:
             case ast.Call(func=func):
                 return getattr(self._value(func), "__module__", "") == expressions.__name__
@@ -84,12 +93,12 @@ class _Finder(ast.NodeVisitor):
         return False
 
     def _value(self, node: ast.expr) -> Any:
-        """What a name, or an attribute of a module, stands for; None if that is not known."""
+        """Return the value of a name or of a module attribute; None if unknown."""
         match node:
             case ast.Name(id=name) if name in self._closure:
                 try:
                     return self._closure[name].cell_contents
-                except ValueError:  # nothing yet
+                except ValueError:  # the cell is empty so far
                     return None
             case ast.Name(id=name) if name not in self._locals:
                 return self._globals.get(name)
@@ -102,7 +111,7 @@ class _Finder(ast.NodeVisitor):
         return Location(self._file, self._before + node.lineno)
 
     def _place(self, node: ast.stmt) -> SyntaxError:
-        """Shows the line with a caret wherever an error's cause is shown."""
+        """Return an error that shows the line with a caret, as the cause of another error."""
         begin, line = self._location(node).line, self._lines[node.lineno - 1]
         last = node.end_col_offset if node.end_lineno == node.lineno else len(line)
         where = self._file, begin, node.col_offset + 1, line, begin, (last or 0) + 1
