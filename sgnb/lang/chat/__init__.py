@@ -1,8 +1,7 @@
-"""Chat roles as text: what stands before and after each role's content.
+"""Chat templates as tables: the text before and after the content of each role.
 
-A template is a table, so that a program can open a role, generate inside it, and close it, piece by
-piece. For a model that brings a template of its own, the table is read off what that template
-renders.
+With a table a program can begin a role, generate inside, and end the role piece by piece. The table
+of a model is derived from renderings of the model's own template.
 """
 
 from __future__ import annotations
@@ -19,29 +18,31 @@ ROLES: tuple[str, ...] = get_args(Role)
 
 
 class TemplateError(ModelError, ValueError):
-    """A chat template that cannot be read as a table."""
+    """A chat template cannot be represented as a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
-    """The text around each role's content, and around a conversation."""
+    """Text around the content of each role, and around a conversation."""
 
     name: str
-    roles: dict[str, tuple[str, str]]  # role -> (text before its content, text after)
-    begin: str = ""  # opens every conversation
-    stop: tuple[str, ...] = ()  # end a generation inside the assistant's role
-    stop_token_ids: tuple[int, ...] = ()  # and so do these tokens
+    roles: dict[str, tuple[str, str]]  # role -> (text before, text after the content)
+    begin: str = ""  # Text at the begin of a conversation.
+    stop: tuple[str, ...] = ()  # Stop strings of generations in the assistant's role.
+    stop_token_ids: tuple[int, ...] = ()  # stop tokens of generations in the assistant's role
     begin_system: str | None = None
-    """Opens a conversation that begins with the system role, where that differs from `begin`: many
-    templates put a system prompt of their own where the conversation has none."""
+    """Begin of a conversation with a system prompt, if different from `begin`. Many templates
+    insert a default system prompt into conversations without a system prompt."""
     merged_system: bool = False
-    """The system prompt stands inside the user's turn that follows, which has no text before."""
+    """True if the template writes the system prompt inside the following user turn. That turn has
+    no text before the content."""
     last_answer: str = ""
-    """What the template writes before the answer that ends a conversation, and before no other. A
-    program that wants it writes it: `assistant(raw(...) + gen(...))`."""
+    """Text that the template writes only before the last answer of a conversation. Programs write
+    the text themselves if needed: `assistant(raw(...) + gen(...))`."""
     begin_user: str | None = None
-    """Opens a conversation that begins with the user's role, whose own text is in it, where it is
-    not `begin` with that: where tools are declared there."""
+    """Begin of a conversation with a user turn, including the text before the user's content, if
+    different from `begin` plus this text. Used for templates that declare tools at this
+    position."""
     tools: ToolFormat = field(default_factory=ToolFormat)
 
     def __post_init__(self) -> None:
@@ -51,7 +52,8 @@ class ChatTemplate:
             raise TemplateError(message, f"it needs {', '.join(ROLES)}")
 
     def opening(self, role: str, previous: str | None) -> str:
-        """The text before the content of `role`. previous: the last turn's role, None at first."""
+        """Return the text before the content of `role`. `previous`: role of the last turn; None in
+        the first turn."""
         before = self.roles[role][0]
         if previous is None:
             if role == "user" and self.begin_user is not None:
@@ -66,7 +68,7 @@ PLAIN = ChatTemplate(
     {"system": ("SYSTEM: ", "\n"), "user": ("USER: ", "\n"), "assistant": ("ASSISTANT: ", "\n")},
     stop=("\nUSER:",),
 )
-"""For models without a template of their own."""
+"""Template for models without a chat template."""
 
 Messages = Sequence[dict[str, str]]
 
@@ -74,16 +76,24 @@ Messages = Sequence[dict[str, str]]
 def from_render(
     name: str, render: Callable[[Messages], str], stop: tuple[str, ...] = ()
 ) -> ChatTemplate:
-    """Read the table off a function that renders messages (role, content) to text.
+    """Derive the table from a function that renders messages (role, content) to text.
 
-    Renders conversations whose contents are marks and takes the text around them. A template that
-    refuses the system role, or leaves out its content, gets it under the user's marks. A
-    TemplateError when turns do not repeat.
+    Renders conversations with unique markers as contents, and takes the text around the markers. If
+    the template rejects the system role or omits the system prompt, the system role uses the user's
+    text.
+
+    Args:
+        name: Name of the template.
+        render: Renders messages; may raise any exception for a rejected role.
+        stop: Stop strings of the assistant's role.
+
+    Raises:
+        TemplateError: Later turns differ from the first, or a content is missing or moved.
     """
     marks = zip(("user", "assistant") * 2, "\x01\x02\x03\x04", strict=True)
     turns = [{"role": role, "content": mark} for role, mark in marks]
-    # Between two marks stand the end of a turn and the start of the next; the second round has no
-    # opening text.
+    # Between two markers are the end of a turn and the begin of the next turn. The second round has
+    # no begin of a conversation.
     opening, user_to_assistant, assistant_to_user, to_last, after_assistant = _between(
         render(turns), "\x01\x02\x03\x04"
     )
@@ -115,7 +125,8 @@ def from_render(
 
 
 def _system(render: Callable[[Messages], str]) -> tuple[str, str] | None:
-    """The text before the system prompt, and from it to the user's; None without that role."""
+    """Return the text before the system prompt, and the text up to the user's content. None if the
+    template has no system role."""
     try:
         text = render([{"role": "system", "content": "\x01"}, {"role": "user", "content": "\x02"}])
         before, to_user, _ = _between(text, "\x01\x02")

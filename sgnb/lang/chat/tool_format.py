@@ -1,10 +1,10 @@
-"""How tools, their calls and their results look in a model's text: read off what its own chat
-template renders, else a plain format.
+"""Format of tools, tool calls and results in a model's text, derived from the model's chat
+template.
 
-A template that writes a call as one JSON object with its name and its arguments is read: Qwen's and
-Hermes' `<tool_call>{"name": ..., "arguments": ...}</tool_call>`, Llama's `{"name": ...,
-"parameters": ...}`, Mistral's `[TOOL_CALLS] [{"name": ..., "arguments": ..., "id": ...}]`. For all
-others the plain format is used, which is Qwen's, said in words in the system prompt.
+Supported are templates that write a call as a JSON object with name and arguments: Qwen and Hermes
+`<tool_call>{"name": ..., "arguments": ...}</tool_call>`, Llama `{"name": ..., "parameters": ...}`,
+Mistral `[TOOL_CALLS] [{"name": ..., "arguments": ..., "id": ...}]`. Other models use the format of
+Qwen, explained in the system prompt.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from .tools import Tool, ToolCall
 
 Render = Callable[[list[dict[str, Any]], list[dict[str, Any]]], str]
-"""Messages (with tool_calls, and of the role "tool") and tools, as transformers takes them, to
-text. May raise anything."""
+"""Renders messages (with tool_calls, and with the role "tool") and tools, in the format of
+transformers, to text. May raise any exception."""
 
 _NAME, _ARGUMENTS = "zqtool", {"zqargument": "zqvalue"}
-_IDS = "zqcall001", "zqcall002"  # Mistral's templates want nine letters or digits
-_RESULTS = 'zq"first', 'zq"second'  # a quote tells whether they are written as JSON
+_IDS = "zqcall001", "zqcall002"  # Mistral's templates require nine letters or digits
+_RESULTS = 'zq"first', 'zq"second'  # the quote shows whether results are written as JSON
 _USER, _ANSWER = "\x01", "\x04"
 _DUMMY = {
     "type": "function",
@@ -44,38 +44,41 @@ _DUMMY = {
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """The text around calls and results."""
+    """Text around tool calls and results."""
 
-    open: str = "<tool_call>\n"  # before the first call
-    close: str = "\n</tool_call>"  # after the last
-    separator: str | None = "\n</tool_call>\n<tool_call>\n"  # None: one call a turn
-    keys: tuple[str, ...] = ("name", "arguments")  # of a call, in order
+    open: str = "<tool_call>\n"  # text before the first call
+    close: str = "\n</tool_call>"  # text after the last call
+    # between calls; None: a single call per turn
+    separator: str | None = "\n</tool_call>\n<tool_call>\n"
+    keys: tuple[str, ...] = ("name", "arguments")  # keys of a call, in order
     name_key: str = "name"
     arguments_key: str = "arguments"
-    id_key: str = ""  # "" for calls without one
-    constants: tuple[tuple[str, Any], ...] = ()  # keys whose value is always the same
-    whitespace: int | None = None  # in a call, as `json_whitespace` of `SamplingParams`
-    # Around results, with a name and an id that stand for the call's; None: the user's marks.
+    id_key: str = ""  # "" for calls without an id
+    constants: tuple[tuple[str, Any], ...] = ()  # keys with a constant value
+    whitespace: int | None = None  # whitespace in a call, see `SamplingParams.json_whitespace`
+    # Text around results, with a placeholder name and id that are replaced by the call's. None: the
+    # text around user turns.
     before_result: str | None = None
-    between_results: str | None = None  # None: each result is a turn of its own
+    between_results: str | None = None  # None: a turn per result
     after_result: str = ""
-    results_as_json: bool = False  # a result stands in a JSON string
+    results_as_json: bool = False  # results are written inside a JSON string
     render: Render | None = field(default=None, compare=False, repr=False)
 
     def members(self) -> list[tuple[str, dict[str, Any]]]:
-        """The keys of a call with the schemas of those that are the same for every tool."""
+        """Return the keys of a call with the schemas of keys that do not depend on the tool."""
         same: dict[str, dict[str, Any]] = {k: {"const": value} for k, value in self.constants}
         same[self.id_key] = {"type": "string", "pattern": "^[a-zA-Z0-9]{9}$"}
         return [(key, same.get(key, {})) for key in self.keys]
 
     def mark(self, special: re.Pattern[str] | None) -> str:
-        """What in a model's text says that a call follows. special: finds special tokens."""
+        """Return the text that marks the begin of a call in generated text: a special token if
+        `open` contains a match of `special`, otherwise the first line of `open`."""
         if special is not None and (found := special.search(self.open)):
             return found[0]
         return self.open.strip().partition("\n")[0] or f'{{"{self.keys[0]}":'
 
     def describe(self, tools: Sequence[Tool]) -> str:
-        """The tools and how to call them, in words."""
+        """Return a description of the tools and of the call format for the prompt."""
         listed = "\n".join(json.dumps(tool.schema["function"]) for tool in tools)
         blank = "" if self.whitespace == 0 else " "
         values = {self.name_key: '"<name>"', self.arguments_key: "{<arguments>}"}
@@ -85,8 +88,8 @@ class ToolFormat:
         return f"These tools can be called:\n{listed}\nA call is written like this:\n{example}"
 
     def declare(self, chat: ChatTemplate, tools: tuple[Tool, ...]) -> ChatTemplate:
-        """`chat` with the tools in the turns that open a conversation, as the model's template
-        writes them, else as `describe` in the system's turn."""
+        """Return `chat` with the tools declared at the begin of a conversation: as the model's
+        template declares tools, or with `describe` in the system turn."""
         if self.render is not None and (own := _openings(self.render, tools)) is not None:
             begin_user, (before, to_user) = own
             roles = {**chat.roles, "system": (before, to_user)}
@@ -102,8 +105,8 @@ class ToolFormat:
     def results(
         self, chat: ChatTemplate, calls: Sequence[ToolCall], texts: Sequence[str]
     ) -> list[tuple[str, str]]:
-        """For each result the template's text before it and the result, then what stands after the
-        last with ""."""
+        """Return for each result the template's text before and the result, then the text after the
+        last result with ""."""
         before, between, after = self.before_result, self.between_results, self.after_result
         if before is None:
             user = chat.roles["user"]
@@ -128,8 +131,9 @@ def _about(text: str, call: ToolCall) -> str:
 
 
 def with_tools(chat: ChatTemplate, render: Render) -> ChatTemplate:
-    """`chat` with the format that `render` writes; as it is where that cannot be read."""
-    for as_text in (False, True):  # templates want the arguments as a dict, or as JSON
+    """Return `chat` with the tool format of `render`; `chat` itself if the format is not
+    supported."""
+    for as_text in (False, True):  # templates take the arguments as a dict or as JSON
         try:
             return replace(chat, tools=_read(chat, render, as_text))
         except Exception:  # a Jinja template may raise anything
@@ -176,7 +180,7 @@ def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
 
 
 def _conversation(calls: int, as_text: bool) -> list[dict[str, Any]]:
-    """A question, calls of the dummy, their results, an answer."""
+    """Return messages with a question, calls of the dummy tool, results and an answer."""
     arguments = json.dumps(_ARGUMENTS) if as_text else _ARGUMENTS
     function = {"name": _NAME, "arguments": arguments}
     made = [{"id": _IDS[i], "type": "function", "function": function} for i in range(calls)]
@@ -194,8 +198,8 @@ def _conversation(calls: int, as_text: bool) -> list[dict[str, Any]]:
 
 
 def _call(text: str, after: int = 0) -> tuple[int, int, dict[str, Any]]:
-    """The first JSON object after `after` that has the dummy's name and arguments: where it begins
-    and ends, and what it is."""
+    """Return begin, end and value of the first JSON object after `after` with the dummy's name and
+    arguments."""
     decoder = json.JSONDecoder()
     for opening in re.compile(r"\{").finditer(text, after):
         try:
@@ -212,7 +216,7 @@ def _key(call: dict[str, Any], value: Any) -> str:
 
 
 def _around(text: str, results: Sequence[str], as_json: bool) -> list[str]:
-    """`text` cut at the results."""
+    """Return the parts of `text` between the results."""
     parts = []
     for result in results:
         part, found, text = text.partition(json.dumps(result)[1:-1] if as_json else result)
@@ -223,7 +227,7 @@ def _around(text: str, results: Sequence[str], as_json: bool) -> list[str]:
 
 
 def _before_answer(text: str, opening: str) -> str:
-    """The end of a result's turn: `text` up to the assistant's turn that follows."""
+    """Return the end of a result turn: `text` up to the following assistant turn."""
     text = text.partition(_ANSWER)[0]
     if text.endswith(opening):
         return text.removesuffix(opening)
@@ -231,8 +235,8 @@ def _before_answer(text: str, opening: str) -> str:
 
 
 def _several(render: Render, as_text: bool, as_json: bool) -> tuple[str | None, str | None]:
-    """What stands between two calls, and between their results; None for a template that refuses
-    several."""
+    """Return the text between two calls and the text between two results; None for a template that
+    rejects several calls."""
     try:
         text = render(_conversation(2, as_text), [_DUMMY]).partition(_USER)[2]
         _, end, _ = _call(text)
@@ -244,8 +248,8 @@ def _several(render: Render, as_text: bool, as_json: bool) -> tuple[str | None, 
 
 @lru_cache(maxsize=64)
 def _openings(render: Render, tools: tuple[Tool, ...]) -> tuple[str, tuple[str, str]] | None:
-    """The text before the user's first turn, and, for a conversation that begins with the system's,
-    before and after that; None if the template cannot write these tools."""
+    """Return the text before the first user turn, and the texts before and after a leading system
+    prompt. None if the template rejects these tools."""
     schemas = [tool.schema for tool in tools]
     asked = {"role": "user", "content": _ANSWER}
     try:
@@ -260,6 +264,6 @@ def _openings(render: Render, tools: tuple[Tool, ...]) -> tuple[str, tuple[str, 
         to_user, found_user, _ = rest.partition(_ANSWER)
         if found and found_user:
             return begin_user, (before, to_user)
-    except Exception:  # one without the system's role: its prompt stands in the user's first turn
+    except Exception:  # without a system role, the system prompt is part of the first user turn
         pass
     return begin_user, (begin_user, "\n\n")
