@@ -1,5 +1,5 @@
-"""What a batch leaves in a file: a line of JSON for each finished row, by which a later call knows
-the row again. Knows no batches."""
+"""File of finished rows: a JSON line per row, which a later call with equal arguments reads.
+Independent of batches."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from ..core.state import ProgramState
 from ..location import caller
 
 _BEGIN = '{"row": '
-"""Of every line."""
+"""Begin of every line."""
 
 
 @dataclass(frozen=True)
 class SavedState:
-    """What a finished program left, as JSON gives it back (a tuple is a list). It reads as a
-    `ProgramState` does, and takes nothing more."""
+    """State of a finished program, read from a file. Supports the reading methods of
+    `ProgramState`; nothing can be appended. Tuples become lists in JSON."""
 
     variables: dict[str, Any]
     meta: dict[str, Any]
-    content: str  # `text()`
-    roles: list[dict[str, str]]  # `messages()`
+    content: str  # text of `text()`
+    roles: list[dict[str, str]]  # messages of `messages()`
     ret_value: Any
     tokens: int
     seconds: float
 
     @classmethod
     def of(cls, state: ProgramState) -> SavedState:
-        """Of a finished program."""
+        """Return the saved form of a finished program's state."""
         root = state.program.root
         return cls(
             root.variables, root.meta, root.text, root.messages,
@@ -49,7 +49,11 @@ class SavedState:
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> Any:
-        """The variable `name`; UnknownVariableError where nothing set it."""
+        """Return the variable `name`.
+
+        Raises:
+            UnknownVariableError: The program did not set the variable.
+        """
         if name not in self.variables:
             scope = Scope()
             scope.names = dict.fromkeys(self.variables, 0)
@@ -60,16 +64,17 @@ class SavedState:
         return name in self.variables
 
     def get_meta_info(self, name: str) -> Any:
-        """As `ProgramState.get_meta_info` of the variable `name`; its keys are strings."""
+        """Return the meta information of the variable `name`, see `ProgramState.get_meta_info`.
+        Keys are strings."""
         self[name]
         return self.meta.get(name, {})
 
     def text(self) -> str:
-        """All of the program's text."""
+        """Return the text of the program."""
         return self.content
 
     def messages(self) -> list[dict[str, str]]:
-        """The roles that were ended."""
+        """Return the finished turns as {"role", "content"}."""
         return [dict(one) for one in self.roles]
 
     @property
@@ -82,10 +87,10 @@ class SavedState:
         return True
 
     def sync(self) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: a saved row is complete."""
 
     def error(self) -> None:
-        """None: a row that failed is not kept as a state."""
+        """Return None: failed rows are not restored."""
 
     def __repr__(self) -> str:
         return f"<SavedState, {shown(self.content)}>"
@@ -93,7 +98,7 @@ class SavedState:
 
 @dataclass(frozen=True)
 class _RowJson:
-    """The keys of a line besides those of the state."""
+    """Keys of a line in addition to the keys of the state."""
 
     row: str
     error: str | None
@@ -102,14 +107,19 @@ class _RowJson:
 
 @dataclass
 class SavedRows:
-    """The file of a batch. Rows are known by what they depend on; those that failed are written
-    too, and not found again.
+    """File of a batch. A separate thread writes the file because rows arrive on threads that must
+    not wait.
 
-    A thread of its own writes: rows come from threads that must not wait.
+    A row's key covers everything that determines the result. Failed rows are written and not
+    restored.
+
+    Args:
+        path: File.
+        program: JSON value of everything that determines a row besides the arguments.
     """
 
     path: Path
-    program: Any  # what besides the arguments a row depends on
+    program: Any
     _states: dict[str, SavedState] = field(default_factory=dict)
     _repeats: Counter[str] = field(default_factory=Counter)
     _rows: dict[Program, tuple[str, BoundArguments]] = field(default_factory=dict)
@@ -121,8 +131,8 @@ class SavedRows:
         self._read()
 
     def __enter__(self) -> None:
-        """Begin to write."""
-        # Half of a surrogate pair has no UTF-8: it is written as JSON's escape.
+        """Open the file and start the writer thread."""
+        # A lone surrogate has no UTF-8 encoding and is written as a JSON escape.
         file = self.path.open("a", encoding="utf-8", errors="backslashreplace")
         self._thread = threading.Thread(
             target=self._write_all, args=(file,), name="sgnb-save", daemon=True
@@ -130,14 +140,19 @@ class SavedRows:
         self._thread.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write what is finished, and close the file."""
+        """Write the finished rows and close the file."""
         self._finished.put(None)
         self._thread.join()
         if kind is None:
             self.check()
 
     def key(self, arguments: BoundArguments) -> str:
-        """Of the call's next row with these arguments; equal rows have keys of their own."""
+        """Return the key of the call's next row with these arguments. Equal rows get distinct keys
+        by a counter.
+
+        Raises:
+            OptionError: The arguments cannot be converted to JSON.
+        """
         try:
             given = [self.program, arguments.arguments]
             text = dumps(given, sort_keys=True, default=_plain)
@@ -153,20 +168,20 @@ class SavedRows:
         return self._states.get(key)
 
     def expect(self, program: Program, key: str, arguments: BoundArguments) -> None:
-        """Write `program` when `finished` is told of it."""
+        """Register the row of a program; `finished` writes the row."""
         self._rows[program] = key, arguments
 
     def finished(self, program: Program) -> None:
-        """From any thread; does not wait."""
+        """Queue a finished program for writing. Callable from any thread; does not wait."""
         self._finished.put(program)
 
     def check(self) -> None:
-        """Raise what kept a row from being written."""
+        """Raise the error of the writer thread, if any."""
         if self._error is not None:
             raise self._error
 
     def _read(self) -> None:
-        """Take the rows of the file; a last line that was torn is cut off."""
+        """Read the rows of the file, and remove an incomplete last line."""
         where = f"{self._location}: save={str(self.path)!r}"
         if not self.path.parent.is_dir():
             hint = f"make it: os.makedirs({str(self.path.parent)!r})"
@@ -203,11 +218,12 @@ class SavedRows:
                 try:
                     file.write(line + "\n")
                     file.flush()
-                except OSError as error:  # of the disk
+                except OSError as error:  # for example a full disk
                     self._error = error
 
     def _line(self, program: Program) -> str | None:
-        """None for a program that was stopped, or that JSON cannot hold."""
+        """Return the line of a program; None for a stopped program or a value that JSON cannot
+        hold."""
         key, arguments = self._rows.pop(program)
         error = program.root.error
         if isinstance(error, Aborted) or not isinstance(error, Exception | None):
@@ -222,7 +238,7 @@ class SavedRows:
         try:
             row["meta"] = parse(dumps(state.meta, default=_described))
             return dumps(row, ensure_ascii=False, default=_plain)
-        except Exception as reason:  # `_plain` calls methods of the user's
+        except Exception as reason:  # `_plain` calls the user's methods
             message = f"{self._location}: a row is not saved, and will run again: {reason}"
             file, number = self._location
             warnings.warn_explicit(message, UserWarning, file, number)
@@ -230,13 +246,14 @@ class SavedRows:
 
 
 def _split_last_line(text: bytes) -> tuple[bytes, bytes]:
-    """`text` up to its last line break, and what follows."""
+    """Return `text` up to the last line break, and the remainder."""
     end = text.rfind(b"\n") + 1
     return text[:end], text[end:]
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: what numpy and pydantic hold, as plain data; all else is a TypeError."""
+    """Return plain data for JSON from a value of numpy or pydantic. Raises TypeError for other
+    values."""
     for method in ("tolist", "model_dump"):
         if hasattr(value, method):
             return getattr(value, method)()
@@ -244,7 +261,8 @@ def _plain(value: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """For JSON: meta information, what is no plain data as a person reads it."""
+    """Return plain data for JSON from meta information; a printed form of values that are no plain
+    data."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     try:
