@@ -1,10 +1,10 @@
-"""One stream of a program: a queue of ops, and what the ops done so far have made (text,
-variables, messages).
+"""Branch: a stream of a program with a queue of ops and the results so far (text, variables,
+messages).
 
-A branch moves on by itself: the result of a call completes its op, and the ops after it run at
-once on the thread that brought the result, up to the next call. No op runs code of the program,
-and none waits. Every method expects the lock of the branch's program to be held, and calls no
-executor: calls are left with the program to be sent.
+A branch advances by itself: the result of a call completes an op, and the following ops run on the
+thread that delivered the result, up to the next call. Ops never run the program's code and never
+wait. All methods require the lock of the program and call no executor: calls are queued in the
+program's outbox.
 """
 
 from __future__ import annotations
@@ -46,45 +46,50 @@ if TYPE_CHECKING:
 
 
 class Branch:
-    """A stream of a program, forked from `parent` or a program's own."""
+    """Stream of a program: the root of the program, or a fork of `parent`."""
 
     def __init__(self, program: Program, id: str, scope: Scope, parent: Branch | None = None):
         self.program, self.id, self.scope, self.parent = program, id, scope, parent
         self.queue: deque[Op] = deque()
-        self.waiting: Op | None = None  # the op that runs now
-        self.cancel: Callable[[], None] | None = None  # its call
-        self.done = -1  # ops that have run; -1 before the branch begins
+        self.waiting: Op | None = None  # the running op
+        self.cancel: Callable[[], None] | None = None  # cancels the call of the running op
+        self.done = -1  # number of completed ops; -1 before the branch begins
         self.busy = self.finished = False
+
         self.text = ""
-        self.segments: list[Segment] = []  # the same, told apart by how it becomes tokens
-        self.streamed = ""  # by the op that runs now
-        self.partial, self.partial_reasoning = "", ""  # the same, the reasoning told apart
-        self.partial_meta: Callable[[], dict[str, Any]] = dict  # see `Delta`
-        self.generated: list[tuple[int, int, Any]] = []  # begin and end in `text`, and meta
-        self.op_at = 0  # characters before the generation that runs now
-        self.steps: Generator[Any, Any, Any] | None = None  # of a `GenerateCalls`
-        self.chat = program.executor.chat  # with the tools that the program declared
-        tokens = program.run.num_api_spec_tokens
-        self.ahead = None if tokens is None else Ahead(tokens)
+        self.segments: list[Segment] = []  # `text`, split by tokenization
+        self.generated: list[tuple[int, int, Any]] = []  # (begin, end, meta) in `text`
         self.variables: dict[str, Any] = {}
-        self.earlier: dict[str, tuple[Any, ...]] = {}  # values that later ones of a name replaced
+        self.earlier: dict[str, tuple[Any, ...]] = {}  # replaced values
         self.meta: dict[str, Any] = {}
         self.messages: list[dict[str, str]] = []
-        self.role_at = 0  # characters before the open role
-        self.fork_at = 0  # segments before the fork
-        self.messages_at = 0  # and messages
-        self.var_scopes: list[int] = []  # where the open ones began
-        self.unjoined = 0  # children that the join waiting here still needs
-        self.joiner: Branch | None = None  # the parent, while its join waits for this branch
-        self.error: BaseException | None = None  # why no further op will run
+        self.chat = program.executor.chat  # with the program's declared tools
+        self.role_at = 0  # length of `text` before the content of the open role
+        self.var_scopes: list[int] = []  # positions in `text` at which open scopes began
+
+        self.op_at = 0  # length of `text` before the running generation
+        self.steps: Generator[Any, Any, Any] | None = None  # of a running `GenerateCalls`
+        self.streamed = ""  # text of the running op, including reasoning
+        self.partial, self.partial_reasoning = "", ""  # `streamed`, split
+        self.partial_meta: Callable[[], dict[str, Any]] = dict  # see `Delta`
+        tokens = program.run.num_api_spec_tokens
+        self.ahead = None if tokens is None else Ahead(tokens)
+
+        self.fork_at = 0  # number of segments before the fork
+        self.messages_at = 0  # number of messages before the fork
+        self.unjoined = 0  # running children of the waiting join
+        self.joiner: Branch | None = None  # the parent while its join waits for this branch
+
+        self.error: BaseException | None = None  # error that ended the branch
         self.error_reported = False  # the program has read the error
-        self.excused = False  # and had read the error before the join
-        self.expired = False  # the op that runs now has used up its timeout
+        self.excused = False  # the program had read the error before the join
+
+        self.expired = False  # the running op has reached its timeout
         self.limited = -1  # `done` at the latest op with a timeout
         self._traceback: TracebackType | None = None
 
     def begin(self) -> None:
-        """Start, with what the parent holds now."""
+        """Begin with the current content of the parent."""
         if self.error is not None:
             return
         if self.parent is not None:
@@ -101,7 +106,7 @@ class Branch:
         self.advance()
 
     def restore(self, held: Snapshot) -> None:
-        """Hold what `held` does, before the branch begins."""
+        """Initialize the branch with the content of a snapshot, before the branch begins."""
         executor = self.program.executor
         self.segments = held.read_by(executor.tokenizer_id, executor.chat)
         self.text = "".join(segment.text for segment in self.segments)
@@ -117,7 +122,7 @@ class Branch:
         self.scope.tools_declared = any(message["role"] == "tool" for message in self.messages)
 
     def snapshot(self) -> Snapshot:
-        """What it holds now."""
+        """Return the current content."""
         return Snapshot(
             tuple(_as_read_by(None, segment) for segment in self.segments),
             tuple(dict(message) for message in self.messages),
@@ -132,7 +137,7 @@ class Branch:
         self.advance()
 
     def advance(self) -> None:
-        """Run queued ops until one has to wait."""
+        """Run queued ops until an op has to wait."""
         while self.queue and self.waiting is None and self.done >= 0 and self.error is None:
             if self.program.cancelled:
                 self.fail(Aborted("the run was stopped"))
@@ -143,7 +148,8 @@ class Branch:
         self._changed()
 
     def deliver(self, op: Op, message: Delta | Result | Scores) -> None:
-        """Take what the executor says about the call of `op`; ignored after the op's end."""
+        """Process a message of the executor for the call of `op`. Ignored after the end of the
+        op."""
         if self.waiting is not op:
             return
         if isinstance(message, Delta):
@@ -155,7 +161,7 @@ class Branch:
             return
         try:
             over = _TAKE[type(op)](self, op, message)
-        except Exception as error:  # values or an answer of the wrong shape
+        except Exception as error:  # malformed values or answers
             self.fail(_located(error, op))
             return
         self._forget_partial()
@@ -164,7 +170,8 @@ class Branch:
             self.advance()
 
     def fail(self, error: BaseException) -> None:
-        """End here: queued ops never run, and what depends on them fails with the same error."""
+        """End the branch with an error: queued ops never run, and dependent branches fail with the
+        same error."""
         if self.error is not None:
             return
         error = self._cause(error)
@@ -182,7 +189,7 @@ class Branch:
         self._changed()
 
     def finish(self) -> None:
-        """Say that the branch is over. Harmless when repeated."""
+        """Emit the end of the branch, once."""
         if not self.finished:
             self.finished = True
             if self.ahead is not None:
@@ -191,13 +198,13 @@ class Branch:
                 self._emit(BranchFinished(self._run, self.id, _message(self.error)))
 
     def raise_error(self) -> None:
-        """Raise the branch's error, if it has one, as the original exception."""
+        """Raise the error of the branch, if any, as the original exception."""
         if (error := self.read_error()) is not None:
             raise error.with_traceback(self._traceback)
 
     def read_error(self) -> BaseException | None:
-        """Return the error, and mark the error as read. A branch that never began shares the error
-        of its parent."""
+        """Return the error and mark the error as read. A branch that never began shares the error
+        of the parent."""
         branch = self
         while branch.done < 0 and branch.parent is not None:
             branch = branch.parent
@@ -219,7 +226,7 @@ class Branch:
 
     @property
     def idle(self) -> bool:
-        """All ops so far have run, or no more will."""
+        """True if all ops so far have run, or an error ended the branch."""
         return self.error is not None or self.done == self.scope.num_ops
 
     @property
@@ -227,7 +234,8 @@ class Branch:
         return self.program.run.id
 
     def _reservation(self, backend: Executor | None) -> Reservation | None:
-        """The program's, for a call to the run's own executor: no other one is told of its end."""
+        """Return the program's reservation for calls to the run's executor; None for other
+        backends, which are not notified of the program's end."""
         holding = self.program.reservation_ref
         return None if holding is None or backend is not None else holding.reservation
 
@@ -239,7 +247,7 @@ class Branch:
         self.done += 1
 
     def _changed(self) -> None:
-        """Tell whoever counts on this branch that it became busy or idle."""
+        """Notify the joining parent and the program if the branch became busy or idle."""
         busy = self.error is None and (self.waiting is not None or bool(self.queue))
         if self.idle and self.scope.joined:
             self._joined()
@@ -248,7 +256,8 @@ class Branch:
             self.program.count_busy(1 if busy else -1)
 
     def _joined(self) -> None:
-        """Idle, and nothing can be added: let the join count this branch as over."""
+        """Count this branch as complete in the parent's join: the branch is idle and accepts no
+        further ops."""
         self.finish()
         parent, self.joiner = self.joiner, None
         if parent is not None and parent.error is None:
@@ -268,15 +277,17 @@ class Branch:
             self._emit(TextAppended(self._run, self.id, text))
 
     def _extend(self, segments: Iterable[Segment]) -> str:
-        """Their text."""
+        """Append segments to the text, and return the appended text."""
         new = [s for s in segments if s.text or s.kind == "output" or s.origin]
         self.segments += new
         self.text += (text := "".join([segment.text for segment in new]))
         return text
 
     def _end_call(self, op: Op, message: Result | Scores, error: Exception) -> None:
-        """Fail with the error of a call, and keep the partial text. A stopped generation counts as
-        run: the partial text is the value of the variable."""
+        """Fail with the error of a call, and keep the partial text.
+
+        A stopped generation counts as completed: the partial text is the value of the variable.
+        """
         if self.expired and isinstance(error, Aborted) and isinstance(op, Generate | Choose):
             error = timed_out(op)
         if isinstance(op, Generate):
@@ -321,9 +332,11 @@ class Branch:
         self.variables[name] = value
 
     def prompt(self, backend: Executor | None = None) -> tuple[str, tuple[Segment, ...]]:
-        """The text for a call to `backend`, None for the run's own: in another's prompt the roles
-        are those of its own chat template, and what it did not make is text. Roles' marks say what
-        they stand for."""
+        """Return text and segments of the prompt for a call to `backend`; None: the run's backend.
+
+        For another backend, roles use that backend's chat template, and outputs of other models
+        become text. Role segments keep their origin.
+        """
         segments = [_as_read_by(backend, segment) for segment in self.segments]
         text = self.text if backend is None else "".join([s.text for s in segments])
         return text, tuple(filter(_counts, segments))
@@ -349,14 +362,16 @@ class Branch:
         mark = role_text(self.chat, op, previous)
         if mark == role_text(self.program.executor.chat, op, previous):
             return mark
-        return Segment(mark.text)  # tells of tools, which no other template's mark does
+        # Text with tool declarations, which other templates cannot replace.
+        return Segment(mark.text)
 
     def _use_tools(self, op: UseTools) -> bool:
         self.chat = self.chat.tools.declare(self.program.executor.chat, op.tools)
         return True
 
     def _add_results(self, op: ToolResults) -> bool:
-        """Results are data, even where a program reads marks in data."""
+        """Append tool results. Results are data even if the program recognizes special tokens in
+        data."""
         for before, result in self.chat.tools.results(self.chat, op.calls, op.texts):
             self.add(Segment(before), Segment(result, "data"))
         self.messages += [{"role": "tool", "content": text} for text in op.texts]
@@ -385,7 +400,7 @@ class Branch:
         return self._next_step(op, None)
 
     def _next_step(self, op: GenerateCalls, result: Result | None) -> bool:
-        """Go on to the next generation; True after the last."""
+        """Advance to the next generation of a call sequence. Returns True after the last."""
         assert self.steps is not None
         try:
             step = self.steps.send(None if result is None else (result.texts[0], result.meta[0]))
@@ -404,7 +419,7 @@ class Branch:
         run = self.program.run
         prompt, segments = self.prompt(op.backend)
         forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
-        stream = run.stream or op.timeout is not None  # the partial text is always known
+        stream = run.stream or op.timeout is not None  # a timeout needs the partial text
         call = Call(
             prompt, params, run.id, self.id, op.name, stream, op.location, segments, forked,
             self._reservation(op.backend), self.ahead,
@@ -446,7 +461,7 @@ class Branch:
         return self._next_step(op, result)
 
     def _keep(self, op: Generate, result: Result, text: str, segments: tuple[Segment, ...]) -> None:
-        """Append the `text` of a result, as `segments` where its tokens are known."""
+        """Append the `text` of a result, as `segments` if the tokens are known."""
         if op.backend is not None:
             segments = tuple(
                 s._replace(origin=op.backend) if s.kind == "output" else s for s in segments
@@ -495,14 +510,14 @@ _RUN: dict[type, Callable[[Branch, Any], bool]] = {
     Fork: Branch._fork,
     Join: start_join,
 }
-"""Each starts an op; True when it is over at once."""
+"""Functions that start an op. Return True if the op is complete."""
 
 _TAKE: dict[type, Callable[[Branch, Any, Any], bool]] = {
     Generate: Branch._take_texts,
     GenerateCalls: Branch._take_step,
     Choose: Branch._take_scores,
 }
-"""Each takes a result; True when its op is over."""
+"""Functions that process a result. Return True if the op is complete."""
 
 
 def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
@@ -515,7 +530,7 @@ def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
 
 
 def _counts(segment: Segment) -> bool:
-    """Whether a prompt has it: empty text is left out."""
+    """Return whether the prompt includes a segment: empty text is omitted."""
     return bool(segment.text) or segment.kind == "output"
 
 

@@ -1,4 +1,4 @@
-"""A program's reservation while it is in use."""
+"""Reference to a program's reservation, shared with called programs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ...reservation import Reservation
 
 
 class ReservationRef:
-    """Held by the program that reserved and by those that it calls; when the last of them is over
-    it is released."""
+    """Reference-counted reservation: released when the last program with the reservation has
+    ended."""
 
     def __init__(
         self, reservation: Reservation, release: Callable[[Reservation, int | None], None]
@@ -26,7 +26,7 @@ class ReservationRef:
             self._holders += 1
 
     def leave(self, made: int | None) -> None:
-        """made: the tokens that a holder's generations wrote, None after an error."""
+        """Remove a program. `made`: number of generated tokens, None after an error."""
         with self._lock:
             self._holders -= 1
             self._made = None if made is None or self._made is None else self._made + made

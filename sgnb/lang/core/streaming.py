@@ -1,4 +1,4 @@
-"""Reading a branch while it is being made: its text, or one variable's, piece by piece."""
+"""Streaming reads: the text of a branch or variable, piece by piece during generation."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from .stopping import PARTIAL
 
 
 class _Cursor:
-    """How far one reader has come."""
+    """Position of a reader in the text of a branch or variable.
+
+    `pieces` holds the new texts, or pairs of text and meta information. `over` is True at the end
+    of the text, `failed` if an error caused the end.
+    """
 
     def __init__(
         self, branch: Branch, may_grow: Callable[[], bool], name: str | None, with_meta: bool
     ) -> None:
         self.branch, self.name, self.with_meta = branch, name, with_meta
-        self._may_grow = may_grow  # whether text may follow that no op stands for yet
-        self.pieces: list[Any] = []  # what is new: texts, or pairs of text and meta information
-        self.over = False  # nothing will follow
-        self.failed = False  # because of an error
-        self._seen = 0  # characters
-        self._begin, self._tokens = 0, 0  # the generation read last, and how many of its tokens
+        self._may_grow = may_grow  # returns whether the program may append further ops
+        self.pieces: list[Any] = []
+        self.over = False
+        self.failed = False
+        self._seen = 0  # number of characters read
+        self._begin, self._tokens = 0, 0  # begin of the current generation, and its tokens read
 
     def look(self) -> bool:
-        """Take what is new; whether there is something, or an end. The program's lock is held."""
+        """Read new text into `pieces`. Returns whether there is new text or an end. The program's
+        lock is held."""
         text = self._whole() if self.name is None else self._variable(self.name)
         new, begin = text[self._seen :], self._seen
         self._seen += len(new)
@@ -61,7 +66,8 @@ class _Cursor:
         return branch.text[branch.op_at :] + branch.partial if now.name == name else ""
 
     def _explained(self, begin: int, new: str) -> list[tuple[str, dict[str, Any]]]:
-        """`new`, which begins at `begin`, cut where generations begin and end, with theirs."""
+        """Split `new`, which starts at `begin`, at the borders of generations, and add the meta
+        information of each generation."""
         branch = self.branch
         if self.name is not None:
             done = branch.meta.get(self.name)
@@ -82,8 +88,8 @@ class _Cursor:
         return [*pieces, (new, {})] if new else pieces
 
     def _own(self, begin: int, meta: Any) -> dict[str, Any]:
-        """The meta information so far of the generation that begins at `begin`, with the
-        log-probabilities of the tokens that came since the last piece."""
+        """Return the meta information so far of the generation at `begin`, including the
+        log-probabilities of the tokens since the last piece."""
         info = dict((meta[0] if meta else {}) if isinstance(meta, list) else meta)
         if begin != self._begin:
             self._begin, self._tokens = begin, 0

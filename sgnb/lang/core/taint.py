@@ -1,5 +1,5 @@
-"""Which parts of a program's text are data: texts that it was given as arguments or that a model
-wrote, and in which special tokens are written. Knows no tokenizer and no execution."""
+"""Taint tracking: which parts of a program's text are data, i.e. arguments or generated texts, and
+must not be read as special tokens. Independent of tokenizers and execution."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ from ...segment import Kind
 
 
 class TaintedTexts:
-    """The texts that are data wherever a program appends them."""
+    """Texts that are data wherever a program appends them.
+
+    Args:
+        marks: Matches special tokens; None if the tokenizer has no special tokens.
+    """
 
     def __init__(self, marks: re.Pattern[str] | None) -> None:
-        """marks: finds the special tokens that a tokenizer would read in a text."""
         self._marks = marks
-        self._texts: dict[str, None] = {}  # those that spell marks
+        self._texts: dict[str, None] = {}  # texts with special tokens
         self._whole: set[str] = set()
 
     def has_special_tokens(self, text: str) -> bool:
         return self._marks is not None and self._marks.search(text) is not None
 
     def add(self, value: Any) -> None:
-        """Take a text, or those in a list, tuple, set or mapping, which may hold itself."""
+        """Add a text, or all texts inside a list, tuple, set or mapping. Containers may contain
+        themselves."""
         todo, seen = [value], {}
         while todo:
             one = todo.pop()
             if isinstance(one, str):
                 self._add_text(one)
             elif isinstance(one, (Mapping, list, tuple, set, frozenset)) and id(one) not in seen:
-                seen[id(one)] = one  # lives on, so that no other has its id
+                seen[id(one)] = one  # keeps the object alive: its id stays unique
                 todo += chain.from_iterable(one.items()) if isinstance(one, Mapping) else one
 
     def _add_text(self, text: str) -> None:
@@ -40,9 +44,12 @@ class TaintedTexts:
             self._texts[text.strip()] = None
 
     def split_by_taint(self, text: str) -> list[tuple[str, Kind]]:
-        """`text` in order, as raw stretches and data. A known text that the program took apart
-        counts line by line. One that is appended whole is data too where it spells no mark: beside
-        others it may."""
+        """Split `text` into raw and data stretches.
+
+        A tainted text without an exact match is searched line by line. A `text` equal to a tainted
+        text is data even without special tokens, because neighboring text may complete a special
+        token.
+        """
         if text in self._whole:
             return [(text, "data")]
         if not self._texts or not self.has_special_tokens(text):
@@ -66,7 +73,7 @@ class TaintedTexts:
 
 
 def _places(part: str, text: str) -> Iterator[tuple[int, int]]:
-    """Where `part` lies in `text`: start and end."""
+    """Yield begin and end of each occurrence of `part` in `text`."""
     start = text.find(part)
     while start >= 0:
         yield start, start + len(part)

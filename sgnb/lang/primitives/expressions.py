@@ -98,7 +98,7 @@ def gen(
         temperature: 0 is greedy.
         dtype: int, float, bool or str: constrain the text to a literal of this type. The value
             remains a string. int and float also stop at a blank or line break.
-        choices: Select one of these strings instead of generating text, see `select`.
+        choices: Strings to select from instead of generating text, see `select`.
         choices_method: Scoring method for `choices`.
         backend: Engine or executor that generates the text instead of the run's backend.
         tools: Functions or `Tool` objects that the model may call. The variable is a `ToolCall`, or
