@@ -18,11 +18,11 @@ from .location import Location
 
 
 @dataclass(slots=True, eq=False)
-class Ahead:
+class LookaheadBuffer:
     """Buffer of a branch for text that a model wrote beyond the end of a call."""
 
     num_tokens: int  # token limit of a request, unless the limit of the call is larger
-    kept: Any = None  # unused text after the last call, in the executor's own format
+    unused: Any = None  # unused text after the last call, in the executor's own format
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Call:
     # reservation of the program
     reservation: Reservation | None = field(default=None, compare=False)
     # Lookahead buffer of the branch, shared by all calls of the branch; None: every call is sent.
-    ahead: Ahead | None = field(default=None, compare=False)
+    lookahead: LookaheadBuffer | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class ScoreCall:
     segments: tuple[Segment, ...] = field(default=(), compare=False)  # as in `Call`
     kind: Kind = field(default="raw", compare=False)  # kind of the choices' text
     reservation: Reservation | None = field(default=None, compare=False)  # as in `Call`
-    ahead: Ahead | None = field(default=None, compare=False)  # as in `Call`
+    lookahead: LookaheadBuffer | None = field(default=None, compare=False)  # as in `Call`
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Admitting(Executor, Protocol):
 
     # Return the slots of a finished program. `made`: number of generated tokens, None after an
     # error.
-    def release(self, reservation: Reservation, made: int | None) -> None: ...
+    def release(self, reservation: Reservation, num_tokens: int | None) -> None: ...
 
 
 def admitting(executor: Executor) -> Admitting | None:
@@ -203,8 +203,8 @@ def executor_of(backend: Any) -> Executor:
     if _has(backend, "submit", "encode"):
         # Imported by name because the language imports no engine. An existing engine has imported
         # the module already.
-        found: Executor = import_module("sgnb.backends").executor_of(backend)
-        return found
+        executor: Executor = import_module("sgnb.backends").executor_of(backend)
+        return executor
     hint = "give an Engine, or an executor"
     raise OptionError(f"{shown(backend)} cannot run programs", hint)
 

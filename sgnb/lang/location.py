@@ -48,8 +48,8 @@ standing: ContextVar[Location | None] = ContextVar("standing", default=None)
 
 def caller() -> Location:
     """Return the innermost user line on the call stack of this thread. Takes about 0.5 µs."""
-    if (known := standing.get()) is not None:
-        return known
+    if (location := standing.get()) is not None:
+        return location
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame):
         frame = frame.f_back
@@ -71,9 +71,9 @@ def warn_once(message: str, location: Location) -> None:
     warnings.warn_explicit(f"{location}: {message}", UserWarning, file, line, registry=_warned)
 
 
-def add_location(error: BaseException, what: str, location: Location) -> None:
+def add_location(error: BaseException, subject: str, location: Location) -> None:
     """Add a note with the location to `error`. Branches that share the error add a single note."""
-    note = f"in {what}, at {location}"
+    note = f"in {subject}, at {location}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
         vars(error).setdefault("_located", {})[note] = location
@@ -81,5 +81,5 @@ def add_location(error: BaseException, what: str, location: Location) -> None:
 
 def located(error: BaseException, note: str) -> Location | None:
     """Return the location that belongs to a note of `add_location`."""
-    found: Location | None = vars(error).get("_located", {}).get(note)
-    return found
+    location: Location | None = vars(error).get("_located", {}).get(note)
+    return location

@@ -90,8 +90,9 @@ class Runnable:
         """
         if args and isinstance(args[0], ProgramState):
             if self.is_async and not isinstance(args[0], AsyncProgramState):
-                what = f"{self.func.__name__} is an async def, and the program that calls it is not"
-                raise ProgramError(f"{caller()}: {what}", "make that an async def, and await this")
+                name = self.func.__name__
+                message = f"{caller()}: {name} is an async def, and the calling program is not"
+                raise ProgramError(message, f"make the caller an async def, and await {name}(s)")
             self._code.check()
             arguments = self._arguments(args[1:], kwargs)
             if isinstance(args[0], TracingState):
@@ -146,17 +147,17 @@ class Runnable:
             return self._on_a_thread(run, arguments)
         try:
             if not self.is_async:
-                made = run.state(start=False)
-                self._work(made, arguments)
-                return made
-            made = self._on_a_thread(run, arguments)
-            program = made.program
+                state = run.state(start=False)
+                self._work(state, arguments)
+                return state
+            state = self._on_a_thread(run, arguments)
+            program = state.program
             program.wait(lambda: program.closed)
             program.raise_failure()
         except BaseException as error:
             run.finish(error)
             raise
-        return made
+        return state
 
     async def arun(
         self,
@@ -188,11 +189,11 @@ class Runnable:
         stop_watching = on_close(partial(_cancel_elsewhere, run))
         try:
             if self.is_async:
-                made = run.state(start=False)
-                await self._awork(made, arguments)
+                state = run.state(start=False)
+                await self._awork(state, arguments)
             else:
-                made = self._on_a_thread(run, arguments)
-            program = made.program
+                state = self._on_a_thread(run, arguments)
+            program = state.program
             await program.waits.wait_async(lambda: program.finished)
         except BaseException:
             run.mark_read()
@@ -200,8 +201,8 @@ class Runnable:
             raise
         finally:
             stop_watching()
-        made.raise_error()
-        return made
+        state.raise_error()
+        return state
 
     def run_batch(
         self,
@@ -250,10 +251,7 @@ class Runnable:
             [state["answer"] for state in states]
         """
         self._refuse_in_trace(True, "run_batch(...)")
-        limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            message = f"num_threads={num_threads!r} is not allowed"
-            raise OptionError(message, 'give "auto" or an integer of 1 or more')
+        limit = _thread_limit(num_threads)
         if as_frame and generator_style:
             hint = "a frame is there when all rows are; leave out one of them"
             raise OptionError("as_frame and generator_style exclude each other", hint)
@@ -370,9 +368,9 @@ class Runnable:
         values = arguments.args, arguments.kwargs
         return state.tracer.recorder.call_inside(state, call, self.func, *values)
 
-    def _refuse_in_trace(self, refused: bool, what: str) -> None:
+    def _refuse_in_trace(self, refused: bool, feature: str) -> None:
         if refused and isinstance(inside.get(), Tracer):
-            message = f"{caller()}: {what} in a program that is traced"
+            message = f"{caller()}: {feature} in a program that is traced"
             raise TraceError(message, f"write {self.func.__name__}.run(...)")
 
     def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
@@ -409,24 +407,24 @@ class Runnable:
             hint = "write the program into a file or a cell"
             raise OptionError(f"save= cannot tell versions of {self!r} apart: no source", hint)
         model = executor.server_info().get("model", "")
-        how = f"{params} special_tokens={self.special_tokens} keep_tokens={self.keep_tokens}"
-        before = "" if initial is None else f"{initial.segments} {initial.variables}"
+        settings = f"{params} special_tokens={self.special_tokens} keep_tokens={self.keep_tokens}"
+        content = "" if initial is None else f"{initial.segments} {initial.variables}"
         constants = self._code.constants()
-        return [self._code.body, str(self._signature), how, str(model), before, constants]
+        return [self._code.body, str(self._signature), settings, str(model), content, constants]
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         """Run the program's code on this thread."""
         with state.program.code():
             self._tell(state, arguments)
-            own = ProgramState(state.program.root, inside=True)
-            state.program.value = self._call(own, arguments)
+            inner = ProgramState(state.program.root, inside=True)
+            state.program.value = self._call(inner, arguments)
 
     async def _awork(self, state: ProgramState, arguments: BoundArguments) -> None:
         """Run the code of an `async def` function."""
         with state.program.code():
             self._tell(state, arguments)
-            own = AsyncProgramState(state.program.root, inside=True)
-            state.program.value = await self._call(own, arguments)
+            inner = AsyncProgramState(state.program.root, inside=True)
+            state.program.value = await self._call(inner, arguments)
 
     def _tell(self, state: ProgramState, arguments: BoundArguments) -> None:
         run, branch = state.program.run, state.program.root.id
@@ -442,26 +440,35 @@ class Runnable:
         """Split `kwargs` into arguments of the function and sampling defaults."""
         keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
         defaults = {key: kwargs[key] for key in keys}
-        own = {key: value for key, value in kwargs.items() if key not in defaults}
-        return self._arguments(args, own, _DEFAULTS), defaults
+        arguments = {key: value for key, value in kwargs.items() if key not in defaults}
+        return self._arguments(args, arguments, _DEFAULTS), defaults
 
     def _arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], also_known: tuple[str, ...] = ()
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], extra_names: tuple[str, ...] = ()
     ) -> BoundArguments:
-        self._refuse_unknown(kwargs, (*self._names, *also_known))
+        self._refuse_unknown(kwargs, (*self._names, *extra_names))
         try:
             return self._signature.bind(*args, **{**self.bound, **kwargs})
         except TypeError as error:
             message = f"{caller()}: {self.func.__name__}: {error}"
             raise OptionError(message, f"its arguments are {self._signature}") from None
 
-    def _refuse_unknown(self, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for name in given:
-            if name not in known and not self._open_ended:
-                one = f"it belongs to one generation: gen(..., {name}=...)"
-                hint = one if name in _OF_ONE_CALL else nearest(name, known)
+    def _refuse_unknown(self, arguments: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        for name in arguments:
+            if name not in names and not self._open_ended:
+                advice = f"it belongs to one generation: gen(..., {name}=...)"
+                hint = advice if name in _OF_ONE_CALL else nearest(name, names)
                 message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
                 raise OptionError(message, hint)
+
+
+def _thread_limit(num_threads: Any) -> int:
+    """Return the argument `num_threads` as a number."""
+    limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        message = f"num_threads={num_threads!r} is not allowed"
+        raise OptionError(message, 'give "auto" or an integer of 1 or more')
+    return limit
 
 
 def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:

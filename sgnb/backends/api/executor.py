@@ -70,7 +70,7 @@ class ApiExecutor:
         return CompletionRequest(call.params, messages=turns, stream=call.stream)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
-        if call.ahead is None:
+        if call.lookahead is None:
             return self.send(self.request_of(call), call, sink)
         self.endpoint.check(call.params, call.location)
         state = self._call_state(call, call.stream, sink)
@@ -222,7 +222,7 @@ class ApiExecutor:
         return await self._admission.send(send, tokens, count_failure)
 
     async def _score(self, call: ScoreCall, state: CallState) -> Scores:
-        if call.ahead is not None:
+        if call.lookahead is not None:
             speculative = self._speculation(state).choose(call)
             if speculative is not None:
                 return speculative

@@ -53,9 +53,9 @@ def _error(state: State) -> BaseException | None:
 def _answers(state: State) -> str:
     if error := _error(state):
         return type(error).__name__
-    known = state.variables if isinstance(state, SavedState) else state.program.root.variables
-    pairs = [f"{name}={shown(value)}" for name, value in [*known.items()][:SHOWN_VARIABLES]]
-    hidden = len(known) - SHOWN_VARIABLES
+    variables = state.variables if isinstance(state, SavedState) else state.program.root.variables
+    pairs = [f"{name}={shown(value)}" for name, value in [*variables.items()][:SHOWN_VARIABLES]]
+    hidden = len(variables) - SHOWN_VARIABLES
     return ", ".join([*pairs, *([f"and {hidden} more"] if hidden > 0 else [])]) or "no variables"
 
 
@@ -95,7 +95,7 @@ class Batch:
         if total is not None:
             read = list(self._rows)
             self._total = len(read)
-            self._to_run = sum(found is None for _, _, found in read)
+            self._to_run = sum(saved_state is None for _, _, saved_state in read)
             self._rows = iter(read)
         self._window: deque[State] = deque()  # running or restored, and not returned yet
         self._all_read = False
@@ -135,14 +135,14 @@ class Batch:
             if self._saved is not None:
                 run.on_finished = self._saved.finished
             bar = stack.enter_context(_bar(self._total)) if self._progress_bar else None
-            found = num_awaited = 0
+            num_restored = num_awaited = 0
 
             def meanwhile() -> None:
                 self._workers.nudge()
                 if self._saved is not None:
                     self._saved.check()
                 if bar is not None:
-                    bar.update(run.finished + found - bar.n)
+                    bar.update(run.finished + num_restored - bar.n)
 
             while self._fill(run, keep):
                 state = self._window[0]
@@ -154,7 +154,7 @@ class Batch:
                     self._workers.help(until=None if keep else num_awaited)
                     self._wait(keep, None if quiet else meanwhile)
                 else:
-                    found += 1
+                    num_restored += 1
                 if not quiet:
                     meanwhile()
                 yield self._window.popleft()
@@ -198,21 +198,21 @@ class Batch:
         rows: Iterable[tuple[BoundArguments, str, SavedState | None]],
         keep: bool,
     ) -> None:
-        begun, tasks = [], []
-        for arguments, key, found in rows:
+        arguments_to_run, tasks = [], []
+        for arguments, key, saved_state in rows:
             if keep:
                 self.arguments.append(arguments.arguments)
-            if found is not None:
-                self._window.append(found)
+            if saved_state is not None:
+                self._window.append(saved_state)
                 continue
             state = run.state(start=False)
             self._window.append(state)
             if self._saved is not None:
                 self._saved.expect(state.program, key, arguments)
-            begun.append(arguments)
+            arguments_to_run.append(arguments)
             tasks.append(self._task(state, arguments))
         if self._arranged is not None:
-            tasks = [tasks[place] for place in self._arranged(begun)]
+            tasks = [tasks[index] for index in self._arranged(arguments_to_run)]
         self._workers.add(tasks)
 
 

@@ -22,21 +22,22 @@ class Rows:
         known: Columns of a data frame that are arguments; None for all columns.
     """
 
-    def __init__(self, batch: Any, known: Iterable[str] | None) -> None:
+    def __init__(self, batch: Any, names: Iterable[str] | None) -> None:
         self.batch = batch
         self.total: int | None = None  # number of rows; None for an iterator
-        self._rows = iter(self._read(batch, None if known is None else set(known)))
+        self._rows = iter(self._read(batch, None if names is None else set(names)))
 
     def __iter__(self) -> Iterator[Row]:
         return map(_row, self._rows)
 
-    def _read(self, batch: Any, known: set[str] | None) -> Iterable[Any]:
+    def _read(self, batch: Any, names: set[str] | None) -> Iterable[Any]:
         if is_frame(batch):
             as_dicts = getattr(batch, "to_dicts", None)  # method of polars
             records: list[dict[str, Any]] = as_dicts() if as_dicts else batch.to_dict("records")
             self.total = len(records)
             return [
-                {k: v for k, v in one.items() if known is None or k in known} for one in records
+                {name: value for name, value in record.items() if names is None or name in names}
+                for record in records
             ]
         if isinstance(batch, Mapping):
             rows = _by_columns(batch)
@@ -60,20 +61,21 @@ class Rows:
         The result is the batch's own data frame, or a pandas data frame of the arguments, with a
         column per variable and the columns `more`. A repeated column name gets the suffix "_out".
         """
-        given = list(self.batch.columns) if is_frame(self.batch) else _names(arguments)
-        made = [(name, [one.get(name) for one in variables]) for name in _names(variables)]
-        taken, columns = set(given), {}
-        for name, values in (*made, *more.items()):
-            while name in taken:
+        argument_names = list(self.batch.columns) if is_frame(self.batch) else _names(arguments)
+        results = {name: [row.get(name) for row in variables] for name in _names(variables)}
+        names, columns = set(argument_names), {}
+        for name, values in (*results.items(), *more.items()):
+            while name in names:
                 name += "_out"
-            taken.add(name)
+            names.add(name)
             columns[name] = values
+
         if hasattr(self.batch, "to_dicts"):
             return type(self.batch)({**self.batch.to_dict(), **columns}, strict=False)
         if hasattr(self.batch, "assign"):
             return self.batch.assign(**columns)
-        own = {name: [one.get(name) for one in arguments] for name in given}
-        return _pandas().DataFrame({**own, **columns})
+        argument_columns = {name: [row.get(name) for row in arguments] for name in argument_names}
+        return _pandas().DataFrame({**argument_columns, **columns})
 
 
 def is_frame(batch: Any) -> bool:

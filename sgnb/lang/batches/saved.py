@@ -75,7 +75,7 @@ class SavedState:
 
     def messages(self) -> list[dict[str, str]]:
         """Return the finished turns as {"role", "content"}."""
-        return [dict(one) for one in self.roles]
+        return [dict(message) for message in self.roles]
 
     @property
     def done(self) -> bool:
@@ -154,8 +154,8 @@ class SavedRows:
             OptionError: The arguments cannot be converted to JSON.
         """
         try:
-            given = [self.program, arguments.arguments]
-            text = dumps(given, sort_keys=True, default=_plain)
+            content = [self.program, arguments.arguments]
+            text = dumps(content, sort_keys=True, default=_plain)
         except (TypeError, ValueError) as error:
             message = f"{self._location}: a row cannot be known again: {error}"
             hint = "save= takes arguments of plain data: text, numbers, lists, dicts"
@@ -190,20 +190,20 @@ class SavedRows:
             raise OptionError(f"{where} is a folder", "give a file in it")
         if not self.path.exists():
             return
-        whole, torn = _split_last_line(self.path.read_bytes())
-        for number, line in enumerate(whole.splitlines(), 1):
+        complete, incomplete = _split_last_line(self.path.read_bytes())
+        for number, line in enumerate(complete.splitlines(), 1):
             with self._reading(f"line {number}"):
                 document = parse(line)
                 row = build(_RowJson, document)
                 if row.error is None:
                     self._states[row.row] = build(SavedState, document)
-        if torn:
+        if incomplete:
             begin = _BEGIN.encode()
             with self._reading("the last line"):
-                if not (torn.startswith(begin) or begin.startswith(torn)):
+                if not (incomplete.startswith(begin) or begin.startswith(incomplete)):
                     raise ValueError(f"it does not begin with {_BEGIN}")
             with self.path.open("r+b") as file:
-                file.truncate(len(whole))
+                file.truncate(len(complete))
 
     def _reading(self, line: str) -> AbstractContextManager[None]:
         where = f"{self._location}: {line} of {self.path} is no row of a batch, and"

@@ -54,13 +54,13 @@ class ChatTemplate:
     def opening(self, role: str, previous: str | None) -> str:
         """Return the text before the content of `role`. `previous`: role of the last turn; None in
         the first turn."""
-        before = self.roles[role][0]
+        prefix = self.roles[role][0]
         if previous is None:
             if role == "user" and self.begin_user is not None:
                 return self.begin_user
             plain = role != "system" or self.begin_system is None
-            return (self.begin if plain else self.begin_system or "") + before
-        return "" if self.merged_system and (previous, role) == ("system", "user") else before
+            return (self.begin if plain else self.begin_system or "") + prefix
+        return "" if self.merged_system and (previous, role) == ("system", "user") else prefix
 
 
 PLAIN = ChatTemplate(
@@ -113,14 +113,14 @@ def from_render(
     last = to_last.removeprefix(user_to_assistant) if to_last.startswith(user_to_assistant) else ""
     plain = ChatTemplate(name, roles, begin, stop, last_answer=last)
 
-    found = _system(render)
-    if found is None:
+    system_texts = _system(render)
+    if system_texts is None:
         return plain
-    before, to_user = found
+    before_system, to_user = system_texts
     merged = not to_user.endswith(before_user)
-    begin_system = begin if before.startswith(begin) else ""
+    begin_system = begin if before_system.startswith(begin) else ""
     after_system = to_user if merged else to_user.removesuffix(before_user)
-    roles["system"] = before.removeprefix(begin_system), after_system
+    roles["system"] = before_system.removeprefix(begin_system), after_system
     return replace(plain, begin_system=begin_system, merged_system=merged)
 
 
@@ -129,17 +129,17 @@ def _system(render: Callable[[Messages], str]) -> tuple[str, str] | None:
     template has no system role."""
     try:
         text = render([{"role": "system", "content": "\x01"}, {"role": "user", "content": "\x02"}])
-        before, to_user, _ = _between(text, "\x01\x02")
+        before_system, to_user, _ = _between(text, "\x01\x02")
     except Exception:  # a Jinja template may raise anything to refuse a role
         return None
-    return before, to_user
+    return before_system, to_user
 
 
 def _between(text: str, marks: str) -> list[str]:
     parts = []
     for mark in marks:
-        part, found, text = text.partition(mark)
-        if not found:
+        part, separator, text = text.partition(mark)
+        if not separator:
             message = f"the chat template left out or moved the content of a turn: {part!r}"
             raise TemplateError(message, "give the roles as a ChatTemplate")
         parts.append(part)

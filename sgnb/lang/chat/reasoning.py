@@ -60,11 +60,11 @@ def reasoning_of(model_type: str | None) -> Reasoning:
     """
     if model_type is None:
         return _THINK
-    known = {name.lower(): reasoning for name, reasoning in MODEL_TYPES.items()}
-    if str(model_type).lower() not in known:
-        hint = nearest(str(model_type), known)
+    by_name = {name.lower(): reasoning for name, reasoning in MODEL_TYPES.items()}
+    if str(model_type).lower() not in by_name:
+        hint = nearest(str(model_type), by_name)
         raise OptionError(f"model_type={model_type!r} is not known", hint)
-    return known[str(model_type).lower()]
+    return by_name[str(model_type).lower()]
 
 
 def reasoning_name(name: str) -> str:

@@ -73,8 +73,8 @@ class ToolFormat:
     def mark(self, special: re.Pattern[str] | None) -> str:
         """Return the text that marks the begin of a call in generated text: a special token if
         `open` contains a match of `special`, otherwise the first line of `open`."""
-        if special is not None and (found := special.search(self.open)):
-            return found[0]
+        if special is not None and (match := special.search(self.open)):
+            return match[0]
         return self.open.strip().partition("\n")[0] or f'{{"{self.keys[0]}":'
 
     def describe(self, tools: Sequence[Tool]) -> str:
@@ -90,16 +90,16 @@ class ToolFormat:
     def declare(self, chat: ChatTemplate, tools: tuple[Tool, ...]) -> ChatTemplate:
         """Return `chat` with the tools declared at the begin of a conversation: as the model's
         template declares tools, or with `describe` in the system turn."""
-        if self.render is not None and (own := _openings(self.render, tools)) is not None:
-            begin_user, (before, to_user) = own
-            roles = {**chat.roles, "system": (before, to_user)}
+        if self.render is not None and (openings := _openings(self.render, tools)) is not None:
+            begin_user, (before_system, to_user) = openings
+            roles = {**chat.roles, "system": (before_system, to_user)}
             return replace(
                 chat, roles=roles, begin_user=begin_user, begin_system="", merged_system=True
             )
-        before, after = chat.roles["system"]
+        before_system, after = chat.roles["system"]
         text = self.describe(tools)
         begin_user = chat.opening("system", None) + text + after + chat.opening("user", "system")
-        roles = {**chat.roles, "system": (before, f"\n\n{text}{after}")}
+        roles = {**chat.roles, "system": (before_system, f"\n\n{text}{after}")}
         return replace(chat, roles=roles, begin_user=begin_user)
 
     def results(
@@ -107,23 +107,26 @@ class ToolFormat:
     ) -> list[tuple[str, str]]:
         """Return for each result the template's text before and the result, then the text after the
         last result with ""."""
-        before, between, after = self.before_result, self.between_results, self.after_result
-        if before is None:
+        before_result, after_result = self.before_result, self.after_result
+        between_results = self.between_results
+        if before_result is None:
             user = chat.roles["user"]
-            before, after = f"{user[0]}<tool_response>\n", f"\n</tool_response>{user[1]}"
-            between = "\n</tool_response>\n<tool_response>\n"
+            before_result = f"{user[0]}<tool_response>\n"
+            after_result = f"\n</tool_response>{user[1]}"
+            between_results = "\n</tool_response>\n<tool_response>\n"
+
         parts: list[tuple[str, str]] = []
-        ahead = _about(before, calls[0])
+        prefix = _about(before_result, calls[0])
         for i, (call, text) in enumerate(zip(calls, texts, strict=True)):
-            written = json.dumps(text, ensure_ascii=False)[1:-1] if self.results_as_json else text
-            parts.append((ahead, written))
+            content = json.dumps(text, ensure_ascii=False)[1:-1] if self.results_as_json else text
+            parts.append((prefix, content))
             if i + 1 == len(calls):
                 break
-            if between is None:
-                ahead = _about(after, call) + _about(before, calls[i + 1])
+            if between_results is None:
+                prefix = _about(after_result, call) + _about(before_result, calls[i + 1])
             else:
-                ahead = _about(between.replace(_IDS[0], call.id), calls[i + 1])
-        return [*parts, (_about(after, calls[-1]), "")]
+                prefix = _about(between_results.replace(_IDS[0], call.id), calls[i + 1])
+        return [*parts, (_about(after_result, calls[-1]), "")]
 
 
 def _about(text: str, call: ToolCall) -> str:
@@ -146,15 +149,16 @@ class _Unreadable(Exception):
 
 
 def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
-    _, found, rest = render(_conversation(1, as_text), [_DUMMY]).partition(_USER)
+    _, marker, answer_text = render(_conversation(1, as_text), [_DUMMY]).partition(_USER)
     declared = render([{"role": "user", "content": _USER}], [_DUMMY])
-    if not found or _NAME not in declared:
+    if not marker or _NAME not in declared:
         raise _Unreadable
-    rest = rest.removeprefix(chat.roles["user"][1]).removeprefix(chat.roles["assistant"][0])
-    start, end, call = _call(rest)
+    before_answer, after_answer = chat.roles["assistant"]
+    answer_text = answer_text.removeprefix(chat.roles["user"][1]).removeprefix(before_answer)
+    start, end, call = _call(answer_text)
     keys = {_key(call, _NAME): "name", _key(call, _ARGUMENTS): "arguments"}
     constants = tuple((k, v) for k, v in call.items() if k not in keys and v != _IDS[0])
-    close, turn_end, rest_of_turn = rest[end:].partition(chat.roles["assistant"][1])
+    close, turn_end, rest_of_turn = answer_text[end:].partition(after_answer)
     if not turn_end:
         raise _Unreadable
     as_json = json.dumps(_RESULTS[0])[1:-1] in rest_of_turn
@@ -162,7 +166,7 @@ def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
     separator, between = _several(render, as_text, as_json)
     layouts = {json.dumps(call): None, json.dumps(call, separators=(",", ":")): 0}
     return ToolFormat(
-        open=rest[:start],
+        open=answer_text[:start],
         close=close,
         separator=separator,
         keys=tuple(call),
@@ -170,10 +174,10 @@ def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
         arguments_key=_key(call, _ARGUMENTS),
         id_key=next((key for key, value in call.items() if value == _IDS[0]), ""),
         constants=constants,
-        whitespace=layouts.get(rest[start:end], 1),
+        whitespace=layouts.get(answer_text[start:end], 1),
         before_result=before_result,
         between_results=between,
-        after_result=_before_answer(answer, chat.roles["assistant"][0]),
+        after_result=_before_answer(answer, before_answer),
         results_as_json=as_json,
         render=render,
     )
@@ -183,15 +187,15 @@ def _conversation(calls: int, as_text: bool) -> list[dict[str, Any]]:
     """Return messages with a question, calls of the dummy tool, results and an answer."""
     arguments = json.dumps(_ARGUMENTS) if as_text else _ARGUMENTS
     function = {"name": _NAME, "arguments": arguments}
-    made = [{"id": _IDS[i], "type": "function", "function": function} for i in range(calls)]
+    tool_calls = [{"id": _IDS[i], "type": "function", "function": function} for i in range(calls)]
     results = [
         {"role": "tool", "name": _NAME, "tool_call_id": _IDS[i], "content": _RESULTS[i]}
         for i in range(calls)
     ]
-    asked = {"role": "user", "content": _USER}
+    question = {"role": "user", "content": _USER}
     return [
-        asked,
-        {"role": "assistant", "content": "", "tool_calls": made},
+        question,
+        {"role": "assistant", "content": "", "tool_calls": tool_calls},
         *results,
         {"role": "assistant", "content": _ANSWER},
     ]
@@ -212,15 +216,15 @@ def _call(text: str, after: int = 0) -> tuple[int, int, dict[str, Any]]:
 
 
 def _key(call: dict[str, Any], value: Any) -> str:
-    return next(key for key, own in call.items() if own == value)
+    return next(key for key, item in call.items() if item == value)
 
 
 def _around(text: str, results: Sequence[str], as_json: bool) -> list[str]:
     """Return the parts of `text` between the results."""
     parts = []
     for result in results:
-        part, found, text = text.partition(json.dumps(result)[1:-1] if as_json else result)
-        if not found:
+        part, separator, text = text.partition(json.dumps(result)[1:-1] if as_json else result)
+        if not separator:
             raise _Unreadable
         parts.append(part)
     return [*parts, text]
@@ -251,19 +255,19 @@ def _openings(render: Render, tools: tuple[Tool, ...]) -> tuple[str, tuple[str, 
     """Return the text before the first user turn, and the texts before and after a leading system
     prompt. None if the template rejects these tools."""
     schemas = [tool.schema for tool in tools]
-    asked = {"role": "user", "content": _ANSWER}
+    question = {"role": "user", "content": _ANSWER}
     try:
-        begin_user, found, _ = render([asked], schemas).partition(_ANSWER)
-        if not found:
+        begin_user, separator, _ = render([question], schemas).partition(_ANSWER)
+        if not separator:
             return None
     except Exception:  # a Jinja template may raise anything
         return None
     try:
-        both = render([{"role": "system", "content": _USER}, asked], schemas)
-        before, found, rest = both.partition(_USER)
-        to_user, found_user, _ = rest.partition(_ANSWER)
-        if found and found_user:
-            return begin_user, (before, to_user)
+        both = render([{"role": "system", "content": _USER}, question], schemas)
+        before_system, separator, after_system = both.partition(_USER)
+        to_user, found_user, _ = after_system.partition(_ANSWER)
+        if separator and found_user:
+            return begin_user, (before_system, to_user)
     except Exception:  # without a system role, the system prompt is part of the first user turn
         pass
     return begin_user, (begin_user, "\n\n")

@@ -102,8 +102,8 @@ class Tool:
         """
         values = self._arguments.model_validate(arguments)
         fields = type(values).model_fields
-        given = {str(fields[name].alias): getattr(values, name) for name in values.model_fields_set}
-        return self.func(**given)
+        names = values.model_fields_set
+        return self.func(**{str(fields[name].alias): getattr(values, name) for name in names})
 
     def __repr__(self) -> str:
         return f"<tool {self.name}>"
@@ -187,7 +187,7 @@ class ToolUse:
         Returns:
             The value of the variable and the meta information.
         """
-        params, said = replace(params, n=1), ""
+        params, answer = replace(params, n=1), ""
         if self.optional:
             mark = form.mark(marks)
             free = replace(
@@ -196,9 +196,10 @@ class ToolUse:
                 skip_special_tokens=params.skip_special_tokens
                 and not (marks and marks.fullmatch(mark)),
             )
-            said, meta = yield free
+            answer, meta = yield free
             if meta.get("stopped_by") != mark:
-                return said, meta
+                return answer, meta
+
         yield Segment(form.open)
         calls: list[ToolCall] = []
         no_stops: dict[str, Any] = {"stop": (), "stop_token_ids": (), "stop_regex": ()}
@@ -206,43 +207,46 @@ class ToolUse:
         of_call = replace(
             bound, json_schema=calls_schema(self.tools, form), json_whitespace=form.whitespace
         )
+
         while True:
             text, meta = yield of_call
-            calls.append(self._parse(text, said if not calls else "", form))
+            calls.append(self._parse(text, answer if not calls else "", form))
             if not self.parallel or form.separator is None or len(calls) == MAX_CALLS:
                 yield Segment(form.close)
                 break
             # special tokens are recognized
-            same = form.close if form.separator.startswith(form.close) else ""
-            yield Segment(same)
-            end, going_on = form.close.removeprefix(same), form.separator.removeprefix(same)
-            either = f"{re.escape(end)}|{re.escape(going_on)}"
+            shared_close = form.close if form.separator.startswith(form.close) else ""
+            yield Segment(shared_close)
+            end = form.close.removeprefix(shared_close)
+            continuation = form.separator.removeprefix(shared_close)
+            either = f"{re.escape(end)}|{re.escape(continuation)}"
             between = replace(bound, regex=either, max_new_tokens=BETWEEN_CALLS_TOKENS)
-            if (yield between)[0] != going_on:
+            if (yield between)[0] != continuation:
                 break
         return (calls if self.parallel else calls[0]), meta
 
-    def _parse(self, text: str, said: str, form: ToolFormat) -> ToolCall:
+    def _parse(self, text: str, preceding: str, form: ToolFormat) -> ToolCall:
         try:
-            written = json.loads(text)
+            content = json.loads(text)
         except (ValueError, RecursionError):
             hint = "raise max_tokens: a recursive schema may be cut by it"
             raise ProgramError(f"the call {shown(text)} is not whole", hint) from None
-        name, call_id = written[form.name_key], str(written.get(form.id_key, ""))
+        name, call_id = content[form.name_key], str(content.get(form.id_key, ""))
         tool = next(tool for tool in self.tools if tool.name == name)
-        return ToolCall(name, written[form.arguments_key], tool, call_id, said + form.open + text)
+        arguments = content[form.arguments_key]
+        return ToolCall(name, arguments, tool, call_id, preceding + form.open + text)
 
 
 def tool_use(tools: Any, choice: str, parallel: bool) -> ToolUse:
     """Check the tool arguments of `gen`. Raises OptionError."""
-    known = as_tools(tools)
-    names = [tool.name for tool in known]
+    available = as_tools(tools)
+    names = [tool.name for tool in available]
     if choice not in ("auto", "required"):
         if choice not in names:
             hint = nearest(str(choice), ["auto", "required", *names])
             raise OptionError(f"tool_choice={choice!r} is not known", hint)
-        known = tuple(tool for tool in known if tool.name == choice)
-    return ToolUse(known, choice == "auto", parallel)
+        available = tuple(tool for tool in available if tool.name == choice)
+    return ToolUse(available, choice == "auto", parallel)
 
 
 def as_tools(tools: Any) -> tuple[Tool, ...]:
@@ -250,14 +254,14 @@ def as_tools(tools: Any) -> tuple[Tool, ...]:
     tool."""
     if callable(tools) or not isinstance(tools, Iterable):
         raise OptionError(f"tools={shown(tools)} is no list", "give a list of functions")
-    known = tuple(tool if isinstance(tool, Tool) else _tool(tool) for tool in tools)
-    names = [tool.name for tool in known]
-    if not known:
+    available = tuple(tool if isinstance(tool, Tool) else _tool(tool) for tool in tools)
+    names = [tool.name for tool in available]
+    if not available:
         raise OptionError("tools=[] leaves nothing to call", "give one function or more")
     if repeated := next((name for name in names if names.count(name) > 1), None):
         hint = "each name once: Tool(func, name=...)"
         raise OptionError(f"two tools are named {repeated!r}", hint)
-    return known
+    return available
 
 
 def _no_function(tool: Any) -> OptionError:
@@ -294,8 +298,8 @@ def result_text(value: Any) -> str:
 def error_text(error: Exception) -> str:
     """Return the error of a tool as text for the model."""
     if isinstance(error, ValidationError):
-        places = [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
-        return "Error: " + "; ".join(f"{place}: {what}" for place, what in places)
+        details = [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
+        return "Error: " + "; ".join(f"{path}: {message}" for path, message in details)
     return f"Error: {type(error).__name__}: {error}"
 
 
@@ -304,8 +308,8 @@ def calls_schema(tools: tuple[Tool, ...], form: ToolFormat) -> str:
     """Return the JSON schema of a call of any of the tools, as JSON text."""
     cases = []
     for tool in tools:
-        own = {form.name_key: {"const": tool.name}, form.arguments_key: _at(tool)}
-        properties = {key: own.get(key, written) for key, written in form.members()}
+        specific = {form.name_key: {"const": tool.name}, form.arguments_key: _at(tool)}
+        properties = {key: specific.get(key, schema) for key, schema in form.members()}
         cases.append(
             {
                 "type": "object",
@@ -371,8 +375,8 @@ def _summary(doc: str) -> str:
 def _about(argument: str, doc: str) -> str | None:
     """Return the description of an argument in the docstring, a single line."""
     line = rf"^\s*(?::param\s+(?:\w+\s+)?)?{re.escape(argument)}\s*(?:\([^)]*\))?\s*:\s*(\S.*)$"
-    found = re.search(line, doc, re.MULTILINE)
-    return found[1].strip() if found else None
+    match = re.search(line, doc, re.MULTILINE)
+    return match[1].strip() if match else None
 
 
 def _without_titles(schema: Any) -> Any:
@@ -383,8 +387,8 @@ def _without_titles(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     # An argument may have the name "title": the value is then a schema.
-    kept = {k: value for k, value in schema.items() if k != "title" or isinstance(value, dict)}
+    entries = {k: value for k, value in schema.items() if k != "title" or isinstance(value, dict)}
     return {
         key: value if key in ("default", "const", "enum") else _without_titles(value)
-        for key, value in kept.items()
+        for key, value in entries.items()
     }

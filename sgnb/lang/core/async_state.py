@@ -28,10 +28,10 @@ class AsyncProgramState(ProgramState):
             await self.program.waits.wait_async(ready)
             return value()
 
-        return _AsyncRead(read())
+        return _ReadCoroutine(read())
 
 
-class _AsyncRead(Coroutine[Any, Any, Any]):
+class _ReadCoroutine(Coroutine[Any, Any, Any]):
     """The coroutine of a read. Formatting the coroutine as text raises an ExpressionError."""
 
     def __init__(self, read: Coroutine[Any, Any, Any]) -> None:

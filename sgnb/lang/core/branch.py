@@ -21,7 +21,7 @@ from ...reservation import Reservation
 from ...sampling import SamplingParams
 from ...segment import Kind, Segment
 from ..chat.reasoning import reasoning_name
-from ..executor import Ahead, Call, Delta, Executor, Result, ScoreCall, Scores
+from ..executor import Call, Delta, Executor, LookaheadBuffer, Result, ScoreCall, Scores
 from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
 from ..location import add_location
 from .choices import describe, pick, wants_unconditional
@@ -73,7 +73,7 @@ class Branch:
         self.partial, self.partial_reasoning = "", ""  # `streamed`, split
         self.partial_meta: Callable[[], dict[str, Any]] = dict  # see `Delta`
         tokens = program.run.num_api_spec_tokens
-        self.ahead = None if tokens is None else Ahead(tokens)
+        self.lookahead = None if tokens is None else LookaheadBuffer(tokens)
 
         self.fork_at = 0  # number of segments before the fork
         self.messages_at = 0  # number of messages before the fork
@@ -105,20 +105,20 @@ class Branch:
         self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
         self.advance()
 
-    def restore(self, held: Snapshot) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Initialize the branch with the content of a snapshot, before the branch begins."""
         executor = self.program.executor
-        self.segments = held.read_by(executor.tokenizer_id, executor.chat)
+        self.segments = snapshot.read_by(executor.tokenizer_id, executor.chat)
         self.text = "".join(segment.text for segment in self.segments)
-        self.variables, self.meta = dict(held.variables), dict(held.meta)
-        self.earlier = dict(held.earlier)
-        self.messages = [dict(message) for message in held.messages]
-        if held.role is not None:
+        self.variables, self.meta = dict(snapshot.variables), dict(snapshot.meta)
+        self.earlier = dict(snapshot.earlier)
+        self.messages = [dict(message) for message in snapshot.messages]
+        if snapshot.role is not None:
             ends = accumulate(len(segment.text) for segment in self.segments)
             opened = [isinstance(segment.origin, tuple) for segment in self.segments]
             self.role_at = max(compress(ends, opened), default=0)
-        self.scope.take_over(self.variables, held.role)
-        self.scope.in_conversation = bool(self.messages) or held.role is not None
+        self.scope.take_over(self.variables, snapshot.role)
+        self.scope.in_conversation = bool(self.messages) or snapshot.role is not None
         self.scope.tools_declared = any(message["role"] == "tool" for message in self.messages)
 
     def snapshot(self) -> Snapshot:
@@ -192,8 +192,8 @@ class Branch:
         """Emit the end of the branch, once."""
         if not self.finished:
             self.finished = True
-            if self.ahead is not None:
-                self.ahead.kept = None
+            if self.lookahead is not None:
+                self.lookahead.unused = None
             if self.done >= 0:
                 self._emit(BranchFinished(self._run, self.id, _message(self.error)))
 
@@ -236,8 +236,8 @@ class Branch:
     def _reservation(self, backend: Executor | None) -> Reservation | None:
         """Return the program's reservation for calls to the run's executor; None for other
         backends, which are not notified of the program's end."""
-        holding = self.program.reservation_ref
-        return None if holding is None or backend is not None else holding.reservation
+        reference = self.program.reservation_ref
+        return None if reference is None or backend is not None else reference.reservation
 
     def _emit(self, event: Any) -> None:
         self.program.run.emit(event)
@@ -306,8 +306,8 @@ class Branch:
         if not isinstance(op, GenerateCalls):
             self._take_texts(op, result)
             return
-        kept = result.segments if self.program.run.keep_tokens else ()
-        self._keep(op, result, result.texts[0], kept)
+        segments = result.segments if self.program.run.keep_tokens else ()
+        self._keep(op, result, result.texts[0], segments)
         self.set(op.name, self.text[self.op_at :])
         self.meta[op.name] = result.meta[0]
 
@@ -372,8 +372,8 @@ class Branch:
     def _add_results(self, op: ToolResults) -> bool:
         """Append tool results. Results are data even if the program recognizes special tokens in
         data."""
-        for before, result in self.chat.tools.results(self.chat, op.calls, op.texts):
-            self.add(Segment(before), Segment(result, "data"))
+        for prefix, result in self.chat.tools.results(self.chat, op.calls, op.texts):
+            self.add(Segment(prefix), Segment(result, "data"))
         self.messages += [{"role": "tool", "content": text} for text in op.texts]
         return True
 
@@ -422,7 +422,7 @@ class Branch:
         stream = run.stream or op.timeout is not None  # a timeout needs the partial text
         call = Call(
             prompt, params, run.id, self.id, op.name, stream, op.location, segments, forked,
-            self._reservation(op.backend), self.ahead,
+            self._reservation(op.backend), self.lookahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
 
@@ -432,7 +432,7 @@ class Branch:
         prompt, segments = self.prompt(select.backend)
         call = ScoreCall(
             prompt, select.choices, unconditional, self._run, self.id, op.name, select.location,
-            segments, self._kind(select.kind), self._reservation(select.backend), self.ahead,
+            segments, self._kind(select.kind), self._reservation(select.backend), self.lookahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
         return False
@@ -456,8 +456,8 @@ class Branch:
         return True
 
     def _take_step(self, op: GenerateCalls, result: Result) -> bool:
-        kept = result.segments if self.program.run.keep_tokens else ()
-        self._keep(op, result, result.texts[0], kept)
+        segments = result.segments if self.program.run.keep_tokens else ()
+        self._keep(op, result, result.texts[0], segments)
         return self._next_step(op, result)
 
     def _keep(self, op: Generate, result: Result, text: str, segments: tuple[Segment, ...]) -> None:
@@ -522,8 +522,8 @@ _TAKE: dict[type, Callable[[Branch, Any, Any], bool]] = {
 
 def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
     if segment.kind == "output":
-        own = segment.origin is backend
-        return segment._replace(origin=None) if own else Segment(segment.text, "data")
+        is_own = segment.origin is backend
+        return segment._replace(origin=None) if is_own else Segment(segment.text, "data")
     if segment.origin is not None and backend is not None:
         return role_text(backend.chat, *segment.origin)
     return segment

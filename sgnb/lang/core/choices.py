@@ -113,7 +113,7 @@ def unconditional_likelihood_normalized(choices: Sequence[ChoiceScore]) -> list[
         choices: Scores of the choices.
     """
     pairs = [zip(choice.logprobs, choice.unconditional, strict=True) for choice in choices]
-    return [fmean(given - (alone or 0.0) for given, alone in pair) for pair in pairs]
+    return [fmean(logprob - (prior or 0.0) for logprob, prior in pair) for pair in pairs]
 
 
 METHODS: dict[str, ChoicesMethod] = {
@@ -146,10 +146,10 @@ def apply_method(select: Select, scores: Scores) -> Scores:
     try:
         if hasattr(method, "requires_unconditional_logprobs"):
             return _decide(select, scores)
-        given = method(scores.choices)
-        if not isinstance(given, Iterable):
-            return Scores(error=ProgramError(f"choices_method={name} gave {shown(given)}", hint))
-        values = tuple(scalar(value) for value in given)
+        result = method(scores.choices)
+        if not isinstance(result, Iterable):
+            return Scores(error=ProgramError(f"choices_method={name} gave {shown(result)}", hint))
+        values = tuple(scalar(value) for value in result)
     except Exception as error:
         return Scores(error=error)
     except BaseException as caught:  # SystemExit, for example, would end the thread silently
@@ -157,26 +157,27 @@ def apply_method(select: Select, scores: Scores) -> Scores:
         failure.__cause__ = caught
         return Scores(error=failure)
     if len(values) != len(scores.choices):
-        what = f"{len(values)} values for {len(scores.choices)} choices"
-        return Scores(error=ProgramError(f"choices_method={name} gave {what}", hint))
+        message = f"{len(values)} values for {len(scores.choices)} choices"
+        return Scores(error=ProgramError(f"choices_method={name} gave {message}", hint))
     for value in values:
         # NaN cannot be compared
         if not isinstance(value, (int, float)) or value != value:
-            what = f"choices_method={name} gave {shown(value)}, which is no number"
-            return Scores(error=ProgramError(what, hint))
+            message = f"choices_method={name} gave {shown(value)}, which is no number"
+            return Scores(error=ProgramError(message, hint))
     return replace(scores, values=values)
 
 
 def _decide(select: Select, scores: Scores) -> Scores:
     """Apply a `ChoicesSamplingMethod`."""
     method: Any = select.method
-    found = describe(select, scores)
+    description = describe(select, scores)
     keys = signature(ChoicesSamplingMethod.__call__).parameters
-    given = {key: found.get(key) for key in keys if key not in ("self", "choices")}
-    decision = method(choices=list(select.choices), **given)
+    arguments = {key: description.get(key) for key in keys if key not in ("self", "choices")}
+    decision = method(choices=list(select.choices), **arguments)
     if decision.decision not in select.choices:
-        what = f"{type(method).__name__} decided for {shown(decision.decision)}, which is no choice"
-        return Scores(error=ProgramError(what, f"decide for one of {list(select.choices)}"))
+        selected = shown(decision.decision)
+        message = f"{type(method).__name__} decided for {selected}, which is no choice"
+        return Scores(error=ProgramError(message, f"decide for one of {list(select.choices)}"))
     return replace(
         scores,
         meta={**scores.meta, **(decision.meta_info or {})},

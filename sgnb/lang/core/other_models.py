@@ -20,7 +20,7 @@ class OtherModels:
     def ask(self, branch: str, op: Generate | Choose, backend: Executor) -> Executor:
         """Emit the event of a call to `backend` and return the executor that answers."""
         with self._lock:
-            if not any(backend is known for known in self.backends):
+            if not any(backend is other for other in self.backends):
                 self.backends.append(backend)
             number = self._number(backend)
         log = self._executor.log
@@ -33,11 +33,11 @@ class OtherModels:
         return f"{model_letter(self._number(backend))} {model_name(backend)}"
 
     def _number(self, backend: Executor) -> int:
-        return 1 + next(i for i, one in enumerate(self.backends) if one is backend)
+        return 1 + next(i for i, other in enumerate(self.backends) if other is backend)
 
     def answered(self, branch: str, message: Result | Scores) -> None:
         """Emit the event of the end of a call, with token counts."""
         meta = message.meta if isinstance(message, Result) else (message.meta,)
         names = "prompt_tokens", "cached_tokens", "completion_tokens"
-        counts = (sum(int(one.get(name) or 0) for one in meta) for name in names)
+        counts = (sum(int(info.get(name) or 0) for info in meta) for name in names)
         self._executor.log.emit(ModelAnswered(self._run, branch, *counts))

@@ -92,7 +92,7 @@ class Program:
 
     def attach(self, reservation_ref: ReservationRef) -> None:
         """Use a reservation for the calls of the program. Call before the start."""
-        reservation_ref.take()
+        reservation_ref.acquire()
         self.reservation_ref = reservation_ref
 
     def start(self) -> None:
@@ -147,28 +147,28 @@ class Program:
             node = replace(node, backend=None)  # type: ignore[type-var]
         if isinstance(node, Text) and node.kind is None:
             if role is not None:
-                self._warn_of_marks(node.text, role)
+                self._warn_of_special_tokens(node.text, role)
                 return [replace(node, kind="data")]
             return [Text(text, kind) for text, kind in self.tainted.split_by_taint(node.text)]
         if isinstance(node, Select):
-            known = any(
+            is_tainted = any(
                 kind == "data" for c in node.choices for _, kind in self.tainted.split_by_taint(c)
             )
-            return [replace(node, kind="data" if role or known else "raw")]
+            return [replace(node, kind="data" if role or is_tainted else "raw")]
         return [node]
 
-    def _warn_of_marks(self, text: str, role: str) -> None:
+    def _warn_of_special_tokens(self, text: str, role: str) -> None:
         """Warn, once per line, that special tokens written by the program in a role are plain
         text."""
-        told_apart = self.tainted.split_by_taint(text)
-        own = any(
-            kind == "raw" and self.tainted.has_special_tokens(part) for part, kind in told_apart
+        stretches = self.tainted.split_by_taint(text)
+        written = any(
+            kind == "raw" and self.tainted.has_special_tokens(part) for part, kind in stretches
         )
-        if self.run.special_tokens or not own:
+        if self.run.special_tokens or not written:
             return
         location = caller()
-        what = f"special tokens in the content of the role {role!r} are plain text"
-        warn_once(f"{what}; write raw(text) where they are meant", location)
+        message = f"special tokens in the content of the role {role!r} are plain text"
+        warn_once(f"{message}; write raw(text) where they are meant", location)
 
     def add(self, branch: Branch, op: Op) -> None:
         """Queue an op without an expression. Does not wait. `Assign` is allowed after the program's
@@ -203,8 +203,8 @@ class Program:
         """End the children of a fork and queue a join on `branch`. Does not wait. `Join` describes
         `append` and `keep`."""
         with self.changed:
-            for over in (branch, *children):
-                self.check_open(over)
+            for member in (branch, *children):
+                self.check_open(member)
             if append and not keep:
                 for child in children:
                     child.scope.check_joins_as_text()
@@ -280,7 +280,7 @@ class Program:
             return
         assert isinstance(op, Choose)
         method = op.select.method
-        if any(method is own for own in METHODS.values()):  # `==` of user objects may raise
+        if any(method is builtin for builtin in METHODS.values()):  # `==` of user objects may raise
             self.deliver(branch, op, apply_method(op.select, message))
             return
 
@@ -294,7 +294,7 @@ class Program:
     def deliver(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
         with self.changed:
             if isinstance(message, Result):
-                self.num_tokens += sum(one.get("completion_tokens", 0) for one in message.meta)
+                self.num_tokens += sum(info.get("completion_tokens", 0) for info in message.meta)
             branch.deliver(op, message)
             self.waits.notify()
         self.send()
@@ -335,7 +335,7 @@ class Program:
             branch.finish()
         self.waits.notify()
         if self.reservation_ref is not None:
-            self.reservation_ref.leave(self.num_tokens if self.root.error is None else None)
+            self.reservation_ref.release(self.num_tokens if self.root.error is None else None)
         self.run.count_finished(self)
 
     def __del__(self) -> None:
@@ -360,7 +360,7 @@ class Program:
                 may_grow = not (self.closed or branch.scope.joined)
                 if not in_flight and (branch.busy or branch.done < 0 or may_grow):
                     branch.fail(stopped)
-            calls = [(one, one.done, one.cancel) for one in self.branches if one.cancel]
+            calls = [(b, b.done, b.cancel) for b in self.branches if b.cancel]
             self.waits.notify()
         for call in calls:
             stop_call(*call)
@@ -371,8 +371,8 @@ class Program:
         """Close the program, wait for running calls until `deadline` (time.monotonic), and fail the
         remaining calls."""
         self.close(Aborted("the run was stopped"))  # no effect if the code has returned
-        while (left := deadline - time.monotonic()) > 0:
-            if self.waits.wait(lambda: self.finished, left):
+        while (remaining := deadline - time.monotonic()) > 0:
+            if self.waits.wait(lambda: self.finished, remaining):
                 break
         with self.changed:
             for branch in self.branches:

@@ -18,18 +18,21 @@ class ReservationRef:
         self.reservation = reservation
         self._release = release
         self._holders = 0
-        self._made: int | None = 0
+        self._num_tokens: int | None = 0
         self._lock = threading.Lock()
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         with self._lock:
             self._holders += 1
 
-    def leave(self, made: int | None) -> None:
-        """Remove a program. `made`: number of generated tokens, None after an error."""
+    def release(self, num_tokens: int | None) -> None:
+        """Remove a program. `num_tokens`: number of generated tokens, None after an error."""
         with self._lock:
             self._holders -= 1
-            self._made = None if made is None or self._made is None else self._made + made
+            if num_tokens is None or self._num_tokens is None:
+                self._num_tokens = None
+            else:
+                self._num_tokens += num_tokens
             last = self._holders == 0
         if last:
-            self._release(self.reservation, self._made)
+            self._release(self.reservation, self._num_tokens)

@@ -108,8 +108,8 @@ class Scope:
     def check_new(self, name: str) -> None:
         """Warn once if this branch has already set `name`."""
         if name in self.own:
-            what = f"the name {name!r} is used again: s[{name!r}] is its last value"
-            warn_once(f"{what}, s.history({name!r}) has all", caller())
+            message = f"the name {name!r} is used again: s[{name!r}] is its last value"
+            warn_once(f"{message}, s.history({name!r}) has all", caller())
 
     def check_joins_as_text(self) -> None:
         """Raise ProgramError if the text since the fork ends the role open at the fork, or leaves a
@@ -117,14 +117,14 @@ class Scope:
         if not self.in_own_turns:
             return
         if self.forked_in is not None:
-            what = f"a branch ended the role {self.forked_in!r}, which was open at the fork"
+            reason = f"a branch ended the role {self.forked_in!r}, which was open at the fork"
             hint = f"end it in the parent, after the join: {self.forked_in}_end()"
         elif self.role is not None:
-            what = f"a branch has left the role {self.role!r} open"
+            reason = f"a branch has left the role {self.role!r} open"
             hint = f"end it before the join: {self.role}_end()"
         else:
             return
-        raise ProgramError(f"{caller()}: {what}: its text cannot be joined", hint)
+        raise ProgramError(f"{caller()}: {reason}: its text cannot be joined", hint)
 
     def unknown(self, name: str, in_forks: Iterable[str] = ()) -> UnknownVariableError:
         """Return the error for a name that no op sets. `in_forks`: names set by forks of the
@@ -156,25 +156,25 @@ class Scope:
 
     def _outside_roles(self, node: ToolResults) -> ToolResults:
         if self.role is not None:
-            what = f"a tool's result stands inside the role {self.role!r}"
-            raise ProgramError(f"{caller()}: {what}", "end the role first: it has one of its own")
+            reason = f"a tool's result stands inside the role {self.role!r}"
+            raise ProgramError(f"{caller()}: {reason}", "end the role first: it has one of its own")
         return node
 
     def _begin(self, node: RoleBegin) -> RoleBegin:
         if node.role not in ROLES:
-            what = f"there is no role {node.role!r}"
-            raise ProgramError(f"{caller()}: {what}", nearest(node.role, ROLES))
+            reason = f"there is no role {node.role!r}"
+            raise ProgramError(f"{caller()}: {reason}", nearest(node.role, ROLES))
         if self.role is not None:
-            what = f"the role {node.role!r} begins inside the role {self.role!r}"
+            reason = f"the role {node.role!r} begins inside the role {self.role!r}"
             hint = f"end the role {self.role!r} first; roles do not nest"
-            raise ProgramError(f"{caller()}: {what}", hint)
+            raise ProgramError(f"{caller()}: {reason}", hint)
         self.role, self.in_conversation, self.in_own_turns = node.role, True, True
         return node
 
     def _end(self, node: RoleEnd) -> RoleEnd:
         if self.role != node.role:
             inside = f"inside the role {self.role!r}" if self.role else "outside any role"
-            what = f"the role {node.role!r} ends {inside}"
-            raise ProgramError(f"{caller()}: {what}", f"begin it: {node.role}_begin()")
+            reason = f"the role {node.role!r} ends {inside}"
+            raise ProgramError(f"{caller()}: {reason}", f"begin it: {node.role}_begin()")
         self.role, self.in_own_turns = None, True
         return node

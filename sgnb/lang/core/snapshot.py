@@ -59,7 +59,7 @@ class Snapshot:
         Raises:
             OptionError: JSON cannot hold a variable.
         """
-        held = {
+        content = {
             "sgnb": VERSION,
             "tokenizer": self.tokenizer,
             "segments": [_plain(segment) for segment in self.segments],
@@ -68,7 +68,7 @@ class Snapshot:
             "earlier": self.earlier,
         }
         try:
-            return dumps(held, ensure_ascii=False, default=_written)
+            return dumps(content, ensure_ascii=False, default=_written)
         except (TypeError, ValueError):
             values = [*self.variables.items()]
             values += [(name, value) for name, all in self.earlier.items() for value in all]

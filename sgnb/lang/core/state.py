@@ -141,7 +141,7 @@ class ProgramState:
 
     def messages(self) -> list[dict[str, str]]:
         """Return the finished turns as dicts with "role" and "content". Waits as `text` does."""
-        return self._read(self._idle, lambda: [dict(one) for one in self._branch.messages])
+        return self._read(self._idle, lambda: [dict(message) for message in self._branch.messages])
 
     def snapshot(self) -> Snapshot:
         """Return a copy of the content, independent of run and engine, for `program.run(...,
@@ -352,13 +352,13 @@ class ProgramState:
                 return program.finished  # `finished` includes the error of the code
             return number is None and not self._may_grow()
 
-        def found() -> Any:
+        def read() -> Any:
             if number is None or branch.done < number:
                 self.raise_error()
                 raise branch.scope.unknown(name, self._names_in_forks())
             return value()
 
-        return ready, found
+        return ready, read
 
     def _names_in_forks(self) -> set[str]:
         inside = self._branch.id + "."
@@ -407,11 +407,11 @@ class ForkGroup(Sequence[ProgramState]):
     def __setitem__(self, i: int, state: ProgramState) -> None:
         """Support `group[i] += expr`; other assignments raise ProgramError."""
         if state is not self._states[i]:
-            what = f"branch {i} of a fork cannot be replaced"
-            raise ProgramError(f"{caller()}: {what}", f"append: group[{i}] += ...")
+            reason = f"branch {i} of a fork cannot be replaced"
+            raise ProgramError(f"{caller()}: {reason}", f"append: group[{i}] += ...")
 
-    def __iadd__(self, what: Any) -> ForkGroup:
-        for state, expr in zip(self._states, self._one_each(what), strict=True):
+    def __iadd__(self, step: Any) -> ForkGroup:
+        for state, expr in zip(self._states, self._one_each(step), strict=True):
             state += expr
         return self
 
@@ -437,12 +437,12 @@ class ForkGroup(Sequence[ProgramState]):
         self._parent.program.join(self._parent._branch, self._children, append)
         self._parent.raise_error()
 
-    def _one_each(self, what: Any) -> list[Any]:
-        if isinstance(what, (list, tuple)):
-            if len(what) != len(self):
-                message = f"{caller()}: {len(what)} expressions for {len(self)} branches"
+    def _one_each(self, step: Any) -> list[Any]:
+        if isinstance(step, (list, tuple)):
+            if len(step) != len(self):
+                message = f"{caller()}: {len(step)} expressions for {len(self)} branches"
                 raise ProgramError(message, "give one for each")
-            return list(what)
-        if callable(what) and not isinstance(what, Expr):
-            return [what(i) for i in range(len(self))]
-        return [what] * len(self)
+            return list(step)
+        if callable(step) and not isinstance(step, Expr):
+            return [step(i) for i in range(len(self))]
+        return [step] * len(self)

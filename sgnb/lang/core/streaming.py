@@ -26,15 +26,15 @@ class _Cursor:
         self.pieces: list[Any] = []
         self.over = False
         self.failed = False
-        self._seen = 0  # number of characters read
+        self._num_read = 0  # number of characters read
         self._begin, self._tokens = 0, 0  # begin of the current generation, and its tokens read
 
     def look(self) -> bool:
         """Read new text into `pieces`. Returns whether there is new text or an end. The program's
         lock is held."""
         text = self._whole() if self.name is None else self._variable(self.name)
-        new, begin = text[self._seen :], self._seen
-        self._seen += len(new)
+        new, begin = text[self._num_read :], self._num_read
+        self._num_read += len(new)
         self.pieces = [new] if new else []
         if new and self.with_meta:
             self.pieces = self._explained(begin, new)
@@ -72,7 +72,8 @@ class _Cursor:
         if self.name is not None:
             done = branch.meta.get(self.name)
             live = isinstance(branch.waiting, Generate) and branch.waiting.name == self.name
-            return [(new, self._own(0, branch.partial_meta() if live or done is None else done))]
+            meta = branch.partial_meta() if live or done is None else done
+            return [(new, self._meta_of(0, meta))]
         pieces: list[tuple[str, dict[str, Any]]] = []
         end = len(branch.text)
         for first, last, meta in [*branch.generated, (end, end + len(branch.partial), None)]:
@@ -82,12 +83,12 @@ class _Cursor:
                 pieces.append((new[: first - begin], {}))
                 new, begin = new[first - begin :], first
             if new:
-                own = self._own(first, branch.partial_meta() if meta is None else meta)
-                pieces.append((new[: last - begin], own))
+                info = self._meta_of(first, branch.partial_meta() if meta is None else meta)
+                pieces.append((new[: last - begin], info))
                 new, begin = new[last - begin :], last
         return [*pieces, (new, {})] if new else pieces
 
-    def _own(self, begin: int, meta: Any) -> dict[str, Any]:
+    def _meta_of(self, begin: int, meta: Any) -> dict[str, Any]:
         """Return the meta information so far of the generation at `begin`, including the
         log-probabilities of the tokens since the last piece."""
         info = dict((meta[0] if meta else {}) if isinstance(meta, list) else meta)

@@ -18,18 +18,18 @@ class Waker:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._woken: deque[asyncio.Event] = deque()
-        self._told = False  # the loop is about to read `_woken`
+        self._notified = False  # the loop is about to read `_woken`
 
     def wake(self, waiting: asyncio.Event) -> None:
         """Set `waiting` on the loop. Callable from any thread."""
         self._woken.append(waiting)
-        if not self._told:
-            self._told = True
+        if not self._notified:
+            self._notified = True
             with suppress(RuntimeError):  # the loop was closed during the wait
                 self._loop.call_soon_threadsafe(self._wake_all)
 
     def _wake_all(self) -> None:
-        self._told = False  # reset before the read: a later wake-up notifies the loop again
+        self._notified = False  # reset before the read: a later wake-up notifies the loop again
         while self._woken:
             self._woken.popleft().set()
 

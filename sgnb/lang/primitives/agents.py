@@ -64,19 +64,12 @@ def agent(
         s += sgl.use_tools([search]) + sgl.user("Who wrote The Trial?")
         sgl.agent(s, [search], max_turns=4, max_tokens=200)
     """
-    known = as_tools(tools)
-    for key, value, allowed in (("on_error", on_error, ON_ERROR), ("on_limit", on_limit, ON_LIMIT)):
-        if value not in allowed:
-            raise OptionError(f"{key}={value!r} is not known", nearest(str(value), allowed))
-    if not isinstance(name, str) or not name:
-        message = f"{caller()}: name={shown(name)} is not a name"
-        raise OptionError(message, "give a string that is not empty: the turns are named after it")
-    max_turns = scalar(max_turns)
-    if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
-        raise OptionError(f"max_turns={max_turns!r} is not allowed", "give an integer of 1 or more")
+    available = as_tools(tools)
+    max_turns = _checked_turns(name, max_turns, on_error, on_limit)
     is_async, location = isinstance(s, AsyncProgramState), caller()
-    if not is_async and (waits := next((one.name for one in known if one.is_async), None)):
-        message = f"{location}: the tool {waits!r} is an async def, and the program is not"
+    async_names = [candidate.name for candidate in available if candidate.is_async]
+    if async_names and not is_async:
+        message = f"{location}: the tool {async_names[0]!r} is an async def, and the program is not"
         raise ProgramError(message, "make the program an async def, and await agent(...)")
 
     def turns() -> Generator[Callable[[], Any], Any, str]:
@@ -84,7 +77,7 @@ def agent(
         nonlocal s
         if not s._branch.scope.tools_declared:
             s._branch.scope.tools_declared = True
-            s += user(raw(s.program.executor.chat.tools.describe(known)))
+            s += user(raw(s.program.executor.chat.tools.describe(available)))
         numbers = (i for i in itertools.count() if f"{name}_{i}" not in s)
         for turn in range(max_turns):
             key = f"{name}_{next(numbers)}"
@@ -92,19 +85,33 @@ def agent(
                 s += assistant(gen(key, **{**options, "tool_choice": "auto"}))
             else:
                 several = parallel_tool_calls
-                s += assistant(gen(key, tools=known, parallel_tool_calls=several, **options))
-            said = yield partial(s.__getitem__, key)
-            if isinstance(said, str):
-                s[name] = said
-                return said
-            calls = [said] if isinstance(said, ToolCall) else said
+                s += assistant(gen(key, tools=available, parallel_tool_calls=several, **options))
+            value = yield partial(s.__getitem__, key)
+            if isinstance(value, str):
+                s[name] = value
+                return value
+            calls = [value] if isinstance(value, ToolCall) else value
             results = yield partial(_run, calls, on_error, is_async, location)
             s += tool(calls, results)
-        what = f"{max_turns} turns of the model were calls, and none an answer"
+        reason = f"{max_turns} turns of the model were calls, and none an answer"
         hint = 'raise max_turns, or give on_limit="answer": the last turn may then not call'
-        raise ProgramError(f"{location}: {what}", hint)
+        raise ProgramError(f"{location}: {reason}", hint)
 
     return _drive_async(turns()) if is_async else _drive(turns())
+
+
+def _checked_turns(name: Any, max_turns: Any, on_error: Any, on_limit: Any) -> int:
+    """Check arguments of `agent` and return `max_turns` as an int."""
+    for key, value, allowed in (("on_error", on_error, ON_ERROR), ("on_limit", on_limit, ON_LIMIT)):
+        if value not in allowed:
+            raise OptionError(f"{key}={value!r} is not known", nearest(str(value), allowed))
+    if not isinstance(name, str) or not name:
+        message = f"{caller()}: name={shown(name)} is not a name"
+        raise OptionError(message, "give a string that is not empty: the turns are named after it")
+    turns = scalar(max_turns)
+    if not isinstance(turns, int) or isinstance(turns, bool) or turns < 1:
+        raise OptionError(f"max_turns={turns!r} is not allowed", "give an integer of 1 or more")
+    return turns
 
 
 def _drive(steps: Generator[Callable[[], Any], Any, str]) -> str:
@@ -137,9 +144,9 @@ def _run(
     return _side_by_side([_result(call, on_error, location) for call in calls])
 
 
-async def _side_by_side(running: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+async def _side_by_side(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     """Return the results in order. The first error cancels the other calls."""
-    tasks = [asyncio.ensure_future(one) for one in running]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
     finally:

@@ -27,7 +27,7 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """Regular expression and additional stop strings of each dtype."""
 
 
-def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
+def resolve_constraints(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return options with `dtype` replaced by a regex and stops, `json_schema` as JSON text, and
     checked patterns.
 
@@ -35,20 +35,20 @@ def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
         OptionError: Options exclude each other, or a dtype is unknown.
         GrammarError: A pattern or schema is invalid.
     """
-    options = dict(given)
+    options = dict(arguments)
     if "dtype" in options:
         dtype = options.pop("dtype")
         if "regex" in options:
-            what = f"regex={options.pop('regex')!r} has no effect beside dtype={_name(dtype)}"
-            warn_once(f"{what}, which is a regex of its own", caller())
+            option = f"regex={options.pop('regex')!r} has no effect beside dtype={_name(dtype)}"
+            warn_once(f"{option}, which is a regex of its own", caller())
         for kind in KINDS:
             if kind in options:
                 message = f"dtype={_name(dtype)} and {kind} exclude each other"
                 raise OptionError(message, "give one of them")
         options["regex"], stops = _pattern(dtype)
         if stops:
-            own = options.get("stop", ())
-            options["stop"] = (*((own,) if isinstance(own, str) else own), *stops)
+            stop = options.get("stop", ())
+            options["stop"] = (*((stop,) if isinstance(stop, str) else stop), *stops)
     if "json_schema" in options:
         options["json_schema"] = _schema(options["json_schema"])
     if isinstance(options.get("regex"), str):

@@ -119,42 +119,44 @@ def gen(
     Example:
         s += "Name: " + sgl.gen("name", max_tokens=8, stop="\n")
     """
-    own = locals().items()
-    given = {key: scalar(value) for key, value in own if value is not None and key in _OPTIONS}
+    arguments = locals().items()
+    given_options = [(key, value) for key, value in arguments if key in _OPTIONS]
+    options = {key: scalar(value) for key, value in given_options if value is not None}
     if unknown:
         key = next(iter(unknown))
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
     if choices is not None and tools is None:
-        for key in given.keys() - {"temperature", "seed"}:
-            what = f"{key}={given[key]!r} has no effect beside choices"
-            warn_once(f"{what}, which are scored and not sampled", caller())
-        temperature, seed = given.get("temperature"), given.get("seed")
+        for key in options.keys() - {"temperature", "seed"}:
+            option = f"{key}={options[key]!r} has no effect beside choices"
+            warn_once(f"{option}, which are scored and not sampled", caller())
+        temperature, seed = options.get("temperature"), options.get("seed")
         return select(name, choices, temperature, choices_method, seed, backend, timeout)
     if choices_method is not None:
         method_of(choices_method)
         warn_once(f"choices_method={choices_method!r} has no effect without choices", caller())
     if not global_config.skip_special_tokens_in_output:
-        given["skip_special_tokens"] = False
+        options["skip_special_tokens"] = False
     executor = None if backend is None else executor_of(backend)
     if tools is None:
         if tool_choice != "auto" or parallel_tool_calls:
-            what = "parallel_tool_calls" if parallel_tool_calls else f"tool_choice={tool_choice!r}"
-            warn_once(f"{what} has no effect without tools", caller())
+            choice = f"tool_choice={tool_choice!r}"
+            option = "parallel_tool_calls" if parallel_tool_calls else choice
+            warn_once(f"{option} has no effect without tools", caller())
         return Gen(
             _checked_name(name),
-            _options(given),
+            _options(options),
             caller(),
             executor,
             timeout=checked_timeout(timeout),
         )
-    others = {"choices": choices, "backend": backend, **given}
+    others = {"choices": choices, "backend": backend, **options}
     for key in ("choices", "dtype", "regex", "json_schema", "ebnf", "n", "backend"):
         if others.get(key) is not None:
             message = f"{key}={others[key]!r} and tools exclude each other"
             raise OptionError(message, "give one of them")
     use = tool_use(tools, tool_choice, parallel_tool_calls)
     limit = checked_timeout(timeout)
-    return Gen(_checked_name(name), _options(given), caller(), tools=use, timeout=limit)
+    return Gen(_checked_name(name), _options(options), caller(), tools=use, timeout=limit)
 
 
 _OF_TOOLS = {"tools", "tool_choice", "parallel_tool_calls"}
@@ -226,11 +228,11 @@ def select(
     _options({"temperature": temperature} | ({} if seed is None else {"seed": seed}))
     method = token_length_normalized if choices_method is None else method_of(choices_method)
     if temperature and hasattr(method, "requires_unconditional_logprobs"):
-        what = f"temperature={temperature!r} has no effect"
-        warn_once(f"{what}: a ChoicesSamplingMethod decides by itself", caller())
+        option = f"temperature={temperature!r} has no effect"
+        warn_once(f"{option}: a ChoicesSamplingMethod decides by itself", caller())
     executor = None if backend is None else executor_of(backend)
-    own = _checked_name(name), choices, method, temperature, seed, caller()
-    return Select(*own, backend=executor, timeout=checked_timeout(timeout))
+    fields = _checked_name(name), choices, method, temperature, seed, caller()
+    return Select(*fields, backend=executor, timeout=checked_timeout(timeout))
 
 
 def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Concat:
@@ -249,8 +251,8 @@ def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Conca
     """
     reasoning = reasoning_of(model_type)
     nodes = () if expr is None else parts(expr)
-    told_apart = [replace(n, reasoning=reasoning) if isinstance(n, Gen) else n for n in nodes]
-    return Concat(tuple(told_apart))
+    replaced = [replace(n, reasoning=reasoning) if isinstance(n, Gen) else n for n in nodes]
+    return Concat(tuple(replaced))
 
 
 def data(text: str) -> Text:
@@ -317,11 +319,11 @@ def tool(call: ToolCall | Iterable[ToolCall], result: Any) -> ToolResults:
     if isinstance(call, ToolCall):
         return ToolResults((call,), (result_text(result),))
     calls = tuple(call) if isinstance(call, (list, tuple)) else ()
-    if not calls or not all(isinstance(one, ToolCall) for one in calls):
+    if not calls or not all(isinstance(item, ToolCall) for item in calls):
         raise ProgramError(f"{caller()}: {call!r} is no call", 'give s["..."] of gen(tools=...)')
     if not isinstance(result, (list, tuple)) or len(result) != len(calls):
-        what = f"{len(calls)} calls need a list of as many results"
-        raise ProgramError(f"{caller()}: {what}", "give [call() for call in calls]")
+        message = f"{len(calls)} calls need a list of as many results"
+        raise ProgramError(f"{caller()}: {message}", "give [call() for call in calls]")
     return ToolResults(calls, tuple(map(result_text, result)))
 
 
@@ -362,10 +364,10 @@ def _checked_name(name: Any) -> str | None:
     raise OptionError(f"name={name!r} is not a name", "a name is a non-empty string")
 
 
-def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Check the options and return them under `SamplingParams` names, in hashable form."""
-    known = {_RENAMED.get(key, key): value for key, value in resolve_constraints(given).items()}
-    options = tuple((key, _hashable(value)) for key, value in known.items())
+    resolved = resolve_constraints(arguments).items()
+    options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in resolved)
     try:
         _check(**dict(options))
     except OptionError as error:
@@ -374,8 +376,8 @@ def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _as_typed(text: str) -> str:
-    for typed, known in _RENAMED.items():
-        text = text.replace(known, typed)
+    for typed, internal in _RENAMED.items():
+        text = text.replace(internal, typed)
     return text
 
 
@@ -392,7 +394,7 @@ def _hashable(value: Any) -> Any:
 def _check(**options: Any) -> None:
     """Raise OptionError for values out of range. Missing options come from the run, so a
     `min_new_tokens` alone may exceed the default maximum."""
-    least = options.get("min_new_tokens")
-    if isinstance(least, int):
-        options.setdefault("max_new_tokens", max(least, 0))
+    minimum = options.get("min_new_tokens")
+    if isinstance(minimum, int):
+        options.setdefault("max_new_tokens", max(minimum, 0))
     SamplingParams.make(**options)

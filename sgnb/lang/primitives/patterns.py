@@ -115,8 +115,8 @@ def judge(
     if not candidates:
         return []
     group = s.fork(len(candidates))
-    asked = question if callable(question) else lambda candidate: candidate + question
-    group += [asked(one) + select("grade", list(grades)) for one in candidates]
+    prompt_of = question if callable(question) else lambda candidate: candidate + question
+    group += [prompt_of(candidate) + select("grade", list(grades)) for candidate in candidates]
     return [_expected(branch.get_meta_info("grade")["scores"]) for branch in group]
 
 
@@ -279,11 +279,11 @@ def tree_search(
     return False
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _whole(name: str, value: Any, minimum: int) -> int:
     value = scalar(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        what = f"{caller()}: {name}={shown(value)} is not allowed"
-        raise OptionError(what, f"give an integer of {least} or more")
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        message = f"{caller()}: {name}={shown(value)} is not allowed"
+        raise OptionError(message, f"give an integer of {minimum} or more")
     return value
 
 
@@ -306,8 +306,8 @@ def _children(branch: ProgramState, steps: list[Any]) -> Sequence[ProgramState]:
 
 def _scores(branches: Iterable[ProgramState], score: Score) -> list[float]:
     """Return the scores of all branches. Scores from the model are requested concurrently."""
-    asked = [(branch, score(branch)) for branch in branches]
-    answers = [_ask(branch, v) if isinstance(v, Expr) else v for branch, v in asked]
+    pairs = [(branch, score(branch)) for branch in branches]
+    answers = [_ask(branch, v) if isinstance(v, Expr) else v for branch, v in pairs]
     return [_number(answer() if callable(answer) else answer) for answer in answers]
 
 
@@ -330,4 +330,4 @@ def _ask(branch: ProgramState, expr: Expr) -> Callable[[], Any]:
 def _expected(scores: Sequence[float]) -> float:
     """Return the expected position, from 1 on, for mean log-probabilities."""
     weights = [exp(score) for score in scores]
-    return sum(place * weight for place, weight in enumerate(weights, 1)) / sum(weights)
+    return sum(position * weight for position, weight in enumerate(weights, 1)) / sum(weights)
