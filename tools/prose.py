@@ -44,7 +44,7 @@ PARTICIPLE = re.compile(
 """Class names outside the events, which are past participles by convention."""
 
 MAX_SENTENCE = 30  # words
-MAX_FUNCTION = 60  # lines
+MAX_FUNCTION = 60  # lines without the docstring
 LONG_FUNCTION = 12  # lines; a longer body has blank lines between its stages
 MIN_ROOM = 200  # words: smaller rooms have no ratio of their own
 MIN_PASSAGE = 12  # words: shorter passages are not among the worst
@@ -254,9 +254,11 @@ def _add_function(
     names: Names, node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str], place: str
 ) -> None:
     end = node.end_lineno or node.lineno
-    if end - node.lineno >= MAX_FUNCTION:
+    has_docstring = ast.get_docstring(node) is not None
+    docstring_lines = (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+    if end - node.lineno - has_docstring * docstring_lines >= MAX_FUNCTION:
         names.long_functions.append(f"{place}:{node.lineno} {node.name}")
-    body = node.body[1:] if ast.get_docstring(node) else node.body
+    body = node.body[1:] if has_docstring else node.body
     if body and end - body[0].lineno >= LONG_FUNCTION:
         inside = lines[body[0].lineno - 1 : end]
         names.body_lines += len(inside)

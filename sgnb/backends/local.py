@@ -132,6 +132,7 @@ class LocalExecutor:
         for pending in calls:
             if pending.cancelled:
                 pending.fail(Aborted("the call was stopped"))
+
         for stream in (False, True):
             group = [pending for pending in live if pending.call.stream == stream]
             try:
@@ -267,6 +268,7 @@ class LocalExecutor:
                     () if after is None else ((output.logprobs[0], after, text(after)),),
                 )
             )
+
         meta = {
             "prompt_tokens": sum(o.prompt_tokens for o in outputs),
             "cached_tokens": sum(o.cached_tokens for o in outputs),
@@ -402,6 +404,7 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
         if not left.startswith(piece):
             break
         left, kept = left[len(piece) :], kept + 1
+
     try:
         rest = left.decode()
     except UnicodeDecodeError:  # the cut token begins inside a character

@@ -138,6 +138,7 @@ def _head(measured: Measurements) -> list[str]:
     how = f"{measured.done} rounds" if measured.done != 1 else "one round"
     if measured.done < measured.rounds and len(measured.titles) > len(measured.refused) + 1:
         how += f" of {measured.rounds}, then it was stopped"
+
     clock = ", in processor time" if measured.clock == "cpu" else ""
     disturbances = "".join(f"; {activity}" for activity in sorted(measured.disturbances))
     return [

@@ -39,6 +39,7 @@ def check_opponents(against: Sequence[Any], clock: Clock) -> None:
     if not against:
         hint = f"name some of {', '.join(OPPONENTS)}, an address, or a program"
         raise OptionError("there is nothing to compare with", hint)
+
     named: dict[str, Any] = {}
     for opponent in against:
         _check(opponent, clock)

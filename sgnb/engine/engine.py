@@ -99,6 +99,7 @@ class Engine:
                 "give AutoTokenizer.from_pretrained(...), or for one of the tokenizers library "
                 "PreTrainedTokenizerFast(tokenizer_object=...)",
             )
+
         outer = sys.exc_info()[1]
         try:
             try:
@@ -214,6 +215,7 @@ class Engine:
         if self._rounds_by_batch and any(param.seed is not None for param in asked.params):
             self._rounds_by_batch = False
             warnings.warn(_SEED_IN_HALVES.format(dtype=self.dtype), stacklevel=2)
+
         tokens = self._input_processor.tokens(asked.prompts)
         states = []
         samples = zip(tokens, *asked[1:], strict=True)
@@ -397,6 +399,7 @@ class Engine:
                     "free_states": cache.checkpoints.pool.available,
                     "kept_states": cache.checkpoints.kept,
                 }
+
             return counts | {
                 "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"]
                 if counts["prompt_tokens"]

@@ -135,6 +135,7 @@ class EngineOptions:
         tokens = self.max_step_tokens or max(8192 if gpu else 2048, rows)
         if self.max_running_requests is None:
             rows = min(rows, tokens)
+
         return replace(
             self,
             max_running_requests=rows,

@@ -284,6 +284,7 @@ class Scheduler:
             return False
         if batch.requests is self._decoding:  # as in the step before
             return True
+
         rows = zip(batch.requests, batch.starts.tolist(), batch.samples, strict=True)
         plain = all(
             samples

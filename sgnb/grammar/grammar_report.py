@@ -70,6 +70,7 @@ class GrammarReport:
         facts: dict[str, Any] = {self.kind: cut(self.source), "time": time}
         if self.why:
             return facts | {"engine": f"llguidance: {self.why}"}
+
         return facts | {
             "states": f"{self.states:,}",
             "byte classes": self.classes,

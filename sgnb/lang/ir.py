@@ -152,6 +152,7 @@ def parts(value: Any) -> tuple[Expr, ...]:
         return value.nodes
     if isinstance(value, Expr):
         return (value,)
+
     if value is None:
         hint = (
             "a function that returns nothing was used as text; leave out the `+=`, or return an"

@@ -140,6 +140,7 @@ class Runnable:
         if isinstance(tracer := inside.get(), Tracer):
             self._refuse_in_trace(continue_from is not None, "run(continue_from=...)")
             return self._trace_call(tracer, arguments, defaults, backend, stream)
+
         run = self._run(
             executor_for(backend), defaults, stream=stream, initial=_initial(continue_from)
         )

@@ -312,6 +312,7 @@ def evaluate_rows(expression: str, namespace: dict[str, Any]) -> Any:
     except Exception as error:
         message = f"--over {expression} cannot be evaluated"
         raise OptionError(message, "give a Python expression") from error
+
     if is_frame(value) or isinstance(value, Mapping):
         return value
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):

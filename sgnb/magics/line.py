@@ -152,6 +152,7 @@ def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[st
             values[by_flag[words[-1]]], line = True, line[: -len(words[-1])].rstrip()
         else:
             break
+
     for word in (words[0], words[-1]) if words else ():
         if word.startswith("--") and word[2:].isalpha():
             hint = f"{nearest(word, by_flag)} If it is the argument, quote it"

@@ -279,6 +279,7 @@ class CellLine:
             if names.count(name) > 1:
                 hint = "every parameter needs a name of its own"
                 raise OptionError(f"parameter {name!r} is given twice", hint)
+
         if (self.over or self.run) and not self.params:
             option = "--over" if self.over else "--run"
             message = f"{option} needs a program with parameters"

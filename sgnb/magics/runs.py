@@ -133,6 +133,7 @@ class Runs:
             self._runs.append((run, self._engine_of(run.executor), time.monotonic()))
             while len(self._runs) > MAX_RUNS and self._runs[0][0].status != "running":
                 self._runs.popleft()
+
         on_start = getattr(_thread_state, "on_start", None)
         if on_start is not None:
             _thread_state.on_start = None

@@ -114,6 +114,7 @@ class CallState:
         completion = tokens.completion // num_samples  # the service reports a sum over samples
         if response is not None and sample is response.samples[0]:
             completion += tokens.completion % num_samples
+
         return {
             "id": "" if response is None else response.id,
             "finish_reason": None if sample is None else _finish_reason(sample, completion),

@@ -226,6 +226,7 @@ class ApiExecutor:
             speculative = self._speculation(state).choose(call)
             if speculative is not None:
                 return speculative
+
         if self.endpoint.scores:
             prompt = call.prompt + "".join(call.choices)
             request = CompletionRequest(SamplingParams(max_new_tokens=0), prompt)

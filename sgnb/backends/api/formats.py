@@ -119,6 +119,7 @@ def selection(text: str, choices: Sequence[str], params: SamplingParams) -> int 
             text = str(read_json(text)["choice"])
         except (InvalidAnswer, TypeError, LookupError):
             return None
+
     exact = [index for index, choice in enumerate(choices) if choice == text]
     answer = text.strip().strip("\"'").casefold()
     prefixes = [

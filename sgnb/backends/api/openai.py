@@ -263,6 +263,7 @@ def make_client(
     except Exception as error:  # invalid options, or proxies and certificates of the environment
         hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
         raise OptionError(f"no client can be made: {error}", hint) from None
+
     if client.base_url.scheme not in ("http", "https") or not client.base_url.host:
         message = f"base_url={address_of(client)!r} is no address"
         raise OptionError(message, 'give it with its scheme: "http://localhost:8000/v1"')

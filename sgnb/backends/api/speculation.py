@@ -344,6 +344,7 @@ class Speculation:
             text, finish = text[: stop[0]], "stop"
         if prefix := self._turn_prefix:  # ignores leading whitespace
             text = prefix[: len(prefix) - len(prefix.lstrip())] + text.lstrip()
+
         return Lookahead(
             model=self._endpoint,
             id=response.id,

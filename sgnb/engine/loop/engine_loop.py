@@ -250,6 +250,7 @@ class EngineLoop:
                         self._step()
         except BaseException as error:
             self.failure, reason = error, f"{type(error).__name__}: {error}"
+
         with self._guard:
             self._closing = True
         self._end_everything()
@@ -370,6 +371,7 @@ class EngineLoop:
         self.journal.ran(step.step, step.batch, output, seconds, self._scheduler)
         if not self._advance_plain(step, output):
             self._advance_each(output)
+
         for request, failure in output.failed:
             self._end(request.state, failed(failure))
         for request in output.non_finite:
@@ -451,6 +453,7 @@ class EngineLoop:
                 state.put_grammar_on_device(offset)
         except BaseException as error:
             finish = failed(error)
+
         if request.version != version:
             self._take_jumps(state)
         if finish is None:
@@ -466,6 +469,7 @@ class EngineLoop:
             state.read_rest(finish)
         except BaseException as error:
             finish = failed(error)
+
         self._scheduler.finish(request, non_finite)
         self.journal.finished(request, finish)
         try:

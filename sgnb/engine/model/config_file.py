@@ -74,6 +74,7 @@ def _check_type(file: Path, settings: dict[str, Any]) -> None:
             f"{str(file)!r} needs code of its repository (auto_map), which sgnb does not run",
             f"give a model whose type transformers {transformers.__version__} has",
         )
+
     close = difflib.get_close_matches(str(name), CONFIG_MAPPING, n=1)
     similar = f"; did you mean {close[0]!r}?" if close else ""
     raise ModelError(
@@ -117,6 +118,7 @@ def _check_quantization(file: Path, quantization: Any) -> None:
             f"{str(file)!r} has a quantization_config without quant_method: {shown(quantization)}",
             "give the config.json that was saved with the quantized weights",
         ) from error
+
     if not supported:
         raise ModelError(
             f"{str(file)!r} has quant_method {shown(method)}, which transformers "

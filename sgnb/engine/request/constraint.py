@@ -222,6 +222,7 @@ class Constraint:
             return True
         if distance <= tokens and not matcher.searches:
             return True
+
         needed = self._needs(matcher)
         self._end_unknown = False
         later = tokens - max(1, int(SEARCH_SHARE * (tokens - needed)))
@@ -261,6 +262,7 @@ class Constraint:
                 Jumped(self._request.id, "limit", 0, tuple(self._mark_tokens), mark, -1, state, ())
             )
             self.binds, self._first = True, self._request.num_tokens
+
         if self._matcher.distance() is None:
             return
         end, trial = self._matcher.completion() or b"", self._matcher.fork()
@@ -338,6 +340,7 @@ class Constraint:
             self.jumps.append(
                 Jumped(self._request.id, "forced", 0, (token,), text, before, after, labels)
             )
+
         del self.tail[:agree]
         self._request.verified(agree)
         if agree < len(chosen):

@@ -43,6 +43,7 @@ def read_samples(
         prompts, several = _split_prompts(prompt)
     except Exception as error:  # raised by a caller's class
         raise _no_prompt(prompt) from error
+
     each = (
         sampling_params
         if isinstance(sampling_params, (list, tuple))
@@ -53,6 +54,7 @@ def read_samples(
             f"{len(each)} sampling_params for {len(prompts)} prompts",
             "give one for all, or one for each prompt",
         )
+
     params = [SamplingParams.make(p, **sampling) for p in each]
     for ignored in {param.ignored for param in params} - {""}:
         warnings.warn(ignored, stacklevel=3)
@@ -126,6 +128,7 @@ class InputProcessor:
         # Viewed as unsigned, negative ids are huge.
         if tokens.dtype == np.int32 and tokens.view(np.uint32).max() < self.vocab_size:
             return tokens
+
         outside = (tokens < 0) | (tokens >= self.vocab_size)
         if outside.any():
             raise RequestError(
@@ -168,6 +171,7 @@ class InputProcessor:
                         f"{self.vocab_size}",
                         "use ids of this model",
                     )
+
         if (params.stop or params.stop_regex) and self.tokenizer is None:
             raise RequestError(
                 "stop strings need a tokenizer", "use stop_token_ids, or Engine(..., tokenizer=...)"
@@ -187,6 +191,7 @@ def _integers(prompt: Any) -> NDArray:
             return np.frombuffer(struct.pack(f"{len(prompt)}i", *prompt), np.int32)
         except Exception:
             pass  # items are not all numbers, or too large
+
     try:
         if isinstance(prompt, (bytes, Mapping)):
             raise TypeError("their items would pass for token ids")

@@ -106,6 +106,7 @@ class Output(Mapping[str, Any]):
                 "output_top_logprobs": [self._top(row) for row in self.top_logprobs],
                 "input_top_logprobs": self._prompt_top_rows(),
             }
+
         if self.records:
             info["jumped_tokens"] = sum(record.kind == "jumped" for record in self.records)
             info["grammar"] = [

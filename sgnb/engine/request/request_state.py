@@ -153,6 +153,7 @@ class RequestState:
             # Raise a new error per request: a raised error of the shared future would retain this
             # frame.
             raise GrammarError(failure.message, failure.hint) from failure
+
         grammar = self.grammar.result()
         self.constraint = Constraint(
             grammar.matcher(),
@@ -266,6 +267,7 @@ class RequestState:
         params, made = request.params, request.output
         if self.constraint is not None:
             made = made[: len(made) - len(self.constraint.tail)]
+
         kept = [] if params.scores_next else made
         text = "" if params.scores_next else self._text[:length]
         delta, self._shown = text[self._shown :], len(text)

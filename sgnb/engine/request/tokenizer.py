@@ -43,6 +43,7 @@ class Tokenizer:
         self._literal = self._special
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
+
         self._chunks = ChunkedEncoder(self._encode_whole, tokenizer.get_vocab, self._byte_level)
         self._special_token_ids = special_tokens_of(tokenizer)
         # matches special tokens spelled in a text; None without special tokens
@@ -198,6 +199,7 @@ class Tokenizer:
         anchor_text = self._chunks.anchor
         if not anchor_text:
             return self._encode_texts(texts, False)
+
         anchored = self._encode_texts([(Segment(anchor_text), *text) for text in texts], False)
         [anchor] = self._encode([anchor_text], False)
         return [
@@ -215,6 +217,7 @@ class Tokenizer:
         result = self._encode(joined, special)
         if self.special_tokens is None:
             return result
+
         for i, (text, whole) in enumerate(zip(texts, joined, strict=True)):
             if any(segment.kind != "raw" for segment in text):
                 spans = self._raw_special_tokens(text)

@@ -73,6 +73,7 @@ class _TerminalPartition:
         self._of_rule: dict[str, tuple[int, int]] = {}
         for name in closed({name: references(node) for name, node in rules.rules.items()}):
             self._of_rule[name] = self._measure(rules.rules[name])
+
         grouped = {name: rebuilt(node, self._grouped) for name, node in rules.rules.items()}
         self.rules = Rules(rebuilt(rules.start, self._grouped), grouped)
         self._kinds: dict[int, str | None] = {}

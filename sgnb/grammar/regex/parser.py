@@ -376,6 +376,7 @@ class _PatternParser:
             return "a and u cannot be turned off"
         if set(on) & set(off):
             return "a flag is both on and off"
+
         active = set(on) | (self.global_flags if end == ")" else set())
         if {"a", "u"} <= active:
             return "a and u exclude each other"

@@ -158,12 +158,14 @@ def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
     }
     for name in ("steps", "patterns", "other_patterns", "formats", "required"):
         changes[name] = tuple(dict.fromkeys((*getattr(a, name), *getattr(b, name))))
+
     for name in ("min_length", "min_properties", "min_items"):
         changes[name] = max(getattr(a, name), getattr(b, name))
     for name in ("max_length", "max_properties", "max_items"):
         changes[name] = _least(getattr(a, name), getattr(b, name))
     if a.contains is not None and b.contains is not None:
         raise GrammarError("contains twice", "say it once")
+
     counted = b if a.contains is None else a
     for name in ("contains", "min_contains", "max_contains"):
         changes[name] = getattr(counted, name)

@@ -75,6 +75,7 @@ def _with_listed_names(flat: FlatSchema, context: Context) -> FlatSchema:
     disjuncts = context.reader.disjuncts(flat.names)
     if any(disjunct.values is None for disjunct in disjuncts):
         return flat
+
     names = [
         name
         for disjunct in disjuncts

@@ -78,6 +78,7 @@ def _written(ranges: Ranges, exact: bool) -> Node:
     escapes: list[Node] = [characters(short)] if short else []
     if exact or not raw:
         escapes += _long_escapes([point for point in special if chr(point) not in _SHORT])
+
     options: list[Node] = [Chars(raw)] if raw else []
     if escapes:
         options.append(concat(Literal("\\"), alternate(*escapes)))

@@ -197,6 +197,7 @@ class SavedRows:
                 row = build(_RowJson, document)
                 if row.error is None:
                     self._states[row.row] = build(SavedState, document)
+
         if incomplete:
             begin = _BEGIN.encode()
             with self._reading("the last line"):
@@ -228,6 +229,7 @@ class SavedRows:
         error = program.root.error
         if isinstance(error, Aborted) or not isinstance(error, Exception | None):
             return None
+
         state = SavedState.of(ProgramState(program.root))
         row = {
             "row": key,

@@ -153,6 +153,7 @@ def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
     declared = render([{"role": "user", "content": _USER}], [_DUMMY])
     if not marker or _NAME not in declared:
         raise _Unreadable
+
     before_answer, after_answer = chat.roles["assistant"]
     answer_text = answer_text.removeprefix(chat.roles["user"][1]).removeprefix(before_answer)
     start, end, call = _call(answer_text)
@@ -161,6 +162,7 @@ def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
     close, turn_end, rest_of_turn = answer_text[end:].partition(after_answer)
     if not turn_end:
         raise _Unreadable
+
     as_json = json.dumps(_RESULTS[0])[1:-1] in rest_of_turn
     before_result, answer = _around(rest_of_turn, [_RESULTS[0]], as_json)
     separator, between = _several(render, as_text, as_json)
@@ -262,6 +264,7 @@ def _openings(render: Render, tools: tuple[Tool, ...]) -> tuple[str, tuple[str, 
             return None
     except Exception:  # a Jinja template may raise anything
         return None
+
     try:
         both = render([{"role": "system", "content": _USER}, question], schemas)
         before_system, separator, after_system = both.partition(_USER)

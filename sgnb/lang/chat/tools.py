@@ -340,6 +340,7 @@ def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[Base
     except Exception as error:  # evaluating an annotation may raise any exception
         message = f"the type hints of the tool {name} cannot be read: {error}"
         raise OptionError(message, "import what they name") from error
+
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(signature.parameters.values()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -354,6 +355,7 @@ def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[Base
             hints[parameter.name],
             Field(default, alias=parameter.name, description=about),
         )
+
     try:
         model: type[BaseModel] = create_model(name, __config__=_STRICT, **fields)
         model.model_json_schema()

@@ -100,6 +100,7 @@ class Branch:
             self.earlier, self.generated = dict(parent.earlier), list(parent.generated)
             self.messages, self.messages_at = list(parent.messages), len(parent.messages)
             self.chat = parent.chat
+
         self.done = 0
         parent_id = self.parent.id if self.parent else ""
         self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
@@ -155,6 +156,7 @@ class Branch:
         if isinstance(message, Delta):
             self._take_piece(op, message)
             return
+
         self.cancel = None
         if message.error is not None:
             self._end_call(op, message, message.error)
@@ -182,6 +184,7 @@ class Branch:
         for op in ops:
             for child in op.children if isinstance(op, Fork) else ():
                 child.fail(error)
+
         if self.joiner is not None:
             self.error_reported = True
             self.joiner.fail(error)
@@ -480,6 +483,7 @@ class Branch:
         values, index = scores.values, scores.chosen
         if index is None:
             index = pick(values, select.temperature, select.seed)
+
         chosen = select.choices[index]
         self.set(op.name, chosen)
         self.meta[op.name] = {

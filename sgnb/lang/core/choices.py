@@ -156,6 +156,7 @@ def apply_method(select: Select, scores: Scores) -> Scores:
         failure = ProgramError(f"choices_method={name} raised {shown(caught)}", hint)
         failure.__cause__ = caught
         return Scores(error=failure)
+
     if len(values) != len(scores.choices):
         message = f"{len(values)} values for {len(scores.choices)} choices"
         return Scores(error=ProgramError(f"choices_method={name} gave {message}", hint))
@@ -178,6 +179,7 @@ def _decide(select: Select, scores: Scores) -> Scores:
         selected = shown(decision.decision)
         message = f"{type(method).__name__} decided for {selected}, which is no choice"
         return Scores(error=ProgramError(message, f"decide for one of {list(select.choices)}"))
+
     return replace(
         scores,
         meta={**scores.meta, **(decision.meta_info or {})},
@@ -204,6 +206,7 @@ def describe(select: Select, scores: Scores) -> dict[str, Any]:
         info["normalized_unconditional_prompt_logprobs"] = gains
     else:
         del methods["unconditional_likelihood_normalized"]
+
     if select.method is greedy_token_selection:
         info["greedy_logprob_matrix"] = _padded(choices)
     winners = {name: pick(method(choices), 0.0, None) for name, method in methods.items()}

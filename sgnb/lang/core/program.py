@@ -260,6 +260,7 @@ class Program:
         except Exception as error:  # an immediate refusal equals a failed call
             self._receive(branch, op, Result(error=error))
             return
+
         with self.changed:
             if branch.waiting is not op:  # the result arrived first; a later op may be running
                 return
@@ -327,6 +328,7 @@ class Program:
         if self.failure is not None:
             self.root.error = None
             self.root.fail(self.failure)
+
         for branch in self.branches:
             if branch.unread:
                 assert branch.error is not None
@@ -362,6 +364,7 @@ class Program:
                     branch.fail(stopped)
             calls = [(b, b.done, b.cancel) for b in self.branches if b.cancel]
             self.waits.notify()
+
         for call in calls:
             stop_call(*call)
         for run in tuple(self.nested):
@@ -400,6 +403,7 @@ class Program:
         with self.changed:
             if ready():
                 return True
+
         on_main = threading.current_thread() is threading.main_thread()
         poll = WAIT_SECONDS if on_main or meanwhile is not None else WORKER_WAIT_SECONDS
         try:

@@ -111,6 +111,7 @@ class Run:
         self.outer = None if traced else inside.get()  # the program whose code began this run
         if traced:
             return
+
         if self.outer is not None:
             self.outer.nested.append(self)
             caller: Program | None = self.outer

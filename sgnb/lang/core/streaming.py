@@ -58,6 +58,7 @@ class _Cursor:
             if self.failed or self._may_grow():
                 return ""
             raise branch.scope.unknown(name)
+
         now = branch.waiting
         if not isinstance(now, Generate):
             return ""
@@ -74,6 +75,7 @@ class _Cursor:
             live = isinstance(branch.waiting, Generate) and branch.waiting.name == self.name
             meta = branch.partial_meta() if live or done is None else done
             return [(new, self._meta_of(0, meta))]
+
         pieces: list[tuple[str, dict[str, Any]]] = []
         end = len(branch.text)
         for first, last, meta in [*branch.generated, (end, end + len(branch.partial), None)]:

@@ -78,6 +78,7 @@ def agent(
         if not s._branch.scope.tools_declared:
             s._branch.scope.tools_declared = True
             s += user(raw(s.program.executor.chat.tools.describe(available)))
+
         numbers = (i for i in itertools.count() if f"{name}_{i}" not in s)
         for turn in range(max_turns):
             key = f"{name}_{next(numbers)}"

@@ -49,6 +49,7 @@ def resolve_constraints(arguments: dict[str, Any]) -> dict[str, Any]:
         if stops:
             stop = options.get("stop", ())
             options["stop"] = (*((stop,) if isinstance(stop, str) else stop), *stops)
+
     if "json_schema" in options:
         options["json_schema"] = _schema(options["json_schema"])
     if isinstance(options.get("regex"), str):

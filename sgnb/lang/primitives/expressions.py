@@ -136,6 +136,7 @@ def gen(
         warn_once(f"choices_method={choices_method!r} has no effect without choices", caller())
     if not global_config.skip_special_tokens_in_output:
         options["skip_special_tokens"] = False
+
     executor = None if backend is None else executor_of(backend)
     if tools is None:
         if tool_choice != "auto" or parallel_tool_calls:
@@ -149,6 +150,7 @@ def gen(
             executor,
             timeout=checked_timeout(timeout),
         )
+
     others = {"choices": choices, "backend": backend, **options}
     for key in ("choices", "dtype", "regex", "json_schema", "ebnf", "n", "backend"):
         if others.get(key) is not None:
@@ -224,6 +226,7 @@ def select(
     choices = tuple(map(scalar, choices))
     if not choices:
         raise OptionError("choices=[] leaves nothing to select", "give one choice or more")
+
     temperature, seed = 0.0 if temperature is None else scalar(temperature), scalar(seed)
     _options({"temperature": temperature} | ({} if seed is None else {"seed": seed}))
     method = token_length_normalized if choices_method is None else method_of(choices_method)

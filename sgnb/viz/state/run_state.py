@@ -281,6 +281,7 @@ class RunState:
         call = self._calls.get(event.branch)
         if self._engine and call is not None:
             call.counted = True
+
         model.begin(self._now)
         request = RunRequest(
             row=row,

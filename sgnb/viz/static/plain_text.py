@@ -243,6 +243,7 @@ def tree_heading(tree: TreeState, run: RunState | None = None) -> str:
     parts = [f"radix tree{whose}: {nodes}", counted(tree.tokens, "token"), f"{tree.locked} locked"]
     if tree.pins:
         parts.append(f"{len(tree.pins)} pinned")
+
     if tree.evicted:
         parts.append(f"{tree.evicted} evicted")
     if tree.engine and tree.engine.states:
