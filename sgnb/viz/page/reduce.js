@@ -1,4 +1,4 @@
-// Reducers from records to states, equal to sgnb/viz/state/run.py and sgnb/viz/state/tree.py; a test compares both. `apply` changes only the given state, and
+// Reducers from records to states, equal to sgnb/viz/state/run_state.py and sgnb/viz/state/tree.py; a test compares both. `apply` changes only the given state, and
 // replaces token arrays instead of changing them, because copies share the arrays.
 
 const ROOT = 0;
