@@ -93,11 +93,18 @@ def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
         choices: Scores of the choices.
     """
     rows = _padded(choices)
+    tokens = [_named_tokens(choice) for choice in choices]
     scores = [0.0] * len(rows)
     staying = list(range(len(rows)))
     for position in range(len(rows[0])):
-        best = max(rows[i][position] for i in staying)
-        staying = [i for i in staying if rows[i][position] == best]
+        best = max(staying, key=lambda i: rows[i][position])
+        # rows of a batch differ in the last bits, so equal tokens decide before equal numbers
+        prefix = tokens[best][: position + 1]
+        staying = [
+            i
+            for i in staying
+            if tokens[i][: position + 1] == prefix or rows[i][position] == rows[best][position]
+        ]
         for i in staying:
             scores[i] += 1.0
     return scores
@@ -214,8 +221,13 @@ def describe(select: Select, scores: Scores) -> dict[str, Any]:
 
 
 def _triples(choice: ChoiceScore, logprobs: Sequence[float | None]) -> list[Triple]:
+    return [(value, *token) for value, token in zip(logprobs, _named_tokens(choice), strict=True)]
+
+
+def _named_tokens(choice: ChoiceScore) -> list[tuple[int, str | None]]:
+    """The ids and texts of a choice's tokens: a service may report no ids."""
     texts = choice.texts or (None,) * len(choice.tokens)
-    return list(zip(logprobs, choice.tokens, texts, strict=True))
+    return list(zip(choice.tokens, texts, strict=True))
 
 
 def _padded(choices: Sequence[ChoiceScore]) -> list[list[float]]:
