@@ -128,14 +128,21 @@ def test_an_error_that_is_read_after_the_join_has_failed_it(make: Any) -> None:
             s["bad"]
 
 
-def test_the_error_of_a_branch_in_a_branch(make: Any) -> None:
+@pytest.mark.parametrize("when", ["at any time", "before the fork", "read before the fork"])
+def test_the_error_of_a_branch_in_a_branch(make: Any, when: str) -> None:
     executor = make(failing("bad"))
     with Run(executor) as run:
         s = run.state()
         child = s.fork(1)[0]
         child += gen("bad")
+        if when == "before the fork":
+            wait_until(lambda: child._branch.error is not None)
+        if when == "read before the fork":
+            assert isinstance(child.error(), Boom)
         never_begun = child.fork(2)
         never_begun += gen("x")
+        with pytest.raises(Boom):
+            never_begun[1].fork(1)[0].sync()
         with pytest.raises(Boom):
             never_begun[1]["x"]
         s += gen("after")

@@ -134,6 +134,9 @@ class Branch:
         )
 
     def append(self, op: Op) -> None:
+        if self.error is not None:
+            self._drop([op], self.error)
+            return
         self.queue.append(op)
         self.advance()
 
@@ -181,15 +184,18 @@ class Branch:
         ops = [self.waiting, *self.queue]
         self.queue.clear()
         self.waiting = None
-        for op in ops:
-            for child in op.children if isinstance(op, Fork) else ():
-                child.fail(error)
-
+        self._drop(ops, error)
         if self.joiner is not None:
             self.error_reported = True
             self.joiner.fail(error)
         self.finish()
         self._changed()
+
+    def _drop(self, ops: Iterable[Op | None], error: BaseException) -> None:
+        """Fail the children of forks that never run."""
+        for op in ops:
+            for child in op.children if isinstance(op, Fork) else ():
+                child.fail(error)
 
     def finish(self) -> None:
         """Emit the end of the branch, once."""
