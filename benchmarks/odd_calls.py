@@ -140,6 +140,7 @@ METHODS: dict[str, Method] = {
     "switch": of_engine("switch", schedule_policy="fcfs", overlap=True),
     "check_weights": of_engine("check_weights", changed=False),
     "cached_length": of_engine("cached_length", prompt=PROMPT),
+    "why_waiting": of_engine("why_waiting", run="run", branch="0"),
     "compiled_grammar": of_engine("compiled_grammar", number=1),
     "executor.generate": of_executor("generate", call=CALL, sink=listener),
     "executor.score": of_executor("score", call=SCORE, sink=listener),
