@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .. import models
 from ..errors import ModelError, OptionError, RequestError, shown
 from ..events import WaitingRequest
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler, TokenGrammar
+from ..home_process import HomeProcess
 from ..reservation import Reservation
 from ..sampling import SamplingParams, read_option, scalar
 from ..segment import Segment
@@ -71,6 +73,7 @@ class Engine:
 
     Raises:
         ModelError, OptionError: Loading failed, or an option is invalid.
+        EngineError: The process was forked from a process with engines.
     """
 
     options: EngineOptions  # with the device's defaults
@@ -93,6 +96,7 @@ class Engine:
         self._model = weakref.ref(model) if isinstance(model, PreTrainedModel) else None
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
         check_options(settings)
+        _torch_process().check()
         if tokenizer is not None and not hasattr(tokenizer, "all_special_ids"):
             raise OptionError(
                 f"tokenizer={shown(tokenizer)} is no tokenizer of transformers",
@@ -538,6 +542,13 @@ class Engine:
         if self.closed:
             raise closed_error(self._loop.failure)
         return self._grammars.compile(params.grammar)
+
+
+@cache
+def _torch_process() -> HomeProcess:
+    """Return the process of the first engine. Torch hangs or crashes in a forked child: the threads
+    of its pools run in the parent."""
+    return HomeProcess("torch")
 
 
 def _close(loop: EngineLoop, grammars: GrammarCompiler | None) -> None:

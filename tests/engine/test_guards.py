@@ -310,7 +310,7 @@ def test_a_forked_child_is_told_to_spawn() -> None:
             "batch": lambda: program.run_batch([("a",), ("b",)], backend=engine),
             "compiled": lambda: program.compile().run(backend=engine)["a"],
             "append": lambda: state.program.append(state.program.root, "x"),
-            "view": emitter.feed, "log": engine.log.read,
+            "view": emitter.feed, "log": engine.log.read, "another engine": Engine,
         }  # fmt: skip
         fork = multiprocessing.get_context("fork")
         mine, theirs = fork.Pipe()
