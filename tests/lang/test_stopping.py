@@ -476,6 +476,21 @@ def test_a_state_is_waited_for_and_done(make: Any) -> None:
         failed.sync()
 
 
+def test_the_error_of_a_fork_without_a_join_is_the_error_of_the_run(make: Any) -> None:
+    """Reads of the run's state wait for all forks."""
+
+    @function
+    def unjoined(s: Any) -> None:
+        s.fork(1)[0] += gen("bad")
+
+    executor = make(failing("bad"), delay=1e6)
+    state = unjoined.run(backend=executor)
+    assert not state.wait(timeout=0.02) and not state.done
+    executor.hurry()
+    assert isinstance(state.error(), Boom)
+    assert state.wait(60) and state.done
+
+
 def test_async_programs_wait_too(make: Any) -> None:
     executor = make("yes", delay=1e6)
 

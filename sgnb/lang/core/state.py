@@ -329,8 +329,12 @@ class ProgramState:
         return value()
 
     def _idle(self) -> bool:
-        branch = self._branch
-        return branch.error is not None or (branch.idle and not self._may_grow())
+        branch, program = self._branch, self.program
+        if branch.error is not None:
+            return True
+        if branch is program.root and not self._inside:
+            return program.finished  # an unread error of a fork becomes the root's at the end
+        return branch.idle and not self._may_grow()
 
     def _may_grow(self) -> bool:
         """Return whether a read has to wait for further ops."""
