@@ -243,9 +243,9 @@ class Engine:
 
     def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
         """Return the token ids of each of `prompts`, texts or lists of segments, as `generate`
-        would."""
+        would. Raises OptionError if `prompts` is a single text."""
         self.log.home.check()
-        return self._input_processor.encode(prompts)
+        return self._input_processor.encode(arguments.items("prompts", prompts))
 
     def abort(self, request: int | Sequence[int]) -> None:
         """End requests at the next token. Their outputs keep the tokens so far.

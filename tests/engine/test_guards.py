@@ -58,6 +58,13 @@ class Hostile(str):
         raise RuntimeError("hostile")
 
 
+class HostileList(list):
+    """A list that cannot be read."""
+
+    def __iter__(self) -> Any:
+        raise RuntimeError("hostile")
+
+
 class Impostor(SamplingParams):
     """Options that change after the check."""
 
@@ -98,6 +105,8 @@ CALLS: dict[str, Callable[[Engine], Any]] = {
     "an origin": lambda e: submit(e, origins=[Origin(name=5)]),
     "a text of prompts": lambda e: submit(e, prompts="ab"),
     "segments": lambda e: e.encode([[3]]),
+    "a text to encode": lambda e: e.encode("ab"),
+    "a hostile list of params": lambda e: e.generate(PROMPT, HostileList([{}])),
     "the tokens of an object": lambda e: e.cached_length(object()),
 }
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import OptionError, RequestError, SgnbError, shown
-from ...sampling import SamplingParams
+from ...sampling import SamplingParams, read_option
 from ...segment import Segment
 from ..cache.radix import Ints
 from .tokenizer import Tokenizer
@@ -44,11 +44,9 @@ def read_samples(
     except Exception as error:  # raised by a caller's class
         raise _no_prompt(prompt) from error
 
-    each = (
-        sampling_params
-        if isinstance(sampling_params, (list, tuple))
-        else [sampling_params] * len(prompts)
-    )
+    each = [sampling_params] * len(prompts)
+    if isinstance(sampling_params, (list, tuple)):
+        each = read_option("sampling_params", sampling_params, "a dict, or a list of dicts", list)
     if len(each) != len(prompts):
         raise OptionError(
             f"{len(each)} sampling_params for {len(prompts)} prompts",
