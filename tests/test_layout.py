@@ -29,7 +29,7 @@ ALLOWED = {
     "cache_file": set(),
     "codec": {"errors"},
     "events": {"codec", "errors", "home_process", "latch"},
-    "grammar": {"cache_file", "errors"},
+    "grammar": {"cache_file", "errors", "sequences"},
     "sampling": {"errors", "grammar"},
     "segment": set(),
     "reservation": {"errors"},
@@ -44,6 +44,7 @@ ALLOWED = {
         "sampling",
         "segment",
         "reservation",
+        "sequences",
         "grammar",
         "models",
     },
@@ -73,7 +74,7 @@ ALLOWED = {
         "engine",
         "lang",
     },
-    "viz": {"errors", "latch", "events"},
+    "viz": {"errors", "latch", "events", "sequences"},
     "models": {"errors"},
     "benchmark": {
         "errors",
@@ -89,6 +90,7 @@ ALLOWED = {
     "magics": {
         "errors",
         "latch",
+        "sequences",
         "events",
         "sampling",
         "segment",

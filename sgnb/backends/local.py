@@ -24,7 +24,6 @@ from ..engine.request.collect import gather, numbered_callbacks
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
 from ..engine.request.request_state import Origin
-from ..engine.request.tokenizer import common_tokens
 from ..errors import (
     Aborted,
     EngineError,
@@ -42,6 +41,7 @@ from ..lang.graph.dry_execution import DryExecutor
 from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
+from ..sequences import common_length
 from .dry import EngineAnswers
 
 _log = logging.getLogger(__name__)
@@ -205,7 +205,7 @@ class LocalExecutor:
         segments = call.segments or (Segment(call.prompt),)
         prompts = [(*segments, Segment(choice, call.kind)) for choice in call.choices]
         prompt, *continued = self.engine.encode([segments, *prompts])
-        start = min(common_tokens(prompt, tokens) for tokens in continued)
+        start = min(common_length(prompt, tokens) for tokens in continued)
         if start == 0:
             message = f"select {call.name!r} has no text before its choices"
             raise RequestError(message, "put some text before it")

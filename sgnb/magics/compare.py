@@ -19,8 +19,8 @@ from ..errors import OptionError
 from ..events import ComparisonDone, RequestQueued, VariantRan
 from ..lang import ProgramState, Run
 from ..lang.executor import Executor
+from ..sequences import common_length
 from ..viz import AS_IS, Comparison, Display, Feed, LogState, Trace
-from ..viz.state.branch_text import common_length
 from ..viz.static.plain_text import compare_text
 from .engines import LoadedEngine
 from .runs import run_to_end

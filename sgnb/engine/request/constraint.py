@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 from ...errors import GrammarError, RequestError
 from ...events import Jumped
 from ...grammar.matcher import Matcher
+from ...sequences import common_length
 from .output import TokenRecord
 from .request import Request
-from .tokenizer import Tokenizer, common_tokens, unfinished_bytes
+from .tokenizer import Tokenizer, unfinished_bytes
 
 RETOKENIZED = 8
 """Maximum number of last tokens retokenized with the text of a jump."""
@@ -331,7 +332,7 @@ class Constraint:
     def verify(self, chosen: Sequence[int]) -> int:
         """Compare the tail with `chosen`, the model's tokens. Accepts the agreeing prefix, drops
         the tail from the first mismatch on, and returns the number of accepted tokens."""
-        agree = common_tokens(chosen, [open.token for open in self.tail])
+        agree = common_length(chosen, [open.token for open in self.tail])
         for token, _, _, before, after, labels in self.tail[:agree]:
             piece = self._pieces[token]
             self.data += piece
@@ -367,7 +368,7 @@ class Constraint:
         for count in (2, RETOKENIZED, 1):
             old = request.tokens[max(self._first, request.num_tokens - count) :].tolist()
             new = self._tokenizer.write(b"".join([pieces[token] for token in old]) + data)
-            common = common_tokens(old, new)
+            common = common_length(old, new)
             dropped = len(old) - common
             if dropped <= 1 or (common and dropped <= min(len(new) - len(old), len(data))):
                 break

@@ -377,13 +377,6 @@ def _stretches(prompt: Sequence[Segment]) -> list[Text]:
     return [tuple(stretch) for stretch in stretches]
 
 
-def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return the length of the common prefix of a and b."""
-    return next(
-        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
-
-
 def unfinished_bytes(data: bytes) -> int:
     """Return the number of trailing bytes of UTF-8 `data` in an incomplete character."""
     for count in range(1, min(4, len(data) + 1)):

@@ -24,7 +24,7 @@ from ...events import (
     RequestFinished,
     RequestQueued,
 )
-from .branch_text import common_length
+from ...sequences import common_length
 from .token_table import TokenTable, visible
 from .tree import ROOT, TreeState
 

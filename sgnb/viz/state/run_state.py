@@ -36,7 +36,8 @@ from ...events import (
     TextStreamed,
     TokensNamed,
 )
-from .branch_text import BranchText, common_length, drop, take
+from ...sequences import common_length
+from .branch_text import BranchText, drop, take
 from .metrics import Metrics, Row, duration
 from .models import Model, OpenCall, made_by
 from .run_request import RunRequest

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from ..state.branch_text import BranchText, common_length, take
+from ...sequences import common_length
+from ..state.branch_text import BranchText, take
 from ..state.comparison import AS_IS, Comparison
 from ..state.metrics import Row, duration
 from ..state.models import Model
