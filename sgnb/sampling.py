@@ -229,6 +229,11 @@ def integer(low: int, high: int | None = None) -> _Read:
     return read
 
 
+def optional(read: _Read) -> _Read:
+    """Return a reader of None and of the values of `read`."""
+    return lambda value: None if value is None else read(value)
+
+
 def _number(low: float, high: float) -> _Read:
     def read(value: Any) -> float:
         value = scalar(value)
@@ -318,7 +323,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "repetition_penalty": ("between 0.01 and 100", _number(0.01, 100)),
     "logit_bias": ("{id: number}, each number -inf or between -1e6 and 1e6", _bias),
     "ignore_eos": ("True or False", switch),
-    "seed": ("None or an integer of 0 or more", lambda v: None if v is None else integer(0)(v)),
+    "seed": ("None or an integer of 0 or more", optional(integer(0))),
     "return_logprob": ("True or False", switch),
     "logprob_start_len": ("-1 or a prompt position", integer(-1)),
     "top_logprobs_num": ("0 or more, at most 1024", integer(0, 1024)),
