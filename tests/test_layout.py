@@ -112,7 +112,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"attention", "sampling"},
         {"fusion"},
         {"model"},
-        {"graphs", "step_record"},
+        {"graphs"},
         {"request"},
         {"options", "scheduler", "step_output"},
         {"sizing"},

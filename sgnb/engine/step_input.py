@@ -1,7 +1,7 @@
 """Input of one step as arrays. Knows no requests and no tensors.
 
 `request/step_builder.py` builds a `StepInput` from a batch. Attention, recurrent layers, sampler,
-CUDA graphs and runner read its parts; `step_record.py` saves it.
+CUDA graphs and runner read its parts; `benchmarks/step_record.py` saves it.
 """
 
 from __future__ import annotations
