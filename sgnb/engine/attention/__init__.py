@@ -127,7 +127,7 @@ def make_backend(
 
         return TorchAttention(kv, fork_attention=fork_attention)
     try:
-        from .split import make_gpu_attention
+        from .split import with_flashinfer
         from .triton_backend import TritonAttention
     except ImportError as error:
         if name == "auto":
@@ -135,17 +135,12 @@ def make_backend(
         raise OptionError(
             f"attention={name!r} cannot be used: {error}", "pip install triton"
         ) from error
-    if name == "triton":
-        return TritonAttention(
-            kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant
-        )
-    backend = make_gpu_attention(
-        kv,
-        heads,
-        fork_attention=fork_attention,
-        batch_invariant=batch_invariant,
-        on_switch=on_switch,
+    triton = TritonAttention(
+        kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant
     )
+    if name == "triton":
+        return triton
+    backend = with_flashinfer(triton, kv, batch_invariant=batch_invariant, on_switch=on_switch)
     if name == "flashinfer" and backend.without_flashinfer is not None:
         raise OptionError(
             f"attention='flashinfer' cannot be used: {backend.without_flashinfer}",
