@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import BoundArguments
 from typing import Any
 
-from ..errors import OptionError, SgnbError, TraceError, shown
-from ..sampling import scalar
+from ..errors import SgnbError, TraceError
+from ..sampling import integer, optional, read_option
 from .compiled import CompiledProgram, graphs_inside
 from .core.state import ProgramState
 from .executor import executor_of
@@ -67,21 +67,15 @@ def function(
 
         capital.run(country="France")["answer"]
     """
+    name, rule = "num_api_spec_tokens", "an integer of 1 or more, or None"
+    num_tokens = read_option(name, num_api_spec_tokens, rule, optional(integer(1)))
     make = functools.partial(
         SglFunction,
         special_tokens=special_tokens if marks is None else marks,
         keep_tokens=keep_tokens,
-        num_api_spec_tokens=_checked(num_api_spec_tokens),
+        num_api_spec_tokens=num_tokens,
     )
     return make if func is None else make(func)
-
-
-def _checked(tokens: Any) -> int | None:
-    tokens = scalar(tokens)
-    if tokens is None or (isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0):
-        return tokens
-    message = f"num_api_spec_tokens={shown(tokens)} is not allowed"
-    raise OptionError(message, "give an integer of 1 or more, or None")
 
 
 class SglFunction(Runnable):

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from ..errors import OptionError, ProgramError, TraceError, nearest
 from ..event_loops import on_close
 from ..events import ProgramCalled
-from ..sampling import SamplingParams, scalar
+from ..sampling import SamplingParams, integer, read_option
 from .batches.batch import Batch, States, frame
 from .batches.rows import Rows
 from .batches.saved import SavedRows
@@ -465,11 +465,9 @@ class Runnable:
 
 def _thread_limit(num_threads: Any) -> int:
     """Return the argument `num_threads` as a number."""
-    limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        message = f"num_threads={num_threads!r} is not allowed"
-        raise OptionError(message, 'give "auto" or an integer of 1 or more')
-    return limit
+    if num_threads == "auto":
+        return MAX_WORKERS
+    return read_option("num_threads", num_threads, '"auto" or an integer of 1 or more', integer(1))
 
 
 def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:

@@ -19,6 +19,7 @@ from ..errors import OptionError
 from ..events import ComparisonDone, RequestQueued, VariantRan
 from ..lang import ProgramState, Run
 from ..lang.executor import Executor
+from ..sampling import integer, read_option
 from ..sequences import common_length
 from ..viz import AS_IS, Comparison, Display, Feed, LogState, Trace
 from ..viz.static.plain_text import compare_text
@@ -275,8 +276,7 @@ def compare(
         timeout: Time limit per run in seconds, or None.
         display: Live view during the comparison, on the main thread, or None.
     """
-    if rounds < 1:
-        raise OptionError(f"rounds={rounds} is not allowed", "give 1 or more")
+    rounds = read_option("rounds", rounds, "an integer of 1 or more", integer(1))
     emitter = loaded.emitter
     shown = display.feed if display is not None else None
     feed = shown or emitter.feed()

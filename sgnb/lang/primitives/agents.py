@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from ...errors import OptionError, ProgramError, nearest, shown
-from ...sampling import scalar
+from ...sampling import integer, read_option
 from ..chat.tools import ON_ERROR, OnError, ToolCall, as_tools
 from ..core.async_state import AsyncProgramState
 from ..core.state import ProgramState
@@ -109,10 +109,7 @@ def _checked_turns(name: Any, max_turns: Any, on_error: Any, on_limit: Any) -> i
     if not isinstance(name, str) or not name:
         message = f"{caller()}: name={shown(name)} is not a name"
         raise OptionError(message, "give a string that is not empty: the turns are named after it")
-    turns = scalar(max_turns)
-    if not isinstance(turns, int) or isinstance(turns, bool) or turns < 1:
-        raise OptionError(f"max_turns={turns!r} is not allowed", "give an integer of 1 or more")
-    return turns
+    return read_option("max_turns", max_turns, "an integer of 1 or more", integer(1))
 
 
 def _drive(steps: Generator[Callable[[], Any], Any, str]) -> str:
