@@ -158,11 +158,8 @@ class HttpPeer(Peer):
 def _body(url: str, answer: Any) -> bytes:
     """Read an answer within `SECONDS`. Raises Refusal beyond the limits of `guard`."""
     check_head(url, answer.status, answer.headers)
-    body, chunks, deadline = (
-        ResponseSize(answer.status, answer.headers),
-        [],
-        time.monotonic() + SECONDS,
-    )
+    body, chunks = ResponseSize(answer.status, answer.headers), []
+    deadline = time.monotonic() + SECONDS
     while chunk := answer.read1(2**16):
         body.add(chunk)
         chunks.append(chunk)

@@ -56,11 +56,8 @@ class Peer(ABC):
     max_batch = 32  # maximum batch size
 
     def __init__(self, executor: LocalExecutor) -> None:
-        self.chat, self.special_tokens, self.log = (
-            executor.chat,
-            executor.special_tokens,
-            EventLog(),
-        )
+        self.chat, self.special_tokens = executor.chat, executor.special_tokens
+        self.log = EventLog()
         self.engine = executor.engine
         self._calls: queue.SimpleQueue[tuple[Call, Callable[[Any], None], threading.Event] | None]
         self._calls = queue.SimpleQueue()

@@ -186,10 +186,8 @@ def make_scatter_map(rows: Longs, num_rows: int) -> tuple[Ints, Ints]:
     """`Schedule.scatter_map` of the rows of all work items, and `partials_indptr`. A row that has
     one entry has no partial."""
     counts = np.bincount(rows, minlength=num_rows)
-    scatter_map, partials_indptr = (
-        np.empty((len(rows), 2), np.int32),
-        np.zeros(num_rows + 1, np.int32),
-    )
+    scatter_map = np.empty((len(rows), 2), np.int32)
+    partials_indptr = np.zeros(num_rows + 1, np.int32)
 
     scatter_map[:, 0], scatter_map[:, 1] = rows, -1 - rows
     if len(rows) > num_rows or counts.max() > 1:

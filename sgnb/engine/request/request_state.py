@@ -133,10 +133,8 @@ class RequestState:
         self._classify()
 
     def _classify(self) -> None:
-        params, on_device = (
-            self.request.params,
-            self.grammar is None or self.table_offset is not None,
-        )
+        params = self.request.params
+        on_device = self.grammar is None or self.table_offset is not None
         self.request.runs_ahead = on_device and not params.penalises
         # True if device kernels can sample the tokens, except for `banned`.
         self.fits_kernels = on_device and params.is_plain

@@ -94,12 +94,8 @@ class TritonSampler:
         self.sampled = self._kernels.tokens
         # grammar state of each sample row after the last step
         self.states = torch.full((max_rows,), UNCONSTRAINED, dtype=torch.int32, device=device)
-        self._vocab_size, self._max_rows, self._device, self._ends = (
-            vocab_size,
-            max_rows,
-            device,
-            ends,
-        )
+        self._vocab_size, self._max_rows = vocab_size, max_rows
+        self._device, self._ends = device, ends
         self._vocabulary = vocabulary
         self._grammars: DeviceGrammars | None = None
         self._allowed: Tensor | None = None
