@@ -9,10 +9,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import OptionError, nearest, shown
 from .grammar.spec import KINDS, GrammarSpec, schema_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ def _refusal(name: str, value: Any, rule: str) -> OptionError:
     return OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
 
 
-def read_option(name: str, value: Any, rule: str, read: Callable[[Any], Any]) -> Any:
+def read_option(name: str, value: Any, rule: str, read: Callable[[Any], T]) -> T:
     """Return `read(value)`: the value in its plain Python type.
 
     Raises:
@@ -214,7 +216,7 @@ def scalar(value: Any) -> Any:
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 
-def integer(low: int, high: int | None = None) -> _Read:
+def integer(low: int, high: int | None = None) -> Callable[[Any], int]:
     """Return a reader of integers from `low` to `high`. Booleans are refused."""
 
     def read(value: Any) -> int:
@@ -229,12 +231,12 @@ def integer(low: int, high: int | None = None) -> _Read:
     return read
 
 
-def optional(read: _Read) -> _Read:
+def optional(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
     """Return a reader of None and of the values of `read`."""
     return lambda value: None if value is None else read(value)
 
 
-def _number(low: float, high: float) -> _Read:
+def _number(low: float, high: float) -> Callable[[Any], float]:
     def read(value: Any) -> float:
         value = scalar(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -253,7 +255,7 @@ def _top_k(value: Any) -> int:
     return count
 
 
-def _above_0(high: float) -> _Read:
+def _above_0(high: float) -> Callable[[Any], float]:
     return _number(math.nextafter(0.0, 1.0), high)
 
 
@@ -299,12 +301,9 @@ def _added(value: Any) -> float:
     return -math.inf if value == -math.inf else _number(-1e6, 1e6)(value)
 
 
-_Read = Callable[[Any], Any]
-"""Converts an option's value to the field's type; raises an exception for an invalid value."""
-
 _token = integer(0)
 
-_RULES: dict[str, tuple[str, _Read]] = {
+_RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "max_new_tokens": ("an integer of 0 or more", integer(0)),
     "min_new_tokens": ("an integer of 0 or more", integer(0)),
     "n": ("an integer of 1 or more, at most 65536", integer(1, 1 << 16)),

@@ -116,6 +116,6 @@ def _node_or_run(target: Any) -> int | str:
     if isinstance(target, lang.ProgramState):
         return target.run_id
     rule = "the number of a node, the id of a run or its state"
-    read = text if isinstance(target, str) else integer(0)
-    node_or_run: int | str = read_option("target", target, rule, read)
-    return node_or_run
+    if isinstance(target, str):
+        return read_option("target", target, rule, text)
+    return read_option("target", target, rule, integer(0))

@@ -298,8 +298,7 @@ class Engines:
 
 
 def _name(value: Any) -> str:
-    name: str = read_option("name", value, "the name of an engine", text)
-    return name
+    return read_option("name", value, "the name of an engine", text)
 
 
 def _act(engine: Callable[[], Engine | None], action: str, node: int) -> str:

@@ -34,8 +34,7 @@ _ORIGIN_TYPES = tuple(map(type, NO_ORIGIN))
 
 def number(name: str, value: Any) -> int:
     """Return an integer of 0 or more. Accepts scalars of numpy and torch."""
-    read: int = read_option(name, value, "an integer of 0 or more", _count)
-    return read
+    return read_option(name, value, "an integer of 0 or more", _count)
 
 
 def optional_number(name: str, value: Any) -> int | None:
@@ -50,14 +49,12 @@ def optional_string(name: str, value: Any) -> str | None:
 
 def string(name: str, value: Any) -> str:
     """Return a string."""
-    read: str = read_option(name, value, "a string", text)
-    return read
+    return read_option(name, value, "a string", text)
 
 
 def switch(name: str, value: Any) -> bool:
     """Return True or False."""
-    read: bool = read_option(name, value, "True or False", read_switch)
-    return read
+    return read_option(name, value, "True or False", read_switch)
 
 
 def ids(value: Any) -> list[int]:
@@ -68,9 +65,7 @@ def ids(value: Any) -> list[int]:
             return [_id(value)]
         return [_id(item) for item in value]
 
-    rule = "the id of a request, or a list of ids"
-    requests: list[int] = read_option("request", value, rule, read)
-    return requests
+    return read_option("request", value, "the id of a request, or a list of ids", read)
 
 
 def _id(value: Any) -> int:
@@ -150,5 +145,4 @@ def items(name: str, values: Any) -> list[Any]:
             raise TypeError
         return list(values)
 
-    listed: list[Any] = read_option(name, values, "a list", read)
-    return listed
+    return read_option(name, values, "a list", read)
