@@ -129,10 +129,10 @@ def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[str]:
     first = end if bar.first is None else bar.first
     spans = [("w", bar.queued, admitted), ("p", admitted, first), ("d", first, end)]
     for style, start, stop in spans:
-        if (stop - start) * scale >= SMALL:
+        width = (stop - start) * scale
+        if width >= SMALL:
             x = GUTTER + scale * (start - begin)
-            size = {"x": x, "y": y + 1, "width": (stop - start) * scale, "height": LANE - 4}
-            yield tag("rect", class_=style, **size)
+            yield tag("rect", class_=style, x=x, y=y + 1, width=width, height=LANE - 4)
 
     if bar.jumps:
         marks = "".join(
