@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import torch
 
 from sgnb.backends import executor_of
-from sgnb.backends.local import Apart, LocalExecutor
-from sgnb.engine.cache.sequence import SHARED, Sharing
+from sgnb.backends.local import CallOverrides, LocalExecutor
+from sgnb.engine.cache.sequence import SHARED, CacheScope
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.request_state import NO_ORIGIN, Origin
 from sgnb.errors import SgnbError
@@ -128,7 +128,7 @@ METHODS: dict[str, Method] = {
     "agenerate": Method(agenerate, ASKED),
     "submit": of_engine(
         "submit", prompts=[PROMPT], params=[PARAMS], on_outputs=[listener], stream=False,
-        origins=[NO_ORIGIN], sharing=[SHARED],
+        origins=[NO_ORIGIN], cache_scopes=[SHARED],
     ),
     "encode": of_engine("encode", prompts=["The", [Segment("fox")]]),
     "abort": of_engine("abort", request=[1, 2]),
@@ -149,7 +149,7 @@ METHODS: dict[str, Method] = {
     "executor.encode": of_executor("encode", segments=[Segment("fox")]),
     "executor.cached_length": of_executor("cached_length", tokens=PROMPT),
     "executor.knows_unconditional": of_executor("knows_unconditional", tokens=(5, 6)),
-    "executor.apart": of_executor("apart", apart=Apart()),
+    "executor.with_overrides": of_executor("with_overrides", overrides=CallOverrides()),
     "cache.pin": of_cache("pin", target=1),
     "cache.unpin": of_cache("unpin", target=1),
     "cache.evict": of_cache("evict", node=1),
@@ -173,7 +173,7 @@ def inside(value: Any, rng: random.Random) -> Any:
     odd = odd_values.odd(rng.randrange(odd_values.COUNT))
     if isinstance(value, list) and value and rng.random() < 0.4:
         return [*value[:-1], inside(value[-1], rng)]
-    if isinstance(value, Origin | Segment | Sharing) and rng.random() < 0.4:
+    if isinstance(value, Origin | Segment | CacheScope) and rng.random() < 0.4:
         return value._replace(**{rng.choice(value._fields): odd})
     return odd
 

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from ..engine.cache.sequence import SHARED, Sharing
+from ..engine.cache.sequence import SHARED, CacheScope
 from ..engine.device.background import WorkerThread
 from ..engine.engine import Engine
 from ..engine.request import arguments
@@ -60,10 +60,10 @@ MAX_BATCHED_CALLS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class CallOverrides:
     """Isolation of calls from other calls on the engine, and disabled features."""
 
-    sharing: Sharing = SHARED
+    cache_scope: CacheScope = SHARED
     jump_forward: bool = True
     seeded: bool = False  # calls without a seed get a reproducible seed by their place
 
@@ -90,7 +90,7 @@ class LocalExecutor:
         self.engine = engine
         self.log = engine.log
         self.chat, self.special_tokens = chat_template(engine), special_tokens(engine)
-        self._apart = Apart()
+        self._overrides = CallOverrides()
         self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # by choice
         self._weight_changes = 0  # of the engine at the last score
@@ -99,11 +99,11 @@ class LocalExecutor:
         threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
         self.close = weakref.finalize(self, self._mail.put, None)
 
-    def apart(self, apart: Apart) -> LocalExecutor:
-        """Return a copy of the executor with calls isolated as described by `apart`."""
-        _check("apart", apart, isinstance(apart, Apart), "an Apart")
+    def with_overrides(self, overrides: CallOverrides) -> LocalExecutor:
+        """Return a copy of the executor with calls isolated as described by `overrides`."""
+        _check("overrides", overrides, isinstance(overrides, CallOverrides), "CallOverrides")
         other = copy.copy(self)
-        other._apart, other._unconditional_logprobs = apart, {}
+        other._overrides, other._unconditional_logprobs = overrides, {}
         other._served_by = self  # keeps the thread's owner alive
         return other
 
@@ -114,7 +114,7 @@ class LocalExecutor:
         sinks = numbered_callbacks(results.put, len(prompts))
         params = [SamplingParams(max_new_tokens=0)] * len(prompts)
         ids = self.engine.submit(
-            prompts, params, sinks, sharing=[self._apart.sharing] * len(prompts)
+            prompts, params, sinks, cache_scopes=[self._overrides.cache_scope] * len(prompts)
         )
         gather(results, ids, self.engine.abort)
 
@@ -160,14 +160,14 @@ class LocalExecutor:
         ]
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
-        sharing = [
-            pending.executor._apart.sharing._replace(
+        cache_scopes = [
+            pending.executor._overrides.cache_scope._replace(
                 forked=self._forked(pending.call, prompt), reservation=pending.call.reservation
             )
             for pending, prompt, *_ in samples
         ]
         ids = self.engine.submit(
-            inputs, params, sinks, stream=stream, origins=origins, sharing=sharing
+            inputs, params, sinks, stream=stream, origins=origins, cache_scopes=cache_scopes
         )
         for (pending, *_), id in zip(samples, ids, strict=True):
             pending.ids.append(id)
@@ -246,9 +246,10 @@ class LocalExecutor:
         origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
-        sharing = [self._apart.sharing._replace(reservation=call.reservation)] * len(params)
+        scope = self._overrides.cache_scope._replace(reservation=call.reservation)
+        cache_scopes = [scope] * len(params)
         prompts = [*continued, *alone]
-        ids = self.engine.submit(prompts, params, sinks, origins=origins, sharing=sharing)
+        ids = self.engine.submit(prompts, params, sinks, origins=origins, cache_scopes=cache_scopes)
         return partial(self.engine.abort, ids)
 
     def _scores(
@@ -335,7 +336,7 @@ class _PendingCall:
         self, executor: LocalExecutor, call: Call, sink: Callable[[Delta | Result], None]
     ) -> None:
         self.executor, self.call, self.sink = executor, call, sink
-        self.params = split_samples(executor._apart.params(call))  # per sample
+        self.params = split_samples(executor._overrides.params(call))  # per sample
         self.outputs: dict[int, Output] = {}  # finished samples
         self.cancelled = False
         self.ids: list[int] = []

@@ -172,7 +172,7 @@ class EngineSide:
     def run(self) -> RunResult:
         engine, log = self._engine, self._engine.log
         namespace = f"benchmark {next(_numbers)}"
-        executor = self._executor.apart(overrides_for(self._variant, namespace))
+        executor = self._executor.with_overrides(overrides_for(self._variant, namespace))
         recorder = RecordingExecutor(executor, as_text=self._variant == "text")
         with switched(engine, self._variant):
             stats, last = engine.stats(), log.last

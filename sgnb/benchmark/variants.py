@@ -1,7 +1,7 @@
 """Ablations: the program without one technique of the engine. Runs no measurement.
 
 All variants run on one engine. Techniques per request are disabled by options of the request
-(`backends.local.Apart`), engine-wide techniques by switches between runs.
+(`backends.local.CallOverrides`), engine-wide techniques by switches between runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..events import RequestAdmitted, RequestQueued
 from .work import Work
 
 if TYPE_CHECKING:
-    from ..backends.local import Apart
+    from ..backends.local import CallOverrides
     from ..engine import Engine
 
 
@@ -99,7 +99,7 @@ PER_REQUEST = ("nocache", "nojump", "nofork")
 """Ablations by options of requests, for `--vs`. The others change the engine or the prompts."""
 
 
-def overrides_for(variant: str, namespace: str) -> Apart:
+def overrides_for(variant: str, namespace: str) -> CallOverrides:
     """Return options for requests in a private part of the cache. Calls without a seed get a seed
     from the call's position, equal in every run.
 
@@ -107,11 +107,11 @@ def overrides_for(variant: str, namespace: str) -> Apart:
         variant: Ablation, or "" for the unmodified program.
         namespace: Cache namespace of the run.
     """
-    from ..backends.local import Apart
-    from ..engine.cache.sequence import Sharing
+    from ..backends.local import CallOverrides
+    from ..engine.cache.sequence import CacheScope
 
-    sharing = Sharing(None if variant == "nocache" else namespace, variant != "nofork")
-    return Apart(sharing, jump_forward=variant != "nojump", seeded=True)
+    scope = CacheScope(None if variant == "nocache" else namespace, variant != "nofork")
+    return CallOverrides(scope, jump_forward=variant != "nojump", seeded=True)
 
 
 @contextmanager

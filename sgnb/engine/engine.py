@@ -31,7 +31,7 @@ from ..segment import Segment
 from .assembly import assemble, check_options
 from .cache import manual
 from .cache.manual import EvictionReport
-from .cache.sequence import Sharing
+from .cache.sequence import CacheScope
 from .device.faults import find_loss, forget_frames, hint_for
 from .device.memory import release_device_memory
 from .device.precompile import cancel_unclaimed
@@ -200,14 +200,14 @@ class Engine:
         *,
         stream: bool = False,
         origins: Sequence[Origin] | None = None,
-        sharing: Sequence[Sharing] | None = None,
+        cache_scopes: Sequence[CacheScope] | None = None,
     ) -> list[int]:
         """Queue one sample per prompt and return the request ids immediately.
 
         Args:
             on_outputs: Callbacks, one per prompt; see `RequestState`.
             origins: Source of each request, for events.
-            sharing: Prefix sharing of each request; shared with all by default.
+            cache_scopes: Prefix sharing of each request; shared with all by default.
 
         Raises:
             RequestError, OptionError, EngineError, ModelError: Before any sample is queued.
@@ -215,7 +215,7 @@ class Engine:
         """
         self.log.home.check()
         stream = arguments.switch("stream", stream)
-        asked = arguments.submission(prompts, params, on_outputs, origins, sharing)
+        asked = arguments.submission(prompts, params, on_outputs, origins, cache_scopes)
         if self._rounds_by_batch and any(param.seed is not None for param in asked.params):
             self._rounds_by_batch = False
             warnings.warn(_SEED_IN_HALVES.format(dtype=self.dtype), stacklevel=2)
@@ -260,7 +260,7 @@ class Engine:
         self._loop.abort(arguments.ids(request))
 
     def release(self, reservation: Reservation, made: int | None = None) -> None:
-        """Return the slots of a finished program's reservation, see `Sharing`.
+        """Return the slots of a finished program's reservation, see `CacheScope`.
 
         Args:
             reservation: the program's. An unknown reservation is ignored.

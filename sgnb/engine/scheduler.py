@@ -97,7 +97,7 @@ class Scheduler:
     def add(self, request: Request) -> None:
         """Queue a request, or hold the request until its program is admitted."""
         request.arrival = self.step
-        if request.sharing.reservation is None:
+        if request.cache_scope.reservation is None:
             self._wait(request)
             return
         self._wait(*self.admission.enter(request))
@@ -335,7 +335,7 @@ class Scheduler:
         """Return a key that is equal for requests about to compute the same tokens after the same
         cached prefix."""
         upcoming = request.tokens[prefix.length : prefix.length + self.shared_prefix]
-        return request.sharing.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
+        return request.cache_scope.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
 
     def _admit(self, builder: BatchBuilder) -> None:
         """Start waiting requests, best first, within the step budget, `max_running` and memory.
@@ -491,7 +491,7 @@ def _complete_decode(batch: Batch) -> list[Request]:
 
 def _preemption_key(request: Request) -> tuple[bool, int, int]:
     """Preemption order: unreserved requests first, then shortest output, then longest prompt."""
-    reserved = request.sharing.reservation is not None
+    reserved = request.cache_scope.reservation is not None
     return reserved, request.num_output_tokens, -request.num_prompt_tokens
 
 

@@ -21,7 +21,7 @@ import torch
 import sgnb
 from sgnb.backends import LocalExecutor
 from sgnb.engine.cache.radix import RadixTree
-from sgnb.engine.cache.sequence import Sharing
+from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.collect import numbered_callbacks
 from sgnb.engine.request.output import Output
@@ -99,9 +99,9 @@ CALLS: dict[str, Callable[[Engine], Any]] = {
     "a subclass of params": lambda e: submit(e, params=[object.__new__(Impostor)]),
     "no function": lambda e: submit(e, on_outputs=[None]),
     "too few functions": lambda e: submit(e, on_outputs=[]),
-    "a namespace": lambda e: submit(e, sharing=[Sharing(namespace=[1])]),
-    "a hostile namespace": lambda e: submit(e, sharing=[Sharing(namespace=Hostile("a"))]),
-    "a fork": lambda e: submit(e, sharing=[Sharing(forked="all")]),
+    "a namespace": lambda e: submit(e, cache_scopes=[CacheScope(namespace=[1])]),
+    "a hostile namespace": lambda e: submit(e, cache_scopes=[CacheScope(namespace=Hostile("a"))]),
+    "a fork": lambda e: submit(e, cache_scopes=[CacheScope(forked="all")]),
     "an origin": lambda e: submit(e, origins=[Origin(name=5)]),
     "a text of prompts": lambda e: submit(e, prompts="ab"),
     "segments": lambda e: e.encode([[3]]),
@@ -214,7 +214,7 @@ def test_a_call_that_is_no_call_is_refused(engine: Engine) -> None:
     heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
     for wrong in (lambda: executor.generate({}, print), lambda: executor.generate(call, None),
                   lambda: executor.score(call, print), lambda: executor.release([1], None),
-                  lambda: executor.apart(None)):  # fmt: skip
+                  lambda: executor.with_overrides(None)):  # fmt: skip
         with pytest.raises(OptionError):
             wrong()
     executor.generate(call, raising)

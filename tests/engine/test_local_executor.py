@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 
 import sgnb
 from sgnb.backends import executor_of, local
-from sgnb.backends.local import Apart, LocalExecutor, chat_template
-from sgnb.engine.cache.sequence import Sharing
+from sgnb.backends.local import CallOverrides, LocalExecutor, chat_template
+from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.device import background
 from sgnb.engine.engine import Engine
 from sgnb.errors import Aborted, EngineError, RequestError
@@ -543,33 +543,34 @@ def test_calls_apart_share_within_their_namespace_or_with_nobody(
     [tokens] = engine.encode([prompt])
     engine.flush_cache()
 
-    def cached(apart: Apart, text: str = prompt) -> int:
-        found = generate(executor.apart(apart), call(text, max_new_tokens=2)).meta[0]
+    def cached(overrides: CallOverrides, text: str = prompt) -> int:
+        found = generate(executor.with_overrides(overrides), call(text, max_new_tokens=2)).meta[0]
         return int(found["cached_tokens"])
 
     most = len(tokens) - 1
-    assert [cached(Apart(Sharing("mine"))) for _ in range(2)] == [0, most]
-    assert [cached(Apart(Sharing(None))) for _ in range(2)] == [0, 0]
-    assert [cached(Apart()) for _ in range(2)] == [0, most]
+    assert [cached(CallOverrides(CacheScope("mine"))) for _ in range(2)] == [0, most]
+    assert [cached(CallOverrides(CacheScope(None))) for _ in range(2)] == [0, 0]
+    assert [cached(CallOverrides()) for _ in range(2)] == [0, most]
     assert engine.flush_cache("mine") == len(tokens) + 1
-    assert [cached(Apart(Sharing("mine"))) for _ in range(2)] == [0, most]
+    assert [cached(CallOverrides(CacheScope("mine"))) for _ in range(2)] == [0, most]
 
-    executor.apart(Apart(Sharing("filled"))).fill_cache([tokens[:9], tokens[:12]])
-    assert cached(Apart(Sharing("filled"))) == 12
+    filled = executor.with_overrides(CallOverrides(CacheScope("filled")))
+    filled.fill_cache([tokens[:9], tokens[:12]])
+    assert cached(CallOverrides(CacheScope("filled"))) == 12
 
 
 def test_what_is_remembered_of_choices_does_not_help_who_is_apart(executor: LocalExecutor) -> None:
-    one = executor.apart(Apart(Sharing("one")))
+    one = executor.with_overrides(CallOverrides(CacheScope("one")))
     found = score(one, score_call("The", " dog", " fox", unconditional=True))
     tokens = found.choices[0].tokens
     assert one.knows_unconditional(tokens)
-    assert not executor.apart(Apart()).knows_unconditional(tokens)
+    assert not executor.with_overrides(CallOverrides()).knows_unconditional(tokens)
 
 
 def test_samples_of_seeded_calls_depend_on_their_place(executor: LocalExecutor) -> None:
     asked = call(temperature=1, max_new_tokens=12)
     elsewhere = replace(asked, branch="0.1")
-    seeded = executor.apart(Apart(seeded=True))
+    seeded = executor.with_overrides(CallOverrides(seeded=True))
     texts = [generate(seeded, one).texts for one in (asked, asked, elsewhere)]
     assert texts[0] == texts[1] != texts[2]
     assert generate(executor, asked).texts != generate(executor, asked).texts

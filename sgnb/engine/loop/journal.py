@@ -55,7 +55,7 @@ class Journal:
         self._named = np.zeros(0, np.bool_)
 
     def queued(self, request: Request, origin: Origin) -> None:
-        prompt, namespace = TokenIds(request.tokens.tobytes()), request.sharing.namespace
+        prompt, namespace = TokenIds(request.tokens.tobytes()), request.cache_scope.namespace
         namespace = f"request {request.id}" if namespace is None else namespace
         self.log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:], namespace))
         self.counts["requests"] += 1

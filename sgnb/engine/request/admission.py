@@ -60,7 +60,7 @@ class ProgramAdmission:
     def shortage(self, request: Request) -> Wait | None:
         """Return the slots that the request's program needs for admission. None for a request that
         is not pending."""
-        reservation = request.sharing.reservation
+        reservation = request.cache_scope.reservation
         if reservation is None or request not in self._pending.get(reservation, ()):
             return None
         available = max(0, self._capacity() - self.reserved)
@@ -69,7 +69,7 @@ class ProgramAdmission:
     def enter(self, request: Request) -> list[Request]:
         """Return the request if its program is or can be admitted. Otherwise hold the request and
         return nothing."""
-        reservation = request.sharing.reservation
+        reservation = request.cache_scope.reservation
         assert reservation is not None
         if reservation in self._admitted:
             return [request]
@@ -91,7 +91,7 @@ class ProgramAdmission:
 
     def drop(self, request: Request) -> list[Request]:
         """Remove an ended request, pending or not, and return the newly admitted requests."""
-        reservation = request.sharing.reservation
+        reservation = request.cache_scope.reservation
         pending = self._pending.get(reservation, []) if reservation is not None else []
         if request not in pending:
             return []
@@ -105,7 +105,7 @@ class ProgramAdmission:
         """Admit the first pending program without a size test, and return its requests. Call this
         method if nothing runs: admitted programs do not wait for slots."""
         for reservation, requests in self._ranked()[:1]:
-            self._reserve(reservation, requests[0].sharing.namespace, must_fit=False)
+            self._reserve(reservation, requests[0].cache_scope.namespace, must_fit=False)
             return self._pending.pop(reservation)
         return []
 
@@ -114,7 +114,7 @@ class ProgramAdmission:
         entered: list[Request] = []
         self._full = False
         for reservation, requests in self._ranked():
-            self._full = not self._reserve(reservation, requests[0].sharing.namespace)
+            self._full = not self._reserve(reservation, requests[0].cache_scope.namespace)
             if self._full:
                 break
             entered += self._pending.pop(reservation)

@@ -14,7 +14,7 @@ from ...errors import OptionError, shown
 from ...reservation import Reservation
 from ...sampling import SamplingParams, integer, read_option, text
 from ...sampling import switch as read_switch
-from ..cache.sequence import SHARED, Sharing
+from ..cache.sequence import SHARED, CacheScope
 from .request_state import NO_ORIGIN, OnOutput, Origin
 
 
@@ -25,7 +25,7 @@ class Submission(NamedTuple):
     params: list[SamplingParams]
     on_outputs: list[OnOutput]
     origins: list[Origin]
-    sharing: list[Sharing]
+    cache_scopes: list[CacheScope]
 
 
 _count = integer(0)
@@ -84,7 +84,7 @@ def reservation(value: Any) -> Reservation:
 
 
 def submission(
-    prompts: Any, params: Any, on_outputs: Any, origins: Any, sharing: Any
+    prompts: Any, params: Any, on_outputs: Any, origins: Any, cache_scopes: Any
 ) -> Submission:
     """Return the arguments of `Engine.submit`, with defaults for None."""
     prompts = items("prompts", prompts)
@@ -94,19 +94,21 @@ def submission(
         _each("params", params, _params, count),
         _each("on_outputs", on_outputs, _callback, count),
         [NO_ORIGIN] * count if origins is None else _each("origins", origins, _origin, count),
-        [SHARED] * count if sharing is None else _each("sharing", sharing, _sharing, count),
+        [SHARED] * count
+        if cache_scopes is None
+        else _each("cache_scopes", cache_scopes, _cache_scope, count),
     )
 
 
-def _sharing(value: Any) -> Sharing:
+def _cache_scope(value: Any) -> CacheScope:
     if value is SHARED:
         return SHARED
-    if type(value) is Sharing:
+    if type(value) is CacheScope:
         types = [(str, type(None)), (bool,), (int,), (Reservation, type(None))]
         if all(type(item) in allowed for item, allowed in zip(value, types, strict=True)):
             return value
-    hint = "give a list of Sharing, with a string or None as namespace"
-    raise OptionError(f"sharing={shown(value)} is not allowed", hint)
+    hint = "give a list of CacheScope, with a string or None as namespace"
+    raise OptionError(f"cache_scopes={shown(value)} is not allowed", hint)
 
 
 def _origin(value: Any) -> Origin:

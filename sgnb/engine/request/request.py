@@ -11,7 +11,7 @@ import numpy as np
 
 from ...sampling import SamplingParams
 from ..cache.radix import Ints
-from ..cache.sequence import SHARED, CachedSequence, Sharing
+from ..cache.sequence import SHARED, CachedSequence, CacheScope
 from ..step_input import Media
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class Request(CachedSequence):
         prompt: Sequence[int] | Ints,
         params: SamplingParams,
         limit: int,
-        sharing: Sharing = SHARED,
+        cache_scope: CacheScope = SHARED,
     ) -> None:
         """limit: maximum number of new tokens, within context and pool."""
-        super().__init__(prompt, len(prompt) + limit, sharing)
+        super().__init__(prompt, len(prompt) + limit, cache_scope)
         self.id = id
         self.params = params
         self.rewrites = params.grammar is not None
@@ -79,7 +79,7 @@ class Request(CachedSequence):
     @property
     def isolated(self) -> bool:
         """True if the request shares no KV cache."""
-        return self.sharing.namespace is None
+        return self.cache_scope.namespace is None
 
     @property
     def output(self) -> list[int]:
@@ -192,7 +192,7 @@ class Request(CachedSequence):
 
     def isolate(self) -> None:
         """Keep the tokens, discard KV, scores and samples in flight, and stop sharing KV."""
-        self.sharing = self.sharing._replace(namespace=None)
+        self.cache_scope = self.cache_scope._replace(namespace=None)
         self.rewrite(self.num_tokens, ())
         self.prompt_logprobs, self.prompt_top_logprobs = [], []
         self.logprobs, self.top_logprobs = [], []

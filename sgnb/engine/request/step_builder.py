@@ -59,7 +59,7 @@ def attention_input(batch: Batch) -> AttentionInput:
         lengths=batch.lengths,
         new_slots=_new_slots(batch),
         kv_slots=[request.slots for request in requests],
-        keys=[(r.id, r.version, r.node, r.sharing.reads) for r in requests],
+        keys=[(r.id, r.version, r.node, r.cache_scope.reads) for r in requests],
     )
 
 
