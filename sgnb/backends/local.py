@@ -303,11 +303,11 @@ class LocalExecutor:
         """Return an executor for a dry run, which generates no tokens."""
         return DryExecutor(self, EngineAnswers(self))
 
-    def release(self, reservation: Reservation, made: int | None) -> None:
+    def release(self, reservation: Reservation, num_tokens: int | None) -> None:
         """Release a reservation after the calls already queued for the engine."""
         reservation = arguments.reservation(reservation)
-        made = arguments.optional_number("made", made)
-        self._mail.put(partial(self.engine.release, reservation, made))
+        num_tokens = arguments.optional_number("num_tokens", num_tokens)
+        self._mail.put(partial(self.engine.release, reservation, num_tokens))
 
     @property
     def tokenizer_id(self) -> str:

@@ -259,18 +259,18 @@ class Engine:
         """
         self._loop.abort(arguments.ids(request))
 
-    def release(self, reservation: Reservation, made: int | None = None) -> None:
+    def release(self, reservation: Reservation, num_tokens: int | None = None) -> None:
         """Return the slots of a finished program's reservation, see `CacheScope`.
 
         Args:
             reservation: the program's. An unknown reservation is ignored.
-            made: number of tokens that the program generated; None after an error.
+            num_tokens: number of tokens that the program generated; None after an error.
 
         Raises:
             OptionError: an argument has another type.
         """
-        made = arguments.optional_number("made", made)
-        self._loop.release(arguments.reservation(reservation), made)
+        num_tokens = arguments.optional_number("num_tokens", num_tokens)
+        self._loop.release(arguments.reservation(reservation), num_tokens)
 
     def flush_cache(self, namespace: str | None = None) -> int:
         """Evict every cached prefix that no running request uses and no pin keeps.

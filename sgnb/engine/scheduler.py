@@ -104,9 +104,9 @@ class Scheduler:
         if (wait := self.admission.shortage(request)) is not None:
             self._report(request, wait)
 
-    def release(self, reservation: Reservation, made: int | None = None) -> None:
+    def release(self, reservation: Reservation, num_tokens: int | None = None) -> None:
         """End the reservation of a program; see `ProgramAdmission.release`."""
-        self._wait(*self.admission.release(reservation, made))
+        self._wait(*self.admission.release(reservation, num_tokens))
 
     def why_waiting(self, request: Request) -> Wait | None:
         """Return the reason why a request is not running. None for a running request, and for a

@@ -53,7 +53,7 @@ class Expr:
     def __str__(self) -> str:
         """Raise ExpressionError: an f-string would insert the representation into the prompt. Use
         `repr` to see the expression."""
-        hint = 'append it beside the text: s += "Name: " + gen("name")'
+        hint = 'append it next to the text: s += "Name: " + gen("name")'
         message = f"{caller()}: a text cannot hold a {type(self).__name__.lower()}"
         raise ExpressionError(message, hint)
 
@@ -101,7 +101,7 @@ class Select(Expr):
                 hint = "choices are non-empty strings"
                 raise OptionError(f"choice {choice!r} cannot be scored", hint)
             if self.choices.count(choice) > 1:
-                raise OptionError(f"choice {choice!r} is there twice", "each choice once")
+                raise OptionError(f"choice {choice!r} is repeated", "list each choice once")
 
 
 @dataclass(frozen=True, slots=True)

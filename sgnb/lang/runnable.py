@@ -254,7 +254,7 @@ class Runnable:
         self._refuse_in_trace(True, "run_batch(...)")
         limit = _thread_limit(num_threads)
         if as_frame and generator_style:
-            hint = "a frame is there when all rows are; leave out one of them"
+            hint = "a data frame needs all rows: omit one of the two options"
             raise OptionError("as_frame and generator_style exclude each other", hint)
         self._refuse_unknown(defaults, _DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
@@ -268,14 +268,14 @@ class Runnable:
         if save is not None:
             saved = SavedRows(Path(save), self._identity(executor, params, initial))
         programs = Batch(
-            (self._arguments(*row) for row in rows),
-            rows.total,
-            lambda total: self._run(executor, params, total=total, initial=initial),
-            self._task,
-            LoopThread() if self.is_async else BatchTasks(limit),
-            saved,
-            progress_bar,
-            None if generator_style else self._arranged,
+            rows=(self._arguments(*row) for row in rows),
+            total=rows.total,
+            start=lambda total: self._run(executor, params, total=total, initial=initial),
+            task=self._task,
+            workers=LoopThread() if self.is_async else BatchTasks(limit),
+            saved=saved,
+            progress_bar=progress_bar,
+            arranged=None if generator_style else self._arranged,
         )
         if generator_style:
             return programs.stream()
@@ -406,7 +406,7 @@ class Runnable:
         """Return everything that determines the result of a run besides the arguments."""
         if not self._code.body:
             hint = "write the program into a file or a cell"
-            raise OptionError(f"save= cannot tell versions of {self!r} apart: no source", hint)
+            raise OptionError(f"save= cannot identify the version of {self!r}: no source", hint)
         model = executor.server_info().get("model", "")
         settings = f"{params} special_tokens={self.special_tokens} keep_tokens={self.keep_tokens}"
         content = "" if initial is None else f"{initial.segments} {initial.variables}"
@@ -486,7 +486,7 @@ def _initial(state: ProgramState | Snapshot | None) -> Snapshot | None:
         return state
     if isinstance(state, ProgramState):
         return state.snapshot()
-    hint = "give a program's state, or what its snapshot() gave"
+    hint = "give the state of a program, or a snapshot"
     raise OptionError(f"continue_from={state!r} is no state", hint)
 
 

@@ -169,10 +169,10 @@ def test_what_programs_do_not_write_is_left_to_others() -> None:
 
     assert [enter(i) for i in range(6)] == [1, 1, 0, 0, 0, 0]
     assert admission.reserved == 2 + 2 * 38
-    assert len(admission.release(programs[0], made=15)) == 3  # half of 30: 23 slots each
+    assert len(admission.release(programs[0], num_tokens=15)) == 3  # half of 30: 23 slots each
     assert admission.reserved == 2 + 4 * 23
     assert len(admission.release(programs[1])) == 1  # it failed
-    assert len(admission.release(programs[2], made=30)) == 0
+    assert len(admission.release(programs[2], num_tokens=30)) == 0
     assert admission.reserved == 2 + 3 * 38
 
 

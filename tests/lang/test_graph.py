@@ -541,7 +541,7 @@ def test_choices_that_are_arguments(make: type[FakeExecutor]) -> None:
         s += sgl.select("a", [first, second])
 
     same(program, make, first="yes", second="no")
-    with pytest.raises(OptionError, match="'yes' is there twice"):
+    with pytest.raises(OptionError, match="'yes' is repeated"):
         program.compile().run("yes", "yes")
     with pytest.raises(OptionError, match="'' cannot be scored"):
         program.compile().run("yes", "")

@@ -129,9 +129,9 @@ class EngineLoop:
 
         self._send_quietly(end)
 
-    def release(self, reservation: Reservation, made: int | None) -> None:
+    def release(self, reservation: Reservation, num_tokens: int | None) -> None:
         """See `Scheduler.release`."""
-        work = partial(self._scheduler.release, reservation, made)
+        work = partial(self._scheduler.release, reservation, num_tokens)
         self._send_quietly(lambda: self._guarded(work))
 
     def call(self, function: Callable[[], T], at_once: bool = True) -> T:

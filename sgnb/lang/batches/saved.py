@@ -44,9 +44,14 @@ class SavedState:
         """Return the saved form of a finished program's state."""
         root = state.program.root
         return cls(
-            root.variables, root.meta, root.text, root.messages,
-            state.program.value, state.tokens, round(state.seconds, 6),
-        )  # fmt: skip
+            variables=root.variables,
+            meta=root.meta,
+            content=root.text,
+            roles=root.messages,
+            ret_value=state.program.value,
+            tokens=state.tokens,
+            seconds=round(state.seconds, 6),
+        )
 
     def __getitem__(self, name: str) -> Any:
         """Return the variable `name`.

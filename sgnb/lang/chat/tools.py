@@ -229,8 +229,8 @@ class ToolUse:
         try:
             content = json.loads(text)
         except (ValueError, RecursionError):
-            hint = "raise max_tokens: a recursive schema may be cut by it"
-            raise ProgramError(f"the call {shown(text)} is not whole", hint) from None
+            hint = "raise max_tokens, which may cut a recursive schema"
+            raise ProgramError(f"the call {shown(text)} is incomplete", hint) from None
         name, call_id = content[form.name_key], str(content.get(form.id_key, ""))
         tool = next(tool for tool in self.tools if tool.name == name)
         arguments = content[form.arguments_key]
@@ -333,18 +333,18 @@ def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[Base
     try:
         signature = inspect.signature(func)
     except ValueError as error:  # some functions written in C have no signature
-        message = f"the tool {name} does not say its arguments: {error}"
+        message = f"the tool {name} has no signature: {error}"
         raise OptionError(message, f"write one that calls it: def {name}(...)") from error
     try:
         hints = typing.get_type_hints(func, include_extras=True)
     except Exception as error:  # evaluating an annotation may raise any exception
         message = f"the type hints of the tool {name} cannot be read: {error}"
-        raise OptionError(message, "import what they name") from error
+        raise OptionError(message, "import the names in the hints") from error
 
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(signature.parameters.values()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            message = f"the tool {name} takes {parameter}, which a schema cannot say"
+            message = f"the tool {name} takes {parameter}, which a schema cannot describe"
             raise OptionError(message, "give each argument a name of its own")
         if parameter.name not in hints:
             message = f"the argument {parameter.name!r} of the tool {name} has no type hint"
@@ -361,7 +361,7 @@ def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[Base
         model.model_json_schema()
     except Exception as error:  # pydantic raises several classes of errors
         message = f"the arguments of the tool {name} have no JSON schema: {error}"
-        raise OptionError(message, "use types that JSON can write") from error
+        raise OptionError(message, "use types with a JSON form") from error
     return model
 
 

@@ -125,12 +125,12 @@ class Branch:
     def snapshot(self) -> Snapshot:
         """Return the current content."""
         return Snapshot(
-            tuple(_as_read_by(None, segment) for segment in self.segments),
-            tuple(dict(message) for message in self.messages),
-            dict(self.variables),
-            dict(self.earlier),
-            dict(self.meta),
-            self.program.executor.tokenizer_id,
+            segments=tuple(_as_read_by(None, segment) for segment in self.segments),
+            messages=tuple(dict(message) for message in self.messages),
+            variables=dict(self.variables),
+            earlier=dict(self.earlier),
+            meta=dict(self.meta),
+            tokenizer=self.program.executor.tokenizer_id,
         )
 
     def append(self, op: Op) -> None:
@@ -430,9 +430,18 @@ class Branch:
         forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
         stream = run.stream or op.timeout is not None  # a timeout needs the partial text
         call = Call(
-            prompt, params, run.id, self.id, op.name, stream, op.location, segments, forked,
-            self._reservation(op.backend), self.lookahead,
-        )  # fmt: skip
+            prompt=prompt,
+            params=params,
+            run=run.id,
+            branch=self.id,
+            name=op.name,
+            stream=stream,
+            location=op.location,
+            segments=segments,
+            forked=forked,
+            reservation=self._reservation(op.backend),
+            lookahead=self.lookahead,
+        )
         self.program.outbox.append((self, op, call))
 
     def _choose(self, op: Choose) -> bool:
@@ -440,9 +449,18 @@ class Branch:
         unconditional = wants_unconditional(select.method)
         prompt, segments = self.prompt(select.backend)
         call = ScoreCall(
-            prompt, select.choices, unconditional, self._run, self.id, op.name, select.location,
-            segments, self._kind(select.kind), self._reservation(select.backend), self.lookahead,
-        )  # fmt: skip
+            prompt=prompt,
+            choices=select.choices,
+            unconditional=unconditional,
+            run=self._run,
+            branch=self.id,
+            name=op.name,
+            location=select.location,
+            segments=segments,
+            kind=self._kind(select.kind),
+            reservation=self._reservation(select.backend),
+            lookahead=self.lookahead,
+        )
         self.program.outbox.append((self, op, call))
         return False
 

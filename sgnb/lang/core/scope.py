@@ -70,7 +70,12 @@ class Scope:
                     )
                 else:
                     op = Generate(
-                        name, params, node.location, node.backend, node.reasoning, node.timeout
+                        name=name,
+                        params=params,
+                        location=node.location,
+                        backend=node.backend,
+                        reasoning=node.reasoning,
+                        timeout=node.timeout,
                     )
             case UseTools():
                 op = self._use_tools(node)
@@ -156,8 +161,9 @@ class Scope:
 
     def _outside_roles(self, node: ToolResults) -> ToolResults:
         if self.role is not None:
-            reason = f"a tool's result stands inside the role {self.role!r}"
-            raise ProgramError(f"{caller()}: {reason}", "end the role first: it has one of its own")
+            reason = f"a tool result is inside the role {self.role!r}"
+            hint = "end the role first: tool results have a separate role"
+            raise ProgramError(f"{caller()}: {reason}", hint)
         return node
 
     def _begin(self, node: RoleBegin) -> RoleBegin:

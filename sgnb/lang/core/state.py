@@ -296,7 +296,7 @@ class ProgramState:
 
     def __reduce__(self) -> Any:
         """Raise ProgramError: `pickle` and `copy` would include the run and the engine."""
-        hint = "state.snapshot() is a copy, and its to_json() a text; s.fork() goes on beside s"
+        hint = "use state.snapshot() for a copy, its to_json() for JSON, s.fork() for a branch"
         raise ProgramError("a program's state cannot be pickled or copied", hint)
 
     def __str__(self) -> str:

@@ -39,8 +39,8 @@ def resolve_constraints(arguments: dict[str, Any]) -> dict[str, Any]:
     if "dtype" in options:
         dtype = options.pop("dtype")
         if "regex" in options:
-            option = f"regex={options.pop('regex')!r} has no effect beside dtype={_name(dtype)}"
-            warn_once(f"{option}, which is a regex of its own", caller())
+            option = f"regex={options.pop('regex')!r} has no effect with dtype={_name(dtype)}"
+            warn_once(f"{option}: dtype sets the regex", caller())
         for kind in KINDS:
             if kind in options:
                 message = f"dtype={_name(dtype)} and {kind} exclude each other"

@@ -127,8 +127,8 @@ def gen(
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
     if choices is not None and tools is None:
         for key in options.keys() - {"temperature", "seed"}:
-            option = f"{key}={options[key]!r} has no effect beside choices"
-            warn_once(f"{option}, which are scored and not sampled", caller())
+            option = f"{key}={options[key]!r} has no effect with choices"
+            warn_once(f"{option}: choices are scored, not sampled", caller())
         temperature, seed = options.get("temperature"), options.get("seed")
         return select(name, choices, temperature, choices_method, seed, backend, timeout)
     if choices_method is not None:
@@ -144,10 +144,10 @@ def gen(
             option = "parallel_tool_calls" if parallel_tool_calls else choice
             warn_once(f"{option} has no effect without tools", caller())
         return Gen(
-            _checked_name(name),
-            _options(options),
-            caller(),
-            executor,
+            name=_checked_name(name),
+            options=_options(options),
+            location=caller(),
+            backend=executor,
             timeout=checked_timeout(timeout),
         )
 
@@ -234,8 +234,16 @@ def select(
         option = f"temperature={temperature!r} has no effect"
         warn_once(f"{option}: a ChoicesSamplingMethod decides by itself", caller())
     executor = None if backend is None else executor_of(backend)
-    fields = _checked_name(name), choices, method, temperature, seed, caller()
-    return Select(*fields, backend=executor, timeout=checked_timeout(timeout))
+    return Select(
+        name=_checked_name(name),
+        choices=choices,
+        method=method,
+        temperature=temperature,
+        seed=seed,
+        location=caller(),
+        backend=executor,
+        timeout=checked_timeout(timeout),
+    )
 
 
 def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Concat:

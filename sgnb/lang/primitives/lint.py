@@ -69,7 +69,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> None:
         targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
         if "s" in targets and self._is_expression(node.value):
-            reason = "s = ... gives the name of the state to an expression, and appends nothing"
+            reason = "s = ... replaces the state by an expression and appends nothing"
             message = f"{self._location(node)}: {reason}"
             raise ProgramError(message, "append it: s += ...") from self._caret_error(node)
         self.generic_visit(node)
