@@ -189,8 +189,8 @@ class Weights:
     def model(self) -> Any:
         import torch
         from transformers import AutoModelForCausalLM
-        from transformers.utils import logging
 
+        from ..engine.model.loading import no_bars
         from ..models import names, path
 
         engine = self._engine
@@ -199,13 +199,8 @@ class Weights:
             raise EngineError(f"{message}, and the engine uses it", "give the engine a folder")
         source = path(engine.model_name) if engine.model_name in names() else engine.model_name
         dtype = getattr(torch, engine.dtype)
-        bars = logging.is_progress_bar_enabled()
-        logging.disable_progress_bar()  # the benchmark shows progress
-        try:
+        with no_bars():  # the benchmark shows progress
             model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
-        finally:
-            if bars:
-                logging.enable_progress_bar()
         return model.to(engine.device).eval()
 
     @property

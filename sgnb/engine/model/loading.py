@@ -233,7 +233,7 @@ def _read(
             reader.check()
         with ExitStack() as stack:
             stack.callback(_one_at_a_time.release)
-            stack.enter_context(_no_bars())
+            stack.enter_context(no_bars())
             reader.check()
             progress.begin()
 
@@ -362,7 +362,7 @@ def _read_quantized(folder: Path, dtype: torch.dtype | None) -> tuple[PreTrained
 
 
 @contextmanager
-def _no_bars() -> Any:
+def no_bars() -> Any:
     """Disable transformers' bars: sgnb's progress counts bytes, not tensors."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
