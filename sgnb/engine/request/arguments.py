@@ -89,54 +89,44 @@ def submission(
     """Return the arguments of `Engine.submit`, with defaults for None."""
     prompts = items("prompts", prompts)
     count = len(prompts)
+
+    def each(name: str, values: Any, fits: Callable[[Any], bool], hint: str) -> list[Any]:
+        """Return a list of `count` values that fit."""
+        listed = items(name, values)
+        if len(listed) != count:
+            problem = f"{len(listed)} {name} for {count} prompts"
+            raise OptionError(problem, "give one for each prompt")
+        for value in listed:
+            if not fits(value):
+                raise OptionError(f"{name}={shown(value)} is not allowed", f"give a list of {hint}")
+        return listed
+
+    origins = [NO_ORIGIN] * count if origins is None else origins
+    cache_scopes = [SHARED] * count if cache_scopes is None else cache_scopes
     return Submission(
         prompts,
-        _each("params", params, _params, count),
-        _each("on_outputs", on_outputs, _callback, count),
-        [NO_ORIGIN] * count if origins is None else _each("origins", origins, _origin, count),
-        [SHARED] * count
-        if cache_scopes is None
-        else _each("cache_scopes", cache_scopes, _cache_scope, count),
+        each("params", params, lambda value: type(value) is SamplingParams, "SamplingParams"),
+        each("on_outputs", on_outputs, callable, "functions"),
+        each("origins", origins, _is_origin, "Origin, of strings and the number of a line"),
+        each(
+            "cache_scopes",
+            cache_scopes,
+            _is_cache_scope,
+            "CacheScope, with a string or None as namespace",
+        ),
     )
 
 
-def _cache_scope(value: Any) -> CacheScope:
-    if value is SHARED:
-        return SHARED
-    if type(value) is CacheScope:
-        types = [(str, type(None)), (bool,), (int,), (Reservation, type(None))]
-        if all(type(item) in allowed for item, allowed in zip(value, types, strict=True)):
-            return value
-    hint = "give a list of CacheScope, with a string or None as namespace"
-    raise OptionError(f"cache_scopes={shown(value)} is not allowed", hint)
+def _is_origin(value: Any) -> bool:
+    return type(value) is Origin and tuple(map(type, value)) == _ORIGIN_TYPES
 
 
-def _origin(value: Any) -> Origin:
-    if type(value) is Origin and tuple(map(type, value)) == _ORIGIN_TYPES:
-        return value
-    hint = "give a list of Origin, of strings and the number of a line"
-    raise OptionError(f"origins={shown(value)} is not allowed", hint)
-
-
-def _params(value: Any) -> SamplingParams:
-    if type(value) is not SamplingParams:
-        raise OptionError(f"params={shown(value)} is not allowed", "give a list of SamplingParams")
-    return value
-
-
-def _callback(value: Any) -> OnOutput:
-    if not callable(value):
-        raise OptionError(f"on_outputs={shown(value)} is not allowed", "give a list of functions")
-    callback: OnOutput = value
-    return callback
-
-
-def _each(name: str, values: Any, read: Callable[[Any], Any], count: int) -> list[Any]:
-    """Return a list of `count` values, each read by `read`."""
-    listed = items(name, values)
-    if len(listed) != count:
-        raise OptionError(f"{len(listed)} {name} for {count} prompts", "give one for each prompt")
-    return [read(item) for item in listed]
+def _is_cache_scope(value: Any) -> bool:
+    if type(value) is not CacheScope:
+        return False
+    types = [(str, type(None)), (bool,), (int,), (Reservation, type(None))]
+    pairs = zip(value, types, strict=True)
+    return value is SHARED or all(type(item) in allowed for item, allowed in pairs)
 
 
 def items(name: str, values: Any) -> list[Any]:
