@@ -34,7 +34,7 @@ from .graph.placeholders import plain
 from .graph.replay import shown_arguments
 from .graph.tracer import Tracer, TracingState
 from .location import caller
-from .pool import MAX_WORKERS, BatchTasks, LoopThread, start_thread
+from .pool import MAX_WORKERS, BatchTasks, LoopTasks, start_thread
 from .primitives.config import executor_for
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
@@ -272,7 +272,7 @@ class Runnable:
             total=rows.total,
             start=lambda total: self._run(executor, params, total=total, initial=initial),
             task=self._task,
-            workers=LoopThread() if self.is_async else BatchTasks(limit),
+            workers=LoopTasks() if self.is_async else BatchTasks(limit),
             saved=saved,
             progress_bar=progress_bar,
             arranged=None if generator_style else self._arranged,

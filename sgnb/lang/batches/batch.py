@@ -16,7 +16,7 @@ from typing import Any
 from ...errors import Aborted, shown
 from ..core.run import Run
 from ..core.state import ProgramState
-from ..pool import BatchTasks, LoopThread
+from ..pool import BatchTasks, LoopTasks
 from .rows import Rows
 from .saved import SavedRows, SavedState
 
@@ -81,7 +81,7 @@ class Batch:
         total: int | None,
         start: Callable[[int | None], Run],
         task: Callable[[ProgramState, BoundArguments], Callable[[], Any]],
-        workers: BatchTasks | LoopThread,
+        workers: BatchTasks | LoopTasks,
         saved: SavedRows | None,
         progress_bar: bool,
         arranged: Callable[[list[BoundArguments]], list[int]] | None = None,
