@@ -123,10 +123,10 @@ def benchmark(
     """
     rounds = read_option("repeats", rounds, "an integer of 1 or more", integer(1))
     if clock not in get_args(Clock):
-        raise OptionError(f"there is no clock {clock!r}", "give wall or cpu")
+        raise OptionError(f"clock={clock!r} is not valid", "use wall or cpu")
     if not hasattr(workload.program, "run_batch"):
         hint = "give a function with @sgnb.function, or the name of a cell"
-        raise OptionError(f"{shown(workload.program)} is no program", hint)
+        raise OptionError(f"{shown(workload.program)} is not a program", hint)
     check_opponents(against, clock)
     line, measured = ChangingLine(), Measurements(workload, rounds, clock=clock)
     last = -TELL_SECONDS

@@ -73,7 +73,7 @@ class Cache:
             events = [record.event for record in engine.log.read().records]
             queued = [e for e in events if isinstance(e, RequestQueued) and e.run == run]
             if not queued:
-                hint = "sgnb.runs() lists the runs; a node's number stands in the tree's view"
+                hint = "sgnb.runs() lists the runs; the view of the tree shows the numbers of nodes"
                 raise OptionError(f"the log has no prompt of run {run!r}", hint)
             for event in queued:
                 engine.pin(event.prompt, run, event.namespace)

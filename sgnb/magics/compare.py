@@ -141,7 +141,7 @@ class ComparedSide:
         work, timeout = self._comparison.work, self._comparison.timeout
         self._value = run_to_end(lambda: work(executor), begin, timeout)
         if not runs:
-            raise OptionError("the program ran nothing", "give it arguments, or rows")
+            raise OptionError("the program ran nothing", "give arguments or rows")
         self._run = runs[0]
         return self._value if isinstance(self._value, list) else [self._value]
 
@@ -245,7 +245,7 @@ class ComparisonRun:
         runs = f"median of {self._rounds} runs" if self._rounds > 1 else "one run"
         cache = "each began with an empty cache"
         if self.prefixes:
-            cache = "each began with the part of its prompts in the notebook's cache"
+            cache = "each began with the prefixes of its prompts from the notebook's cache"
             cache += f", {self._num_cached():,} tokens"
         method = f"{runs} of each, in turns, after one unmeasured; {cache}"
         head = "; ".join([method, *sorted(measured.disturbances)])
