@@ -37,7 +37,7 @@ class GrammarSpec:
             message = f"{self.kind} of {len(self.text):,} characters is too large"
             raise GrammarError(message, f"at most {MAX_CHARACTERS:,}")
         if (half := next((c for c in self.text if "\ud800" <= c <= "\udfff"), None)) is not None:
-            message = f"{self.kind} holds half a surrogate pair, {half!r}"
+            message = f"{self.kind} contains half of a surrogate pair, {half!r}"
             raise GrammarError(message, _WHOLE)
 
 
@@ -58,16 +58,18 @@ def schema_text(schema: Any) -> str:
         text = _checked(str.__str__(schema)) if is_text else json.dumps(schema, ensure_ascii=False)
         text.encode()
     except RecursionError:
-        hint = "use fewer levels, or $ref for what repeats"
+        hint = "use fewer levels, or $ref for repeated parts"
         raise GrammarError("json_schema is nested too deeply", hint) from None
     except UnicodeEncodeError as error:
         half = repr(error.object[error.start])
-        raise GrammarError(f"json_schema holds half a surrogate pair, {half}", _WHOLE) from None
+        raise GrammarError(
+            f"json_schema contains half of a surrogate pair, {half}", _WHOLE
+        ) from None
     except GrammarError:
         raise
     except Exception as error:  # also of a class of the caller's
         message = f"json_schema cannot be written as JSON: {error}"
-        raise GrammarError(message, "use plain JSON values in it") from None
+        raise GrammarError(message, "use plain JSON values") from None
 
     return text
 
@@ -89,10 +91,10 @@ def _checked(text: str) -> str:
     try:
         parsed = json.loads(text, parse_int=str, object_pairs_hook=_unique)
     except ValueError as error:
-        raise GrammarError(f"json_schema={shown(text)} is no JSON: {error}", _FORMS) from None
+        raise GrammarError(f"json_schema={shown(text)} is not JSON: {error}", _FORMS) from None
     if not isinstance(parsed, (dict, bool)):
         hint = "a schema is a JSON object, true or false"
-        raise GrammarError(f"json_schema={shown(text)} is no schema", hint)
+        raise GrammarError(f"json_schema={shown(text)} is not a schema", hint)
     return text
 
 
@@ -108,4 +110,4 @@ def _schema_of_type(kind: Any) -> Any:
         reason = str(error).partition("\n")[0].partition(". Set ")[0]
         about_itself = isinstance(error, AttributeError) or reason.endswith(shown(kind))
         refusal = "" if about_itself else f": {reason}"
-        raise GrammarError(f"json_schema={shown(kind)} is no schema{refusal}", _FORMS) from error
+        raise GrammarError(f"json_schema={shown(kind)} is not a schema{refusal}", _FORMS) from error

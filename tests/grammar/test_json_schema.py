@@ -525,9 +525,9 @@ REFUSED = {
     "self": (
         {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},
         "refers to itself",
-        "say",
+        "describe",
     ),
-    "left": ({"anyOf": [{"$ref": "#"}, NULL]}, "refers to itself", "say"),
+    "left": ({"anyOf": [{"$ref": "#"}, NULL]}, "refers to itself", "describe"),
     "left_merged": (
         {"minimum": 1, "allOf": [{"$ref": "#"}]},
         "refers to itself",

@@ -202,7 +202,7 @@ class LlguidanceMatcher:
 
         if not accepted:
             message = f"token {token} ({piece!r}) is not allowed here"
-            raise GrammarError(message, "take one of the allowed tokens")
+            raise GrammarError(message, "use an allowed token")
         self._accepted.append(token)
         self._mask = None
         if self._end is not None and self._end.startswith(piece):
@@ -316,8 +316,8 @@ def _refused(message: str) -> GrammarError:
     message = " ".join(_LISTING.sub("", message).split()) or "no reason given"
     if message.startswith("NoExtension"):
         return _NoToken(
-            "no token of this vocabulary can go on here in the grammar",
-            "allow other characters there: the tokenizer has no way to write these",
+            "no token of the vocabulary continues the grammar here",
+            "allow other characters at this position: the tokenizer cannot write the characters",
         )
     hint = "see the named position in the grammar"
     if re.search(r"(?i)too (complex|big|many)|limit|max is|panic", message):

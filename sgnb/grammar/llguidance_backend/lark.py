@@ -59,9 +59,10 @@ def write(rules: Rules, seconds: float = SECONDS) -> str:
 
 
 class _TerminalPartition:
-    """Partition of the rules into terminals.
+    """Assignment of a grammar's nodes to Lark terminals: a node is a terminal, or stays a rule.
 
-    The kind of a terminal is its text, so equal terminals share a kind.
+    `split` makes a terminal smaller if greedy lexing would lose texts. The kind of a terminal is
+    its text, so equal terminals share a kind.
     """
 
     def __init__(self, rules: Rules, budget: TimeBudget) -> None:
@@ -139,7 +140,7 @@ class _TerminalPartition:
             return None
         if depth > DEEPEST_TERMINAL:
             problem = "an intersection or a difference is nested too deeply"
-            raise GrammarError(problem, "write it flatter")
+            raise GrammarError(problem, "use fewer levels")
 
         text = self.terminals.text(node)
         if text in self._split:

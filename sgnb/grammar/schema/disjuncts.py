@@ -55,7 +55,7 @@ class DisjunctReader:
         self._work += amount
         if self._work > _STEPS:
             hint = "use fewer alternatives, or a simpler schema"
-            raise GrammarError("the schema is too large to be translated", hint)
+            raise GrammarError("the schema is too large", hint)
 
     def disjuncts(self, schema: Schema) -> Disjuncts:
         """Return `schema` as a disjunction of disjuncts; empty if no value is valid.

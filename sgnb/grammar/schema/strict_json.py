@@ -74,7 +74,7 @@ def read_prefix(text: str, limits: NumberLimits = DOUBLES) -> tuple[Any, int]:
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -114,7 +114,9 @@ def escape(text: str) -> str:
         GrammarError: the text contains a surrogate.
     """
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise GrammarError(f"{text!a:.60} holds half a surrogate pair", "write the whole character")
+        raise GrammarError(
+            f"{text!a:.60} contains half of a surrogate pair", "write the whole character"
+        )
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
