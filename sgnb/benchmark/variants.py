@@ -46,26 +46,26 @@ def _never(count: str, why: str) -> Callable[[TechniqueUsage], str]:
 def _no_order(usage: TechniqueUsage) -> str:
     if usage.engine.options.schedule_policy == "fcfs":
         return "the engine was loaded with schedule_policy='fcfs'"
-    return "" if usage.overtaken else "every request began in the order in which they came"
+    return "" if usage.overtaken else "all requests started in the order of arrival"
 
 
 def _no_overlap(usage: TechniqueUsage) -> str:
     if usage.engine.options.overlap:
         return ""
-    return "the engine overlaps no steps, on a CPU unless it is loaded with overlap=True"
+    return "the engine does not overlap steps; on a CPU load with overlap=True"
 
 
 def _only_text(usage: TechniqueUsage) -> str:
     has_output = any(
         s.kind == "output" and s.tokens for call in usage.work.calls for s in call.segments
     )
-    return "" if has_output else "no prompt of it holds tokens that the model made"
+    return "" if has_output else "no prompt contains generated tokens"
 
 
 ABLATIONS = {
     "nocache": Ablation(
         "the prefix cache",
-        _never("cached_tokens", "nothing of its prompts was found in the cache"),
+        _never("cached_tokens", "no prompt token was found in the cache"),
         "computed_tokens",
         "tokens computed",
     ),
@@ -78,13 +78,13 @@ ABLATIONS = {
     ),
     "nojump": Ablation(
         "jump-forward",
-        _never("jumped_tokens", "no token of it was forced by a grammar"),
+        _never("jumped_tokens", "no token was forced by a grammar"),
         "steps",
         "forward passes",
     ),
     "nofork": Ablation(
         "fork-aware attention",
-        _never("cascade_steps", "none of its steps read a prefix once for several"),
+        _never("cascade_steps", "no step read a prefix once for several requests"),
     ),
     "nooverlap": Ablation("overlapped steps", _no_overlap, switched={"overlap": False}),
     "text": Ablation(
