@@ -105,7 +105,7 @@ def assemble(
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        said = f"{name!r} cannot be loaded: no memory is left beside its weights"
+        said = f"{name!r} cannot be loaded: no memory is left next to its weights"
         raise ModelError(f"{said}: {first_line(error)}", LARGE_MODEL_HINT) from error
     with contextlib.ExitStack() as undo:
         undo.callback(decoder.release)
@@ -180,7 +180,7 @@ def _warn_of_cuts(name: str, options: EngineOptions, positions: int, pool_tokens
     if limited and pool_tokens < min(asked, positions):
         said.append(
             f"a request may have {pool_tokens:,} of {min(asked, positions):,} tokens: the KV pool "
-            "that fits holds no more. max_total_tokens, or memory_limit on a GPU, asks for more"
+            "that fits holds no more. Load with a larger max_total_tokens, or memory_limit on a GPU"
         )
     for what in said:
         warnings.warn(printable(what), stacklevel=5)
@@ -251,10 +251,13 @@ def _make_attention(
 
 
 def precompile_attention(options: EngineOptions, probe: LayerProbe, device: torch.device) -> None:
-    """Begin to compile attention's kernels, which take the longest; `ModelRunner.precompile` will
-    ask for them.
+    """Start to compile the attention kernels, the slowest kernels, before `ModelRunner.precompile`
+    needs the kernels.
 
-    options: as the user gave them. probe: what the model's layers ask for.
+    Args:
+        options: Options of the user.
+        probe: Attention shapes and options of the model's layers.
+        device: Device of the model.
     """
     if (
         not options.on(device.type).precompiles

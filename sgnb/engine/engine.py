@@ -99,8 +99,8 @@ class Engine:
         _torch_process().check()
         if tokenizer is not None and not hasattr(tokenizer, "all_special_ids"):
             raise OptionError(
-                f"tokenizer={shown(tokenizer)} is no tokenizer of transformers",
-                "give AutoTokenizer.from_pretrained(...), or for one of the tokenizers library "
+                f"tokenizer={shown(tokenizer)} is not a tokenizer of transformers",
+                "give AutoTokenizer.from_pretrained(...), or for the tokenizers library "
                 "PreTrainedTokenizerFast(tokenizer_object=...)",
             )
 

@@ -75,8 +75,8 @@ class EngineOptions:
         if self.compile and self.deterministic:
             raise OptionError(
                 "compile=True and deterministic=True exclude each other",
-                "torch.compile may add in another order for another number of rows: leave one of "
-                "them out",
+                "torch.compile may change the order of sums with the number of rows: use one of "
+                "the options",
             )
         if (
             self.max_step_tokens
@@ -86,8 +86,8 @@ class EngineOptions:
             raise OptionError(
                 f"max_step_tokens={self.max_step_tokens} is less than "
                 f"max_running_requests={self.max_running_requests}",
-                "every running request needs a token in each step: "
-                "raise the one or lower the other",
+                "each running request needs a token per step: raise max_step_tokens, or lower "
+                "max_running_requests",
             )
 
     def on(self, device: str) -> EngineOptions:

@@ -70,7 +70,7 @@ class Spans:
 
     @cached_property
     def num_short(self) -> int:
-        """Number of sequences with at most `SHORT` rows."""
+        """Number of sequences with at most `SHORT` rows (new tokens). Short sequences are first."""
         return len(self) if self.is_decode else int((self.lengths <= SHORT).sum())
 
     @cached_property

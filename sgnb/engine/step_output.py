@@ -27,11 +27,11 @@ from .sampling.torch_sampler import SamplerOutput
 NO_NUMBERS = (
     "the model's logits are NaN or infinite",
     'float16 overflows in some models: load with dtype="bfloat16" or "float32". '
-    "Else the weights are spoilt",
+    "Otherwise the weights are corrupt",
 )
 NO_TOKEN = (
-    "the request's own biases and penalties leave no token that can be chosen",
-    "let logit_bias spare some tokens",
+    "logit_bias and penalties of the request forbid all tokens",
+    "remove tokens from logit_bias",
 )
 
 
@@ -209,14 +209,14 @@ def explain(state: RequestState) -> BaseException:
 
     if np.delete(allowed, ends).any():
         return GrammarError(
-            "no token that the grammar allows is left by the model and by logit_bias",
-            "let logit_bias spare what the grammar needs",
+            "the model and logit_bias forbid all tokens that the grammar allows",
+            "remove the grammar's tokens from logit_bias",
         )
 
     return GrammarError(
-        "the grammar allows only tokens that stop the text, after "
-        f"{bytes(state.constraint.data[-40:])!r}, and it may not end there",
-        "leave out stop_token_ids or min_new_tokens, or let the grammar end there",
+        "the grammar allows only stop tokens after "
+        f"{bytes(state.constraint.data[-40:])!r}, but the text may not end there",
+        "remove stop_token_ids or min_new_tokens, or allow the end in the grammar",
     )
 
 

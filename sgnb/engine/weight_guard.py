@@ -54,7 +54,7 @@ class WeightGuard:
         dropped = [f"{event.tokens:,} cached tokens were dropped"]
         dropped += [f"{event.pins:,} pins undone"] if event.pins else []
         if event.requests:
-            dropped.append(f"{event.requests:,} running requests compute their tokens again")
+            dropped.append(f"{event.requests:,} running requests recompute their tokens")
         # Python shows a warning once per text: the number makes each change a text of its own.
         return printable(
             f"the weights of {self._name} changed ({where}change {self.changes} under this "

@@ -91,7 +91,7 @@ def check_backend(name: str, device: device, batch_invariant: bool) -> None:
     missing = [package for package in _PACKAGES.get(name, ()) if find_spec(package) is None]
     if missing:
         raise OptionError(
-            f"attention={name!r} needs {' and '.join(missing)}, which cannot be found",
+            f"attention={name!r} needs {' and '.join(missing)}, which are not installed",
             "pip install 'sgnb[cuda]', or use attention='auto'",
         )
 

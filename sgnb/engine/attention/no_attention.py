@@ -30,11 +30,7 @@ class NoAttention:
         pass
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        raise NotImplementedError(
-            f"layer {layer} has attention, and the model was said to have none"
-        )
+        raise NotImplementedError(f"layer {layer} has attention, but the model was loaded without")
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        raise NotImplementedError(
-            f"layer {layer} has attention, and the model was said to have none"
-        )
+        raise NotImplementedError(f"layer {layer} has attention, but the model was loaded without")

@@ -196,7 +196,7 @@ class EngineLoop:
         self.home.check()
         if self._on_its_thread():
             raise EngineError(
-                "generate cannot be called on the engine's own thread, as by a finalizer",
+                "generate cannot be called on the engine's own thread, for example in a finalizer",
                 "call it on another thread",
             )
 
@@ -475,7 +475,7 @@ class EngineLoop:
         try:
             state.finish(finish)
         except BaseException:
-            _log.exception("what waited for a request failed at its end")
+            _log.exception("a listener of a request failed at the end of the request")
         if state.table_offset is not None:
             self._runner.sampler.release(state.table_offset)
         del self._states[request.id]  # last: `_end_everything` reports earlier errors

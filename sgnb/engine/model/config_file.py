@@ -71,8 +71,8 @@ def _check_type(file: Path, settings: dict[str, Any]) -> None:
         return
     if settings.get("auto_map"):
         raise ModelError(
-            f"{str(file)!r} needs code of its repository (auto_map), which sgnb does not run",
-            f"give a model whose type transformers {transformers.__version__} has",
+            f"{str(file)!r} needs code of the repository (auto_map), which sgnb does not run",
+            f"give a model of a type that transformers {transformers.__version__} has",
         )
 
     close = difflib.get_close_matches(str(name), CONFIG_MAPPING, n=1)

@@ -66,7 +66,7 @@ def pick_device(device: str) -> torch.device:
     """Return the torch device; "auto" prefers a GPU, and a GPU gets an index. Raises ModelError for
     an unusable device."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    hint = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
+    hint = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` shows the devices"
     unusable = f"device {device!r} is not usable"
     try:
         target = torch.device(("cuda" if count else "cpu") if device == "auto" else device)
@@ -200,10 +200,9 @@ class _LazyWeight:
 
 def _no_scales(entry: Entry) -> ModelError:
     return ModelError(
-        f"{str(entry.file)!r} holds weights in {str(entry.dtype).removeprefix('torch.')}, which "
-        "mean nothing without their scales",
-        "give a checkpoint in bfloat16, float16 or float32, or one whose config says how it is "
-        "quantized",
+        f"{str(entry.file)!r} has weights in {str(entry.dtype).removeprefix('torch.')}, which "
+        "need scales",
+        "give a checkpoint in bfloat16, float16 or float32, or one with a quantization_config",
     )
 
 
@@ -295,8 +294,8 @@ def _check_report(
     missing = sorted(report["missing_keys"])
     if missing:
         raise ModelError(
-            f"{path!r} cannot be loaded: its checkpoint has no {_listed(missing)}, which would be "
-            "random",
+            f"{path!r} cannot be loaded: its checkpoint has no {_listed(missing)}, which would "
+            "have random values",
             "give the whole checkpoint of a causal language model, with its own config",
         )
 
@@ -310,8 +309,8 @@ def _check_report(
     ]
     if scales:
         raise ModelError(
-            f"{path!r} cannot be loaded: its config.json does not use {_listed(scales)}, without "
-            "which quantized weights are wrong",
+            f"{path!r} cannot be loaded: its config.json does not use {_listed(scales)}, which "
+            "quantized weights need",
             "give the config.json, with its quantization_config, that was saved with the weights",
         )
 
@@ -386,7 +385,7 @@ def load_tokenizer(path: str) -> Any:
         )
     except Exception as error:  # the tokenizers library raises plain exceptions
         message = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
-        raise ModelError(message, "give Engine(..., tokenizer=...) one that works") from error
+        raise ModelError(message, "use Engine(..., tokenizer=...)") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -38,12 +38,12 @@ def number(name: str, value: Any) -> int:
 
 
 def optional_number(name: str, value: Any) -> int | None:
-    """Return None, or an integer of 0 or more."""
+    """Check that `value` is None or an integer of 0 or more, and return the value."""
     return None if value is None else number(name, value)
 
 
 def optional_string(name: str, value: Any) -> str | None:
-    """Return None, or a string."""
+    """Check that `value` is None or a string, and return the value."""
     return None if value is None else string(name, value)
 
 
@@ -77,7 +77,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def reservation(value: Any) -> Reservation:
-    """Return a Reservation, whose constructor has checked the fields."""
+    """Check that `value` is a Reservation (its constructor checks the fields), and return it."""
     if type(value) is not Reservation:  # a subclass may compare as equal to others
         raise OptionError(f"reservation={shown(value)} is not allowed", "give a Reservation")
     return value
@@ -95,7 +95,7 @@ def submission(
         listed = items(name, values)
         if len(listed) != count:
             problem = f"{len(listed)} {name} for {count} prompts"
-            raise OptionError(problem, "give one for each prompt")
+            raise OptionError(problem, "give one per prompt")
         for value in listed:
             if not fits(value):
                 raise OptionError(f"{name}={shown(value)} is not allowed", f"give a list of {hint}")
@@ -130,7 +130,7 @@ def _is_cache_scope(value: Any) -> bool:
 
 
 def items(name: str, values: Any) -> list[Any]:
-    """Return the items of a list or another iterable, but not the letters of a text."""
+    """Return the items of a list or another iterable; refuse texts and mappings."""
 
     def read(values: Any) -> list[Any]:
         if isinstance(values, (str, bytes, Mapping)):

@@ -120,8 +120,8 @@ class Constraint:
         if not self._fits(self._matcher, limit - thinking):
             need = len(self._mark_tokens) + self._needs(self._matcher) + thinking
             raise RequestError(
-                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only "
-                f"{limit} may be generated",
+                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and "
+                f"the limit is {limit}",
                 "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, "
                 "shorten the prompt",
             )

@@ -50,14 +50,14 @@ def read_samples(
     if len(each) != len(prompts):
         raise OptionError(
             f"{len(each)} sampling_params for {len(prompts)} prompts",
-            "give one for all, or one for each prompt",
+            "give one for all prompts, or one per prompt",
         )
 
     params = [SamplingParams.make(p, **sampling) for p in each]
     for ignored in {param.ignored for param in params} - {""}:
         warnings.warn(ignored, stacklevel=3)
     if stream and (several or params[0].n > 1):
-        raise OptionError("stream=True takes one prompt and n=1", "stream each prompt on its own")
+        raise OptionError("stream=True takes one prompt and n=1", "stream each prompt separately")
     samples = [
         (p, one) for p, param in zip(prompts, params, strict=True) for one in split_samples(param)
     ]
@@ -132,7 +132,7 @@ class InputProcessor:
             raise RequestError(
                 f"token id {shown(tokens.item(outside.argmax()))} is outside the vocabulary of "
                 f"{self.vocab_size}",
-                "was the prompt made with another tokenizer?",
+                "use the tokenizer of this model",
             )
         return tokens.astype(np.int32)
 
@@ -178,7 +178,7 @@ class InputProcessor:
             raise RequestError(
                 f"logprob_start_len={shown(params.logprob_start_len)} is beyond the prompt of "
                 f"{prompt_length} tokens",
-                "use a position in it",
+                "use a position in the prompt",
             )
 
 
@@ -192,7 +192,7 @@ def _integers(prompt: Any) -> NDArray:
 
     try:
         if isinstance(prompt, (bytes, Mapping)):
-            raise TypeError("their items would pass for token ids")
+            raise TypeError("their items are not token ids")
         array = np.asarray(prompt)
         return (
             array
@@ -205,7 +205,7 @@ def _integers(prompt: Any) -> NDArray:
 
 def _no_prompt(prompt: Any) -> RequestError:
     hint = "give a string or a list of token ids, or a list of either"
-    return RequestError(f"{shown(prompt)} is no prompt", hint)
+    return RequestError(f"{shown(prompt)} is not a prompt", hint)
 
 
 def _plain(prompt: str | Sequence[Segment]) -> str | Sequence[Segment]:

@@ -72,7 +72,7 @@ class Output(Mapping[str, Any]):
     token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Any:
-        """Return SGLang's value of `key`."""
+        """Return the value of a key of SGLang's result: "text", "output_ids" or "meta_info"."""
         if key == "output_ids":
             return self.token_ids
         if key in ("text", "meta_info"):

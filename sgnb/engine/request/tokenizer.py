@@ -394,7 +394,7 @@ def _check_unicode(text: str) -> None:
         raise RequestError(
             f"character {error.start} of the prompt is {text[error.start]!r}, "
             "half of a surrogate pair",
-            "read the text as UTF-8, or drop what is broken: text.encode(errors='ignore').decode()",
+            "read the text as UTF-8, or drop the character: text.encode(errors='ignore').decode()",
         ) from None
 
 
