@@ -226,7 +226,7 @@ def _object(decoder: Decoder) -> Decoder:
 
 
 def _record(kind: Any) -> Decoder:
-    """A dataclass or a named tuple; an instance is accepted too."""
+    """Return a decoder of JSON to `kind`, a dataclass or named tuple. Instances pass unchanged."""
 
     def decode(value: Any) -> Any:
         if type(value) is kind:

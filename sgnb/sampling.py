@@ -333,7 +333,7 @@ _RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "json_whitespace": ("None or between 0 and 32", integer(0, 32)),
     "json_strict": ("True or False", switch),
     "thinking": (
-        "True, False or the mark that ends it",
+        "True, False or the text that ends the thinking section",
         lambda v: _mark(v) if isinstance(v, str) else switch(v),
     ),
     "jump_forward": ("True or False", switch),

@@ -30,8 +30,8 @@ STAND_IN = "…"
 """Text of a generation without a stand-in from a grammar."""
 
 JOINED = (
-    "a choice and the end of the prompt make one token: begin the choices with the blank that ends"
-    " the prompt"
+    "a choice and the end of the prompt form a single token: move the blank from the end of the"
+    " prompt to the choices"
 )
 
 
@@ -209,7 +209,7 @@ class EngineAnswers:
 
     def _explain(self, spec: GrammarSpec, limit: int | None, stops: tuple[str, ...]) -> _Grammar:
         tokenizer = self._engine.tokenizer
-        assert tokenizer is not None, "the prompt is tokens already"
+        assert tokenizer is not None, "the prompt consists of token ids"
         grammar = compile_spec(spec)
         report = explain(grammar, tokenizer, limit, stops)
         if grammar.automaton is not None:
@@ -255,7 +255,7 @@ class RemoteAnswers:
         return Scores(tuple(choice_score((0,), i == 0) for i in range(len(call.choices))))
 
     def _record(self, call: Call | ScoreCall, answer: str, new_tokens: int, samples: int) -> None:
-        warning = f"{self._model} is no engine here: what its prompt takes is not known"
+        warning = f"{self._model} is not an engine in this process: its prompt tokens are unknown"
         dry_call = DryCall(
             name=call.name,
             location=call.location,

@@ -184,7 +184,7 @@ class LocalExecutor:
     def _check_open(self) -> None:
         self.log.home.check()
         if not self.close.alive:
-            raise EngineError(f"what runs programs on {self.engine!r} is closed", "load it again")
+            raise EngineError(f"the executor of {self.engine!r} is closed", "load it again")
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         self._check_open()
@@ -451,9 +451,7 @@ def chat_template(engine: Engine) -> ChatTemplate:
     try:
         template = _read_template(name, render)
     except Exception as error:  # a Jinja template may raise anything
-        message = (
-            f"{name}'s chat template cannot be taken apart ({error}); plain role marks are used"
-        )
+        message = f"{name}'s chat template cannot be parsed ({error}); plain role marks are used"
         warnings.warn(printable(message), stacklevel=2)
         return PLAIN
     if template.last_answer.strip():
@@ -505,7 +503,7 @@ def _read_template(name: str, render: Callable[..., str]) -> ChatTemplate:
         reading.stop()
         raise
     reading.stop()
-    message = f"it was not rendered after {TEMPLATE_SECONDS:g} s"
+    message = f"rendering takes more than {TEMPLATE_SECONDS:g} s"
     raise TemplateError(message, "give the roles as a ChatTemplate")
 
 
@@ -536,4 +534,4 @@ def _try(work: Callable[[], None]) -> None:
     try:
         work()
     except BaseException:
-        _log.exception("what listened to a program's step failed")
+        _log.exception("a listener of a program's step failed")

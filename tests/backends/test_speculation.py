@@ -143,7 +143,7 @@ def test_a_turn_that_begins_otherwise_is_asked_for_and_told(service) -> None:
     assert fields(conversation.run(backend=model)) == ANSWERS
     first, *later = [r.body["messages"][-1]["content"] for r in service.requests]
     assert first == "Please generate new Name, Birthday and Job.\n"
-    assert all(one.endswith("Begin your answer with exactly this text, and go on after it:\nName:")
+    assert all(one.endswith("exactly this text, and continue after it:\nName:")
                for one in later)  # fmt: skip
     total = model.usage().total
     assert total.retries == {"other beginning": 2}

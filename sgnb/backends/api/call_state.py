@@ -79,9 +79,9 @@ class CallState:
         if self.delivered.startswith(text):
             return
         if not text.startswith(self.delivered):
-            message = f"the stream broke after {shown(self.delivered[-60:])}, and went on otherwise"
-            hint = "temperature=0 or a seed repeats a text; without stream= it is asked for anew"
-            error = ServiceError(f"{message} when it was asked for again", hint)
+            message = f"the stream broke after {shown(self.delivered[-60:])}"
+            hint = "use temperature=0 or a seed to repeat the text, or call without stream="
+            error = ServiceError(f"{message}, and the repeated request gave another text", hint)
             raise Failure("broken stream", error, is_transient=False)
         new, self.delivered = text[len(self.delivered) :], text
         if self.sink is not None:

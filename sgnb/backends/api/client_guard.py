@@ -195,12 +195,12 @@ def check_head(url: str, status: int, headers: Any) -> None:
     if 300 <= status < 400 and "location" in headers:
         host, other = host_of(url), host_of(urljoin(url, headers["location"]))
         message = f"{host} redirects the request to {other}, and redirects are not followed"
-        hint = f"if you trust {other}, give its address instead"
+        hint = f"if you trust {other}, use its address"
         raise Refusal("redirect", message, hint)
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
-        message = f"{host_of(url)} compressed its answer ({encoding:.20}), and was asked not to"
-        raise Refusal("compression", message, "turn the compression of the server off")
+        message = f"{host_of(url)} sent a compressed answer ({encoding:.20})"
+        raise Refusal("compression", message, "turn off the compression of the server")
 
 
 def host_of(url: str) -> str:

@@ -68,11 +68,11 @@ class OpenAIEndpoint:
             self._service += f" at {address_of(client)}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
-        hint = "leave it out; extra_body= of the backend sends what a server takes beyond OpenAI's"
+        hint = "omit the option, or send it as extra_body= of the backend"
         refuse(self._service, params, _REFUSED, hint)
         if params.return_logprob and params.logprob_start_len != -1:
             raise OptionError(
-                f"{self._service} scores no prompt: logprob_start_len={params.logprob_start_len}",
+                f"{self._service} scores no prompts: logprob_start_len={params.logprob_start_len}",
                 "leave it out",
             )
         if params.max_new_tokens == 0:
@@ -262,13 +262,13 @@ def make_client(
         client = client_type(api_key=api_key, max_retries=0, timeout=None, **options)
     except Exception as error:  # invalid options, or proxies and certificates of the environment
         hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
-        raise OptionError(f"no client can be made: {error}", hint) from None
+        raise OptionError(f"the client cannot be created: {error}", hint) from None
 
     if client.base_url.scheme not in ("http", "https") or not client.base_url.host:
-        message = f"base_url={address_of(client)!r} is no address"
-        raise OptionError(message, 'give it with its scheme: "http://localhost:8000/v1"')
+        message = f"base_url={address_of(client)!r} is not an address"
+        raise OptionError(message, 'add the scheme: "http://localhost:8000/v1"')
     if not (client.api_key.isascii() and client.api_key.isprintable()):
-        raise OptionError("the API key has characters that no key has", "is a line's end in it?")
+        raise OptionError("the API key has invalid characters", "remove line breaks from the key")
     return client
 
 
@@ -297,7 +297,7 @@ def get_json(client: Any, path: str, seconds: float) -> Any:
         message = failure.error.message
     finally:
         loop.close()
-    raise ServiceError(message, "is the server up, and is this its address?")
+    raise ServiceError(message, "check that the server runs at this address")
 
 
 def secrets_of(client: Any) -> Secrets:

@@ -69,7 +69,7 @@ class SGLangEndpoint:
         self._service = f"the SGLang server of {model!r}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
-        hint = "a local engine takes it; leave it out for a server"
+        hint = "omit the option, or use a local engine"
         refuse(self._service, params, ("thinking", "json_whitespace", "json_strict"), hint)
 
     async def complete(
@@ -178,7 +178,8 @@ class RuntimeEndpoint(ApiExecutor):
     ) -> None:
         limits, options = Limits.split(options)
         if verify is not None and not Path(verify).exists():
-            raise OptionError(f"verify={shown(verify)} is no file", "give one of certificates")
+            message = f"verify={shown(verify)} is not a file"
+            raise OptionError(message, "give a file of certificates")
         certificates = {} if verify is None else {"verify": verify}
         if certificates:
             options["http_client"] = guarded_http_client(**certificates)
@@ -188,8 +189,8 @@ class RuntimeEndpoint(ApiExecutor):
         probe = client.copy(http_client=http_client)
         info = get_json(probe, "/get_model_info", CONNECT_SECONDS)
         if not isinstance(info, dict) or not isinstance(info.get("model_path"), str):
-            hint = "for a server that speaks OpenAI's: sgnb.OpenAI(model, base_url=...)"
-            raise ServiceError("the server does not speak SGLang's protocol", hint)
+            hint = "use a client for OpenAI's protocol: sgnb.OpenAI(model, base_url=...)"
+            raise ServiceError("the server does not support SGLang's protocol", hint)
         info = secrets_of(client).clean(info)
         name = name_of(info["model_path"])
 
@@ -205,7 +206,7 @@ def _template_of_hub_id(name: str) -> ChatTemplate:
     a response must not select files of this machine."""
     if _HUB_ID.fullmatch(name) and ".." not in name and not Path(name).exists():
         return _template_of(name)
-    message = f"the service names the tokenizer {shown(name)}, which is no hub id"
+    message = f"the service names the tokenizer {shown(name)}, which is not a hub id"
     hint = "plain role marks are used: give chat_template= its folder"
     warnings.warn(f"{message}; {hint}", stacklevel=3)
     return PLAIN

@@ -307,7 +307,7 @@ class Speculation:
                 return self._result(await self._answer(lookahead, call), response)
             except LookaheadMismatch as mismatch:
                 self._state.usage.saved -= response.tokens.prompt
-                after = " and goes on in its format" if mismatch.reason == "format" else ""
+                after = " and continues in its format" if mismatch.reason == "format" else ""
 
         expected = f"a turn that begins with {shown(self._turn_prefix)}{after}"
         raise self._error(expected, lookahead.text)
@@ -394,7 +394,7 @@ class Speculation:
     def _error(self, expected: str, text: str) -> ServiceError:
         name = self._state.call.name
         message = f"{name!r} needs {expected}, and the model wrote {shown(text)}"
-        hint = "show the format in the user's turn, or give more num_api_spec_tokens="
+        hint = "show the format in the user's turn, or use a larger num_api_spec_tokens="
         return ServiceError(message, hint)
 
 
@@ -406,7 +406,7 @@ def _can_be_a_part(params: SamplingParams) -> bool:
 
 def _with_instruction(request: CompletionRequest, prefix: str) -> CompletionRequest:
     """Return the request with an instruction to begin with `prefix`."""
-    instruction = f"Begin your answer with exactly this text, and go on after it:\n{prefix}"
+    instruction = f"Begin your answer with exactly this text, and continue after it:\n{prefix}"
     *earlier, last = request.messages
     if last["role"] != "user":
         turn = {"role": "user", "content": instruction}

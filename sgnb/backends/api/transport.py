@@ -159,7 +159,7 @@ def _failure_of(error: Exception, service: str, secrets: Secrets) -> Failure:
         return _transient("timeout", f"{service} did not answer in time")
     if "Connection" in type(error).__name__:
         cause = secrets.hide(str(error.__cause__ or error)[:MAX_MESSAGE])[:MAX_QUOTE]
-        hint = "is the server up, and is this its address?"
+        hint = "check that the server runs at this address"
         return _transient("connection", f"{service} cannot be reached: {cause}", hint)
     if isinstance(status, int) and status >= 400:
         return _failure_of_status(error, status, service, message)
@@ -169,7 +169,7 @@ def _failure_of(error: Exception, service: str, secrets: Secrets) -> Failure:
         return _transient("error", f"{service} broke off: {message}")
     if type(error).__module__.startswith(("http", "aiohttp", "ssl", "anyio")):
         return _transient("connection", f"the connection to {service} broke off: {message}")
-    return _transient("bad answer", f"{service} answered with what is none: {message}")
+    return _transient("bad answer", f"{service} sent an invalid answer: {message}")
 
 
 def _transient(reason: str, message: str, hint: str = "", wait: float | None = None) -> Failure:
@@ -180,22 +180,22 @@ def _failure_of_status(error: Exception, status: int, service: str, message: str
     out_of_quota = getattr(error, "code", None) == "insufficient_quota"
     if status == 429 and not out_of_quota:
         text = f"{service} wants fewer requests (429): {message}"
-        hint = "requests_per_minute=, tokens_per_minute= and max_parallel= ask more slowly"
+        hint = "use requests_per_minute=, tokens_per_minute= or max_parallel="
         return _transient("429", text, hint, _retry_delay(error))
     if status in (408, 409) or status >= 500:
         text = f"{service} failed ({status}): {message}"
         return _transient(str(status), text, wait=_retry_delay(error))
 
-    hint = "see what it says"
+    hint = "see the message of the service"
     if status == 401:
         message = "the key is missing or wrong"
-        hint = "give api_key=, or set it in the environment"
+        hint = "use api_key=, or set the key in the environment"
     elif status == 403:
-        hint = "may this key use this model, from here?"
+        hint = "check the permissions of the key for this model"
     elif status == 404:
-        hint = "is the model's name right, and the address?"
+        hint = "check the name of the model and the address"
     elif out_of_quota:
-        hint = "the account has no money left"
+        hint = "the account has no credit left"
     text = f"{service} refused the request ({status}): {message}"
     return Failure(str(status), ServiceError(text, hint), is_transient=False)
 

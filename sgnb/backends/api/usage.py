@@ -157,7 +157,9 @@ def fixed_price(prices: tuple[float, float] | None, otherwise: Price) -> Price:
     try:
         prompt, completion = map(float, prices)
     except (TypeError, ValueError):
-        hint = "give two numbers: money for a million tokens of prompts, and of answers"
+        hint = (
+            "give two numbers: the prices of a million prompt tokens and of a million answer tokens"
+        )
         raise OptionError(f"prices={shown(prices)} is not allowed", hint) from None
     return lambda tokens: (tokens.prompt * prompt + tokens.completion * completion) / 1e6
 

@@ -332,7 +332,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const isSilent = () => store.live && performance.now() - store.heard > SILENT_AFTER;
   function paintHead(run, state, silent) {
     const said = silent
-      ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`]
+      ? ["error", `no message from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`]
       : run
         ? [run.status, run.status]
         : store.live
