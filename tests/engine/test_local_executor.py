@@ -446,7 +446,7 @@ def test_chat_templates(engine: Engine) -> None:
         assert chat_template(thinks).last_answer == "<think>\n\n</think>\n\n"
     with (
         with_template("{{ messages[0].content }}") as poor,
-        pytest.warns(UserWarning, match="cannot be taken apart"),
+        pytest.warns(UserWarning, match="cannot be parsed"),
     ):
         assert chat_template(poor) is PLAIN
 

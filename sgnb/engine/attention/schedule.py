@@ -156,7 +156,11 @@ def _split_evenly(
 def _split_by_work(
     lengths: Longs, ctas: int, used: int, costs: CostModel
 ) -> tuple[Longs, Longs, Longs, Longs]:
-    """used: number of CTAs with a range; the other CTAs are idle."""
+    """Split all tiles into ranges of about equal cost, one for each of the first `used` CTAs.
+
+    Returns:
+        Tile, begin and end of each work item, and the first item of each CTA, int64[ctas + 1].
+    """
     ends, work = lengths.cumsum(), (lengths + costs.work_item).cumsum()
     borders = np.concatenate([[0], ends])
     targets = work[-1] * np.arange(1, used) // used

@@ -72,7 +72,7 @@ class Output(Mapping[str, Any]):
     token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Any:
-        """Return the value of a key of SGLang's result: "text", "output_ids" or "meta_info"."""
+        """Return an entry of SGLang's result. `key` is "text", "output_ids" or "meta_info"."""
         if key == "output_ids":
             return self.token_ids
         if key in ("text", "meta_info"):
