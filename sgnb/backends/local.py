@@ -34,8 +34,7 @@ from ..errors import (
     shown,
 )
 from ..events import WaitingRequest
-from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
-from ..lang.chat.tool_format import with_tools
+from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render, with_tools
 from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
 from ..lang.graph.dry_execution import DryExecutor
 from ..reservation import Reservation

@@ -16,8 +16,8 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 import sgnb as sgl
 from sgnb.errors import OptionError, ProgramError
-from sgnb.lang.chat import PLAIN, ChatTemplate, from_render
-from sgnb.lang.chat.tool_format import ToolFormat, with_tools
+from sgnb.lang.chat import PLAIN, ChatTemplate, from_render, with_tools
+from sgnb.lang.chat.tool_format import ToolFormat
 from sgnb.lang.chat.tools import MAX_CALLS
 from sgnb.lang.executor import Call, Delta, Result
 

@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from . import ChatTemplate
-    from .tools import Tool, ToolCall
+from typing import Any, Protocol
 
 Render = Callable[[list[dict[str, Any]], list[dict[str, Any]]], str]
 """Renders messages (with tool_calls, and with the role "tool") and tools, in the format of
@@ -40,6 +36,23 @@ _DUMMY = {
         },
     },
 }
+
+
+class DeclaredTool(Protocol):
+    """A tool as a prompt declares it."""
+
+    @property
+    def schema(self) -> dict[str, Any]: ...
+
+
+class WrittenCall(Protocol):
+    """A call of a tool as a model wrote it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def id(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +90,7 @@ class ToolFormat:
             return match[0]
         return self.open.strip().partition("\n")[0] or f'{{"{self.keys[0]}":'
 
-    def describe(self, tools: Sequence[Tool]) -> str:
+    def describe(self, tools: Sequence[DeclaredTool]) -> str:
         """Return a description of the tools and of the call format for the prompt."""
         listed = "\n".join(json.dumps(tool.schema["function"]) for tool in tools)
         blank = "" if self.whitespace == 0 else " "
@@ -87,30 +100,20 @@ class ToolFormat:
         example = f"{self.open}{{{members}}}{self.close}"
         return f"These tools can be called:\n{listed}\nA call is written like this:\n{example}"
 
-    def declare(self, chat: ChatTemplate, tools: tuple[Tool, ...]) -> ChatTemplate:
-        """Return `chat` with the tools declared at the begin of a conversation: as the model's
-        template declares tools, or with `describe` in the system turn."""
-        if self.render is not None and (openings := _openings(self.render, tools)) is not None:
-            begin_user, (before_system, to_user) = openings
-            roles = {**chat.roles, "system": (before_system, to_user)}
-            return replace(
-                chat, roles=roles, begin_user=begin_user, begin_system="", merged_system=True
-            )
-        before_system, after = chat.roles["system"]
-        text = self.describe(tools)
-        begin_user = chat.opening("system", None) + text + after + chat.opening("user", "system")
-        roles = {**chat.roles, "system": (before_system, f"\n\n{text}{after}")}
-        return replace(chat, roles=roles, begin_user=begin_user)
-
     def results(
-        self, chat: ChatTemplate, calls: Sequence[ToolCall], texts: Sequence[str]
+        self, user: tuple[str, str], calls: Sequence[WrittenCall], texts: Sequence[str]
     ) -> list[tuple[str, str]]:
         """Return for each result the template's text before and the result, then the text after the
-        last result with ""."""
+        last result with "".
+
+        Args:
+            user: Text before and after the content of a user turn.
+            calls: Calls in the order of the results.
+            texts: Results.
+        """
         before_result, after_result = self.before_result, self.after_result
         between_results = self.between_results
         if before_result is None:
-            user = chat.roles["user"]
             before_result = f"{user[0]}<tool_response>\n"
             after_result = f"\n</tool_response>{user[1]}"
             between_results = "\n</tool_response>\n<tool_response>\n"
@@ -129,33 +132,37 @@ class ToolFormat:
         return [*parts, (_about(after_result, calls[-1]), "")]
 
 
-def _about(text: str, call: ToolCall) -> str:
+def _about(text: str, call: WrittenCall) -> str:
     return text.replace(_NAME, call.name).replace(_IDS[0], call.id).replace(_IDS[1], call.id)
 
 
-def with_tools(chat: ChatTemplate, render: Render) -> ChatTemplate:
-    """Return `chat` with the tool format of `render`; `chat` itself if the format is not
-    supported."""
-    for as_text in (False, True):  # templates take the arguments as a dict or as JSON
+def read_format(roles: Mapping[str, tuple[str, str]], render: Render) -> ToolFormat | None:
+    """Return the format that `render` writes, or None if the format is unreadable.
+
+    Args:
+        roles: The text around each role's content.
+        render: The model's chat template.
+    """
+    for as_text in (False, True):  # templates want the arguments as a dict, or as JSON
         try:
-            return replace(chat, tools=_read(chat, render, as_text))
+            return _read(roles, render, as_text)
         except Exception:  # a Jinja template may raise anything
             continue
-    return chat
+    return None
 
 
 class _Unreadable(Exception):
     pass
 
 
-def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
+def _read(roles: Mapping[str, tuple[str, str]], render: Render, as_text: bool) -> ToolFormat:
     _, marker, answer_text = render(_conversation(1, as_text), [_DUMMY]).partition(_USER)
     declared = render([{"role": "user", "content": _USER}], [_DUMMY])
     if not marker or _NAME not in declared:
         raise _Unreadable
 
-    before_answer, after_answer = chat.roles["assistant"]
-    answer_text = answer_text.removeprefix(chat.roles["user"][1]).removeprefix(before_answer)
+    before_answer, after_answer = roles["assistant"]
+    answer_text = answer_text.removeprefix(roles["user"][1]).removeprefix(before_answer)
     start, end, call = _call(answer_text)
     keys = {_key(call, _NAME): "name", _key(call, _ARGUMENTS): "arguments"}
     constants = tuple((k, v) for k, v in call.items() if k not in keys and v != _IDS[0])
@@ -253,7 +260,7 @@ def _several(render: Render, as_text: bool, as_json: bool) -> tuple[str | None, 
 
 
 @lru_cache(maxsize=64)
-def _openings(render: Render, tools: tuple[Tool, ...]) -> tuple[str, tuple[str, str]] | None:
+def openings(render: Render, tools: tuple[DeclaredTool, ...]) -> tuple[str, tuple[str, str]] | None:
     """Return the text before the first user turn, and the texts before and after a leading system
     prompt. None if the template rejects these tools."""
     schemas = [tool.schema for tool in tools]

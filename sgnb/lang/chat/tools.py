@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import to_json
@@ -23,9 +23,7 @@ from ...errors import OptionError, ProgramError, nearest, shown
 from ...sampling import SamplingParams
 from ...segment import Segment
 from ..location import Location, add_location, caller
-
-if TYPE_CHECKING:
-    from .tool_format import ToolFormat
+from .tool_format import ToolFormat
 
 OnError = Literal["user", "model"]
 ON_ERROR = get_args(OnError)

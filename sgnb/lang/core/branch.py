@@ -375,13 +375,14 @@ class Branch:
         return Segment(mark.text)
 
     def _use_tools(self, op: UseTools) -> bool:
-        self.chat = self.chat.tools.declare(self.program.executor.chat, op.tools)
+        self.chat = self.program.executor.chat.declare(op.tools)
         return True
 
     def _add_results(self, op: ToolResults) -> bool:
         """Append tool results. Results are data even if the program recognizes special tokens in
         data."""
-        for prefix, result in self.chat.tools.results(self.chat, op.calls, op.texts):
+        user = self.chat.roles["user"]
+        for prefix, result in self.chat.tools.results(user, op.calls, op.texts):
             self.add(Segment(prefix), Segment(result, "data"))
         self.messages += [{"role": "tool", "content": text} for text in op.texts]
         return True
