@@ -240,7 +240,7 @@ def work(count: int, seed: int) -> Told:
     others, expected = [case for case, _ in pool], [answer for _, answer in pool]
     wrong: list[Any] = []
     with engine(ATTENTION, max_total_tokens=1500, max_step_tokens=64) as used:
-        used._ids = numbers(FIRST_ID)
+        used._factory._ids = numbers(FIRST_ID)
         session = Session(lambda line: None)
         session.set_default_backend(used)
         campaign = Campaign(Target(used, executor_of(used), session))

@@ -114,11 +114,9 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"model"},
         {"graphs"},
         {"request"},
-        {"options", "scheduler", "step_output"},
-        {"sizing"},
-        {"runner"},
-        {"loop", "assembly"},
-        {"weight_guard"},
+        {"options", "scheduler", "runner"},
+        {"sizing", "loop"},
+        {"assembly"},
         {"engine"},
     ),
     "lang": (
@@ -255,7 +253,7 @@ def test_rooms_stand_on_floors(part: str, at_least: int) -> None:
 def test_the_scheduler_knows_no_payload() -> None:
     """Recurrent states and KV slots of nodes are the cache manager's."""
     code = (ROOT / "engine/scheduler.py").read_text(encoding="utf-8")
-    assert not re.findall(r"(?i)\w*(?:state|checkpoint|tree\b)\w*", code)
+    assert not re.findall(r"(?i)\w*(?:state|checkpoint|tree\b|recurrent)\w*", code)
 
 
 @pytest.mark.parametrize("place", NO_TORCH)

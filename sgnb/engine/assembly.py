@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -14,7 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from ..errors import ModelError, OptionError, printable
+from ..errors import ModelError, OptionError, printable, shown
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from .attention import AttentionBackend, BackendName, check_backend, make_backend
@@ -22,12 +24,14 @@ from .cache.kv_cache import KVCache
 from .cache.manager import CacheManager
 from .cache.slot_allocator import SlotAllocator
 from .cache.state_pool import StatePool
-from .device.faults import LARGE_MODEL_HINT, is_out_of_memory
+from .device.faults import LARGE_MODEL_HINT, find_loss, forget_frames, hint_for, is_out_of_memory
 from .device.load_stages import announce
-from .device.memory import GIB, freeze_heap, weight_bytes
+from .device.memory import GIB, freeze_heap, release_device_memory, weight_bytes
+from .device.precompile import cancel_unclaimed
 from .model.decoder import UNLIMITED, Decoder, load_decoder
 from .model.layer_probe import LayerProbe
 from .model.loading import first_line, load_tokenizer, pick_device
+from .model.recurrent import StepStates
 from .model.weight_monitor import WeightMonitor
 from .options import EngineOptions
 from .request.input_processor import InputProcessor
@@ -35,7 +39,7 @@ from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
 from .sampling.sampler import Sampler, TorchSampler, TritonSampler
 from .scheduler import Scheduler
-from .sizing import make_pools
+from .sizing import graph_bytes, make_pools
 
 SHARED_PREFIX = 16
 """Tokens in common for which requests wait a step, on a GPU; that fewer pay there is not shown."""
@@ -85,13 +89,37 @@ class Parts:
     runner: ModelRunner
 
 
+@contextlib.contextmanager
+def cleaned_up_load(name: str) -> Iterator[None]:
+    """Release the device memory of a load that fails. Raises ModelError if memory ran out or the
+    GPU is lost. name: for messages."""
+    outer = sys.exc_info()[1]
+    try:
+        yield
+    except BaseException as error:
+        forget_frames(error, outer)
+        release_device_memory()
+        loss = find_loss(error, outer)
+        if loss is None:
+            raise
+        message = f"{name!r} cannot be loaded: {first_line(loss)}"
+        raise ModelError(message, hint_for(loss)) from error
+
+
 def assemble(
     name: str, source: str | Path | PreTrainedModel, tokenizer: Any, options: EngineOptions
 ) -> Parts:
     """Load the model and build all parts. On error, a preloaded model is restored. name: for
     messages. tokenizer: a transformers tokenizer, or None for the model's."""
     try:
-        decoder = load_decoder(
+        return _build(name, source, tokenizer, options, _load(name, source, options))
+    finally:
+        cancel_unclaimed()
+
+
+def _load(name: str, source: str | Path | PreTrainedModel, options: EngineOptions) -> Decoder:
+    try:
+        return load_decoder(
             source,
             options.device,
             options.dtype,
@@ -107,6 +135,16 @@ def assemble(
             raise
         said = f"{name!r} cannot be loaded: no memory is left next to its weights"
         raise ModelError(f"{said}: {first_line(error)}", LARGE_MODEL_HINT) from error
+
+
+def _build(
+    name: str,
+    source: str | Path | PreTrainedModel,
+    tokenizer: Any,
+    options: EngineOptions,
+    decoder: Decoder,
+) -> Parts:
+    """Build the parts of a loaded model; see `assemble`."""
     with contextlib.ExitStack() as undo:
         undo.callback(decoder.release)
         options = replace(
@@ -144,7 +182,13 @@ def assemble(
             refreshers = [swap.refresh for swap in decoder.fused if swap.refresh is not None]
             weights = WeightMonitor(decoder.model, refreshers)
         runner = ModelRunner(
-            decoder, attention, sampler, states, max_rows=rows, cuda_graphs=graphs, weights=weights
+            decoder,
+            attention,
+            sampler,
+            None if states is None else StepStates(states),
+            max_rows=rows,
+            graph_bytes=graph_bytes(decoder, rows) if graphs else None,
+            weights=weights,
         )
         if options.precompiles:
             announce("compiling kernels")
@@ -183,10 +227,10 @@ def _warn_of_cuts(name: str, options: EngineOptions, positions: int, pool_tokens
             "that fits holds no more. Load with a larger max_total_tokens, or memory_limit on a GPU"
         )
     for what in said:
-        warnings.warn(printable(what), stacklevel=5)
+        warnings.warn(printable(what), stacklevel=6)
 
 
-def check_options(options: EngineOptions) -> None:
+def check_options(options: EngineOptions, tokenizer: Any = None) -> None:
     """Raise what an engine with these options would here, as far as that is known without a model:
     ModelError for the device, OptionError for what does not go with it."""
     device = pick_device(options.device)
@@ -196,6 +240,12 @@ def check_options(options: EngineOptions) -> None:
             "load without it, or on a GPU",
         )
     check_backend(options.attention, device, options.deterministic)
+    if tokenizer is not None and not hasattr(tokenizer, "all_special_ids"):
+        raise OptionError(
+            f"tokenizer={shown(tokenizer)} is not a tokenizer of transformers",
+            "give AutoTokenizer.from_pretrained(...), or for the tokenizers library "
+            "PreTrainedTokenizerFast(tokenizer_object=...)",
+        )
 
 
 def _make_scheduler(

@@ -8,6 +8,7 @@
 Imports no engine, notebook or view. Backends implement the interface in `executor.py`.
 """
 
+from . import ir
 from .batches.saved import SavedState
 from .chat.tools import Tool, ToolCall
 from .compiled import CompiledProgram
@@ -59,6 +60,7 @@ from .primitives.patterns import (
 )
 
 set_default_backend = set_default_executor
+ir.SglFunction = SglFunction  # SGLang's path
 
 __all__ = [
     "REGEX_BOOL",

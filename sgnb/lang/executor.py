@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
 from ..errors import OptionError, shown
@@ -192,6 +191,15 @@ def room_of(executor: Executor) -> Room | None:
     return getattr(executor, "room", None)
 
 
+_adapter: Callable[[Any], Executor] | None = None
+
+
+def register_engine_adapter(adapter: Callable[[Any], Executor]) -> None:
+    """Let `executor_of` accept engines. `adapter` returns the executor of an engine."""
+    global _adapter
+    _adapter = adapter
+
+
 def executor_of(backend: Any) -> Executor:
     """Return `backend` itself if it is an executor, or the executor of an engine.
 
@@ -201,10 +209,10 @@ def executor_of(backend: Any) -> Executor:
     if _has(backend, "score", "generate"):
         return cast(Executor, backend)
     if _has(backend, "submit", "encode"):
-        # Imported by name because the language imports no engine. An existing engine has imported
-        # the module already.
-        executor: Executor = import_module("sgnb.backends").executor_of(backend)
-        return executor
+        if _adapter is None:
+            message = f"{shown(backend)} has no executor yet"
+            raise OptionError(message, "import sgnb.backends, or load the model by sgnb.Engine")
+        return _adapter(backend)
     hint = "give an Engine, or an executor"
     raise OptionError(f"{shown(backend)} cannot run programs", hint)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from inspect import isawaitable
 from typing import Any
 
@@ -185,10 +184,7 @@ def role_text(template: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | N
 
 SglExpr, SglExprList, SglConstantText, SglGen, SglSelect = Expr, Concat, Text, Gen, Select
 SglRoleBegin, SglRoleEnd, SglSamplingParams = RoleBegin, RoleEnd, SamplingParams
-"""SGLang's class names, for annotations and `isinstance`. `SglFunction` is available, too."""
+"""SGLang's class names, for annotations and `isinstance`."""
 
-
-def __getattr__(name: str) -> Any:
-    if name == "SglFunction":  # imported late: the module imports this one
-        return import_module(".decorator", __package__).SglFunction
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+SglFunction: Any
+"""SGLang's name of a program. The package sets the value, because the class imports this module."""

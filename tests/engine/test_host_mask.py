@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from sgnb.engine.loop.step_output import explain
 from sgnb.engine.request.step_builder import _row_mask
 from sgnb.engine.sampling.host_mask import host_mask
 from sgnb.engine.sampling.torch_sampler import TokenMask
-from sgnb.engine.step_output import explain
 from sgnb.errors import GrammarError
 
 CPU = torch.device("cpu")

@@ -114,7 +114,7 @@ def test_a_program_without_admission() -> None:
 def test_a_compiling_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar: Future[TokenGrammar] = Future()
     with Engine("tiny", device="cpu") as engine:
-        monkeypatch.setattr(engine, "_grammar", lambda params: grammar)
+        monkeypatch.setattr(engine._factory, "_grammar", lambda params: grammar)
         origin = Origin(run="r", branch="0.1", name="x")
         params = SamplingParams(regex="a", max_new_tokens=4)
         [id] = engine.submit(["Say"], [params], [lambda output: None], origins=[origin])

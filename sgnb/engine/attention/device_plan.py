@@ -16,8 +16,8 @@ from ..cache.kv_cache import KVCache
 from ..cache.radix import Ints
 from ..device.precompile import launch
 from ..step_input import AttentionInput
-from . import LayerOptions
 from .decode_plans import RESERVE, DecodePlans
+from .interface import LayerOptions
 from .planning import plan_extend, plan_invariant, plan_short
 from .query_tiles import KVIndices, TileConfig
 from .schedule import Schedule, WorkItems

@@ -16,11 +16,11 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache, LayerShape
 from ..device.transfer import to_device
 from ..step_input import AttentionInput
-from . import AttentionBackend, LayerOptions
 from .background_compile import BackgroundCompile
 from .flashinfer_backend import FlashInferAttention, LayerKind
 from .flashinfer_check import verify
 from .flashinfer_kernels import refusal
+from .interface import AttentionBackend, LayerOptions
 
 Switched = Callable[[str, str, float], None]
 """Callback with (previous kernels, new kernels, seconds of background compilation)."""

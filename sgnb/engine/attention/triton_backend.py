@@ -18,8 +18,8 @@ from ..cache.kv_cache import KVCache, LayerShape
 from ..cache.radix import Ints
 from ..device.precompile import launch, precompiling
 from ..step_input import AttentionInput
-from . import LayerOptions
 from .device_plan import ROWS, DevicePlan
+from .interface import LayerOptions
 from .planning import INVARIANT_SPLIT
 from .staging import StagingBuffers
 from .triton_rows import store_rows

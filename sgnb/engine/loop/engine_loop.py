@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import queue
-import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,19 +34,17 @@ from ..request.request_state import Finish, RequestState
 from ..request.tokenizer import Tokenizer
 from ..runner import ModelRunner
 from ..scheduler import Scheduler
-from ..step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
+from .command_thread import Command, CommandThread
 from .endings import aborted, closed_error, failed
 from .journal import Journal
+from .statistics import read_statistics
+from .step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 ADMISSION_PATIENCE = 0.25
 """Seconds for which programs may wait for admission while nothing runs. The admitted programs then
 wait for user code, or for a program without admission: the first in line is admitted."""
-
-Command = Callable[[], object]
 
 
 class InFlightStep(NamedTuple):
@@ -61,7 +57,7 @@ class InFlightStep(NamedTuple):
     last: list[Request]  # requests with their last token in the step
 
 
-class EngineLoop:
+class EngineLoop(CommandThread):
     """Loop from `start` to `close`, or to a fatal error that ends every request."""
 
     def __init__(
@@ -75,39 +71,24 @@ class EngineLoop:
         overlap: bool = False,
     ) -> None:
         """overlap: launch the next step before the last step is read."""
+        super().__init__(log.home, "sgnb-engine")
         self._scheduler = scheduler
         self._runner = runner
-        self.home = log.home
         self._jump_forward = jump_forward
         self.overlap = overlap
-        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._states: dict[int, RequestState] = {}
         self._stop_tokens: set[int] = set()  # of all requests so far
         self._in_flight: InFlightStep | None = None
         self._results_at = 0.0
-        self._closing = False
-        self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
-        self.failure: BaseException | None = None
         self.journal = Journal(log, tokenizer)
-        # Replaces `is_alive` and `join`: after an interrupt both report a live thread as dead
-        # (Python 3.11 and 3.12).
-        self._ended = False
-        self._running = threading.Lock()  # held by the thread that runs the loop
-        self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread. After an error, `close` ends a partial start."""
-        self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        return not (self._closing or self._ended)
-
-    def counts(self) -> dict[str, int]:
-        """Return the counters of `COUNTS`. Call on the engine's thread."""
+    def statistics(self) -> dict[str, Any]:
+        """See `Engine.stats`. Call on the engine's thread."""
         running = sum(state.request.num_output_tokens for state in self._states.values())
         counts = self.journal.counts
-        return counts | {"output_tokens": counts["output_tokens"] + running}
+        counts = counts | {"output_tokens": counts["output_tokens"] + running}
+        busy = {"busy_seconds": self.journal.busy_seconds}
+        return read_statistics(counts, self._scheduler) | busy
 
     def submit(self, states: list[RequestState]) -> None:
         def accept() -> None:
@@ -133,30 +114,6 @@ class EngineLoop:
         """See `Scheduler.release`."""
         work = partial(self._scheduler.release, reservation, num_tokens)
         self._send_quietly(lambda: self._guarded(work))
-
-    def call(self, function: Callable[[], T], at_once: bool = True) -> T:
-        """Run `function` on the engine's thread between two steps and return the result.
-
-        On the engine's thread (e.g. in a finalizer) return None, and run `function` immediately
-        with `at_once`, later otherwise.
-        """
-        if self._on_its_thread() and at_once:
-            return function()
-        # Avoid a future shared by both threads: see `sgnb/latch.py`.
-        results: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
-
-        def work() -> None:
-            future: Future[T] = Future()
-            try:
-                future.set_result(function())
-            except BaseException as error:  # raised by the future for the caller
-                future.set_exception(error)
-            results.put(future)
-
-        self._send(work)
-        if self._on_its_thread():
-            return None  # type: ignore[return-value]
-        return results.get().result()
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
         """See `Engine.why_waiting`. Call on the engine's thread."""
@@ -184,60 +141,6 @@ class EngineLoop:
     def weights(self) -> WeightMonitor | None:
         """Monitor of weights that the user can change. None for a model from a folder."""
         return self._runner.weights
-
-    @property
-    def may_wait(self) -> bool:
-        """False on the engine's own thread."""
-        return not self._on_its_thread()
-
-    def check_may_wait(self) -> None:
-        """Raise an EngineError on the engine's thread, and in a forked child without an engine
-        thread: both would wait for ever."""
-        self.home.check()
-        if self._on_its_thread():
-            raise EngineError(
-                "generate cannot be called on the engine's own thread, for example in a finalizer",
-                "call it on another thread",
-            )
-
-    def close(self) -> None:
-        """End every request and the thread. Idempotent, also before `start`. A forked child closes
-        only the child's copy."""
-        if self.home.left:
-            self._ended = True
-            return
-        with self._guard:
-            if not self._ended:
-                self._commands.put(self._begin_closing)
-        if not self._on_its_thread():
-            self._run()  # waits for the thread, or replaces a thread never started
-            with suppress(RuntimeError):  # thread never started
-                self._thread.join()
-
-    def _on_its_thread(self) -> bool:
-        return threading.current_thread() is self._thread
-
-    def _send(self, command: Command) -> None:
-        self.home.check()  # before the lock: at the fork a thread may hold the lock
-        with self._guard:
-            if not self.alive:
-                raise closed_error(self.failure)
-            self._commands.put(command)
-
-    def _send_quietly(self, command: Command) -> None:
-        """`_send`, unless the engine is closed or in another process: no request is left."""
-        with suppress(EngineError):
-            self._send(command)
-
-    def _run(self) -> None:
-        """Serve until the end, once; later calls wait for the end."""
-        with self._running:
-            if self._ended:
-                return
-            try:
-                self._serve()
-            finally:
-                self._ended = True
 
     @torch.inference_mode()
     def _serve(self) -> None:
@@ -330,7 +233,7 @@ class EngineLoop:
     def _launch_batch(self, batch: Batch, began: float) -> InFlightStep | None:
         """Launch this batch; see `_launch`."""
         try:
-            output = self._runner.run(batch)
+            output = AsyncStepOutput(batch, self._runner.run(batch))
         except Exception as error:
             # The error's frames hold the step's tensors.
             forget_frames(error)
@@ -479,9 +382,6 @@ class EngineLoop:
         if state.table_offset is not None:
             self._runner.sampler.release(state.table_offset)
         del self._states[request.id]  # last: `_end_everything` reports earlier errors
-
-    def _begin_closing(self) -> None:
-        self._closing = True
 
     def _end_everything(self) -> None:
         """End all waiting requests at the end of the thread, each independent of other errors."""

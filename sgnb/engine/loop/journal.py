@@ -27,7 +27,7 @@ from ..request.request import Request
 from ..request.request_state import Finish, Origin
 from ..request.tokenizer import Tokenizer, numbered
 from ..scheduler import Scheduler
-from ..step_output import StepOutput
+from .step_output import StepOutput
 
 COUNTS = (
     "requests", "finished", "prompt_tokens", "cached_tokens", "recomputed_tokens",

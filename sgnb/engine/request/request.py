@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,6 @@ from ...sampling import SamplingParams
 from ..cache.radix import Ints
 from ..cache.sequence import SHARED, CachedSequence, CacheScope
 from ..step_input import Media
-
-if TYPE_CHECKING:
-    from .request_state import RequestState
-
 
 _seeds = random.Random()
 """Private generator: the user's `random` state stays untouched, and a system call would contend for
@@ -38,7 +34,7 @@ class Request(CachedSequence):
     with a step in flight both may exceed `num_tokens`.
     """
 
-    state: RequestState  # text of the request; deleted when the request ends
+    state: Any  # the `RequestState` until the request ends
     media: Media | None = None  # parts of the prompt that are not text
 
     def __init__(

@@ -41,7 +41,7 @@ def step_input(batch: Batch) -> StepInput:
         tokens=_tokens(batch),
         positions=_rotary_positions(batch),
         attention=attention_input(batch),
-        states=batch.recurrent_plans,
+        states=batch.cache_plans,
         embeddings=tuple(_embeddings(batch)),
         logit_rows=logit_rows,
         sampled=sampled,
@@ -183,7 +183,7 @@ def _sampling_input(
             request and its placeholders.
         masks: Masks by row; by default of the requests' grammars that the host follows.
     """
-    states = [request.state for request in requests]
+    states: list[RequestState] = [request.state for request in requests]
     filters, adjustments = dict[int, Filters](), dict[int, Callable[[], Adjustment]]()
     hosted = dict[int, Mask]()
     for row in [i for i, s in enumerate(states) if not s.fits_kernels or s.holds_back]:

@@ -7,10 +7,10 @@ import warnings
 import weakref
 from collections.abc import Callable
 
-from ..errors import printable
-from ..events import WeightsChanged
-from .loop import EngineLoop
-from .model.weight_monitor import WeightMonitor
+from ...errors import printable
+from ...events import WeightsChanged
+from ..model.weight_monitor import WeightMonitor
+from .engine_loop import EngineLoop
 
 
 class WeightGuard:

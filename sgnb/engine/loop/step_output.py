@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..errors import GrammarError, RequestError
-from ..events import Alternatives
-from .request.batch import NO_ROW, Batch
-from .request.request import Request
-from .request.request_state import RequestState
-from .sampling.results import Extra, StepResults
-from .sampling.torch_sampler import SamplerOutput
+from ...errors import GrammarError, RequestError
+from ...events import Alternatives
+from ..request.batch import NO_ROW, Batch
+from ..request.request import Request
+from ..request.request_state import RequestState
+from ..sampling.results import Extra, StepResults
+from ..sampling.torch_sampler import SamplerOutput
 
 NO_NUMBERS = (
     "the model's logits are NaN or infinite",
@@ -141,7 +141,8 @@ def _is_non_finite(request: Request, extra: Extra, sample: Sequence[Any] | None)
 def _verify(request: Request, chosen: SamplerOutput) -> list[Any] | None:
     """Compare drafted tokens with the model's tokens. Returns the fields of the first mismatch,
     which replaces all later drafts, or None."""
-    constraint = request.state.constraint
+    state: RequestState = request.state
+    constraint = state.constraint
     assert constraint is not None
     columns = [column.tolist() for column in chosen]
     agree = constraint.verify(columns[0])
@@ -152,17 +153,16 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
     """Put the request's token into `output` and advance the grammar. An error of the grammar fails
     only this request. sample: fields of `SamplerOutput`."""
     token, logprob, log_mass, allowed = sample
-    constraint = request.state.constraint
+    state: RequestState = request.state
+    constraint = state.constraint
     binds = constraint is not None and constraint.binds
     if not allowed:
-        output.failed.append(
-            (request, explain(request.state) if binds else RequestError(*NO_TOKEN))
-        )
+        output.failed.append((request, explain(state) if binds else RequestError(*NO_TOKEN)))
         return
     alternatives = _alternatives(request, extra.top)
     if constraint is not None:
         try:
-            ends = token in request.state.stop_tokens
+            ends = token in state.stop_tokens
             record = constraint.accept_token(token, ends, allowed, logprob, logprob - log_mass)
         except BaseException as error:
             output.failed.append((request, error))
@@ -182,7 +182,8 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
 
 def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alternatives]:
     """Return the alternatives to the next token, before the grammar advances."""
-    state, results = request.state, []
+    state: RequestState = request.state
+    results: list[Alternatives] = []
     for pairs in _pairs(top):
         tokens, logprobs = zip(*pairs, strict=True)
         allowed = (True,) * len(tokens)
