@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import queue
-import re
 import threading
-import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Sequence
@@ -17,7 +15,6 @@ from itertools import takewhile
 from typing import Any
 
 from ..engine.cache.sequence import SHARED, CacheScope
-from ..engine.device.background import WorkerThread
 from ..engine.engine import Engine
 from ..engine.request import arguments
 from ..engine.request.collect import gather, numbered_callbacks
@@ -30,29 +27,24 @@ from ..errors import (
     OptionError,
     RequestError,
     SgnbError,
-    printable,
     shown,
 )
 from ..events import WaitingRequest
-from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render, with_tools
-from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
+from ..lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
 from ..lang.graph.dry_execution import DryExecutor
 from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
 from ..sequences import common_length
+from .choice_scores import Logprobs, OutputGather, Tokens, build_scores
 from .dry import EngineAnswers
+from .output_segments import made_segments
+from .template_reader import chat_template, special_tokens
 
 _log = logging.getLogger(__name__)
 
-TEMPLATE_SECONDS = 5.0
-"""Time limit for rendering a few short turns with a model's chat template."""
-
 REMEMBERED_CHOICES = 4096
 """Maximum number of choices with stored log-probabilities without a prompt."""
-
-Tokens = tuple[int, ...]
-Logprobs = tuple[float | None, ...]
 
 MAX_BATCHED_CALLS = 512
 """Maximum number of mail items (calls and results) processed before the calls are sent."""
@@ -234,9 +226,10 @@ class LocalExecutor:
             found = zip(alone, outputs[len(own) :], strict=True)
             made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
             kept.update(made)
-            self._post(sink, self._scores(own, outputs, known | made))
+            text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
+            self._post(sink, build_scores(own, outputs, known | made, text))
 
-        gather = _Gather(len(continued) + len(alone), finish)
+        gather = OutputGather(len(continued) + len(alone), finish)
         conditional = SamplingParams(
             max_new_tokens=0, temperature=0, return_logprob=True, logprob_start_len=start
         )
@@ -250,31 +243,6 @@ class LocalExecutor:
         prompts = [*continued, *alone]
         ids = self.engine.submit(prompts, params, sinks, origins=origins, cache_scopes=cache_scopes)
         return partial(self.engine.abort, ids)
-
-    def _scores(
-        self, own: list[Tokens], outputs: list[Output], unconditional: dict[Tokens, Logprobs]
-    ) -> Scores:
-        """Build the scores. `own`: tokens of each choice, in the order of the first outputs."""
-        text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
-        choices = []
-        for tokens, output in zip(own, outputs, strict=False):
-            after = output.next_token
-            choices.append(
-                ChoiceScore(
-                    tokens,
-                    tuple(output.prompt_logprobs),
-                    unconditional.get(tokens, ()),
-                    tuple(map(text, tokens)),
-                    () if after is None else ((output.logprobs[0], after, text(after)),),
-                )
-            )
-
-        meta = {
-            "prompt_tokens": sum(o.prompt_tokens for o in outputs),
-            "cached_tokens": sum(o.cached_tokens for o in outputs),
-            "e2e_latency": max(o.e2e_latency for o in outputs),
-        }
-        return Scores(tuple(choices), meta)
 
     @property
     def model_name(self) -> str:
@@ -374,49 +342,6 @@ Mail = queue.SimpleQueue[Callable[[], None] | _PendingCall | None]
 """Deliveries of results to programs, calls for the engine, and None at the end."""
 
 
-class _Gather:
-    """Collects the final outputs of several requests and delivers the complete list in order. Used
-    on the engine's thread only."""
-
-    def __init__(self, count: int, done: Callable[[list[Output]], None]) -> None:
-        self._outputs: dict[int, Output] = {}
-        self._count, self._done = count, done
-
-    def put(self, index: int, output: Output) -> None:
-        self._outputs[index] = output
-        if len(self._outputs) == self._count:
-            self._done([self._outputs[i] for i in range(self._count)])
-
-
-def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
-    """Return an output as segments for later prompts.
-
-    Contains the tokens without the end token, and as text the prefix of a token cut by a stop
-    string. If thinking was removed, the whole output is text.
-    """
-    tokens = output.token_ids[: -1 if isinstance(output.stopped_by, int) else None]
-    if engine.tokenizer is None or output.reasoning:
-        return _as_text(output)
-    if not isinstance(output.stopped_by, str):
-        return (Segment(output.text, "output", tuple(tokens)),)
-    left, kept = output.text.encode(), 0
-    for piece in engine.tokenizer.pieces(tokens):
-        if not left.startswith(piece):
-            break
-        left, kept = left[len(piece) :], kept + 1
-
-    try:
-        rest = left.decode()
-    except UnicodeDecodeError:  # the cut token begins inside a character
-        return _as_text(output)
-    whole = output.text.removesuffix(rest)
-    return Segment(whole, "output", tuple(tokens[:kept])), Segment(rest, "data")
-
-
-def _as_text(output: Output) -> tuple[Segment, ...]:
-    return Segment("", "output"), Segment(output.text, "data")
-
-
 def _check(name: str, value: Any, right: bool, rule: str) -> None:
     if not right:
         raise OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
@@ -432,53 +357,6 @@ def _origin(call: Call | ScoreCall, purpose: str) -> Origin:
     return Origin(call.run, call.branch, call.name, purpose, file, line)
 
 
-def special_tokens(engine: Engine) -> re.Pattern[str] | None:
-    """Return a pattern of the tokenizer's special tokens in a text."""
-    return engine.tokenizer.special_tokens if engine.tokenizer else None
-
-
-def chat_template(engine: Engine) -> ChatTemplate:
-    """Return the role marks of the model's chat template, or plain marks without a template."""
-    tokenizer = engine.tokenizer.hf if engine.tokenizer else None
-    if tokenizer is None or not tokenizer.chat_template:
-        return PLAIN
-
-    def render(messages: Messages, tools: Any = None) -> str:
-        return tokenizer.apply_chat_template(list(messages), tools=tools, tokenize=False)
-
-    name = engine.model_name
-    try:
-        template = _read_template(name, render)
-    except Exception as error:  # a Jinja template may raise anything
-        message = f"{name}'s chat template cannot be parsed ({error}); plain role marks are used"
-        warnings.warn(printable(message), stacklevel=2)
-        return PLAIN
-    if template.last_answer.strip():
-        message = (
-            f"{name}'s chat template writes {template.last_answer!r} before a conversation's last "
-            "answer; a program that wants it writes assistant(raw(...) + gen(...))"
-        )
-        warnings.warn(printable(message), stacklevel=2)
-    return _with_stops(engine, template)
-
-
-def _with_stops(engine: Engine, template: ChatTemplate) -> ChatTemplate:
-    """Add the text after an answer, or before the next turn, to the stops of `template`. The stop
-    is a string or a special token that does not end generations by default."""
-    assert engine.tokenizer is not None
-    after = template.roles["assistant"][1]
-    closing = (after if after.strip() else after + template.roles["user"][0]).rstrip()
-    mark = (
-        engine.tokenizer.special_tokens.search(closing) if engine.tokenizer.special_tokens else None
-    )
-    text = closing if mark is None else closing[: mark.start()].rstrip()
-    if text:
-        return replace(template, stop=(text,))
-    token = engine.tokenizer.hf.convert_tokens_to_ids(mark[0]) if mark else None
-    stops = () if token is None or token in engine.eos_token_ids else (token,)
-    return replace(template, stop_token_ids=stops)
-
-
 def executor_of(engine: Engine) -> LocalExecutor:
     """Return the executor shared by all programs on this engine."""
     with _making:
@@ -489,21 +367,6 @@ def executor_of(engine: Engine) -> LocalExecutor:
 
 
 _making = threading.Lock()
-
-
-def _read_template(name: str, render: Callable[..., str]) -> ChatTemplate:
-    """Read a template on a stoppable thread: a template is a program and may not terminate."""
-    reading = WorkerThread(lambda: with_tools(from_render(name, render), render), "sgnb-template")
-    try:
-        if reading.wait(TEMPLATE_SECONDS):
-            template: ChatTemplate = reading.result()
-            return template
-    except KeyboardInterrupt:
-        reading.stop()
-        raise
-    reading.stop()
-    message = f"rendering takes more than {TEMPLATE_SECONDS:g} s"
-    raise TemplateError(message, "give the roles as a ChatTemplate")
 
 
 def _serve(mail: Mail) -> None:

@@ -17,8 +17,9 @@ import torch
 from transformers import PreTrainedModel
 
 import sgnb
-from sgnb.backends import executor_of, local
-from sgnb.backends.local import CallOverrides, LocalExecutor, chat_template
+from sgnb.backends import executor_of, local, template_reader
+from sgnb.backends.local import CallOverrides, LocalExecutor
+from sgnb.backends.template_reader import chat_template
 from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.device import background
 from sgnb.engine.engine import Engine
@@ -477,14 +478,14 @@ ENDLESS = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range
 
 
 def test_an_endless_chat_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "TEMPLATE_SECONDS", 0.2)
+    monkeypatch.setattr(template_reader, "TEMPLATE_SECONDS", 0.2)
     monkeypatch.setattr(background, "STOP_SECONDS", 0.05)
     tokenizer = byte_level.__wrapped__()
     tokenizer.chat_template = ENDLESS
     with Engine(random_model(vocab_size=400), tokenizer=tokenizer) as engine:
         with pytest.warns(UserWarning, match="rendering takes more than"):
             assert chat_template(engine) is PLAIN
-        monkeypatch.setattr(local, "TEMPLATE_SECONDS", 60)
+        monkeypatch.setattr(template_reader, "TEMPLATE_SECONDS", 60)
         interrupt_in(0.2)
         with pytest.raises(KeyboardInterrupt):
             chat_template(engine)

@@ -62,9 +62,8 @@ class ChatTemplate:
             return (self.begin if plain else self.begin_system or "") + prefix
         return "" if self.merged_system and (previous, role) == ("system", "user") else prefix
 
-
     def declare(self, tools: tuple[DeclaredTool, ...]) -> ChatTemplate:
-        """Return the template with the tools declared at the begin of a conversation: as the model's
+        """Return the template with tools declared at the begin of a conversation: as the model's
         template declares tools, or with `ToolFormat.describe` in the system turn."""
         render = self.tools.render
         if render is not None and (texts := openings(render, tools)) is not None:
