@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..events import RequestAdmitted, RequestRetracted, RequestWaits, Wait, WaitReason
+from ..events import RequestAdmitted, RequestRetracted, Wait, WaitReason
 from ..reservation import Reservation
 from .cache.manager import CacheManager, Match
-from .cache.radix import Ints, Prefix
+from .cache.radix import Prefix
 from .request.admission import ProgramAdmission
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
+from .request.plain_decode import PlainDecode, complete_decode
 from .request.request import Request, RequestFault
+from .request.wait_log import WaitLog
 from .request.waiting import SchedulePolicy, WaitingQueue
 
 RECOVERY = 64
@@ -79,10 +78,8 @@ class Scheduler:
         # Match and remaining tokens of the first request that did not fit. No request starts
         # until this request fits.
         self._blocked: tuple[Match, int] | None = None
-        self._front: Wait | None = None  # why the last admission ended before the end of the queue
-        self._reasons: dict[int, WaitReason] = {}  # last `RequestWaits` of each waiting request
-        self._decode: _Decode | None = None  # see `_continue_decode`
-        self._decoding: list[Request] | None = None  # requests of the last plain decode step
+        self._waits = WaitLog(emit)
+        self._decode = PlainDecode()
 
     @property
     def num_waiting(self) -> int:
@@ -102,7 +99,7 @@ class Scheduler:
             return
         self._wait(*self.admission.enter(request))
         if (wait := self.admission.shortage(request)) is not None:
-            self._report(request, wait)
+            self._waits.report(request, wait)
 
     def release(self, reservation: Reservation, num_tokens: int | None = None) -> None:
         """End the reservation of a program; see `ProgramAdmission.release`."""
@@ -113,9 +110,7 @@ class Scheduler:
         request before `add` or after `finish`."""
         if request.id not in self.waiting:
             return self.admission.shortage(request)
-        if self._reasons.get(request.id) == WaitReason.SAME_PREFIX:
-            return Wait(WaitReason.SAME_PREFIX)
-        return self._front or Wait(WaitReason.NEXT_STEP)
+        return self._waits.reason(request)
 
     @property
     def num_unadmitted(self) -> int:
@@ -138,8 +133,7 @@ class Scheduler:
             The batch, without requests if all running requests only wait for their last result.
         """
         batch = self._choose()
-        if self.cache.recurrent:
-            batch.recurrent_plans = self.cache.plan(batch.requests, batch.starts, batch.ends)
+        batch.cache_plans = self.cache.plan(batch.requests, batch.starts, batch.ends)
         return batch
 
     def _choose(self) -> Batch:
@@ -148,11 +142,11 @@ class Scheduler:
             self._step_tokens = min(2 * self._step_tokens, self._max_step_tokens)
             self._shrunk_at = self.step
 
-        decode, self._decode = self._decode, None
-        if decode is not None and not self.waiting and len(decode.requests) <= self._step_tokens:
-            batch = self._continue_decode(decode)
-            if batch is not None:
-                return batch
+        max_tokens = 0 if self.waiting else self._step_tokens
+        decode = self._decode.next_batch(self.cache, max_tokens)
+        if decode is not None:
+            self._reserve = max(MIN_RESERVE, self._reserve * 0.99)
+            return decode
 
         builder = BatchBuilder(self._step_tokens)
         prefills = self._make_room_to_grow(builder)
@@ -169,14 +163,13 @@ class Scheduler:
         Returns:
             The requests whose last token the step samples.
         """
-        if self.cache.recurrent and self.cache.launched(batch.requests, batch.recurrent_plans):
+        if self.cache.launched(batch.requests, batch.cache_plans):
             self._blocked = None
-        if batch.requests is self._decoding:
-            last = _complete_decode(batch)
+        if self._decode.includes(batch):
+            last = complete_decode(batch)
         else:
             last = self._complete_rows(batch)
-        if self._goes_on(batch, last):
-            self._decode = _Decode(batch.requests, batch.ends)
+        self._decode.record(batch, last, len(self.running))
         return last
 
     def _complete_rows(self, batch: Batch) -> list[Request]:
@@ -203,7 +196,7 @@ class Scheduler:
             non_finite: The logits were not finite, so keys and values may be wrong. The cache
                 discards the request's tokens, except tokens in use; `isolate` handles their users.
         """
-        self._reasons.pop(request.id, None)
+        self._waits.forget(request)
         if request.node is not None:
             self._release(request, insert=not non_finite)
         elif self.waiting.pop(request.id, None) is not None:
@@ -237,7 +230,7 @@ class Scheduler:
     def requeue_rewritten(self, request: Request) -> None:
         """Restart a running request that rewrote its last tokens at the head of the queue, if the
         cache holds some of the old tokens. Unchanged tokens come from the cache."""
-        self._decode = self._decoding = None
+        self._decode.clear()
         if request.node is not None and request.num_computed < request.node.end:
             self._release(request)
             self.waiting.put_first(request)
@@ -264,37 +257,6 @@ class Scheduler:
         tokens, pins = self.cache.drop("weights")
         return DroppedCache(tokens, len(running), pins)
 
-    def _continue_decode(self, decode: _Decode) -> Batch | None:
-        """Fast path of `schedule` with the same result: all running requests decode another token.
-        None if memory is missing."""
-        requests, starts = decode
-        allocated = self.cache.allocate(len(requests))
-        if allocated is None:
-            return None
-        self._reserve = max(MIN_RESERVE, self._reserve * 0.99)
-        for request, start, slot in zip(requests, starts.tolist(), allocated.tolist(), strict=True):
-            request.slots[start] = slot
-            request.num_slots = start + 1
-        return Batch(requests, starts, np.ones(len(requests), np.int64))
-
-    def _goes_on(self, batch: Batch, last: list[Request]) -> bool:
-        """Return whether the next step decodes the same requests, without an event in between:
-        one token and slot each, beyond the prompt and without scores."""
-        if last or not batch.is_decode or len(batch) != len(self.running):
-            return False
-        if batch.requests is self._decoding:  # as in the step before
-            return True
-
-        rows = zip(batch.requests, batch.starts.tolist(), batch.samples, strict=True)
-        plain = all(
-            samples
-            and request.num_prompt_tokens <= start == request.num_slots - 1
-            and not request.params.return_logprob
-            for request, start, samples in rows
-        )
-        self._decoding = batch.requests if plain else None
-        return plain
-
     def _make_room_to_grow(self, builder: BatchBuilder) -> list[Request]:
         """Allocate slots for the appended tokens of all running requests. Retracts requests until
         the slots suffice.
@@ -304,32 +266,16 @@ class Scheduler:
         """
         self._reserve = max(MIN_RESERVE, self._reserve * 0.99)
         while True:
-            builder.clear()
-            prefills: list[Request] = []
-            growing: list[Request] = []
-            need = 0
-            for request in self.running:
-                size, computed = request.num_tokens_with_placeholders, request.num_computed
-                if size == computed or (size == request.max_len and request.idle):
-                    continue
-                if size == computed + 1:
-                    builder.requests.append(request)
-                    builder.starts.append(computed)
-                    builder.samples.append(size < request.max_len and not request.sealed)
-                else:
-                    prefills.append(request)
-                if request.num_slots < size:
-                    growing.append(request)
-                    need += size - request.num_slots
-            slots = self.cache.allocate(need)
+            growth = builder.collect(self.running)
+            slots = self.cache.allocate(growth.num_slots)
             if slots is not None:
                 break
             if len(self.running) > 1 or not self.cache.unpin_oldest():
                 self._retract(min(self.running, key=_preemption_key))
 
-        _grow(growing, slots)
+        growth.take(slots)
         builder.begin()
-        return prefills
+        return growth.prefills
 
     def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[str | None, int, int, bytes]:
         """Return a key that is equal for requests about to compute the same tokens after the same
@@ -346,13 +292,14 @@ class Scheduler:
         one step per point where prompts diverge, and each prefix is computed once. A request whose
         grammar compiles is not in the queue yet.
         """
-        self._front = self._full(builder)
-        if self._front is not None:
-            self._report(next(iter(self.waiting.values())), self._front)
+        waits = self._waits
+        waits.front = self._full(builder)
+        if waits.front is not None:
+            waits.report(next(iter(self.waiting.values())), waits.front)
             return
         growth = sum([r.remaining for r in self.running])
         if self._blocked is not None and not self._fits(*self._blocked, growth):
-            self._front = self._shortage(*self._blocked, growth)
+            waits.front = self._shortage(*self._blocked, growth)
             return
 
         being_computed = {
@@ -363,14 +310,14 @@ class Scheduler:
         admitted = set()
         try:
             for request, prefix in self.waiting.ranked():
-                self._front = self._full(builder)
-                if self._front is not None:
-                    self._report(request, self._front)
+                waits.front = self._full(builder)
+                if waits.front is not None:
+                    waits.report(request, waits.front)
                     break
                 upcoming = self._next_tokens(request, prefix)
                 can_share = prefix.length + self.shared_prefix <= request.reusable
                 if can_share and self.cache.shares(request) and upcoming in being_computed:
-                    self._report(request, Wait(WaitReason.SAME_PREFIX))
+                    waits.report(request, Wait(WaitReason.SAME_PREFIX))
                     continue
                 try:
                     started = self._start(request, growth)
@@ -378,7 +325,7 @@ class Scheduler:
                     raise RequestFault(request, error) from error
                 if not started:
                     break
-                self._reasons.pop(request.id, None)
+                waits.forget(request)
                 growth += request.remaining
                 admitted.add(request.id)
                 being_computed.add(upcoming)
@@ -398,8 +345,8 @@ class Scheduler:
         while not self._fits(match, remaining, growth):
             if self.running or not self.cache.unpin_oldest():
                 match = self.cache.unlock(match)
-                self._front = self._shortage(match, remaining, growth)
-                self._report(request, self._front)
+                self._waits.front = self._shortage(match, remaining, growth)
+                self._waits.report(request, self._waits.front)
                 # Until a request ends or arrives, the same request is the first in line and needs
                 # the same memory.
                 if not self.waiting.reads_late:
@@ -440,15 +387,10 @@ class Scheduler:
             return Wait(WaitReason.STEP_BUDGET, 1, self._step_tokens)
         return None
 
-    def _report(self, request: Request, wait: Wait) -> None:
-        """Log the reason of a wait, if the reason is new."""
-        if self._reasons.get(request.id) != wait.reason:
-            self._reasons[request.id] = wait.reason
-            self._emit(RequestWaits(request.id, *wait))
-
     def _release(self, request: Request, insert: bool = True) -> None:
         """Remove a running request and its memory; see `CacheManager.release`."""
-        self._decode = self._decoding = self._blocked = None
+        self._decode.clear()
+        self._blocked = None
         self.cache.release(request, insert)
         self.running.remove(request)
         self._num_synchronous -= not request.runs_ahead
@@ -469,40 +411,7 @@ class DroppedCache(NamedTuple):
     pins: int  # undone
 
 
-class _Decode(NamedTuple):
-    """A decode step of all running requests that may follow the last step."""
-
-    requests: list[Request]
-    starts: NDArray[np.int64]
-
-
-def _complete_decode(batch: Batch) -> list[Request]:
-    """Fast twin of `Scheduler._complete_rows` for a batch that repeats the last plain decode."""
-    last = []
-    rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
-    for request, end, row in rows:
-        request.num_computed = end
-        request.sample_row = row
-        request.num_tokens_with_placeholders = end = end + 1
-        if end == request.max_len:
-            last.append(request)
-    return last
-
-
 def _preemption_key(request: Request) -> tuple[bool, int, int]:
     """Preemption order: unreserved requests first, then shortest output, then longest prompt."""
     reserved = request.cache_scope.reservation is not None
     return reserved, request.num_output_tokens, -request.num_prompt_tokens
-
-
-def _grow(requests: list[Request], slots: Ints) -> None:
-    """Distribute slots, in order, to the tokens without a slot."""
-    new, first = slots.tolist(), 0
-    for request in requests:
-        begin, end = request.num_slots, request.num_tokens_with_placeholders
-        last = first + end - begin
-        if last == first + 1:  # as in every decode step: a slice costs several times more
-            request.slots[begin] = new[first]
-        else:
-            request.slots[begin:end] = slots[first:last]
-        request.num_slots, first = end, last

@@ -62,13 +62,13 @@ class StatefulSimulation(Simulation):
         return node.attached[self.states.pool].item()
 
     def compute(self, batch: Batch) -> None:
-        read = [path.read for path in batch.recurrent_plans]
-        written = [state for path in batch.recurrent_plans for _, state in path.written]
+        read = [path.read for path in batch.cache_plans]
+        written = [state for path in batch.cache_plans for _, state in path.written]
         assert len(set(written)) == len(written)
         assert not set(written) & {*read, self.states.zero_state}
         kept = {self.state(node) for node in self.cache.tree.nodes() if self.states.has(node)}
         assert not kept & set(written)
-        columns = batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.recurrent_plans
+        columns = batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.cache_plans
         for request, start, end, path in zip(*columns, strict=True):
             assert self.knows[path.read] == text(request, start)
             positions = [position for position, _ in path.written]

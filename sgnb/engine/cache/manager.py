@@ -46,9 +46,6 @@ class CacheManager:
         prefix_cache: Requests find tokens in the tree and leave their tokens there.
         policy: Order of eviction.
         emit: Receives the events of the tree.
-
-    Attributes:
-        recurrent: The model has recurrent layers: each step needs a `plan`, and `launched`.
     """
 
     def __init__(
@@ -64,7 +61,6 @@ class CacheManager:
         self.slots = slots
         self.tree = RadixTree(emit, policy)
         self.checkpoints: Checkpoints | None = None
-        self.recurrent = states is not None
         if states is not None:
             self.checkpoints = Checkpoints(self.tree, states, checkpoint_every, emit)
         self.prefix_cache = prefix_cache
@@ -178,19 +174,24 @@ class CacheManager:
     def plan(
         self, requests: Sequence[CachedSequence], starts: Longs, ends: Longs
     ) -> list[StatePlan]:
-        """Return the states that a step reads and writes, per request. Only for recurrent layers.
+        """Return the states that a step reads and writes, per request. Empty without recurrent
+        layers.
 
         Args:
             requests: Requests of the step.
             starts: Position of each request's first token in the step.
             ends: Position after each request's last token in the step.
         """
+        if self.checkpoints is None:
+            return []
         rows = zip(requests, starts.tolist(), ends.tolist(), strict=True)
         return [_states(request).plan(start, end) for request, start, end in rows]
 
     def launched(self, requests: Sequence[CachedSequence], plans: list[StatePlan]) -> bool:
-        """Record the states of a launched step, and share its checkpoints. Only for recurrent
-        layers. Returns whether the tree may have changed."""
+        """Record the states of a launched step, and share its checkpoints. Returns whether the tree
+        may have changed. plans: result of `plan`."""
+        if not plans:
+            return False
         changed = False
         for request, plan in zip(requests, plans, strict=True):
             states = _states(request)

@@ -15,7 +15,7 @@ NO_ROW = -1
 
 class Batch(Spans):
     """Tokens starts[i] .. ends[i] of requests[i]. Only `sample_rows`, `has_cascade` and
-    `recurrent_plans` may change."""
+    `cache_plans` may change."""
 
     def __init__(
         self,
@@ -31,13 +31,13 @@ class Batch(Spans):
         self.samples = [True] * len(requests) if samples is None else samples
         self.sample_rows = self._ranks()  # row of each request among the samples, or NO_ROW
         self.has_cascade = False  # attention read a shared prefix once for several requests
-        self.recurrent_plans: list[StatePlan] = []  # per request; empty without recurrent layers
+        self.cache_plans: list[StatePlan] = []  # see `CacheManager.plan`
 
     def part(self, begin: int, end: int) -> Batch:
         """Return a batch of the requests begin .. end."""
         span = slice(begin, end)
         part = Batch(self.requests[span], self.starts[span], self.lengths[span], self.samples[span])
-        part.recurrent_plans = self.recurrent_plans[span]
+        part.cache_plans = self.cache_plans[span]
         return part
 
     def _ranks(self) -> Sequence[int]:
