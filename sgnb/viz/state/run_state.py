@@ -6,7 +6,7 @@ checkpoint; "sampled" was generated; "jumped" was forced by a grammar. Text of a
 letter appended: "sampled B".
 
 In a large batch only the first branches keep the text; the other branches are rows and counts. The
-live page implements the same reducer (`page/reduce.js`).
+live page implements the same reducer (`page/reduce.js`, `page/run_records.js`).
 """
 
 from __future__ import annotations
