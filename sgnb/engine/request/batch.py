@@ -40,6 +40,22 @@ class Batch(Spans):
         part.cache_plans = self.cache_plans[span]
         return part
 
+    @property
+    def rotary_positions(self) -> Longs:
+        """Rotary positions of the rows, int64[num_tokens], or int64[axes, num_tokens] if media have
+        axes that differ. Equal to `kv_positions` without media."""
+        if not any(request.media for request in self.requests):
+            return self.kv_positions
+        rows = zip(self.requests, self.starts.tolist(), self.ends.tolist(), strict=True)
+        spans = [
+            np.arange(start, end) if r.media is None else r.media.rotary_span(start, end)
+            for r, start, end in rows
+        ]
+        axes = max(len(span) if span.ndim == 2 else 0 for span in spans)
+        if not axes:
+            return np.concatenate(spans)
+        return np.concatenate([np.broadcast_to(span, (axes, span.shape[-1])) for span in spans], -1)
+
     def _ranks(self) -> Sequence[int]:
         if all(self.samples):
             return range(len(self.samples))
