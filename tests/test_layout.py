@@ -157,9 +157,11 @@ CYCLIC = "sgnb.lang.core"
 FACADES = {
     "__init__.py",
     "backends/__init__.py",
+    "backends/api/client_guard.py",
     "engine/__init__.py",
 }
-"""Files that import modules by names looked up at run time: the public names of packages."""
+"""Files that import modules by names looked up at run time: public names of packages, and the HTTP
+libraries that are installed."""
 
 ROOT_USERS = {"__main__.py", "lang/api.py"}
 """Files that import the package `sgnb`: the command, and SGLang's path of the public names."""

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ...errors import OptionError
-from .interface import AttentionBackend, LayerOptions
+from .protocol import AttentionBackend, LayerOptions
 
 if TYPE_CHECKING:
     from torch import device

@@ -19,7 +19,7 @@ from ..cache.kv_cache import KVCache
 from ..device.transfer import pinned
 from ..step_input import AttentionInput
 from .flashinfer_kernels import AttentionKernel, extend_generation
-from .interface import LayerOptions
+from .protocol import LayerOptions
 
 LEAST_WORKSPACE = 64 << 20
 

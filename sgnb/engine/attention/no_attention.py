@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..cache.kv_cache import KVCache
 from ..step_input import AttentionInput
-from .interface import LayerOptions
+from .protocol import LayerOptions
 
 
 class NoAttention:

@@ -20,7 +20,7 @@ from .background_compile import BackgroundCompile
 from .flashinfer_backend import FlashInferAttention, LayerKind
 from .flashinfer_check import verify
 from .flashinfer_kernels import refusal
-from .interface import AttentionBackend, LayerOptions
+from .protocol import AttentionBackend, LayerOptions
 
 Switched = Callable[[str, str, float], None]
 """Callback with (previous kernels, new kernels, seconds of background compilation)."""

@@ -21,7 +21,7 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache
 from ..step_input import AttentionInput
 from .cascade import find_cascade
-from .interface import LayerOptions
+from .protocol import LayerOptions
 from .query_tiles import ranks
 from .torch_softmax import Mask, attend
 

@@ -19,8 +19,8 @@ from ..cache.radix import Ints
 from ..device.precompile import launch, precompiling
 from ..step_input import AttentionInput
 from .device_plan import ROWS, DevicePlan
-from .interface import LayerOptions
 from .planning import INVARIANT_SPLIT
+from .protocol import LayerOptions
 from .staging import StagingBuffers
 from .triton_rows import store_rows
 from .tuning import Geometry, Tuning, geometry_of, power, tuning_of
