@@ -103,6 +103,11 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         lambda f: configure(f, vocab_size=111),
         r"\[97, \d+\] in its checkpoint and \[111, \d+\] by .* for 1 more", "its own config.json",
     ),
+    "far more parameters": (
+        lambda f: configure(f, vocab_size=10**7),
+        r"its checkpoint has [\d,]+ parameters, and its config.json describes 1,\d{3},\d{3},\d{3}",
+        "saved with the weights",
+    ),
     "fewer layers": (
         lambda f: configure(f, num_hidden_layers=1, layer_types=None),
         r"its checkpoint has 2 layers \(model.layers\), and its config.json 1", "num_hidden_layers",

@@ -7,6 +7,7 @@ each weight on demand directly to the device, and cast there.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import threading
@@ -56,6 +57,9 @@ WEIGHT_SCALE = re.compile(
 
 LAYER = re.compile(r"(.+?)\.(\d+)\.")
 """Name of a tensor in a list of layers: name of the list, index of the layer."""
+
+MAX_MISSING_RATIO = 2
+"""Described parameters per stored parameter. Tied weights and position tables may be absent."""
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
@@ -237,7 +241,9 @@ def _read(
             progress.begin()
 
             with torch.device("meta"):
-                family = type(AutoModelForCausalLM.from_config(config))
+                blank = AutoModelForCausalLM.from_config(config)
+            _check_parameters(path, checkpoint, blank)
+            family = type(blank)
             # Multimodal configuration of a family with a standalone decoder.
             decodes = isinstance(config, family.config_class)
             decoder_config = config if decodes else config.get_text_config(decoder=True)
@@ -261,6 +267,20 @@ def _read(
         reader.close()
     progress.finish()
     return module, report
+
+
+def _check_parameters(path: str, checkpoint: Checkpoint, blank: PreTrainedModel) -> None:
+    """Raise ModelError if the config describes far more parameters than the checkpoint has:
+    transformers allocates and draws missing weights before the report. blank: on the meta device.
+    """
+    described = sum(parameter.numel() for parameter in blank.parameters())
+    stored = sum(math.prod(entry.shape) for entry in checkpoint.entries.values())
+    if described > MAX_MISSING_RATIO * stored:
+        raise ModelError(
+            f"{path!r} cannot be loaded: its checkpoint has {stored:,} parameters, and its "
+            f"config.json describes {described:,}",
+            "give the whole checkpoint, with the config.json that was saved with the weights",
+        )
 
 
 def _wait(work: Any, reader: TensorReader, progress: Progress) -> Any:
