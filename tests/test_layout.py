@@ -31,7 +31,7 @@ ALLOWED = {
     "event_loops": {"errors", "home_process"},
     "sequences": set(),
     "cache_file": set(),
-    "codec": {"errors"},
+    "codec": {"errors", "sequences"},
     "events": {"codec", "errors", "home_process", "latch"},
     "grammar": {"cache_file", "errors", "sequences"},
     "sampling": {"errors", "grammar"},

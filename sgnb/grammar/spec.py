@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from ..errors import GrammarError, OptionError, shown
+from ..sequences import exceeds_depth
+from .schema.strict_json import MAX_DEPTH
 
 Kind = Literal["regex", "json_schema", "ebnf"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -54,12 +56,15 @@ def schema_text(schema: Any) -> str:
     if not isinstance(schema, (str, dict, bool)):
         schema = _schema_of_type(schema)
     try:
-        is_text = isinstance(schema, str)
-        text = _checked(str.__str__(schema)) if is_text else json.dumps(schema, ensure_ascii=False)
+        if isinstance(schema, str):
+            text, value = str.__str__(schema), _parsed(str.__str__(schema))
+        else:
+            text, value = json.dumps(schema, ensure_ascii=False), schema
         text.encode()
+        if exceeds_depth(value, MAX_DEPTH):
+            raise _too_deep()
     except RecursionError:
-        hint = "use fewer levels, or $ref for repeated parts"
-        raise GrammarError("json_schema is nested too deeply", hint) from None
+        raise _too_deep() from None
     except UnicodeEncodeError as error:
         half = repr(error.object[error.start])
         raise GrammarError(
@@ -74,6 +79,11 @@ def schema_text(schema: Any) -> str:
     return text
 
 
+def _too_deep() -> GrammarError:
+    hint = f"use at most {MAX_DEPTH} levels, or $ref for repeated parts"
+    return GrammarError("json_schema is nested too deeply", hint)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object. Raises GrammarError for a repeated key, which would hide the first
     value."""
@@ -86,8 +96,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _checked(text: str) -> str:
-    """Return `text` if it is the JSON text of a schema; otherwise raise GrammarError."""
+def _parsed(text: str) -> dict[str, Any] | bool:
+    """Return the schema of a JSON text. Raises GrammarError for other texts."""
     try:
         parsed = json.loads(text, parse_int=str, object_pairs_hook=_unique)
     except ValueError as error:
@@ -95,7 +105,7 @@ def _checked(text: str) -> str:
     if not isinstance(parsed, (dict, bool)):
         hint = "a schema is a JSON object, true or false"
         raise GrammarError(f"json_schema={shown(text)} is not a schema", hint)
-    return text
+    return parsed
 
 
 def _schema_of_type(kind: Any) -> Any:
