@@ -16,26 +16,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted
-from ...events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
-from ...reservation import Reservation
-from ...sampling import SamplingParams
-from ...segment import Kind, Segment
-from ..chat.reasoning import reasoning_name
-from ..executor import Call, Delta, Executor, LookaheadBuffer, Result, ScoreCall, Scores
-from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
+from ...events import BranchFinished, BranchStarted, TextAppended
+from ...segment import Segment
+from ..executor import Delta, Executor, LookaheadBuffer, Result, Scores
+from ..ir import role_text
 from ..location import add_location
-from .choices import describe, pick, wants_unconditional
-from .joining import gather, start_join
+from .joining import gather
+from .op_execution import FINISH, START, append_result, take_texts
 from .ops import (
-    Assign,
     Choose,
     Fork,
     Generate,
     GenerateCalls,
     Join,
     Op,
-    VarScopeBegin,
-    VarScopeEnd,
 )
 from .scope import Scope
 from .snapshot import Snapshot
@@ -103,7 +97,7 @@ class Branch:
 
         self.done = 0
         parent_id = self.parent.id if self.parent else ""
-        self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
+        self.emit(BranchStarted(self._run, self.id, parent_id, self.text))
         self.advance()
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -147,7 +141,7 @@ class Branch:
                 self.fail(Aborted("the run was stopped"))
                 return
             self.waiting = self.queue.popleft()
-            if _RUN[type(self.waiting)](self, self.waiting):
+            if START[type(self.waiting)](self, self.waiting):
                 self._complete()
         self._changed()
 
@@ -165,7 +159,7 @@ class Branch:
             self._end_call(op, message, message.error)
             return
         try:
-            over = _TAKE[type(op)](self, op, message)
+            over = FINISH[type(op)](self, op, message)
         except Exception as error:  # malformed values or answers
             self.fail(_located(error, op))
             return
@@ -204,7 +198,7 @@ class Branch:
             if self.lookahead is not None:
                 self.lookahead.unused = None
             if self.done >= 0:
-                self._emit(BranchFinished(self._run, self.id, _message(self.error)))
+                self.emit(BranchFinished(self._run, self.id, _message(self.error)))
 
     def raise_error(self) -> None:
         """Raise the error of the branch, if any, as the original exception."""
@@ -242,13 +236,7 @@ class Branch:
     def _run(self) -> str:
         return self.program.run.id
 
-    def _reservation(self, backend: Executor | None) -> Reservation | None:
-        """Return the program's reservation for calls to the run's executor; None for other
-        backends, which are not notified of the program's end."""
-        reference = self.program.reservation_ref
-        return None if reference is None or backend is not None else reference.reservation
-
-    def _emit(self, event: Any) -> None:
+    def emit(self, event: Any) -> None:
         self.program.run.emit(event)
 
     def _complete(self) -> None:
@@ -282,10 +270,10 @@ class Branch:
         self.advance()
 
     def add(self, *segments: Segment) -> None:
-        if text := self._extend(segments):
-            self._emit(TextAppended(self._run, self.id, text))
+        if text := self.extend(segments):
+            self.emit(TextAppended(self._run, self.id, text))
 
-    def _extend(self, segments: Iterable[Segment]) -> str:
+    def extend(self, segments: Iterable[Segment]) -> str:
         """Append segments to the text, and return the appended text."""
         new = [s for s in segments if s.text or s.kind == "output" or s.origin]
         self.segments += new
@@ -307,16 +295,16 @@ class Branch:
                 self._complete()
             else:
                 split = op.reasoning.split if op.reasoning is not None else lambda text: ("", text)
-                self._extend([Segment(split(result.texts[0])[1], "data")])
+                self.extend([Segment(split(result.texts[0])[1], "data")])
         self._forget_partial()
         self.fail(_located(error, op))
 
     def _take_partial(self, op: Generate, result: Result) -> None:
         if not isinstance(op, GenerateCalls):
-            self._take_texts(op, result)
+            take_texts(self, op, result)
             return
         segments = result.segments if self.program.run.keep_tokens else ()
-        self._keep(op, result, result.texts[0], segments)
+        append_result(self, op, result, result.texts[0], segments)
         self.set(op.name, self.text[self.op_at :])
         self.meta[op.name] = result.meta[0]
 
@@ -340,6 +328,11 @@ class Branch:
             self.earlier[name] = (*self.earlier.get(name, ()), self.variables[name])
         self.variables[name] = value
 
+    @property
+    def num_forked_segments(self) -> int:
+        """Number of segments of the prompt before the fork."""
+        return sum(_counts(segment) for segment in self.segments[: self.fork_at])
+
     def prompt(self, backend: Executor | None = None) -> tuple[str, tuple[Segment, ...]]:
         """Return text and segments of the prompt for a call to `backend`; None: the run's backend.
 
@@ -349,204 +342,6 @@ class Branch:
         segments = [_as_read_by(backend, segment) for segment in self.segments]
         text = self.text if backend is None else "".join([s.text for s in segments])
         return text, tuple(filter(_counts, segments))
-
-    def _text(self, op: Text) -> bool:
-        self.add(Segment(op.text, self._kind(op.kind)))
-        return True
-
-    def _kind(self, kind: Kind | None) -> Kind:
-        return "raw" if self.program.run.special_tokens else kind or "raw"
-
-    def _begin_role(self, op: RoleBegin) -> bool:
-        self.add(self._mark(op, self.messages[-1]["role"] if self.messages else None))
-        self.role_at = len(self.text)
-        return True
-
-    def _end_role(self, op: RoleEnd) -> bool:
-        self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
-        self.add(self._mark(op, None))
-        return True
-
-    def _mark(self, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
-        mark = role_text(self.chat, op, previous)
-        if mark == role_text(self.program.executor.chat, op, previous):
-            return mark
-        # Text with tool declarations, which other templates cannot replace.
-        return Segment(mark.text)
-
-    def _use_tools(self, op: UseTools) -> bool:
-        self.chat = self.program.executor.chat.declare(op.tools)
-        return True
-
-    def _add_results(self, op: ToolResults) -> bool:
-        """Append tool results. Results are data even if the program recognizes special tokens in
-        data."""
-        user = self.chat.roles["user"]
-        for prefix, result in self.chat.tools.results(user, op.calls, op.texts):
-            self.add(Segment(prefix), Segment(result, "data"))
-        self.messages += [{"role": "tool", "content": text} for text in op.texts]
-        return True
-
-    def _assign(self, op: Assign) -> bool:
-        self.set(op.name, op.value)
-        return True
-
-    def _begin_var_scope(self, op: VarScopeBegin) -> bool:
-        self.var_scopes.append(len(self.text))
-        return True
-
-    def _end_var_scope(self, op: VarScopeEnd) -> bool:
-        self.set(op.name, self.text[self.var_scopes.pop() :])
-        return True
-
-    def _generate(self, op: Generate) -> bool:
-        self.op_at = len(self.text)
-        self._call(op, op.params)
-        return False
-
-    def _generate_calls(self, op: GenerateCalls) -> bool:
-        self.op_at = len(self.text)
-        self.steps = op.use.write(op.params, self.chat.tools, self.program.executor.special_tokens)
-        return self._next_step(op, None)
-
-    def _next_step(self, op: GenerateCalls, result: Result | None) -> bool:
-        """Advance to the next generation of a call sequence. Returns True after the last."""
-        assert self.steps is not None
-        try:
-            step = self.steps.send(None if result is None else (result.texts[0], result.meta[0]))
-            while isinstance(step, Segment):
-                self.add(step)
-                step = next(self.steps)
-        except StopIteration as end:
-            self.steps = None
-            value, self.meta[op.name] = end.value
-            self.set(op.name, value)
-            return True
-        self._call(op, step)
-        return False
-
-    def _call(self, op: Generate, params: SamplingParams) -> None:
-        run = self.program.run
-        prompt, segments = self.prompt(op.backend)
-        forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
-        stream = run.stream or op.timeout is not None  # a timeout needs the partial text
-        call = Call(
-            prompt=prompt,
-            params=params,
-            run=run.id,
-            branch=self.id,
-            name=op.name,
-            stream=stream,
-            location=op.location,
-            segments=segments,
-            forked=forked,
-            reservation=self._reservation(op.backend),
-            lookahead=self.lookahead,
-        )
-        self.program.outbox.append((self, op, call))
-
-    def _choose(self, op: Choose) -> bool:
-        select = op.select
-        unconditional = wants_unconditional(select.method)
-        prompt, segments = self.prompt(select.backend)
-        call = ScoreCall(
-            prompt=prompt,
-            choices=select.choices,
-            unconditional=unconditional,
-            run=self._run,
-            branch=self.id,
-            name=op.name,
-            location=select.location,
-            segments=segments,
-            kind=self._kind(select.kind),
-            reservation=self._reservation(select.backend),
-            lookahead=self.lookahead,
-        )
-        self.program.outbox.append((self, op, call))
-        return False
-
-    def _fork(self, op: Fork) -> bool:
-        for child in op.children:
-            child.begin()
-        return True
-
-    def _take_texts(self, op: Generate, result: Result) -> bool:
-        several, run = op.params.n > 1, self.program.run
-        texts, segments = list(result.texts), result.segments if run.keep_tokens else ()
-        if op.reasoning is not None:
-            thoughts, texts = map(list, zip(*map(op.reasoning.split, texts), strict=True))
-            self.set(reasoning_name(op.name), thoughts if several else thoughts[0])
-            if texts[0] != result.texts[0] and segments:
-                segments = Segment("", "output"), Segment(texts[0], "data")
-        self.set(op.name, texts if several else texts[0])
-        self.meta[op.name] = list(result.meta) if several else result.meta[0]
-        self._keep(op, result, texts[0], segments)
-        return True
-
-    def _take_step(self, op: GenerateCalls, result: Result) -> bool:
-        segments = result.segments if self.program.run.keep_tokens else ()
-        self._keep(op, result, result.texts[0], segments)
-        return self._next_step(op, result)
-
-    def _keep(self, op: Generate, result: Result, text: str, segments: tuple[Segment, ...]) -> None:
-        """Append the `text` of a result, as `segments` if the tokens are known."""
-        if op.backend is not None:
-            segments = tuple(
-                s._replace(origin=op.backend) if s.kind == "output" else s for s in segments
-            )
-        self._append_made(segments or (Segment(text, "data"),), result.meta[0])
-        self.program.tainted.add(result.texts)
-        self._emit(GenerationDone(self._run, self.id, op.name, text))
-
-    def _append_made(self, segments: Iterable[Segment], meta: dict[str, Any]) -> None:
-        begin = len(self.text)
-        self._extend(segments)
-        self.generated.append((begin, len(self.text), meta))
-
-    def _take_scores(self, op: Choose, scores: Scores) -> bool:
-        select = op.select
-        values, index = scores.values, scores.chosen
-        if index is None:
-            index = pick(values, select.temperature, select.seed)
-
-        chosen = select.choices[index]
-        self.set(op.name, chosen)
-        self.meta[op.name] = {
-            **describe(select, scores),
-            **scores.meta,
-            "choices": select.choices,
-            "scores": values,
-            "choice_scores": scores.choices,
-            "chosen": chosen,
-        }
-        self._append_made([Segment(chosen, self._kind(select.kind))], self.meta[op.name])
-        self._emit(ChoiceMade(self._run, self.id, op.name, select.choices, values, chosen))
-        return True
-
-
-_RUN: dict[type, Callable[[Branch, Any], bool]] = {
-    Text: Branch._text,
-    RoleBegin: Branch._begin_role,
-    RoleEnd: Branch._end_role,
-    UseTools: Branch._use_tools,
-    ToolResults: Branch._add_results,
-    Assign: Branch._assign,
-    VarScopeBegin: Branch._begin_var_scope,
-    VarScopeEnd: Branch._end_var_scope,
-    Generate: Branch._generate,
-    GenerateCalls: Branch._generate_calls,
-    Choose: Branch._choose,
-    Fork: Branch._fork,
-    Join: start_join,
-}
-"""Functions that start an op. Return True if the op is complete."""
-
-_TAKE: dict[type, Callable[[Branch, Any, Any], bool]] = {
-    Generate: Branch._take_texts,
-    GenerateCalls: Branch._take_step,
-    Choose: Branch._take_scores,
-}
-"""Functions that process a result. Return True if the op is complete."""
 
 
 def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
