@@ -23,7 +23,7 @@ pytest.importorskip("litellm")
 REFUSED = {
     "redirect-307": "redirects the request to",
     "redirect-301": "redirects the request to",
-    "bomb": "compressed its answer",
+    "bomb": "sent a compressed answer",
     "endless-document": "has more than 8,388,608 bytes",
     "endless-values": "arrays and objects",
     "endless-error": "has more than 65,536 bytes",
