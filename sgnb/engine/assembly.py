@@ -151,9 +151,7 @@ def _build(
             options.on(decoder.device.type), attention=_pick_attention(options, decoder)
         )
         announce("reading the tokenizer")
-        if tokenizer is None and not isinstance(source, PreTrainedModel):
-            tokenizer = load_tokenizer(str(source))
-        text = None if tokenizer is None else Tokenizer(tokenizer)
+        text = _read_tokenizer(source, tokenizer)
         eos = decoder.eos_token_ids | (text.eos_token_ids if text else frozenset())
         eos = frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
 
@@ -176,20 +174,7 @@ def _build(
 
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
-        graphs = bool(options.cuda_graphs) and attention.name != "torch"
-        weights = None
-        if isinstance(source, PreTrainedModel):
-            refreshers = [swap.refresh for swap in decoder.fused if swap.refresh is not None]
-            weights = WeightMonitor(decoder.model, refreshers)
-        runner = ModelRunner(
-            decoder,
-            attention,
-            sampler,
-            None if states is None else StepStates(states),
-            max_rows=rows,
-            graph_bytes=graph_bytes(decoder, rows) if graphs else None,
-            weights=weights,
-        )
+        runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
         if options.precompiles:
             announce("compiling kernels")
             runner.precompile()
@@ -210,6 +195,39 @@ def _build(
         status,
         scheduler,
         runner,
+    )
+
+
+def _read_tokenizer(source: str | Path | PreTrainedModel, tokenizer: Any) -> Tokenizer | None:
+    if tokenizer is None and not isinstance(source, PreTrainedModel):
+        tokenizer = load_tokenizer(str(source))
+    return None if tokenizer is None else Tokenizer(tokenizer)
+
+
+def _make_runner(
+    source: str | Path | PreTrainedModel,
+    options: EngineOptions,
+    decoder: Decoder,
+    attention: AttentionBackend,
+    sampler: Sampler,
+    states: StatePool | None,
+    rows: int,
+) -> ModelRunner:
+    """Return the runner of steps with at most `rows` requests. A model of the caller is watched for
+    changed weights."""
+    graphs = bool(options.cuda_graphs) and attention.name != "torch"
+    weights = None
+    if isinstance(source, PreTrainedModel):
+        refreshers = [swap.refresh for swap in decoder.fused if swap.refresh is not None]
+        weights = WeightMonitor(decoder.model, refreshers)
+    return ModelRunner(
+        decoder,
+        attention,
+        sampler,
+        None if states is None else StepStates(states),
+        max_rows=rows,
+        graph_bytes=graph_bytes(decoder, rows) if graphs else None,
+        weights=weights,
     )
 
 
