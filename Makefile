@@ -4,13 +4,14 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
 PYTHON ?= python3
 TORCH_INDEX_URL ?=
+CONSTRAINTS ?= constraints/cpu.txt
 # Tests run in a worker for each core.
 PARALLEL := -n auto --maxprocesses 8
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -c GPU)
 
 ifeq ($(filter-out 0,$(GPU)),)
 EXTRAS := lab,dev
-PIP_ARGS := -c constraints/cpu.txt $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
+PIP_ARGS := -c $(CONSTRAINTS) $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
 else
 EXTRAS := lab,dev,cuda
 PIP_ARGS := $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
@@ -24,7 +25,7 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## make .venv with sgnb and its tools (without a GPU: the CPU build of torch)
 
-$(STAMP): pyproject.toml constraints/cpu.txt
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q $(PIP_ARGS) -e ".[$(EXTRAS)]"
 	@touch $@

@@ -25,6 +25,7 @@ NAMES = (
     "first_runs",
     "schema_runs",
     "grammar_compile",
+    "gbnf_terminals",
     "grammar_beside",
     "grammar_neighbours",
     "json_speed",

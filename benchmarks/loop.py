@@ -35,7 +35,6 @@ from sgnb.engine.request.tokenizer import Tokenizer
 from sgnb.engine.sampling.results import StepResults, sampled_results
 from sgnb.engine.sampling.torch_sampler import SamplerOutput
 from sgnb.engine.scheduler import Scheduler
-from sgnb.engine.step_output import AsyncStepOutput
 from sgnb.events import EventLog
 from sgnb.grammar.automaton.automaton import Automaton
 from sgnb.grammar.compiler import GrammarCompiler
@@ -78,19 +77,19 @@ class Player:
     def release(self, offset: int | None = None) -> None:
         pass
 
-    def run(self, batch: Batch) -> AsyncStepOutput:
+    def run(self, batch: Batch) -> StepResults:
         began = time.thread_time()
         requests = list(compress(batch.requests, batch.samples))
         tokens = torch.tensor([self._token(request) for request in requests])
         ones = torch.ones(len(requests))
         sampled = SamplerOutput(tokens, -ones, -ones, ones.int())
         if self._gpu is None:
-            result = AsyncStepOutput(batch, sampled_results(sampled))
+            result = sampled_results(sampled)
         else:
             graph = batch.num_tokens <= ROWS and all(batch.samples)
             graph = graph and batch.num_short == len(batch)
             wait = self._gpu.launch(batch.num_tokens, graph)
-            result = AsyncStepOutput(batch, StepResults(sampled, wait, {}))
+            result = StepResults(sampled, wait, {})
         self.steps += 1
         self.seconds += time.thread_time() - began
         return result

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import torch
 
 from sgnb.backends import executor_of
-from sgnb.backends.local import Apart, LocalExecutor
-from sgnb.engine.cache.sequence import SHARED, Sharing
+from sgnb.backends.local import CallOverrides, LocalExecutor
+from sgnb.engine.cache.sequence import SHARED, CacheScope
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.request_state import NO_ORIGIN, Origin
 from sgnb.errors import SgnbError
@@ -102,20 +102,21 @@ def with_option(target: Target, name: Any, value: Any) -> Any:
     return target.engine.generate(PROMPT, {"max_new_tokens": 2, name: value})
 
 
+# `target` is positional-only below: methods may have a parameter of this name.
 def of_engine(name: str, **natural: Any) -> Method:
-    return Method(lambda target, **given: getattr(target.engine, name)(**given), natural)
+    return Method(lambda target, /, **given: getattr(target.engine, name)(**given), natural)
 
 
 def of_executor(name: str, **natural: Any) -> Method:
-    return Method(lambda target, **given: getattr(target.executor, name)(**given), natural)
+    return Method(lambda target, /, **given: getattr(target.executor, name)(**given), natural)
 
 
 def of_session(name: str, **natural: Any) -> Method:
-    return Method(lambda target, **given: getattr(target.session, name)(**given), natural)
+    return Method(lambda target, /, **given: getattr(target.session, name)(**given), natural)
 
 
 def of_cache(name: str, **natural: Any) -> Method:
-    return Method(lambda target, **given: getattr(target.session.cache, name)(**given), natural)
+    return Method(lambda target, /, **given: getattr(target.session.cache, name)(**given), natural)
 
 
 ASKED: Arguments = {"prompt": PROMPT, "sampling_params": PARAMS, "stream": False}
@@ -127,11 +128,11 @@ METHODS: dict[str, Method] = {
     "agenerate": Method(agenerate, ASKED),
     "submit": of_engine(
         "submit", prompts=[PROMPT], params=[PARAMS], on_outputs=[listener], stream=False,
-        origins=[NO_ORIGIN], sharing=[SHARED],
+        origins=[NO_ORIGIN], cache_scopes=[SHARED],
     ),
     "encode": of_engine("encode", prompts=["The", [Segment("fox")]]),
     "abort": of_engine("abort", request=[1, 2]),
-    "release": of_engine("release", reservation=Reservation((5,), 3), made=2),
+    "release": of_engine("release", reservation=Reservation((5,), 3), num_tokens=2),
     "flush_cache": of_engine("flush_cache", namespace="mine"),
     "pin": of_engine("pin", what=PROMPT, owner="me", namespace=""),
     "unpin": of_engine("unpin", node=1, owner="me"),
@@ -139,15 +140,16 @@ METHODS: dict[str, Method] = {
     "switch": of_engine("switch", schedule_policy="fcfs", overlap=True),
     "check_weights": of_engine("check_weights", changed=False),
     "cached_length": of_engine("cached_length", prompt=PROMPT),
+    "why_waiting": of_engine("why_waiting", run="run", branch="0"),
     "compiled_grammar": of_engine("compiled_grammar", number=1),
     "executor.generate": of_executor("generate", call=CALL, sink=listener),
     "executor.score": of_executor("score", call=SCORE, sink=listener),
-    "executor.release": of_executor("release", reservation=Reservation((), 3), made=None),
+    "executor.release": of_executor("release", reservation=Reservation((), 3), num_tokens=None),
     "executor.fill_cache": of_executor("fill_cache", prompts=[PROMPT]),
     "executor.encode": of_executor("encode", segments=[Segment("fox")]),
     "executor.cached_length": of_executor("cached_length", tokens=PROMPT),
     "executor.knows_unconditional": of_executor("knows_unconditional", tokens=(5, 6)),
-    "executor.apart": of_executor("apart", apart=Apart()),
+    "executor.with_overrides": of_executor("with_overrides", overrides=CallOverrides()),
     "cache.pin": of_cache("pin", target=1),
     "cache.unpin": of_cache("unpin", target=1),
     "cache.evict": of_cache("evict", node=1),
@@ -171,7 +173,7 @@ def inside(value: Any, rng: random.Random) -> Any:
     odd = odd_values.odd(rng.randrange(odd_values.COUNT))
     if isinstance(value, list) and value and rng.random() < 0.4:
         return [*value[:-1], inside(value[-1], rng)]
-    if isinstance(value, Origin | Segment | Sharing) and rng.random() < 0.4:
+    if isinstance(value, Origin | Segment | CacheScope) and rng.random() < 0.4:
         return value._replace(**{rng.choice(value._fields): odd})
     return odd
 
@@ -238,7 +240,7 @@ def work(count: int, seed: int) -> Told:
     others, expected = [case for case, _ in pool], [answer for _, answer in pool]
     wrong: list[Any] = []
     with engine(ATTENTION, max_total_tokens=1500, max_step_tokens=64) as used:
-        used._ids = numbers(FIRST_ID)
+        used._factory._ids = numbers(FIRST_ID)
         session = Session(lambda line: None)
         session.set_default_backend(used)
         campaign = Campaign(Target(used, executor_of(used), session))

@@ -86,7 +86,7 @@ _HOME = {
     **{name: f"lang:{name}" for name in _LANGUAGE},
     **{name: f"magics.session:SESSION.{name}" for name in _SESSION},
     **{name: f"backends.api:{name}" for name in _API},
-    "Engine": "engine:Engine",
+    "Engine": "backends:Engine",
     "Workload": "benchmark:Workload",
     "SamplingParams": "sampling:SamplingParams",
     "SgnbError": "errors:SgnbError",

@@ -18,9 +18,12 @@ _CHECKSUM = 32  # bytes
 
 
 def cache_folder() -> Path:
-    """Return the folder of all cache files."""
+    """Return the folder of all cache files; without a home folder, a path that holds no files."""
     user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sgnb")
-    return Path(os.environ.get("SGNB_CACHE") or user).expanduser()
+    try:
+        return Path(os.environ.get("SGNB_CACHE") or user).expanduser()
+    except RuntimeError:  # a user id without an account, as in some containers
+        return Path(os.devnull)
 
 
 class CacheFile:

@@ -27,6 +27,7 @@ from typing import (
 )
 
 from .errors import RecordError, shown
+from .sequences import exceeds_depth
 
 DEPTH = 200
 """Levels of a document. Printing and copying such a value stays below Python's recursion limit."""
@@ -64,8 +65,8 @@ def parse(text: str | bytes) -> Any:
         value = json.loads(text)
     except RecursionError:
         raise _too_deep() from None
-    if _may_be_deep(text):
-        _check_depth(value)
+    if _may_be_deep(text) and exceeds_depth(value, DEPTH):
+        raise _too_deep()
     return value
 
 
@@ -120,19 +121,6 @@ def build(kind: type[T], value: Any) -> T:
 
 def _may_be_deep(text: str) -> bool:
     return text.count("[") + text.count("{") > DEPTH
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(DEPTH):
-        parents = [parent for parent in level if isinstance(parent, list | dict)]
-        level = [
-            child
-            for parent in parents
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-        ]
-    if any(isinstance(value, list | dict) for value in level):
-        raise _too_deep()
 
 
 def _too_deep() -> ValueError:
@@ -226,7 +214,7 @@ def _object(decoder: Decoder) -> Decoder:
 
 
 def _record(kind: Any) -> Decoder:
-    """A dataclass or a named tuple; an instance is accepted too."""
+    """Return a decoder of JSON to `kind`, a dataclass or named tuple. Instances pass unchanged."""
 
     def decode(value: Any) -> Any:
         if type(value) is kind:

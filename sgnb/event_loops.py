@@ -97,7 +97,7 @@ class LoopThread:
     def _check(self) -> None:
         self._home.check()
         if not self.close.alive:
-            raise EngineError("this backend is closed", "make it again")
+            raise EngineError("this backend is closed", "create a new backend")
 
 
 def _stop(loop: asyncio.AbstractEventLoop) -> None:

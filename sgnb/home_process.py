@@ -36,5 +36,5 @@ class HomeProcess:
         if self.left:
             raise EngineError(
                 f"{self._name} cannot be used in a forked child: its threads run in the parent",
-                'start children by multiprocessing.get_context("spawn"), or make a new one there',
+                'start children by multiprocessing.get_context("spawn")',
             )

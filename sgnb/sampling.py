@@ -9,11 +9,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import OptionError, nearest, shown
 from .grammar.documents import bundle
 from .grammar.spec import KINDS, GrammarSpec, pattern_text, schema_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class SamplingParams:
             raise self._no_effect("json_whitespace", "json_schema=...")
         if not self.json_strict and self.json_schema is None:
             raise self._no_effect("json_strict", "json_schema=...")
+
         if self.leading_blank and not kinds:
             raise self._no_effect("leading_blank", "regex=, json_schema= or ebnf=")
         if self.leading_blank and (self.thinking or self.ebnf is not None):
@@ -207,7 +210,7 @@ def _refusal(name: str, value: Any, rule: str) -> OptionError:
     return OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
 
 
-def read_option(name: str, value: Any, rule: str, read: Callable[[Any], Any]) -> Any:
+def read_option(name: str, value: Any, rule: str, read: Callable[[Any], T]) -> T:
     """Return `read(value)`: the value in its plain Python type.
 
     Raises:
@@ -230,7 +233,7 @@ def scalar(value: Any) -> Any:
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 
-def integer(low: int, high: int | None = None) -> _Read:
+def integer(low: int, high: int | None = None) -> Callable[[Any], int]:
     """Return a reader of integers from `low` to `high`. Booleans are refused."""
 
     def read(value: Any) -> int:
@@ -245,7 +248,12 @@ def integer(low: int, high: int | None = None) -> _Read:
     return read
 
 
-def _number(low: float, high: float) -> _Read:
+def optional(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    """Return a reader of None and of the values of `read`."""
+    return lambda value: None if value is None else read(value)
+
+
+def _number(low: float, high: float) -> Callable[[Any], float]:
     def read(value: Any) -> float:
         value = scalar(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -264,7 +272,7 @@ def _top_k(value: Any) -> int:
     return count
 
 
-def _above_0(high: float) -> _Read:
+def _above_0(high: float) -> Callable[[Any], float]:
     return _number(math.nextafter(0.0, 1.0), high)
 
 
@@ -310,12 +318,9 @@ def _added(value: Any) -> float:
     return -math.inf if value == -math.inf else _number(-1e6, 1e6)(value)
 
 
-_Read = Callable[[Any], Any]
-"""Converts an option's value to the field's type; raises an exception for an invalid value."""
-
 _token = integer(0)
 
-_RULES: dict[str, tuple[str, _Read]] = {
+_RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "max_new_tokens": ("an integer of 0 or more", integer(0)),
     "min_new_tokens": ("an integer of 0 or more", integer(0)),
     "n": ("an integer of 1 or more, at most 65536", integer(1, 1 << 16)),
@@ -334,7 +339,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "repetition_penalty": ("between 0.01 and 100", _number(0.01, 100)),
     "logit_bias": ("{id: number}, each number -inf or between -1e6 and 1e6", _bias),
     "ignore_eos": ("True or False", switch),
-    "seed": ("None or an integer of 0 or more", lambda v: None if v is None else integer(0)(v)),
+    "seed": ("None or an integer of 0 or more", optional(integer(0))),
     "return_logprob": ("True or False", switch),
     "logprob_start_len": ("-1 or a prompt position", integer(-1)),
     "top_logprobs_num": ("0 or more, at most 1024", integer(0, 1024)),
@@ -346,7 +351,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "json_strict": ("True or False", switch),
     "leading_blank": ("True or False", switch),
     "thinking": (
-        "True, False or the mark that ends it",
+        "True, False or the text that ends the thinking section",
         lambda v: _mark(v) if isinstance(v, str) else switch(v),
     ),
     "jump_forward": ("True or False", switch),

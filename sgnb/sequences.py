@@ -1,4 +1,4 @@
-"""Comparison of sequences. Imports no other sgnb module."""
+"""Comparison of sequences, and depth of nested values. Imports no other sgnb module."""
 
 from __future__ import annotations
 
@@ -22,3 +22,19 @@ def common_length(a: Sequence[Any], b: Sequence[Any]) -> int:
         else:
             high = middle - 1
     return low
+
+
+def exceeds_depth(value: Any, depth: int) -> bool:
+    """Return whether lists and dicts are nested in more than `depth` levels.
+
+    Python's JSON parser stops at the recursion limit up to version 3.11, and much later since.
+    """
+    level = [value]
+    for _ in range(depth):
+        parents = [parent for parent in level if isinstance(parent, list | dict)]
+        level = [
+            child
+            for parent in parents
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+    return any(isinstance(value, list | dict) for value in level)

@@ -46,7 +46,7 @@ def download_and_cache_file(url: str, filename: str | None = None) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
-        raise OptionError(f"url={url!r} is no address", "give one of http:// or https://")
+        raise OptionError(f"url={url!r} is not an address", "use http:// or https://")
     path = Path(filename or Path(tempfile.gettempdir()) / Path(parts.path).name)
     if not path.exists():
         with urlopen(url) as response:

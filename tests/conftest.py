@@ -4,6 +4,7 @@ GPU, and those in a browser, which wait a lot, come first."""
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -29,6 +30,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 # A busy machine is slow.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# Tests take `Engine` from its module; programs find its executor through this package.
+importlib.import_module("sgnb.backends")
 
 
 _modules = 0

@@ -70,3 +70,10 @@ def test_the_oldest_files_of_a_kind_are_evicted(
     CacheFile("others", 0).write(b"")
     assert len(list((cache / "things").iterdir())) == 2
     assert len(list((cache / "others").iterdir())) == 1
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SGNB_CACHE", "~no-such-account/cache")
+    file = CacheFile("things", "key")
+    file.write(b"content")
+    assert file.read() is None

@@ -1,4 +1,4 @@
-"""`python -m tools.prose [--lower]`: measure names and prose, and compare the counts with ceilings.
+"""`python -m tools.prose [--lower]`: measure names, prose and size, and compare with ceilings.
 
 Reads docstrings and comments of `sgnb/`, the pages in `docs/`, and README.md. The ceilings stand in
 pyproject.toml under `[tool.prose.ceilings]` and may only fall: `--lower` writes the measured values
@@ -44,8 +44,13 @@ PARTICIPLE = re.compile(
 """Class names outside the events, which are past participles by convention."""
 
 MAX_SENTENCE = 30  # words
-MAX_FUNCTION = 60  # lines
+MAX_FUNCTION = 60  # lines without the docstring
 LONG_FUNCTION = 12  # lines; a longer body has blank lines between its stages
+MAX_FILE = 420  # lines
+NO_CODE = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+    tokenize.ENCODING, tokenize.ENDMARKER,
+}  # fmt: skip
 MIN_ROOM = 200  # words: smaller rooms have no ratio of their own
 MIN_PASSAGE = 12  # words: shorter passages are not among the worst
 WORST = 10
@@ -83,6 +88,8 @@ class Names:
     body_lines: int = 0  # of functions longer than LONG_FUNCTION
     blank_lines: int = 0
     long_functions: list[str] = field(default_factory=list)
+    lines_of_code: int = 0
+    long_files: list[str] = field(default_factory=list)  # also of the page
 
 
 def main() -> int:
@@ -91,7 +98,9 @@ def main() -> int:
     arguments = parser.parse_args()
     ceilings = tomllib.loads(SETTINGS.read_text())["tool"]["prose"]["ceilings"]
     passages = [passage for path in _files() for passage in read_passages(path)]
-    values = measure(passages, read_names(sorted((ROOT / "sgnb").rglob("*.py"))))
+    names = read_names(sorted((ROOT / "sgnb").rglob("*.py")))
+    names.long_files = list(_long_files(ROOT / "sgnb"))
+    values = measure(passages, names)
     if arguments.lower:
         lower(values, ceilings)
         return 0
@@ -102,6 +111,7 @@ def main() -> int:
     )
     print("Passages with the largest share of pronouns and relatives:")
     print("\n".join(f"  {passage}" for passage in worst[: -WORST - 1 : -1]))
+    print(f"lines_of_code = {names.lines_of_code} (a new feature may add lines)")
     for name, (value, places) in values.items():
         print(f"{name} = {value} (ceiling {ceilings[name]})")
         if value > ceilings[name]:
@@ -129,6 +139,7 @@ def read_names(paths: list[Path]) -> Names:
         text = path.read_text("utf-8")
         lines = text.splitlines()
         place = str(path.relative_to(ROOT))
+        names.lines_of_code += count_code(text)
         if not path.stem.startswith("__") and not place.startswith(SGLANG_PATHS):
             names.files[path.stem].append(place)
         for node in ast.walk(ast.parse(text)):
@@ -141,6 +152,20 @@ def read_names(paths: list[Path]) -> Names:
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 _add_function(names, node, lines, place)
     return names
+
+
+def count_code(text: str) -> int:
+    """Count the lines of a file without blanks, comments, docstrings and imports."""
+    lines, code, other = text.splitlines(), set[int](), set[int]()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NO_CODE:
+            code |= {n for n in range(token.start[0], token.end[0] + 1) if lines[n - 1].strip()}
+    for node in ast.walk(ast.parse(text)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_docstring = is_text and isinstance(node.value.value, str)  # type: ignore[attr-defined]
+        if is_docstring or isinstance(node, ast.Import | ast.ImportFrom):
+            other |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))  # type: ignore[attr-defined]
+    return len(code - other)
 
 
 def measure(passages: list[Passage], names: Names) -> dict[str, tuple[float, list[str]]]:
@@ -165,6 +190,7 @@ def measure(passages: list[Passage], names: Names) -> dict[str, tuple[float, lis
             if PARTICIPLE.fullmatch(name) and not places[0].startswith("sgnb/events/")
         ],
         "long_functions": names.long_functions,
+        "long_files": names.long_files,
         "long_sentences": [str(passage) for passage in passages for _ in _long_sentences(passage)],
         "docstring_openings": [
             str(passage)
@@ -197,6 +223,13 @@ def lower(values: dict[str, tuple[float, list[str]]], ceilings: dict[str, float]
             text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
             print(f"{name}: {ceilings[name]} -> {value}")
     SETTINGS.write_text(text)
+
+
+def _long_files(folder: Path) -> Iterator[str]:
+    for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.js")]):
+        num_lines = len(path.read_text("utf-8").splitlines())
+        if num_lines > MAX_FILE:
+            yield f"{path.relative_to(ROOT)}: {num_lines} lines"
 
 
 def _files() -> Iterator[Path]:
@@ -254,9 +287,11 @@ def _add_function(
     names: Names, node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str], place: str
 ) -> None:
     end = node.end_lineno or node.lineno
-    if end - node.lineno >= MAX_FUNCTION:
+    has_docstring = ast.get_docstring(node) is not None
+    docstring_lines = (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+    if end - node.lineno - has_docstring * docstring_lines >= MAX_FUNCTION:
         names.long_functions.append(f"{place}:{node.lineno} {node.name}")
-    body = node.body[1:] if ast.get_docstring(node) else node.body
+    body = node.body[1:] if has_docstring else node.body
     if body and end - body[0].lineno >= LONG_FUNCTION:
         inside = lines[body[0].lineno - 1 : end]
         names.body_lines += len(inside)

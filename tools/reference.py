@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
@@ -345,20 +346,43 @@ def _signature(item: Item) -> str:
 
 def _text(doc: str, parameters: list[str], known: dict[str, str]) -> str:
     """Return a docstring as Markdown: `name: text` becomes a list of parameters, lines of code
-    become code, and names with an entry become links."""
-    shown, listed = [], []
+    become code, errors become a list, and names with an entry become links."""
+    shown: list[str] = []
+    listed: list[tuple[str, str]] = []
     others = {name: label for name, label in known.items() if name not in parameters}
-    for paragraph in re.split(r"\n\s*\n", doc):
-        if _is_code(paragraph):
-            shown.append(f"~~~python\n{inspect.cleandoc(paragraph)}\n~~~")
+    for paragraph in re.split(r"\n\s*\n(?!    )", doc):
+        header, _, body = paragraph.partition("\n")
+        if header == "Args:":
+            listed += _listed(body)
             continue
+        if header == "Raises:":
+            errors = [f"- {name}: {_inline(text, others)}" for name, text in _listed(body)]
+            shown.append("\n".join(["Raises:", "", *errors]))
+            continue
+        if header == "Example:" or _is_code(paragraph):
+            code = textwrap.dedent(body) if header == "Example:" else inspect.cleandoc(paragraph)
+            shown.append(f"~~~python\n{code}\n~~~")
+            continue
+
         words = " ".join(paragraph.split())
-        lead, *rest = re.split(rf"(?:^|(?<=[.;:?] ))({'|'.join(parameters) or '(?!)'}): ", words)
+        lead, *parts = re.split(rf"(?:^|(?<=[.;:?] ))({'|'.join(parameters) or '(?!)'}): ", words)
         if lead:
             shown.append(_inline(lead, others))
-        for name, text in zip(rest[::2], rest[1::2], strict=True):
-            listed.append(f":param {name}: {_inline(text.strip(), others)}")
-    return "\n\n".join([*shown, "\n".join(listed)]).strip()
+        listed += zip(parts[::2], parts[1::2], strict=True)
+    described = [f":param {name}: {_inline(text.strip(), others)}" for name, text in listed]
+    return "\n\n".join([*shown, "\n".join(described)]).strip()
+
+
+def _listed(section: str) -> list[tuple[str, str]]:
+    """Return names and descriptions of a section "Args" or "Raises"."""
+    entries: list[tuple[str, str]] = []
+    for line in section.splitlines():
+        name, colon, text = line.strip().partition(": ")
+        if line.startswith("    ") and not line.startswith("     ") and colon:
+            entries.append((name.replace("*", r"\*"), text))
+        elif entries:
+            entries[-1] = entries[-1][0], f"{entries[-1][1]} {line.strip()}"
+    return entries
 
 
 def _is_code(paragraph: str) -> bool:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from sgnb.sequences import common_length
+
 from .shapes import LLAMA_8B, Shape
 from .workloads import Call, Workload
 
@@ -138,7 +140,7 @@ def _edges(sequences: Iterable[list[int]]) -> list[Edge]:
     path: list[Edge] = []
     before: list[int] = []
     for sequence in sorted(sequences):
-        common = _common(sequence, before)
+        common = common_length(sequence, before)
         edges += _cut(path, common)
         path.append(Edge(common, len(sequence), len(sequence)))
         before = sequence
@@ -157,15 +159,3 @@ def _cut(path: list[Edge], depth: int) -> list[Edge]:
         elif path:
             path[-1] = path[-1]._replace(shortest=min(path[-1].shortest, shortest))
     return taken
-
-
-def _common(a: list[int], b: list[int]) -> int:
-    """Length of the longest common prefix, by halving: comparing slices is quick."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

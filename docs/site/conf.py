@@ -1,4 +1,4 @@
-"""How Sphinx builds the site; `tools/site.py` gathers what it reads."""
+"""Configuration of Sphinx; `tools/site.py` collects the sources."""
 
 from pygments.lexer import bygroups, inherit
 from pygments.lexers.python import PythonLexer
@@ -14,16 +14,16 @@ html_title = f"sgnb {version}"
 extensions = ["myst_nb", "sphinx_copybutton"]
 root_doc = "index"
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
-nb_execution_mode = "off"  # a notebook is stored with its outputs
-nb_code_prompt_show = nb_code_prompt_hide = "Solution"  # the only cells that are folded
-nb_ipywidgets_js = {}  # and with pictures of its views: no page loads scripts from elsewhere
+nb_execution_mode = "off"  # notebooks are stored with outputs
+nb_code_prompt_show = nb_code_prompt_hide = "Solution"  # folded cells: solutions only
+nb_ipywidgets_js = {}  # notebooks have pictures: no page loads remote scripts
 myst_enable_extensions = ["attrs_inline", "fieldlist"]
 myst_heading_anchors = 4
 python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 
-smartquotes = False  # of -- in what is no code
+smartquotes = False  # keep -- outside of code
 
 html_theme = "furo"
 html_static_path = ["static"]
@@ -42,7 +42,7 @@ pygments_dark_style = "github-dark"
 
 
 class CellLexer(PythonLexer):
-    """Python in which a line may be a magic."""
+    """Python with magic lines."""
 
     name, aliases = "Python cell", ("python", "ipython", "ipython3")
     tokens = {  # noqa: RUF012

@@ -4,14 +4,24 @@ Imports are lazy: a model behind an API needs no torch."""
 from importlib import import_module
 from typing import Any
 
-_HOME = {"LocalExecutor": "local", "executor_of": "local"}
+from ..lang.executor import Executor, register_engine_adapter
 
-__all__ = ["LocalExecutor", "executor_of"]
+_HOME = {"Engine": "..engine", "LocalExecutor": ".local", "executor_of": ".local"}
+
+__all__ = ["Engine", "LocalExecutor", "executor_of"]
+
+
+def _adapt(engine: Any) -> Executor:
+    executor: Executor = import_module(".local", __name__).executor_of(engine)
+    return executor
+
+
+register_engine_adapter(_adapt)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    value = getattr(import_module(_HOME[name], __name__), name)
     globals()[name] = value
     return value

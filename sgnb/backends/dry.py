@@ -30,8 +30,8 @@ STAND_IN = "…"
 """Text of a generation without a stand-in from a grammar."""
 
 JOINED = (
-    "a choice and the end of the prompt make one token: begin the choices with the blank that ends"
-    " the prompt"
+    "a choice and the end of the prompt form a single token: move the blank from the end of the"
+    " prompt to the choices"
 )
 
 
@@ -58,15 +58,15 @@ class DryCall:
 
     name: str
     location: Location | None  # call site in the program
-    prompt_tokens: int
-    cached_tokens: int  # prompt tokens in the engine's cache now
-    shared_tokens: int  # further prompt tokens cached by earlier requests of this program
-    new_tokens: int  # maximum per sample; 0 for a select
-    samples: int
-    scored_tokens: int  # tokens of a select's choices
-    grammar: GrammarReport | None
     warnings: tuple[str, ...]
     answer: str  # stand-in text
+    prompt_tokens: int = 0
+    cached_tokens: int = 0  # prompt tokens in the engine's cache now
+    shared_tokens: int = 0  # further prompt tokens cached by earlier requests of this program
+    new_tokens: int = 0  # maximum per sample; 0 for a select
+    samples: int = 1
+    scored_tokens: int = 0  # tokens of a select's choices
+    grammar: GrammarReport | None = None
     forced: bool = False  # the grammar's only text, without a forward pass
     model: str = ""  # set if the call uses another model than the run
     requests: int = 1  # samples, or choices with and without the prompt
@@ -135,7 +135,6 @@ class EngineAnswers:
             shared_tokens=shared,
             new_tokens=limit,
             samples=params.n,
-            scored_tokens=0,
             grammar=report,
             warnings=warnings,
             answer=text,
@@ -164,10 +163,7 @@ class EngineAnswers:
             prompt_tokens=sum(map(len, continued)) + sum(map(len, unconditional)),
             cached_tokens=sum(cached for cached, _ in hits),
             shared_tokens=sum(shared for _, shared in hits),
-            new_tokens=0,
-            samples=1,
             scored_tokens=sum(map(len, choices)),
-            grammar=None,
             warnings=tuple(warnings),
             answer=call.choices[0],
             model=self._model,
@@ -213,7 +209,7 @@ class EngineAnswers:
 
     def _explain(self, spec: GrammarSpec, limit: int | None, stops: tuple[str, ...]) -> _Grammar:
         tokenizer = self._engine.tokenizer
-        assert tokenizer is not None, "the prompt is tokens already"
+        assert tokenizer is not None, "the prompt consists of token ids"
         grammar = compile_spec(spec)
         report = explain(grammar, tokenizer, limit, stops)
         if grammar.automaton is not None:
@@ -259,17 +255,12 @@ class RemoteAnswers:
         return Scores(tuple(choice_score((0,), i == 0) for i in range(len(call.choices))))
 
     def _record(self, call: Call | ScoreCall, answer: str, new_tokens: int, samples: int) -> None:
-        warning = f"{self._model} is no engine here: what its prompt takes is not known"
+        warning = f"{self._model} is not an engine in this process: its prompt tokens are unknown"
         dry_call = DryCall(
             name=call.name,
             location=call.location,
-            prompt_tokens=0,
-            cached_tokens=0,
-            shared_tokens=0,
             new_tokens=new_tokens,
             samples=samples,
-            scored_tokens=0,
-            grammar=None,
             warnings=(warning,),
             answer=answer,
             model=self._model,

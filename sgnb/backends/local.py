@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import queue
-import re
 import threading
-import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Sequence
@@ -16,55 +14,48 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from ..engine.cache.sequence import SHARED, Sharing
-from ..engine.device.background import WorkerThread
+from ..engine.cache.sequence import SHARED, CacheScope
 from ..engine.engine import Engine
 from ..engine.request import arguments
 from ..engine.request.collect import gather, numbered_callbacks
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
 from ..engine.request.request_state import Origin
-from ..engine.request.tokenizer import common_tokens
 from ..errors import (
     Aborted,
     EngineError,
     OptionError,
     RequestError,
     SgnbError,
-    printable,
     shown,
 )
 from ..events import WaitingRequest
-from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
-from ..lang.chat.tool_format import with_tools
-from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
+from ..lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
 from ..lang.graph.dry_execution import DryExecutor
 from ..lang.location import warn_once
 from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
+from ..sequences import common_length
+from .choice_scores import Logprobs, OutputGather, Tokens, build_scores
 from .dry import EngineAnswers
+from .output_segments import made_segments
+from .template_reader import chat_template, special_tokens
 
 _log = logging.getLogger(__name__)
 
-TEMPLATE_SECONDS = 5.0
-"""Time limit for rendering a few short turns with a model's chat template."""
-
 REMEMBERED_CHOICES = 4096
 """Maximum number of choices with stored log-probabilities without a prompt."""
-
-Tokens = tuple[int, ...]
-Logprobs = tuple[float | None, ...]
 
 MAX_BATCHED_CALLS = 512
 """Maximum number of mail items (calls and results) processed before the calls are sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class CallOverrides:
     """Isolation of calls from other calls on the engine, and disabled features."""
 
-    sharing: Sharing = SHARED
+    cache_scope: CacheScope = SHARED
     jump_forward: bool = True
     seeded: bool = False  # calls without a seed get a reproducible seed by their place
 
@@ -91,7 +82,7 @@ class LocalExecutor:
         self.engine = engine
         self.log = engine.log
         self.chat, self.special_tokens = chat_template(engine), special_tokens(engine)
-        self._apart = Apart()
+        self._overrides = CallOverrides()
         self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # by choice
         self._weight_changes = 0  # of the engine at the last score
@@ -100,11 +91,11 @@ class LocalExecutor:
         threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
         self.close = weakref.finalize(self, self._mail.put, None)
 
-    def apart(self, apart: Apart) -> LocalExecutor:
-        """Return a copy of the executor with calls isolated as described by `apart`."""
-        _check("apart", apart, isinstance(apart, Apart), "an Apart")
+    def with_overrides(self, overrides: CallOverrides) -> LocalExecutor:
+        """Return a copy of the executor with calls isolated as described by `overrides`."""
+        _check("overrides", overrides, isinstance(overrides, CallOverrides), "CallOverrides")
         other = copy.copy(self)
-        other._apart, other._unconditional_logprobs = apart, {}
+        other._overrides, other._unconditional_logprobs = overrides, {}
         other._served_by = self  # keeps the thread's owner alive
         return other
 
@@ -115,7 +106,7 @@ class LocalExecutor:
         sinks = numbered_callbacks(results.put, len(prompts))
         params = [SamplingParams(max_new_tokens=0)] * len(prompts)
         ids = self.engine.submit(
-            prompts, params, sinks, sharing=[self._apart.sharing] * len(prompts)
+            prompts, params, sinks, cache_scopes=[self._overrides.cache_scope] * len(prompts)
         )
         gather(results, ids, self.engine.abort)
 
@@ -133,6 +124,7 @@ class LocalExecutor:
         for pending in calls:
             if pending.cancelled:
                 pending.fail(Aborted("the call was stopped"))
+
         for stream in (False, True):
             group = [pending for pending in live if pending.call.stream == stream]
             try:
@@ -162,14 +154,14 @@ class LocalExecutor:
             pending.last_token = prompt[-1] if len(prompt) else None
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
-        sharing = [
-            pending.executor._apart.sharing._replace(
+        cache_scopes = [
+            pending.executor._overrides.cache_scope._replace(
                 forked=self._forked(pending.call, prompt), reservation=pending.call.reservation
             )
             for pending, prompt, *_ in samples
         ]
         ids = self.engine.submit(
-            inputs, params, sinks, stream=stream, origins=origins, sharing=sharing
+            inputs, params, sinks, stream=stream, origins=origins, cache_scopes=cache_scopes
         )
         for (pending, *_), id in zip(samples, ids, strict=True):
             pending.ids.append(id)
@@ -186,7 +178,7 @@ class LocalExecutor:
     def _check_open(self) -> None:
         self.log.home.check()
         if not self.close.alive:
-            raise EngineError(f"what runs programs on {self.engine!r} is closed", "load it again")
+            raise EngineError(f"the executor of {self.engine!r} is closed", "load it again")
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         self._check_open()
@@ -207,7 +199,7 @@ class LocalExecutor:
         segments = call.segments or (Segment(call.prompt),)
         prompts = [(*segments, Segment(choice, call.kind)) for choice in call.choices]
         prompt, *continued = self.engine.encode([segments, *prompts])
-        start = min(common_tokens(prompt, tokens) for tokens in continued)
+        start = min(common_length(prompt, tokens) for tokens in continued)
         if start == 0:
             message = f"select {call.name!r} has no text before its choices"
             raise RequestError(message, "put some text before it")
@@ -237,9 +229,10 @@ class LocalExecutor:
             found = zip(alone, outputs[len(own) :], strict=True)
             made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
             kept.update(made)
-            self._post(sink, self._scores(own, outputs, known | made))
+            text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
+            self._post(sink, build_scores(own, outputs, known | made, text))
 
-        gather = _Gather(len(continued) + len(alone), finish)
+        gather = OutputGather(len(continued) + len(alone), finish)
         conditional = SamplingParams(
             max_new_tokens=0, temperature=0, return_logprob=True, logprob_start_len=start
         )
@@ -248,34 +241,11 @@ class LocalExecutor:
         origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
-        sharing = [self._apart.sharing._replace(reservation=call.reservation)] * len(params)
+        scope = self._overrides.cache_scope._replace(reservation=call.reservation)
+        cache_scopes = [scope] * len(params)
         prompts = [*continued, *alone]
-        ids = self.engine.submit(prompts, params, sinks, origins=origins, sharing=sharing)
+        ids = self.engine.submit(prompts, params, sinks, origins=origins, cache_scopes=cache_scopes)
         return partial(self.engine.abort, ids)
-
-    def _scores(
-        self, own: list[Tokens], outputs: list[Output], unconditional: dict[Tokens, Logprobs]
-    ) -> Scores:
-        """Build the scores. `own`: tokens of each choice, in the order of the first outputs."""
-        text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
-        choices = []
-        for tokens, output in zip(own, outputs, strict=False):
-            after = output.next_token
-            choices.append(
-                ChoiceScore(
-                    tokens,
-                    tuple(output.prompt_logprobs),
-                    unconditional.get(tokens, ()),
-                    tuple(map(text, tokens)),
-                    () if after is None else ((output.logprobs[0], after, text(after)),),
-                )
-            )
-        meta = {
-            "prompt_tokens": sum(o.prompt_tokens for o in outputs),
-            "cached_tokens": sum(o.cached_tokens for o in outputs),
-            "e2e_latency": max(o.e2e_latency for o in outputs),
-        }
-        return Scores(tuple(choices), meta)
 
     @property
     def model_name(self) -> str:
@@ -303,11 +273,11 @@ class LocalExecutor:
         """Return an executor for a dry run, which generates no tokens."""
         return DryExecutor(self, EngineAnswers(self))
 
-    def release(self, reservation: Reservation, made: int | None) -> None:
+    def release(self, reservation: Reservation, num_tokens: int | None) -> None:
         """Release a reservation after the calls already queued for the engine."""
         reservation = arguments.reservation(reservation)
-        made = arguments.optional_number("made", made)
-        self._mail.put(partial(self.engine.release, reservation, made))
+        num_tokens = arguments.optional_number("num_tokens", num_tokens)
+        self._mail.put(partial(self.engine.release, reservation, num_tokens))
 
     @property
     def tokenizer_id(self) -> str:
@@ -336,7 +306,7 @@ class _PendingCall:
         self, executor: LocalExecutor, call: Call, sink: Callable[[Delta | Result], None]
     ) -> None:
         self.executor, self.call, self.sink = executor, call, sink
-        self.params = split_samples(executor._apart.params(call))  # per sample
+        self.params = split_samples(executor._overrides.params(call))  # per sample
         self.outputs: dict[int, Output] = {}  # finished samples
         self.cancelled = False
         self.ids: list[int] = []
@@ -386,56 +356,6 @@ Mail = queue.SimpleQueue[Callable[[], None] | _PendingCall | None]
 """Deliveries of results to programs, calls for the engine, and None at the end."""
 
 
-class _Gather:
-    """Collects the final outputs of several requests and delivers the complete list in order. Used
-    on the engine's thread only."""
-
-    def __init__(self, count: int, done: Callable[[list[Output]], None]) -> None:
-        self._outputs: dict[int, Output] = {}
-        self._count, self._done = count, done
-
-    def put(self, index: int, output: Output) -> None:
-        self._outputs[index] = output
-        if len(self._outputs) == self._count:
-            self._done([self._outputs[i] for i in range(self._count)])
-
-
-def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
-    """Return an output as segments for later prompts.
-
-    Contains the tokens without the end token, and as text the prefix of a token cut by a stop
-    string. If thinking was removed, the whole output is text.
-    """
-    tokens = output.token_ids[: -1 if isinstance(output.stopped_by, int) else None]
-    if engine.tokenizer is None or output.reasoning:
-        return _as_text(output.text)
-    text = output.text
-    if output.params.leading_blank and _begins_with_blank(engine, tokens):
-        text = " " + text
-    if not isinstance(output.stopped_by, str):
-        return (Segment(text, "output", tuple(tokens)),)
-    left, kept = text.encode(), 0
-    for piece in engine.tokenizer.pieces(tokens):
-        if not left.startswith(piece):
-            break
-        left, kept = left[len(piece) :], kept + 1
-    try:
-        rest = left.decode()
-    except UnicodeDecodeError:  # the cut token begins inside a character
-        return _as_text(text)
-    whole = text.removesuffix(rest)
-    return Segment(whole, "output", tuple(tokens[:kept])), Segment(rest, "data")
-
-
-def _begins_with_blank(engine: Engine, tokens: list[int]) -> bool:
-    assert engine.tokenizer is not None
-    return any(piece.startswith(b" ") for piece in engine.tokenizer.pieces(tokens[:1]))
-
-
-def _as_text(text: str) -> tuple[Segment, ...]:
-    return Segment("", "output"), Segment(text, "data")
-
-
 def _check(name: str, value: Any, right: bool, rule: str) -> None:
     if not right:
         raise OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
@@ -451,55 +371,6 @@ def _origin(call: Call | ScoreCall, purpose: str) -> Origin:
     return Origin(call.run, call.branch, call.name, purpose, file, line)
 
 
-def special_tokens(engine: Engine) -> re.Pattern[str] | None:
-    """Return a pattern of the tokenizer's special tokens in a text."""
-    return engine.tokenizer.special_tokens if engine.tokenizer else None
-
-
-def chat_template(engine: Engine) -> ChatTemplate:
-    """Return the role marks of the model's chat template, or plain marks without a template."""
-    tokenizer = engine.tokenizer.hf if engine.tokenizer else None
-    if tokenizer is None or not tokenizer.chat_template:
-        return PLAIN
-
-    def render(messages: Messages, tools: Any = None) -> str:
-        return tokenizer.apply_chat_template(list(messages), tools=tools, tokenize=False)
-
-    name = engine.model_name
-    try:
-        template = _read_template(name, render)
-    except Exception as error:  # a Jinja template may raise anything
-        message = (
-            f"{name}'s chat template cannot be taken apart ({error}); plain role marks are used"
-        )
-        warnings.warn(printable(message), stacklevel=2)
-        return PLAIN
-    if template.last_answer.strip():
-        message = (
-            f"{name}'s chat template writes {template.last_answer!r} before a conversation's last "
-            "answer; a program that wants it writes assistant(raw(...) + gen(...))"
-        )
-        warnings.warn(printable(message), stacklevel=2)
-    return _with_stops(engine, template)
-
-
-def _with_stops(engine: Engine, template: ChatTemplate) -> ChatTemplate:
-    """Add the text after an answer, or before the next turn, to the stops of `template`. The stop
-    is a string or a special token that does not end generations by default."""
-    assert engine.tokenizer is not None
-    after = template.roles["assistant"][1]
-    closing = (after if after.strip() else after + template.roles["user"][0]).rstrip()
-    mark = (
-        engine.tokenizer.special_tokens.search(closing) if engine.tokenizer.special_tokens else None
-    )
-    text = closing if mark is None else closing[: mark.start()].rstrip()
-    if text:
-        return replace(template, stop=(text,))
-    token = engine.tokenizer.hf.convert_tokens_to_ids(mark[0]) if mark else None
-    stops = () if token is None or token in engine.eos_token_ids else (token,)
-    return replace(template, stop_token_ids=stops)
-
-
 def executor_of(engine: Engine) -> LocalExecutor:
     """Return the executor shared by all programs on this engine."""
     with _making:
@@ -510,21 +381,6 @@ def executor_of(engine: Engine) -> LocalExecutor:
 
 
 _making = threading.Lock()
-
-
-def _read_template(name: str, render: Callable[..., str]) -> ChatTemplate:
-    """Read a template on a stoppable thread: a template is a program and may not terminate."""
-    reading = WorkerThread(lambda: with_tools(from_render(name, render), render), "sgnb-template")
-    try:
-        if reading.wait(TEMPLATE_SECONDS):
-            template: ChatTemplate = reading.result()
-            return template
-    except KeyboardInterrupt:
-        reading.stop()
-        raise
-    reading.stop()
-    message = f"it was not rendered after {TEMPLATE_SECONDS:g} s"
-    raise TemplateError(message, "give the roles as a ChatTemplate")
 
 
 def _serve(mail: Mail) -> None:
@@ -554,4 +410,4 @@ def _try(work: Callable[[], None]) -> None:
     try:
         work()
     except BaseException:
-        _log.exception("what listened to a program's step failed")
+        _log.exception("a listener of a program's step failed")

@@ -49,13 +49,11 @@ class Finding:
             )
             sentence += " too few rounds to be sure"
         elif (largest := max(high - 1, 1 - low)) <= INFORMATIVE:
-            sentence = f"{subject} no difference was found ({sure}): if there is one, it is at most"
+            sentence = f"{subject} no difference was found ({sure}): a difference is at most"
             sentence += f" {largest:.1%}"
         else:
-            sentence = (
-                f"{subject} no difference was found, but the runs differ so much among themselves"
-            )
-            sentence += f" ({sure}) that only more rounds or a quieter machine would tell"
+            sentence = f"{subject} no difference was found, but the noise of the runs is large"
+            sentence += f" ({sure}): more rounds or a quieter machine may show a difference"
 
         return f"{self.variant}: {sentence}" + (f"; {self.counts}" if self.counts else "")
 
@@ -69,7 +67,9 @@ def findings(measured: Measurements) -> list[Finding]:
     base = measured.seconds(AS_IS)
     results = [Finding(AS_IS, AS_IS, tuple(base))]
     for variant, title in list(measured.titles.items())[1:]:
-        note = measured.refused.get(variant, "" if base else "it was stopped before a round")
+        note = measured.refused.get(
+            variant, "" if base else "the benchmark was stopped before the first round ended"
+        )
         if note:
             results.append(Finding(variant, title, note=note))
             continue
@@ -123,14 +123,14 @@ def summary(measured: Measurements, results: list[Finding]) -> list[str]:
         lines.append(f"{rounds_needed()} rounds or more give intervals of {LEVEL:.0%}.")
     elif compared:
         lines.append(
-            f"How sure: of a hundred such intervals {100 * compared[0].interval.level:.3g} hold the"
-            " median ratio, whatever the noise is like; on this machine, for these rows."
+            f"Certainty: {100 * compared[0].interval.level:.3g} of a hundred such intervals contain"
+            " the true median ratio, for any noise; on this machine, for these rows."
         )
     return [*lines, *_claims(measured, others)]
 
 
 def _head(measured: Measurements) -> list[str]:
-    size = f"{measured.workload.name}, {measured.rows} rows, {measured.tokens:,} tokens made"
+    size = f"{measured.workload.name}, {measured.rows} rows, {measured.tokens:,} tokens generated"
     times = measured.seconds(AS_IS)
     if not times:
         return [f"{size}: nothing was measured"]
@@ -138,6 +138,7 @@ def _head(measured: Measurements) -> list[str]:
     how = f"{measured.done} rounds" if measured.done != 1 else "one round"
     if measured.done < measured.rounds and len(measured.titles) > len(measured.refused) + 1:
         how += f" of {measured.rounds}, then it was stopped"
+
     clock = ", in processor time" if measured.clock == "cpu" else ""
     disturbances = "".join(f"; {activity}" for activity in sorted(measured.disturbances))
     return [

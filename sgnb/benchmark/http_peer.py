@@ -19,8 +19,8 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ..backends.api.client_guard import Refusal, ResponseSize, check_head
 from ..backends.api.responses import count_of
-from ..backends.api.transport import Refusal, ResponseSize, check_head
 from ..errors import EngineError, OptionError, shown
 from ..lang.executor import Call, Delta, Result
 from .peers import JSON, LENGTH, SAMPLED, STOPS, Peer
@@ -56,7 +56,7 @@ class HttpPeer(Peer):
 
     def missing(self) -> str:
         try:
-            return "" if self.model else "it names no model"
+            return "" if self.model else "without a model name"
         except EngineError as error:
             return error.message
 
@@ -127,8 +127,8 @@ class HttpPeer(Peer):
             return functools.reduce(operator.getitem, path, answer)
         except (LookupError, TypeError):
             place = ".".join(map(str, path))
-            message = f"{self.url} speaks neither SGLang's protocol nor OpenAI's: no {place}"
-            raise EngineError(message, "is this the address of a model?") from None
+            message = f"{self.url} supports neither SGLang's protocol nor OpenAI's: no {place}"
+            raise EngineError(message, "check the address") from None
 
     def _ask(self, path: str, body: Any) -> Any:
         headers = {"Content-Type": "application/json"}
@@ -148,7 +148,7 @@ class HttpPeer(Peer):
         except Refusal as refusal:
             raise EngineError(f"{url}: {refusal.message}", refusal.hint) from None
         except (OSError, ValueError, HTTPException, RecursionError) as error:
-            hint = "is the server up? give its address, as in http://localhost:30000"
+            hint = "check that the server runs, and give its address: http://localhost:30000"
             raise EngineError(f"{url} does not answer: {error}", hint) from None
 
     def close(self) -> None:
@@ -158,16 +158,13 @@ class HttpPeer(Peer):
 def _body(url: str, answer: Any) -> bytes:
     """Read an answer within `SECONDS`. Raises Refusal beyond the limits of `guard`."""
     check_head(url, answer.status, answer.headers)
-    body, chunks, deadline = (
-        ResponseSize(answer.status, answer.headers),
-        [],
-        time.monotonic() + SECONDS,
-    )
+    body, chunks = ResponseSize(answer.status, answer.headers), []
+    deadline = time.monotonic() + SECONDS
     while chunk := answer.read1(2**16):
         body.add(chunk)
         chunks.append(chunk)
         if time.monotonic() > deadline:
-            raise TimeoutError(f"no whole answer after {SECONDS:g} s")
+            raise TimeoutError(f"no complete answer after {SECONDS:g} s")
     return b"".join(chunks)
 
 
@@ -197,4 +194,4 @@ def check_url(url: str) -> None:
         place = False
     if not place or "@" in url or "?" in url or "#" in url or not url.isprintable() or " " in url:
         hint = "give http://HOST:PORT, without a user, a key or a query"
-        raise OptionError("against an address: it is none that can be asked", hint)
+        raise OptionError("against an address: the address is not valid", hint)

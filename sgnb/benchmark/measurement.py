@@ -167,12 +167,12 @@ class EngineSide:
             return ""
         usage = TechniqueUsage(self._engine, base.counts, base.work, base.counts["overtaken"] > 0)
         unused = ABLATIONS[self._variant].unused(usage)
-        return f"it cannot differ: {unused}" if unused else ""
+        return f"cannot differ: {unused}" if unused else ""
 
     def run(self) -> RunResult:
         engine, log = self._engine, self._engine.log
         namespace = f"benchmark {next(_numbers)}"
-        executor = self._executor.apart(overrides_for(self._variant, namespace))
+        executor = self._executor.with_overrides(overrides_for(self._variant, namespace))
         recorder = RecordingExecutor(executor, as_text=self._variant == "text")
         with switched(engine, self._variant):
             stats, last = engine.stats(), log.last
@@ -240,7 +240,7 @@ def measure(
             tell(f"round {turn + 1} of {measured.rounds}: {name}; about {remaining:.0f} s left")
             result, reason = _try(sides[name], measured.workload, base, strict)
             if result is None:
-                measured.refuse(name, f"in round {turn + 1} {reason}")
+                measured.refuse(name, f"in round {turn + 1}, {reason}")
                 continue
             expected[name] = result.wall_seconds
             measured.disturbances |= result.disturbances
@@ -298,13 +298,13 @@ def _try(
     except Exception as error:
         if side.title == AS_IS or not strict:
             raise
-        return None, printable(f"it failed: {type(error).__name__}: {error}".partition("\n")[0])
+        return None, printable(f"failed: {type(error).__name__}: {error}".partition("\n")[0])
     if not strict:
         return result, ""
     difference = result.work.difference(base.work, workload.same, side.repeatable)
     if difference and side.title == AS_IS:
-        raise OptionError(f"{workload.name} is other work each time it runs: {difference}", _CURE)
-    return (None, f"it was not the same work: {difference}") if difference else (result, "")
+        raise OptionError(f"{workload.name} does different work in each run: {difference}", _CURE)
+    return (None, f"different work: {difference}") if difference else (result, "")
 
 
 def check_repeatable(work: Work, name: str) -> None:
@@ -318,9 +318,9 @@ def check_repeatable(work: Work, name: str) -> None:
         OptionError: The run made no calls, or sampled without a seed.
     """
     if not work.calls:
-        raise OptionError(f"{name} ran nothing", "give it rows")
+        raise OptionError(f"{name} ran nothing", "give at least one row")
     for call in work.generations:
         if call.params.temperature and call.params.seed is None:
-            message = f"{call.name or 'gen'} of {name} is sampled, and without a seed"
+            message = f"{call.name or 'gen'} of {name} is sampled without a seed"
             hint = "runs would do different work: give seed=..., or temperature=0"
             raise OptionError(f"{message} (temperature={call.params.temperature:g})", hint)

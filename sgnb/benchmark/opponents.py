@@ -35,16 +35,17 @@ def check_opponents(against: Sequence[Any], clock: Clock) -> None:
         OptionError: An opponent is unknown, or two opponents have the same name.
     """
     if isinstance(against, str):
-        raise OptionError(f"against={against!r} is one name", f"give a list: [{against!r}]")
+        raise OptionError(f"against={against!r} is a single name", f"give a list: [{against!r}]")
     if not against:
         hint = f"name some of {', '.join(OPPONENTS)}, an address, or a program"
-        raise OptionError("there is nothing to compare with", hint)
+        raise OptionError("against is empty", hint)
+
     named: dict[str, Any] = {}
     for opponent in against:
         _check(opponent, clock)
         name = _name(opponent)
         if name in OPPONENTS and not isinstance(opponent, str):
-            message = f"a program is called {name!r}, as something else to compare with is"
+            message = f"the name {name!r} of a program is also the name of a variant"
             raise OptionError(message, "give it another name")
         if named.setdefault(name, opponent) != opponent:
             raise OptionError(f"two programs are called {name!r}", "give one another name")
@@ -54,15 +55,17 @@ def _check(opponent: Any, clock: Clock) -> None:
     if not isinstance(opponent, str):
         if not hasattr(opponent, "run_batch"):
             hint = f"give a program, an address, or one of {', '.join(OPPONENTS)}"
-            raise OptionError(f"against {shown(opponent)}: that is no program", hint)
+            raise OptionError(f"against {shown(opponent)}: not a program", hint)
     elif is_url(opponent):
         check_url(opponent)
         if clock == "cpu":
-            message = f"{opponent} works in another process, whose time is not known here"
+            message = (
+                f"{opponent} runs in another process, and clock='cpu' measures only this process"
+            )
             raise OptionError(message, "leave out clock='cpu'")
     elif opponent not in OPPONENTS:
-        hint = f"{nearest(opponent, OPPONENTS)} An address begins with http://"
-        raise OptionError(f"against {opponent!r}: there is no such variant", hint)
+        hint = f"{nearest(opponent, OPPONENTS)} An address starts with http://"
+        raise OptionError(f"against {opponent!r}: not a variant", hint)
 
 
 def _name(opponent: Any) -> str:
@@ -99,7 +102,7 @@ def _side(
 ) -> Side:
     if not isinstance(opponent, str):
         other = replace(workload, program=opponent)
-        return EngineSide(executor, other.run, clock, f"as the program {_name(opponent)}")
+        return EngineSide(executor, other.run, clock, f"with the program {_name(opponent)}")
     if opponent in ABLATIONS:
         title = f"without {ABLATIONS[opponent].technique}"
         return EngineSide(executor, workload.run, clock, title, opponent)

@@ -180,7 +180,7 @@ def _ordered(scale: Scale) -> Workload:
         "MMLU, shuffled, on a small cache",
         answer_choice,
         workload.rows,
-        {"fcfs": "of many prompts those are taken first whose beginning is in the cache"},
+        {"fcfs": "prompts with a cached prefix are admitted first"},
         engine={"max_total_tokens": size, "max_running_requests": 4},
     )
 
@@ -202,7 +202,7 @@ def _react(scale: Scale) -> Workload:
         (examples, write.words(25), [write.words(100) for _ in range(3)], scale.new(48))
         for _ in range(scale.count(100))
     ]
-    claims = {"nocache": "each step goes on from the one before"}
+    claims = {"nocache": "each step continues the previous step"}
     return Workload("ReAct agents", react, rows, claims)
 
 
@@ -210,7 +210,7 @@ def _agents(scale: Scale) -> Workload:
     write = _Writer(scale, 4)
     rules, people = write.words(200), [write.words(80) for _ in range(scale.count(25))]
     rows = [(rules, person, write.words(40), scale.new(32)) for person in people for _ in range(10)]
-    claims = {"nocache": "calls of one agent share what it is"}
+    claims = {"nocache": "calls of an agent share its description"}
     return Workload("generative agents", act, rows, claims)
 
 
@@ -218,7 +218,7 @@ def _tree_of_thought(scale: Scale) -> Workload:
     write = _Writer(scale, 5)
     examples = write.examples(4, 120)
     rows = [(examples, write.words(60), scale.new(128)) for _ in range(scale.count(100))]
-    claims = {"nocache": "branches share all that is above them"}
+    claims = {"nocache": "branches share the text of their ancestors"}
     return Workload("tree of thought", think_in_a_tree, rows, claims)
 
 
@@ -247,7 +247,7 @@ def _document(scale: Scale) -> Workload:
 def _json(scale: Scale) -> Workload:
     write = _Writer(scale, 9)
     rows = [(write.words(150), 256) for _ in range(scale.count(100))]
-    claims = {"nojump": "what the format forces is not asked for token by token"}
+    claims = {"nojump": "text that the format forces needs no decode steps"}
     return Workload("JSON decoding", decode_json, rows, claims)
 
 
@@ -259,7 +259,7 @@ def _chat(name: str, new: int) -> Callable[[Scale], Workload]:
             (system, [write.words(250) for _ in range(4)], scale.new(new))
             for _ in range(scale.count(60))
         ]
-        return Workload(name, converse, rows, {"nocache": "a turn goes on from those before"})
+        return Workload(name, converse, rows, {"nocache": "a turn continues the earlier turns"})
 
     return make
 

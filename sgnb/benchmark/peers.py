@@ -56,11 +56,8 @@ class Peer(ABC):
     max_batch = 32  # maximum batch size
 
     def __init__(self, executor: LocalExecutor) -> None:
-        self.chat, self.special_tokens, self.log = (
-            executor.chat,
-            executor.special_tokens,
-            EventLog(),
-        )
+        self.chat, self.special_tokens = executor.chat, executor.special_tokens
+        self.log = EventLog()
         self.engine = executor.engine
         self._calls: queue.SimpleQueue[tuple[Call, Callable[[Any], None], threading.Event] | None]
         self._calls = queue.SimpleQueue()
@@ -78,7 +75,7 @@ class Peer(ABC):
         """Return the reason for the peer's absence, or "" if available."""
         if find_spec(self.package) is not None:
             return ""
-        return f"it is not installed: pip install {self.package}"
+        return f"not installed: pip install {self.package}"
 
     def refuses(self, work: Work) -> str:
         """Return the reason why the peer cannot do the work, or "".
@@ -94,15 +91,15 @@ class Peer(ABC):
 
     def _refuses(self, call: Call | ScoreCall) -> str:
         if isinstance(call, ScoreCall):
-            return "has nothing that scores the choices of a select"
+            return "cannot score the choices of a select"
         params = call.params
         for name, default in _DEFAULTS.items():
             value = getattr(params, name)
             if name == "temperature":
                 if value and name not in self.can:
-                    return "is asked for greedy text only: its draws are its own"
+                    return "is measured with greedy text only, because its samples differ"
             elif value != default and name not in self.can:
-                return f"has no {name} as a gen of sgnb has it"
+                return f"has no equivalent of {name}"
         if params.json_schema is not None and params.json_whitespace != 0:
             return "writes JSON with its own whitespace: give json_whitespace=0"
         return ""
@@ -192,23 +189,18 @@ class Weights:
     def model(self) -> Any:
         import torch
         from transformers import AutoModelForCausalLM
-        from transformers.utils import logging
 
+        from ..engine.model.loading import no_bars
         from ..models import names, path
 
         engine = self._engine
         if engine.model is not None:
-            message = f"{engine.model_name} is a model that was given as an object"
+            message = f"{engine.model_name} was loaded from a model object"
             raise EngineError(f"{message}, and the engine uses it", "give the engine a folder")
         source = path(engine.model_name) if engine.model_name in names() else engine.model_name
         dtype = getattr(torch, engine.dtype)
-        bars = logging.is_progress_bar_enabled()
-        logging.disable_progress_bar()  # the benchmark shows progress
-        try:
+        with no_bars():  # the benchmark shows progress
             model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
-        finally:
-            if bars:
-                logging.enable_progress_bar()
         return model.to(engine.device).eval()
 
     @property
@@ -369,7 +361,7 @@ class PeerSide:
         if missing := self._peer.missing():
             return missing
         why = self._peer.refuses(base.work)
-        return f"it cannot do the same work: {why}" if why else ""
+        return f"cannot do the same work: {why}" if why else ""
 
     def run(self) -> RunResult:
         return timed(self._workload.run, RecordingExecutor(self._peer), self._clock)

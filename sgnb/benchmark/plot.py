@@ -111,7 +111,7 @@ def _draw(axes: Any, compared: Sequence[Finding]) -> None:
     axes.set_yticks([])
     axes.set_ylim(0.6 - max(1, len(compared)), 0.6)
     _scale(axes, [ratio for finding in compared for ratio in finding.ratios])
-    axes.set_xlabel("times as long as the program as it is takes", size=8, color=FAINT)
+    axes.set_xlabel("time relative to the unmodified program", size=8, color=FAINT)
     axes.tick_params(length=0, labelsize=8, labelcolor=INK)
     for side in axes.spines.values():
         side.set_visible(False)

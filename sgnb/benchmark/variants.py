@@ -1,7 +1,7 @@
 """Ablations: the program without one technique of the engine. Runs no measurement.
 
 All variants run on one engine. Techniques per request are disabled by options of the request
-(`backends.local.Apart`), engine-wide techniques by switches between runs.
+(`backends.local.CallOverrides`), engine-wide techniques by switches between runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..events import RequestAdmitted, RequestQueued
 from .work import Work
 
 if TYPE_CHECKING:
-    from ..backends.local import Apart
+    from ..backends.local import CallOverrides
     from ..engine import Engine
 
 
@@ -46,26 +46,26 @@ def _never(count: str, why: str) -> Callable[[TechniqueUsage], str]:
 def _no_order(usage: TechniqueUsage) -> str:
     if usage.engine.options.schedule_policy == "fcfs":
         return "the engine was loaded with schedule_policy='fcfs'"
-    return "" if usage.overtaken else "every request began in the order in which they came"
+    return "" if usage.overtaken else "all requests started in the order of arrival"
 
 
 def _no_overlap(usage: TechniqueUsage) -> str:
     if usage.engine.options.overlap:
         return ""
-    return "the engine overlaps no steps, on a CPU unless it is loaded with overlap=True"
+    return "the engine does not overlap steps; on a CPU load with overlap=True"
 
 
 def _only_text(usage: TechniqueUsage) -> str:
     has_output = any(
         s.kind == "output" and s.tokens for call in usage.work.calls for s in call.segments
     )
-    return "" if has_output else "no prompt of it holds tokens that the model made"
+    return "" if has_output else "no prompt contains generated tokens"
 
 
 ABLATIONS = {
     "nocache": Ablation(
         "the prefix cache",
-        _never("cached_tokens", "nothing of its prompts was found in the cache"),
+        _never("cached_tokens", "no prompt token was found in the cache"),
         "computed_tokens",
         "tokens computed",
     ),
@@ -78,13 +78,13 @@ ABLATIONS = {
     ),
     "nojump": Ablation(
         "jump-forward",
-        _never("jumped_tokens", "no token of it was forced by a grammar"),
+        _never("jumped_tokens", "no token was forced by a grammar"),
         "steps",
         "forward passes",
     ),
     "nofork": Ablation(
         "fork-aware attention",
-        _never("cascade_steps", "none of its steps read a prefix once for several"),
+        _never("cascade_steps", "no step read a prefix once for several requests"),
     ),
     "nooverlap": Ablation("overlapped steps", _no_overlap, switched={"overlap": False}),
     "text": Ablation(
@@ -99,7 +99,7 @@ PER_REQUEST = ("nocache", "nojump", "nofork")
 """Ablations by options of requests, for `--vs`. The others change the engine or the prompts."""
 
 
-def overrides_for(variant: str, namespace: str) -> Apart:
+def overrides_for(variant: str, namespace: str) -> CallOverrides:
     """Return options for requests in a private part of the cache. Calls without a seed get a seed
     from the call's position, equal in every run.
 
@@ -107,11 +107,11 @@ def overrides_for(variant: str, namespace: str) -> Apart:
         variant: Ablation, or "" for the unmodified program.
         namespace: Cache namespace of the run.
     """
-    from ..backends.local import Apart
-    from ..engine.cache.sequence import Sharing
+    from ..backends.local import CallOverrides
+    from ..engine.cache.sequence import CacheScope
 
-    sharing = Sharing(None if variant == "nocache" else namespace, variant != "nofork")
-    return Apart(sharing, jump_forward=variant != "nojump", seeded=True)
+    scope = CacheScope(None if variant == "nocache" else namespace, variant != "nofork")
+    return CallOverrides(scope, jump_forward=variant != "nojump", seeded=True)
 
 
 @contextmanager

@@ -92,11 +92,8 @@ class RecordingExecutor:
     """
 
     def __init__(self, executor: Executor, as_text: bool = False) -> None:
-        self.chat, self.log, self.special_tokens = (
-            executor.chat,
-            executor.log,
-            executor.special_tokens,
-        )
+        self.chat, self.log = executor.chat, executor.log
+        self.special_tokens = executor.special_tokens
         self.work = Work()
         self._executor, self._as_text = executor, as_text
         self._lock = threading.Lock()

@@ -44,7 +44,7 @@ class Workload:
             raise OptionError(f"same={self.same!r} is not allowed", "give text or tokens")
         if wrong := [name for name in NO_DEFAULTS if name in self.defaults]:
             hint = "defaults are for sampling: temperature, seed, max_new_tokens"
-            raise OptionError(f"{wrong[0]}= has no place in a benchmark", hint)
+            raise OptionError(f"{wrong[0]}= is not a sampling option", hint)
         if isinstance(self.rows, Iterator):
             object.__setattr__(self, "rows", list(self.rows))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,28 +16,32 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from ..errors import ModelError, OptionError, printable
+from ..errors import ModelError, OptionError, printable, shown
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
+from ..home_process import HomeProcess
 from .attention import AttentionBackend, BackendName, check_backend, make_backend
 from .cache.kv_cache import KVCache
 from .cache.manager import CacheManager
 from .cache.slot_allocator import SlotAllocator
 from .cache.state_pool import StatePool
-from .device.faults import LARGE_MODEL_HINT, is_out_of_memory
+from .device.faults import LARGE_MODEL_HINT, find_loss, forget_frames, hint_for, is_out_of_memory
 from .device.load_stages import announce
-from .device.memory import GIB, freeze_heap, weight_bytes
+from .device.memory import GIB, freeze_heap, release_device_memory, weight_bytes
+from .device.precompile import cancel_unclaimed
 from .model.decoder import UNLIMITED, Decoder, load_decoder
 from .model.layer_probe import LayerProbe
 from .model.loading import first_line, load_tokenizer, pick_device
+from .model.recurrent import StepStates
 from .model.weight_monitor import WeightMonitor
 from .options import EngineOptions
 from .request.input_processor import InputProcessor
+from .request.request_factory import RequestFactory
 from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
 from .sampling.sampler import Sampler, TorchSampler, TritonSampler
 from .scheduler import Scheduler
-from .sizing import make_pools
+from .sizing import graph_bytes, make_pools
 
 SHARED_PREFIX = 16
 """Tokens in common for which requests wait a step, on a GPU; that fewer pay there is not shown."""
@@ -84,6 +90,46 @@ class Parts:
     scheduler: Scheduler
     runner: ModelRunner
 
+    def request_factory(self, check_open: Callable[[], None]) -> RequestFactory:
+        """Return the factory of requests. check_open: raises the error of a closed engine."""
+        rounds_by_batch = self.device == "cpu" and self.dtype != "float32"
+        return RequestFactory(
+            self.input_processor,
+            self.tokenizer,
+            self.eos,
+            self.grammars,
+            rounds_by_batch=self.dtype if rounds_by_batch else None,
+            check_open=check_open,
+        )
+
+
+def check_process() -> None:
+    """Raise EngineError in a forked child of a process with engines. Torch hangs or crashes
+    in the child: the threads of torch's pools run in the parent."""
+    _torch_process().check()
+
+
+@cache
+def _torch_process() -> HomeProcess:
+    return HomeProcess("torch")
+
+
+@contextlib.contextmanager
+def cleaned_up_load(name: str) -> Iterator[None]:
+    """Release the device memory of a load that fails. Raises ModelError if memory ran out or the
+    GPU is lost. name: for messages."""
+    outer = sys.exc_info()[1]
+    try:
+        yield
+    except BaseException as error:
+        forget_frames(error, outer)
+        release_device_memory()
+        loss = find_loss(error, outer)
+        if loss is None:
+            raise
+        message = f"{name!r} cannot be loaded: {first_line(loss)}"
+        raise ModelError(message, hint_for(loss)) from error
+
 
 def assemble(
     name: str, source: str | Path | PreTrainedModel, tokenizer: Any, options: EngineOptions
@@ -91,7 +137,14 @@ def assemble(
     """Load the model and build all parts. On error, a preloaded model is restored. name: for
     messages. tokenizer: a transformers tokenizer, or None for the model's."""
     try:
-        decoder = load_decoder(
+        return _build(name, source, tokenizer, options, _load(name, source, options))
+    finally:
+        cancel_unclaimed()
+
+
+def _load(name: str, source: str | Path | PreTrainedModel, options: EngineOptions) -> Decoder:
+    try:
+        return load_decoder(
             source,
             options.device,
             options.dtype,
@@ -105,17 +158,25 @@ def assemble(
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        said = f"{name!r} cannot be loaded: no memory is left beside its weights"
+        said = f"{name!r} cannot be loaded: no memory is left next to its weights"
         raise ModelError(f"{said}: {first_line(error)}", LARGE_MODEL_HINT) from error
+
+
+def _build(
+    name: str,
+    source: str | Path | PreTrainedModel,
+    tokenizer: Any,
+    options: EngineOptions,
+    decoder: Decoder,
+) -> Parts:
+    """Build the parts of a loaded model; see `assemble`."""
     with contextlib.ExitStack() as undo:
         undo.callback(decoder.release)
         options = replace(
             options.on(decoder.device.type), attention=_pick_attention(options, decoder)
         )
         announce("reading the tokenizer")
-        if tokenizer is None and not isinstance(source, PreTrainedModel):
-            tokenizer = load_tokenizer(str(source))
-        text = None if tokenizer is None else Tokenizer(tokenizer)
+        text = _read_tokenizer(source, tokenizer)
         eos = decoder.eos_token_ids | (text.eos_token_ids if text else frozenset())
         eos = frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
 
@@ -138,14 +199,7 @@ def assemble(
 
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
-        graphs = bool(options.cuda_graphs) and attention.name != "torch"
-        weights = None
-        if isinstance(source, PreTrainedModel):
-            refreshers = [swap.refresh for swap in decoder.fused if swap.refresh is not None]
-            weights = WeightMonitor(decoder.model, refreshers)
-        runner = ModelRunner(
-            decoder, attention, sampler, states, max_rows=rows, cuda_graphs=graphs, weights=weights
-        )
+        runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
         if options.precompiles:
             announce("compiling kernels")
             runner.precompile()
@@ -169,6 +223,39 @@ def assemble(
     )
 
 
+def _read_tokenizer(source: str | Path | PreTrainedModel, tokenizer: Any) -> Tokenizer | None:
+    if tokenizer is None and not isinstance(source, PreTrainedModel):
+        tokenizer = load_tokenizer(str(source))
+    return None if tokenizer is None else Tokenizer(tokenizer)
+
+
+def _make_runner(
+    source: str | Path | PreTrainedModel,
+    options: EngineOptions,
+    decoder: Decoder,
+    attention: AttentionBackend,
+    sampler: Sampler,
+    states: StatePool | None,
+    rows: int,
+) -> ModelRunner:
+    """Return the runner of steps with at most `rows` requests. A model of the caller is watched for
+    changed weights."""
+    graphs = bool(options.cuda_graphs) and attention.name != "torch"
+    weights = None
+    if isinstance(source, PreTrainedModel):
+        refreshers = [swap.refresh for swap in decoder.fused if swap.refresh is not None]
+        weights = WeightMonitor(decoder.model, refreshers)
+    return ModelRunner(
+        decoder,
+        attention,
+        sampler,
+        None if states is None else StepStates(states),
+        max_rows=rows,
+        graph_bytes=graph_bytes(decoder, rows) if graphs else None,
+        weights=weights,
+    )
+
+
 def _warn_of_cuts(name: str, options: EngineOptions, positions: int, pool_tokens: int) -> None:
     """Say where a request may have fewer tokens than was asked for, or, because of the memory, than
     the model has positions."""
@@ -180,13 +267,13 @@ def _warn_of_cuts(name: str, options: EngineOptions, positions: int, pool_tokens
     if limited and pool_tokens < min(asked, positions):
         said.append(
             f"a request may have {pool_tokens:,} of {min(asked, positions):,} tokens: the KV pool "
-            "that fits holds no more. max_total_tokens, or memory_limit on a GPU, asks for more"
+            "that fits holds no more. Load with a larger max_total_tokens, or memory_limit on a GPU"
         )
     for what in said:
-        warnings.warn(printable(what), stacklevel=5)
+        warnings.warn(printable(what), stacklevel=6)
 
 
-def check_options(options: EngineOptions) -> None:
+def check_options(options: EngineOptions, tokenizer: Any = None) -> None:
     """Raise what an engine with these options would here, as far as that is known without a model:
     ModelError for the device, OptionError for what does not go with it."""
     device = pick_device(options.device)
@@ -196,6 +283,12 @@ def check_options(options: EngineOptions) -> None:
             "load without it, or on a GPU",
         )
     check_backend(options.attention, device, options.deterministic)
+    if tokenizer is not None and not hasattr(tokenizer, "all_special_ids"):
+        raise OptionError(
+            f"tokenizer={shown(tokenizer)} is not a tokenizer of transformers",
+            "give AutoTokenizer.from_pretrained(...), or for the tokenizers library "
+            "PreTrainedTokenizerFast(tokenizer_object=...)",
+        )
 
 
 def _make_scheduler(
@@ -251,10 +344,13 @@ def _make_attention(
 
 
 def precompile_attention(options: EngineOptions, probe: LayerProbe, device: torch.device) -> None:
-    """Begin to compile attention's kernels, which take the longest; `ModelRunner.precompile` will
-    ask for them.
+    """Start to compile the attention kernels, the slowest kernels, before `ModelRunner.precompile`
+    needs the kernels.
 
-    options: as the user gave them. probe: what the model's layers ask for.
+    Args:
+        options: Options of the user.
+        probe: Attention shapes and options of the model's layers.
+        device: Device of the model.
     """
     if (
         not options.on(device.type).precompiles

@@ -3,15 +3,9 @@ no programs."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import itertools
-import queue
 import sys
-import warnings
 import weakref
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,44 +14,26 @@ import torch
 from transformers import PreTrainedModel
 
 from .. import models
-from ..errors import ModelError, OptionError, RequestError, shown
 from ..events import WaitingRequest
-from ..grammar.compiler import CompiledGrammar, GrammarCompiler, TokenGrammar
-from ..grammar.grammar_warnings import seam
+from ..grammar.compiler import CompiledGrammar, GrammarCompiler
 from ..reservation import Reservation
 from ..sampling import SamplingParams, read_option, scalar
 from ..segment import Segment
-from .assembly import assemble, check_options
+from .assembly import assemble, check_options, check_process, cleaned_up_load
 from .cache import manual
 from .cache.manual import EvictionReport
-from .cache.sequence import Sharing
-from .device.faults import find_loss, forget_frames, hint_for
-from .device.memory import release_device_memory
-from .device.precompile import cancel_unclaimed
-from .loop import EngineLoop, closed_error
-from .model.loading import first_line
+from .cache.sequence import CacheScope
+from .loop import EngineLoop, WeightGuard
 from .options import EngineOptions
 from .request import arguments
-from .request.collect import agather, astreamed, gather, numbered_callbacks, streamed
+from .request.collect import arun_samples, run_samples
 from .request.input_processor import Prompt, Sampling, read_samples
-from .request.output import Output
-from .request.request import Request
-from .request.request_state import OnOutput, Origin, RequestState
+from .request.request_state import OnOutput, Origin
 from .request.waiting import SchedulePolicy
-from .scheduler import Scheduler
-from .weight_guard import WeightGuard
-
-REMEMBERED_SEAMS = 256
-"""Maximum number of pairs of grammar and last token of a prompt with stored warnings."""
 
 SWITCH_INTERVAL = 1e-4
 """GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
 any busy thread: the engine's own gives the GIL up many times a step."""
-
-_SEED_IN_HALVES = (
-    "seed repeats the draws, but in {dtype} on a CPU logits are rounded otherwise beside other "
-    'requests, and some tokens change with them: load with dtype="float32" to have them repeat'
-)
 
 
 class Engine:
@@ -75,11 +51,10 @@ class Engine:
 
     Raises:
         ModelError, OptionError: Loading failed, or an option is invalid.
+        EngineError: The process was forked from a process with engines.
     """
 
     options: EngineOptions  # with the device's defaults
-    _rounds_by_batch: bool  # rounding depends on the batch, and no warning was shown yet
-    _scheduler: Scheduler
     _grammars: GrammarCompiler | None
     executor: Any = None  # program executor of this engine, owned by `sgnb.backends`
 
@@ -96,34 +71,19 @@ class Engine:
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         self._model = weakref.ref(model) if isinstance(model, PreTrainedModel) else None
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
-        check_options(settings)
-        if tokenizer is not None and not hasattr(tokenizer, "all_special_ids"):
-            raise OptionError(
-                f"tokenizer={shown(tokenizer)} is no tokenizer of transformers",
-                "give AutoTokenizer.from_pretrained(...), or for one of the tokenizers library "
-                "PreTrainedTokenizerFast(tokenizer_object=...)",
-            )
-        outer = sys.exc_info()[1]
-        try:
+        check_options(settings, tokenizer)
+        check_process()
+        with cleaned_up_load(self.model_name):
             try:
                 self._loop = self._assemble(source, tokenizer, settings)
-            finally:
-                cancel_unclaimed()
-            weakref.finalize(self, _close, self._loop, self._grammars)
-            self._weight_guard = WeightGuard(self.model_name, self._loop)
-            sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
-            self._loop.start()  # last: an interrupt finds everything else initialized
-        except BaseException as error:
-            if "_loop" in vars(self):
-                self.close()
-            forget_frames(error, outer)
-            release_device_memory()
-            loss = find_loss(error, outer)
-            if loss is not None:
-                raise ModelError(
-                    f"{self.model_name!r} cannot be loaded: {first_line(loss)}", hint_for(loss)
-                ) from error
-            raise
+                weakref.finalize(self, _close, self._loop, self._grammars)
+                self._weight_guard = WeightGuard(self.model_name, self._loop)
+                sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
+                self._loop.start()  # last: an interrupt finds everything else initialized
+            except BaseException:
+                if "_loop" in vars(self):
+                    self.close()
+                raise
 
     def generate(
         self,
@@ -151,17 +111,7 @@ class Engine:
         self._loop.check_may_wait()
         stream = arguments.switch("stream", stream)
         asked = read_samples(prompt, sampling_params, sampling, stream)
-        results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
-        ids = self.submit(
-            asked.prompts,
-            asked.params,
-            numbered_callbacks(results.put, len(asked.prompts)),
-            stream=stream,
-        )
-        if stream:
-            return streamed(results, ids, self.abort)
-        outputs = gather(results, ids, self.abort)
-        return outputs[0] if asked.alone else outputs
+        return run_samples(self.submit, self.abort, asked, stream)
 
     async def agenerate(
         self,
@@ -175,21 +125,7 @@ class Engine:
         self.log.home.check()
         stream = arguments.switch("stream", stream)
         asked = read_samples(prompt, sampling_params, sampling, stream)
-        results: asyncio.Queue[tuple[int, Output]] = asyncio.Queue()
-        loop = asyncio.get_running_loop()
-
-        def put(item: tuple[int, Output]) -> None:
-            # RuntimeError: the closed event loop has already aborted the requests.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(results.put_nowait, item)
-
-        ids = self.submit(
-            asked.prompts, asked.params, numbered_callbacks(put, len(asked.prompts)), stream=stream
-        )
-        if stream:
-            return await astreamed(results, ids, self.abort)
-        outputs = await agather(results, ids, self.abort)
-        return outputs[0] if asked.alone else outputs
+        return await arun_samples(self.submit, self.abort, asked, stream)
 
     def submit(
         self,
@@ -199,14 +135,14 @@ class Engine:
         *,
         stream: bool = False,
         origins: Sequence[Origin] | None = None,
-        sharing: Sequence[Sharing] | None = None,
+        cache_scopes: Sequence[CacheScope] | None = None,
     ) -> list[int]:
         """Queue one sample per prompt and return the request ids immediately.
 
         Args:
             on_outputs: Callbacks, one per prompt; see `RequestState`.
             origins: Source of each request, for events.
-            sharing: Prefix sharing of each request; shared with all by default.
+            cache_scopes: Prefix sharing of each request; shared with all by default.
 
         Raises:
             RequestError, OptionError, EngineError, ModelError: Before any sample is queued.
@@ -214,36 +150,17 @@ class Engine:
         """
         self.log.home.check()
         stream = arguments.switch("stream", stream)
-        asked = arguments.submission(prompts, params, on_outputs, origins, sharing)
-        if self._rounds_by_batch and any(param.seed is not None for param in asked.params):
-            self._rounds_by_batch = False
-            warnings.warn(_SEED_IN_HALVES.format(dtype=self.dtype), stacklevel=2)
-        tokens = self._input_processor.tokens(asked.prompts)
-        states = []
-        samples = zip(tokens, *asked[1:], strict=True)
-        for ids, param, on_output, origin, shares in samples:
-            limit = self._input_processor.limit(ids, param)
-            request = Request(next(self._ids), ids, param, limit, shares)
-            states.append(
-                RequestState(
-                    request,
-                    self.tokenizer,
-                    self._eos,
-                    on_output,
-                    stream=stream,
-                    origin=origin,
-                    grammar=self._grammar(param),
-                )
-            )
-        self._weight_guard.check(stacklevel=4)  # the caller of `generate`
+        asked = arguments.submission(prompts, params, on_outputs, origins, cache_scopes)
+        states = self._factory.make(asked, stream, stacklevel=3)
+        self._weight_guard.check(stacklevel=5)  # the caller of `generate`
         self._loop.submit(states)
         return [state.request.id for state in states]
 
     def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
         """Return the token ids of each of `prompts`, texts or lists of segments, as `generate`
-        would."""
+        would. Raises OptionError if `prompts` is a single text."""
         self.log.home.check()
-        return self._input_processor.encode(prompts)
+        return self._input_processor.encode(arguments.items("prompts", prompts))
 
     def abort(self, request: int | Sequence[int]) -> None:
         """End requests at the next token. Their outputs keep the tokens so far.
@@ -257,18 +174,18 @@ class Engine:
         """
         self._loop.abort(arguments.ids(request))
 
-    def release(self, reservation: Reservation, made: int | None = None) -> None:
-        """Return the slots of a finished program's reservation, see `Sharing`.
+    def release(self, reservation: Reservation, num_tokens: int | None = None) -> None:
+        """Return the slots of a finished program's reservation, see `CacheScope`.
 
         Args:
             reservation: the program's. An unknown reservation is ignored.
-            made: number of tokens that the program generated; None after an error.
+            num_tokens: number of tokens that the program generated; None after an error.
 
         Raises:
             OptionError: an argument has another type.
         """
-        made = arguments.optional_number("made", made)
-        self._loop.release(arguments.reservation(reservation), made)
+        num_tokens = arguments.optional_number("num_tokens", num_tokens)
+        self._loop.release(arguments.reservation(reservation), num_tokens)
 
     def flush_cache(self, namespace: str | None = None) -> int:
         """Evict every cached prefix that no running request uses and no pin keeps.
@@ -391,34 +308,8 @@ class Engine:
         - attention: see `attention`; compiling: faster kernels are compiling or will compile.
         """
 
-        def read() -> dict[str, Any]:
-            counts, scheduler, cache = self._loop.counts(), self._scheduler, self._cache
-            states: dict[str, int] = {}
-            if cache.checkpoints is not None:
-                states = {
-                    "states": cache.checkpoints.pool.total,
-                    "state_bytes": self.state_bytes,
-                    "free_states": cache.checkpoints.pool.available,
-                    "kept_states": cache.checkpoints.kept,
-                }
-            return counts | {
-                "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"]
-                if counts["prompt_tokens"]
-                else 0.0,
-                "waiting": scheduler.num_waiting,
-                "running": len(scheduler.running),
-                "pool_tokens": self.pool_tokens,
-                "free": cache.slots.available,
-                "cached": cache.tree.size,
-                "pinned": cache.pinned_tokens,
-                "in_flight": cache.in_flight,
-                **states,
-                "busy_seconds": self._loop.journal.busy_seconds,
-                "attention": self.attention,
-                "compiling": self._attention.compiling,
-            }
-
-        return self._loop.call(read)
+        statistics = self._loop.call(self._loop.statistics)
+        return statistics | {"attention": self.attention, "compiling": self._attention.compiling}
 
     def why_waiting(self, run: str, branch: str = "") -> list[WaitingRequest]:
         """Return the requests of a program that are not running, with the reasons.
@@ -437,21 +328,7 @@ class Engine:
         """Return the radix tree as plain data, parents first: id, parent, tokens, locks, tick, and
         checkpoint (True if recurrent states are kept at the node's end)."""
 
-        def read() -> list[dict[str, Any]]:
-            checkpoints = self._cache.checkpoints
-            return [
-                {
-                    "id": n.id,
-                    "parent": n.parent.id if n.parent else 0,
-                    "tokens": tuple(n.tokens.tolist()),
-                    "locks": n.locks,
-                    "tick": n.tick,
-                    "checkpoint": checkpoints is not None and checkpoints.has(n),
-                }
-                for n in self._cache.tree.nodes()
-            ]
-
-        return self._loop.call(read)
+        return self._loop.call(lambda: manual.tree_nodes(self._cache))
 
     def cached_length(self, prompt: Prompt) -> int:
         """Return the number of leading tokens of `prompt` in the cache, without side effects."""
@@ -506,16 +383,14 @@ class Engine:
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length = parts.context_length
         self.shared_prefix = parts.scheduler.shared_prefix
-        self._rounds_by_batch = parts.device == "cpu" and parts.dtype != "float32"
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
         self._cache = parts.scheduler.cache
         slots, checkpoints = self._cache.slots, self._cache.checkpoints
         self.pool_tokens, self.token_bytes = slots.total, slots.unit_bytes
         self.state_bytes = checkpoints.pool.unit_bytes if checkpoints else 0
-        self._attention, self._ids = parts.attention, itertools.count(1)
-        self._seams: dict[tuple[TokenGrammar, int], tuple[str, ...]] = {}
-        return EngineLoop(
+        self._attention = parts.attention
+        loop = EngineLoop(
             parts.scheduler,
             parts.runner,
             parts.tokenizer,
@@ -524,6 +399,8 @@ class Engine:
             overlap=bool(parts.options.overlap),
             grammar_budget=parts.options.grammar_budget_ms / 1000,
         )
+        self._factory = parts.request_factory(loop.check_open)
+        return loop
 
     def compiled_grammar(self, number: int) -> CompiledGrammar | None:
         """Return the grammar numbered by a `GrammarReady` event, or None if forgotten."""
@@ -531,40 +408,9 @@ class Engine:
         return None if self._grammars is None else self._grammars.find(number)
 
     def seam_warnings(self, params: SamplingParams, last_token: int) -> tuple[str, ...]:
-        """Return warnings about the border between a prompt and the text of a compiled grammar.
-
-        Args:
-            params: parameters of a request that has begun.
-            last_token: last token of the prompt.
-
-        Returns:
-            A warning if the prompt ends with punctuation and the text cannot begin with a blank.
-        """
-        future = self._grammar(params)
-        if self.tokenizer is None or future is None or not future.done() or future.exception():
-            return ()
-        key = future.result(), last_token
-        if key not in self._seams:
-            compiled, pieces = future.result().compiled, self.tokenizer.vocabulary.pieces
-            lines: Sequence[str] = ()
-            if compiled.automaton is not None and pieces[last_token].strip():
-                lines = seam(compiled.automaton, compiled.spec.kind, pieces[last_token], pieces)
-            while len(self._seams) >= REMEMBERED_SEAMS:
-                del self._seams[next(iter(self._seams))]
-            self._seams[key] = tuple(lines)
-        return self._seams[key]
-
-    def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
-        """Return the request's grammar, compiling on another thread."""
-        if params.grammar is None:
-            return None
-        if self._grammars is None:
-            raise RequestError(
-                f"{params.grammar.kind} needs a tokenizer", "use Engine(..., tokenizer=...)"
-            )
-        if self.closed:
-            raise closed_error(self._loop.failure)
-        return self._grammars.compile(params.grammar)
+        """Return a warning if a prompt ends with punctuation, `last_token`, and the text of the
+        compiled grammar of `params` cannot begin with a blank."""
+        return self._factory.seam_warnings(params, last_token)
 
 
 def _close(loop: EngineLoop, grammars: GrammarCompiler | None) -> None:

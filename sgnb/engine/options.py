@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..errors import OptionError, nearest, shown
-from ..sampling import scalar
+from ..errors import OptionError, nearest
+from ..sampling import integer, optional, read_option, scalar, switch
 from .attention import BACKENDS, BackendName
 from .cache.radix import EVICTION_POLICIES, EvictionPolicy
 from .model import DTYPES
 from .request.waiting import SCHEDULE_POLICIES, SchedulePolicy
 
-_SWITCHES = (
-    "prefix_cache",
-    "fork_attention",
-    "jump_forward",
-    "precompile",
-    "fuse",
-    "compile",
-    "deterministic",
-    "reserve",
-)
+_CHOICES = {
+    "dtype": DTYPES,
+    "attention": BACKENDS,
+    "schedule_policy": SCHEDULE_POLICIES,
+    "eviction_policy": EVICTION_POLICIES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,8 @@ class EngineOptions:
     prefix_cache: bool = True  # keep computed prefixes in the radix tree
     fork_attention: bool = True  # read a shared prefix once per step
     jump_forward: bool = True  # append text forced by a grammar without sampling
-    # Processor time for the masks and endings of one request under a recursive or large grammar.
+
+    # Processor time of a request for masks and endings of a recursive or large grammar.
     grammar_budget_ms: int = 30_000
     # Launch a step before the tokens of the last step are read. None: on a GPU.
     overlap: bool | None = None
@@ -68,48 +66,20 @@ class EngineOptions:
     eviction_policy: EvictionPolicy = "lru"  # eviction order of the cache
 
     def __post_init__(self) -> None:
-        for name in (
-            "context_length",
-            "max_total_tokens",
-            "max_states",
-            "checkpoint_every",
-            "max_step_tokens",
-            "max_running_requests",
-        ):
-            self._check_number(name, int, "None or an int from 1 to 2**53", optional=True)
-        self._check_number("max_overtaking", int, "an int from 1 to 2**53")
-        self._check_number("grammar_budget_ms", int, "an int from 1 to 2**53")
-        limits = "None or a number of GiB above 0, at most 2**53"
-        self._check_number("memory_limit", (int, float), limits, optional=True)
-        for name in _SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(
-                    f"{name}={getattr(self, name)!r} is not allowed",
-                    f"{name} must be True or False",
-                )
-        for name in ("overlap", "cuda_graphs"):
-            if not isinstance(getattr(self, name), (bool, type(None))):
-                raise OptionError(
-                    f"{name}={getattr(self, name)!r} is not allowed",
-                    f"{name} must be None, True or False",
-                )
-        for name, known in (
-            ("dtype", DTYPES),
-            ("attention", BACKENDS),
-            ("schedule_policy", SCHEDULE_POLICIES),
-            ("eviction_policy", EVICTION_POLICIES),
-        ):
-            if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
-                raise OptionError(
-                    f"unknown {name} {getattr(self, name)!r}",
-                    nearest(str(getattr(self, name)), known),
-                )
+        for name, type_ in ((f.name, f.type) for f in fields(self)):
+            if type_ in _RULES:
+                value = read_option(name, getattr(self, name), *_RULES[type_])
+                object.__setattr__(self, name, value)
+        for name, known in _CHOICES.items():
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                raise OptionError(f"unknown {name} {value!r}", nearest(str(value), known))
 
         if self.compile and self.deterministic:
             raise OptionError(
                 "compile=True and deterministic=True exclude each other",
-                "torch.compile may add in another order for another number of rows: leave one of "
-                "them out",
+                "torch.compile may change the order of sums with the number of rows: use one of "
+                "the options",
             )
         if (
             self.max_step_tokens
@@ -119,17 +89,9 @@ class EngineOptions:
             raise OptionError(
                 f"max_step_tokens={self.max_step_tokens} is less than "
                 f"max_running_requests={self.max_running_requests}",
-                "every running request needs a token in each step: "
-                "raise the one or lower the other",
+                "each running request needs a token per step: raise max_step_tokens, or lower "
+                "max_running_requests",
             )
-
-    def _check_number(self, name: str, kind: Any, rule: str, optional: bool = False) -> None:
-        value = scalar(getattr(self, name))
-        if optional and value is None:
-            return
-        if not isinstance(value, kind) or isinstance(value, bool) or not 0 < value <= 2**53:
-            raise OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
-        object.__setattr__(self, name, value)
 
     def on(self, device: str) -> EngineOptions:
         """Return the options with None replaced by defaults of a device type, "cpu" or "cuda"."""
@@ -138,6 +100,7 @@ class EngineOptions:
         tokens = self.max_step_tokens or max(8192 if gpu else 2048, rows)
         if self.max_running_requests is None:
             rows = min(rows, tokens)
+
         return replace(
             self,
             max_running_requests=rows,
@@ -160,3 +123,20 @@ class EngineOptions:
             if name not in known:
                 raise OptionError(f"unknown engine option {name!r}", nearest(name, known))
         return cls(**options)
+
+
+def _gibibytes(value: Any) -> float:
+    value = scalar(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value <= 2**53:
+        raise ValueError
+    return value
+
+
+_RULES: dict[Any, tuple[str, Callable[[Any], Any]]] = {
+    "bool": ("True or False", switch),
+    "bool | None": ("None, True or False", optional(switch)),
+    "int": ("an int from 1 to 2**53", integer(1, 2**53)),
+    "int | None": ("None or an int from 1 to 2**53", optional(integer(1, 2**53))),
+    "float | None": ("None or a number of GiB above 0, at most 2**53", optional(_gibibytes)),
+}
+"""Type of an option -> (rule for the error message, converter)."""

@@ -10,19 +10,16 @@ import torch
 from torch import Tensor
 
 from .attention import AttentionBackend
-from .cache.state_pool import StatePool
 from .device.transfer import to_device
 from .model.decoder import Decoder, takes_logits_to_keep
 from .model.recurrent import StepStates, serving
 from .model.weight_monitor import WeightMonitor
 from .request.batch import Batch
 from .request.step_builder import step_input
-from .sampling.results import sample_step, sampled_results
+from .sampling.results import StepResults, sample_step, sampled_results
 from .sampling.sampler import Sampler, TritonSampler
 from .sampling.torch_sampler import SamplerOutput
-from .sizing import graph_bytes
 from .step_input import EmbeddingSpan, StepInput
-from .step_output import AsyncStepOutput
 
 if TYPE_CHECKING:
     from .graphs import DecodeGraphs
@@ -37,31 +34,39 @@ class ModelRunner:
         decoder: Decoder,
         attention: AttentionBackend,
         sampler: Sampler,
-        states: StatePool | None = None,
+        states: StepStates | None = None,
         *,
         max_rows: int,
-        cuda_graphs: bool,
+        graph_bytes: int | None = None,
         weights: WeightMonitor | None = None,
     ) -> None:
-        """max_rows: maximum samples per step. states: pool for recurrent layers. weights: monitor
-        of weights the user can change."""
+        """Create a runner.
+
+        Args:
+            decoder: The model.
+            attention: Attention backend.
+            sampler: Sampler.
+            states: States of recurrent layers.
+            max_rows: Maximum samples per step.
+            graph_bytes: Working memory of CUDA graphs; None disables graphs.
+            weights: Monitor of weights that the user can change.
+        """
         self.sampler, self.weights = sampler, weights
         self._decoder = decoder
         self._model = decoder.model
         self._device = decoder.device
         self._attention = attention
-        self._states = None if states is None else StepStates(states)
+        self._states = states
         self._keeps = takes_logits_to_keep(decoder.model)
         # sgnb's attention ignores the mask. A 4-D mask stops transformers from building masks and
         # from synchronizing with the GPU.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
         self._graphs: DecodeGraphs | None = None
-        if cuda_graphs and isinstance(sampler, TritonSampler):
+        if graph_bytes is not None and isinstance(sampler, TritonSampler):
             from .graphs import DecodeGraphs
 
-            room = graph_bytes(decoder, max_rows)
             self._graphs = DecodeGraphs(
-                self._logits, attention, sampler, max_rows, decoder.device, room, self._states
+                self._logits, attention, sampler, max_rows, decoder.device, graph_bytes, states
             )
         self.stream: AbstractContextManager[Any] = nullcontext()
         if decoder.device.type == "cuda":
@@ -70,7 +75,7 @@ class ModelRunner:
             stream.wait_stream(torch.cuda.current_stream(decoder.device))
             self.stream = torch.cuda.stream(stream)
 
-    def run(self, batch: Batch) -> AsyncStepOutput:
+    def run(self, batch: Batch) -> StepResults:
         """Launch a step. Placeholders read their tokens from the samples of the previous step.
 
         Call in `torch.inference_mode` and in `stream`. Updates `batch.has_cascade`, and
@@ -86,8 +91,8 @@ class ModelRunner:
 
         if isinstance(logits, SamplerOutput):
             batch.sample_rows = range(len(batch)) if batch.is_decode else batch.last_rows.tolist()
-            return AsyncStepOutput(batch, sampled_results(logits))
-        return AsyncStepOutput(batch, sample_step(step, logits, self.sampler))
+            return sampled_results(logits)
+        return sample_step(step, logits, self.sampler)
 
     def precompile(self) -> None:
         """Compile the kernels of decode steps before the first `run`; only with CUDA graphs."""

@@ -9,24 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..events import RequestAdmitted, RequestRetracted, RequestWaits, Wait, WaitReason
+from ..events import RequestAdmitted, RequestRetracted, Wait, WaitReason
 from ..reservation import Reservation
 from .cache.manager import CacheManager, Match
-from .cache.radix import Ints, Prefix
+from .cache.radix import Prefix
 from .request.admission import ProgramAdmission
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
+from .request.held_requests import HeldRequests
+from .request.plain_decode import PlainDecode, complete_decode
 from .request.request import Request, RequestFault
+from .request.step_limits import GrowthReserve, StepSize, preemption_key
+from .request.wait_log import WaitLog
 from .request.waiting import SchedulePolicy, WaitingQueue
-
-RECOVERY = 64
-"""Steps between an out-of-memory step and the next doubling of the step size."""
-
-MIN_RESERVE = 0.3
-"""Smallest share of the running requests' remaining tokens that is kept free at an admission."""
 
 
 class Scheduler:
@@ -68,22 +63,17 @@ class Scheduler:
         self.running: list[Request] = []
         self._num_synchronous = 0  # running requests whose next token depends on the last token
         self.step = 0
-        self._max_step_tokens = self._step_tokens = max_step_tokens
-        self._shrunk_at = 0
+        self._step_size = StepSize(max_step_tokens)
         self.max_running = max_running
         self.shared_prefix = max(shared_prefix, cache.min_prefix)
         self._emit = emit
-        # Share of the running requests' remaining tokens that is kept free: 1 after a retraction,
-        # then falling to MIN_RESERVE.
-        self._reserve = 0.5
+        self._reserve = GrowthReserve()
         # Match and remaining tokens of the first request that did not fit. No request starts
         # until this request fits.
         self._blocked: tuple[Match, int] | None = None
-        self._front: Wait | None = None  # why the last admission ended before the end of the queue
-        self._reasons: dict[int, WaitReason] = {}  # last `RequestWaits` of each waiting request
-        self._held: set[int] = set()  # ids, see `hold`
-        self._decode: _Decode | None = None  # see `_continue_decode`
-        self._decoding: list[Request] | None = None  # requests of the last plain decode step
+        self._waits = WaitLog(emit)
+        self._held = HeldRequests(self._waits)
+        self._decode = PlainDecode()
 
     @property
     def num_waiting(self) -> int:
@@ -98,27 +88,25 @@ class Scheduler:
     def add(self, request: Request) -> None:
         """Queue a request, or hold the request until its program is admitted."""
         request.arrival = self.step
-        if request.sharing.reservation is None:
+        if request.cache_scope.reservation is None:
             self._wait(request)
             return
         self._wait(*self.admission.enter(request))
         if (wait := self.admission.shortage(request)) is not None:
-            self._report(request, wait)
+            self._waits.report(request, wait)
 
-    def release(self, reservation: Reservation, made: int | None = None) -> None:
+    def release(self, reservation: Reservation, num_tokens: int | None = None) -> None:
         """End the reservation of a program; see `ProgramAdmission.release`."""
-        self._wait(*self.admission.release(reservation, made))
+        self._wait(*self.admission.release(reservation, num_tokens))
 
     def why_waiting(self, request: Request) -> Wait | None:
         """Return the reason why a request is not running. None for a running request, and for a
         request before `add` or after `finish`."""
-        if request.id in self._held:
+        if request in self._held:
             return Wait(WaitReason.MASK)
         if request.id not in self.waiting:
             return self.admission.shortage(request)
-        if self._reasons.get(request.id) == WaitReason.SAME_PREFIX:
-            return Wait(WaitReason.SAME_PREFIX)
-        return self._front or Wait(WaitReason.NEXT_STEP)
+        return self._waits.reason(request)
 
     @property
     def num_unadmitted(self) -> int:
@@ -135,23 +123,14 @@ class Scheduler:
             self._blocked = None
 
     def hold(self, request: Request) -> None:
-        """Leave a started request out of all steps until `resume`: its grammar computes a mask."""
-        self._held.add(request.id)
-        self._decode = self._decoding = None
+        """Leave a started request out of all steps until `resume`, for a mask of the grammar."""
+        self._held.add(request)
+        self._decode.clear()
 
     def resume(self, request: Request) -> None:
         """Let a held request take part in steps again; queue a request that never started."""
-        if request.id in self._held:
-            self._held.remove(request.id)
-            self._reasons.pop(request.id, None)
-        else:
+        if not self._held.remove(request):
             self.add(request)
-
-    @property
-    def others_run(self) -> bool:
-        """True if a request that is not held, and whose next token needs no work of a slow
-        grammar, runs."""
-        return any(not r.has_slow_grammar for r in self.running)
 
     def schedule(self) -> Batch:
         """Choose the next step and its memory: decode, then running prefills, then new requests.
@@ -160,23 +139,19 @@ class Scheduler:
             The batch, without requests if all running requests only wait for their last result.
         """
         batch = self._choose()
-        if self.cache.recurrent:
-            batch.recurrent_plans = self.cache.plan(batch.requests, batch.starts, batch.ends)
+        batch.cache_plans = self.cache.plan(batch.requests, batch.starts, batch.ends)
         return batch
 
     def _choose(self) -> Batch:
         self.step += 1
-        if self._step_tokens < self._max_step_tokens and self.step >= self._shrunk_at + RECOVERY:
-            self._step_tokens = min(2 * self._step_tokens, self._max_step_tokens)
-            self._shrunk_at = self.step
+        self._step_size.recover(self.step)
+        max_tokens = 0 if self.waiting else self._step_size.tokens
+        decode = self._decode.next_batch(self.cache, max_tokens)
+        if decode is not None:
+            self._reserve.decay()
+            return decode
 
-        decode, self._decode = self._decode, None
-        if decode is not None and not self.waiting and len(decode.requests) <= self._step_tokens:
-            batch = self._continue_decode(decode)
-            if batch is not None:
-                return batch
-
-        builder = BatchBuilder(self._step_tokens)
+        builder = BatchBuilder(self._step_size.tokens)
         prefills = self._make_room_to_grow(builder)
         for request in sorted(prefills, key=lambda r: r.num_uncomputed):
             builder.add(request)
@@ -191,14 +166,13 @@ class Scheduler:
         Returns:
             The requests whose last token the step samples.
         """
-        if self.cache.recurrent and self.cache.launched(batch.requests, batch.recurrent_plans):
+        if self.cache.launched(batch.requests, batch.cache_plans):
             self._blocked = None
-        if batch.requests is self._decoding:
-            last = _complete_decode(batch)
+        if self._decode.includes(batch):
+            last = complete_decode(batch)
         else:
             last = self._complete_rows(batch)
-        if self._goes_on(batch, last):
-            self._decode = _Decode(batch.requests, batch.ends)
+        self._decode.record(batch, last, len(self.running))
         return last
 
     def _complete_rows(self, batch: Batch) -> list[Request]:
@@ -225,8 +199,8 @@ class Scheduler:
             non_finite: The logits were not finite, so keys and values may be wrong. The cache
                 discards the request's tokens, except tokens in use; `isolate` handles their users.
         """
-        self._reasons.pop(request.id, None)
-        self._held.discard(request.id)
+        self._waits.forget(request)
+        self._held.remove(request)
         if request.node is not None:
             self._release(request, insert=not non_finite)
         elif self.waiting.pop(request.id, None) is not None:
@@ -251,7 +225,7 @@ class Scheduler:
     def runs_ahead(self) -> bool:
         """True if the next step may be launched before the last tokens are read."""
         if self._held and self._num_synchronous:
-            return all(r.runs_ahead or r.id in self._held for r in self.running)
+            return all(r.runs_ahead or r in self._held for r in self.running)
         return not self._num_synchronous
 
     def free_early(self, request: Request) -> None:
@@ -262,20 +236,14 @@ class Scheduler:
     def requeue_rewritten(self, request: Request) -> None:
         """Restart a running request that rewrote its last tokens at the head of the queue, if the
         cache holds some of the old tokens. Unchanged tokens come from the cache."""
-        self._decode = self._decoding = None
+        self._decode.clear()
         if request.node is not None and request.num_computed < request.node.end:
             self._release(request)
             self.waiting.put_first(request)
 
     def shrink(self, batch: Batch) -> bool:
-        """Halve the step size after an out-of-memory step. The size doubles every `RECOVERY` steps.
-
-        Returns:
-            False if the step cannot be smaller.
-        """
-        self._step_tokens = max(1, batch.num_tokens // 2)
-        self._shrunk_at = self.step
-        return batch.num_tokens > 1
+        """Halve the step size after an out-of-memory step; see `StepSize.shrink`."""
+        return self._step_size.shrink(batch.num_tokens, self.step)
 
     def drop_cache(self) -> DroppedCache:
         """Empty the cache, pins included, because all keys and values are wrong. Running requests
@@ -289,36 +257,6 @@ class Scheduler:
         tokens, pins = self.cache.drop("weights")
         return DroppedCache(tokens, len(running), pins)
 
-    def _continue_decode(self, decode: _Decode) -> Batch | None:
-        """Fast path of `schedule` with the same result: all running requests decode another token.
-        None if memory is missing."""
-        requests, starts = decode
-        allocated = self.cache.allocate(len(requests))
-        if allocated is None:
-            return None
-        self._reserve = max(MIN_RESERVE, self._reserve * 0.99)
-        for request, start, slot in zip(requests, starts.tolist(), allocated.tolist(), strict=True):
-            request.slots[start] = slot
-            request.num_slots = start + 1
-        return Batch(requests, starts, np.ones(len(requests), np.int64))
-
-    def _goes_on(self, batch: Batch, last: list[Request]) -> bool:
-        """Return whether the next step decodes the same requests, without an event in between:
-        one token and slot each, beyond the prompt and without scores."""
-        if last or not batch.is_decode or len(batch) != len(self.running):
-            return False
-        if batch.requests is self._decoding:  # as in the step before
-            return True
-        rows = zip(batch.requests, batch.starts.tolist(), batch.samples, strict=True)
-        plain = all(
-            samples
-            and request.num_prompt_tokens <= start == request.num_slots - 1
-            and not request.params.return_logprob
-            for request, start, samples in rows
-        )
-        self._decoding = batch.requests if plain else None
-        return plain
-
     def _make_room_to_grow(self, builder: BatchBuilder) -> list[Request]:
         """Allocate slots for the appended tokens of all running requests. Retracts requests until
         the slots suffice.
@@ -326,61 +264,42 @@ class Scheduler:
         Returns:
             The requests with several tokens to compute. The others are in the builder.
         """
-        self._reserve = max(MIN_RESERVE, self._reserve * 0.99)
+        self._reserve.decay()
         while True:
-            builder.clear()
-            prefills: list[Request] = []
-            growing: list[Request] = []
-            need = 0
-            for request in self.running:
-                size, computed = request.num_tokens_with_placeholders, request.num_computed
-                if request.id in self._held:
-                    self._report(request, Wait(WaitReason.MASK))
-                    continue
-                if size == computed or (size == request.max_len and request.idle):
-                    continue
-                if size == computed + 1:
-                    builder.requests.append(request)
-                    builder.starts.append(computed)
-                    builder.samples.append(size < request.max_len and not request.sealed)
-                else:
-                    prefills.append(request)
-                if request.num_slots < size:
-                    growing.append(request)
-                    need += size - request.num_slots
-            slots = self.cache.allocate(need)
+            growth = builder.collect(self._held.without(self.running))
+            slots = self.cache.allocate(growth.num_slots)
             if slots is not None:
                 break
             if len(self.running) > 1 or not self.cache.unpin_oldest():
-                self._retract(min(self.running, key=_preemption_key))
+                self._retract(min(self.running, key=preemption_key))
 
-        _grow(growing, slots)
+        growth.take(slots)
         builder.begin()
-        return prefills
+        return growth.prefills
 
     def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[str | None, int, int, bytes]:
         """Return a key that is equal for requests about to compute the same tokens after the same
         cached prefix."""
         upcoming = request.tokens[prefix.length : prefix.length + self.shared_prefix]
-        return request.sharing.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
+        return request.cache_scope.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
 
     def _admit(self, builder: BatchBuilder) -> None:
         """Start waiting requests, best first, within the step budget, `max_running` and memory.
 
         A request waits despite free slots in five cases: the first in line does not fit
-        (`_blocked`); the request is not among the `window` oldest; its last token is not read yet;
-        its grammar computes a mask (`hold`);
-        a running request is about to compute its next `shared_prefix` tokens. The last case costs
-        one step per point where prompts diverge, and each prefix is computed once. A request whose
-        grammar compiles is not in the queue yet.
+        (`_blocked`); the request is not among the `window` oldest; the last token is not read yet;
+        the grammar computes a mask (`hold`); a running request is about to compute the same next
+        `shared_prefix` tokens. The last case costs a step per point of divergence of prompts, and
+        each prefix is computed once. A request with a compiling grammar is not in the queue yet.
         """
-        self._front = self._full(builder)
-        if self._front is not None:
-            self._report(next(iter(self.waiting.values())), self._front)
+        waits = self._waits
+        waits.front = self._full(builder)
+        if waits.front is not None:
+            waits.report(next(iter(self.waiting.values())), waits.front)
             return
         growth = sum([r.remaining for r in self.running])
         if self._blocked is not None and not self._fits(*self._blocked, growth):
-            self._front = self._shortage(*self._blocked, growth)
+            waits.front = self._shortage(*self._blocked, growth)
             return
 
         being_computed = {
@@ -391,16 +310,16 @@ class Scheduler:
         admitted = set()
         try:
             for request, prefix in self.waiting.ranked():
-                if request.id in self._held:
+                if request in self._held:
                     continue
-                self._front = self._full(builder)
-                if self._front is not None:
-                    self._report(request, self._front)
+                waits.front = self._full(builder)
+                if waits.front is not None:
+                    waits.report(request, waits.front)
                     break
                 upcoming = self._next_tokens(request, prefix)
                 can_share = prefix.length + self.shared_prefix <= request.reusable
                 if can_share and self.cache.shares(request) and upcoming in being_computed:
-                    self._report(request, Wait(WaitReason.SAME_PREFIX))
+                    waits.report(request, Wait(WaitReason.SAME_PREFIX))
                     continue
                 try:
                     started = self._start(request, growth)
@@ -408,7 +327,7 @@ class Scheduler:
                     raise RequestFault(request, error) from error
                 if not started:
                     break
-                self._reasons.pop(request.id, None)
+                waits.forget(request)
                 growth += request.remaining
                 admitted.add(request.id)
                 being_computed.add(upcoming)
@@ -428,8 +347,8 @@ class Scheduler:
         while not self._fits(match, remaining, growth):
             if self.running or not self.cache.unpin_oldest():
                 match = self.cache.unlock(match)
-                self._front = self._shortage(match, remaining, growth)
-                self._report(request, self._front)
+                self._waits.front = self._shortage(match, remaining, growth)
+                self._waits.report(request, self._waits.front)
                 # Until a request ends or arrives, the same request is the first in line and needs
                 # the same memory.
                 if not self.waiting.reads_late:
@@ -460,25 +379,20 @@ class Scheduler:
 
     def _spare(self, remaining: int, growth: int) -> int:
         """Return the number of slots kept free for growth when a request starts."""
-        return int((growth + remaining) * self._reserve) if self.running else 0
+        return self._reserve.slots(growth + remaining) if self.running else 0
 
     def _full(self, builder: BatchBuilder) -> Wait | None:
         """Return the limit that a further request would exceed, if any."""
         if len(self.running) >= self.max_running:
             return Wait(WaitReason.RUNNING_LIMIT, len(self.running) + 1, self.max_running)
         if builder.budget <= 0:
-            return Wait(WaitReason.STEP_BUDGET, 1, self._step_tokens)
+            return Wait(WaitReason.STEP_BUDGET, 1, self._step_size.tokens)
         return None
-
-    def _report(self, request: Request, wait: Wait) -> None:
-        """Log the reason of a wait, if the reason is new."""
-        if self._reasons.get(request.id) != wait.reason:
-            self._reasons[request.id] = wait.reason
-            self._emit(RequestWaits(request.id, *wait))
 
     def _release(self, request: Request, insert: bool = True) -> None:
         """Remove a running request and its memory; see `CacheManager.release`."""
-        self._decode = self._decoding = self._blocked = None
+        self._decode.clear()
+        self._blocked = None
         self.cache.release(request, insert)
         self.running.remove(request)
         self._num_synchronous -= not request.runs_ahead
@@ -487,7 +401,7 @@ class Scheduler:
         """Move a running request, with its output, to the head of the queue."""
         self._release(request)
         self.waiting.put_first(request)
-        self._reserve = 1.0
+        self._reserve.fill()
         self._emit(RequestRetracted(request.id))
 
 
@@ -497,42 +411,3 @@ class DroppedCache(NamedTuple):
     tokens: int  # removed from the cache
     requests: int  # that recompute their keys and values
     pins: int  # undone
-
-
-class _Decode(NamedTuple):
-    """A decode step of all running requests that may follow the last step."""
-
-    requests: list[Request]
-    starts: NDArray[np.int64]
-
-
-def _complete_decode(batch: Batch) -> list[Request]:
-    """Fast twin of `Scheduler._complete_rows` for a batch that repeats the last plain decode."""
-    last = []
-    rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
-    for request, end, row in rows:
-        request.num_computed = end
-        request.sample_row = row
-        request.num_tokens_with_placeholders = end = end + 1
-        if end == request.max_len:
-            last.append(request)
-    return last
-
-
-def _preemption_key(request: Request) -> tuple[bool, int, int]:
-    """Preemption order: unreserved requests first, then shortest output, then longest prompt."""
-    reserved = request.sharing.reservation is not None
-    return reserved, request.num_output_tokens, -request.num_prompt_tokens
-
-
-def _grow(requests: list[Request], slots: Ints) -> None:
-    """Distribute slots, in order, to the tokens without a slot."""
-    new, first = slots.tolist(), 0
-    for request in requests:
-        begin, end = request.num_slots, request.num_tokens_with_placeholders
-        last = first + end - begin
-        if last == first + 1:  # as in every decode step: a slice costs several times more
-            request.slots[begin] = new[first]
-        else:
-            request.slots[begin:end] = slots[first:last]
-        request.num_slots, first = end, last

@@ -1,7 +1,7 @@
 """Input of one step as arrays. Knows no requests and no tensors.
 
 `request/step_builder.py` builds a `StepInput` from a batch. Attention, recurrent layers, sampler,
-CUDA graphs and runner read its parts; `step_record.py` saves it.
+CUDA graphs and runner read its parts; `benchmarks/step_record.py` saves it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Spans:
 
     @cached_property
     def num_short(self) -> int:
-        """Number of sequences with at most `SHORT` rows."""
+        """Number of sequences with at most `SHORT` rows (new tokens). Short sequences are first."""
         return len(self) if self.is_decode else int((self.lengths <= SHORT).sum())
 
     @cached_property

@@ -93,6 +93,7 @@ class EventLog:
                 size += value.nbytes
             else:
                 size += 60 * len(value)
+
         values = _SCALAR.get(kind)
         stored = (kind.__name__, *values(event)) if values else (event,)
         with self._lock:
@@ -138,6 +139,7 @@ class EventLog:
             have = min(new, len(self._records))
             last = self.last
             newest = list(itertools.islice(reversed(self._records), have))
+
         begin = self._begin
         records = [
             Record(

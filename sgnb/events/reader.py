@@ -83,6 +83,7 @@ class _Part:
             return Read(records, lost)
         if any(isinstance(record.event, EngineStopped) for record in records):
             self.log = None
+
         of_engine = (
             record for record in records if type(record.event).__name__ not in PROGRAM_KINDS
         )

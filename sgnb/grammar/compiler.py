@@ -63,7 +63,7 @@ class CompiledGrammar:
 
     @cached_property
     def compressed(self) -> CompressedAutomaton:
-        """Compressed automaton. Requires an automaton."""
+        """Automaton with merged forced paths, for jump-forward. Only if `automaton` is set."""
         assert self.automaton is not None
         return CompressedAutomaton(self.automaton)
 

@@ -20,15 +20,15 @@ _IDENTIFIERS = "$id", "id"
 
 
 def bundle(schema: Any, documents: Mapping[str, Any]) -> str:
-    """Return a schema as JSON text, with the documents that the schema refers to.
+    """Return a schema as JSON text, with the documents of all references.
 
     Args:
         schema: JSON text, dict, bool, or a type, as in `schema_text`.
-        documents: schemas by URI. References that are relative resolve against the URI or `$id` of
-            their document.
+        documents: schemas by URI. Relative references resolve against the URI or `$id` of
+            the document.
 
     Raises:
-        GrammarError: the schema or a document that it needs is no schema.
+        GrammarError: the schema or a needed document is no schema.
         OptionError: `documents` is not a mapping with URIs as keys.
     """
     if not isinstance(documents, Mapping) or not all(type(uri) is str for uri in documents):
@@ -52,7 +52,7 @@ def bundle(schema: Any, documents: Mapping[str, Any]) -> str:
 
 
 def _embedded(uri: str, document: Any, root: dict[str, Any]) -> Any:
-    """Return a document with its URI as identifier, in the spelling of the root's draft."""
+    """Return a document with the URI as identifier, in the spelling of the root's draft."""
     schema = json.loads(schema_text(document))
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
@@ -93,15 +93,16 @@ def read_documents(folder: str | Path) -> dict[str, Any]:
     """
     root = Path(folder)
     if not root.is_dir():
-        message = f"documents={shown(str(folder))} is no folder"
+        message = f"documents={shown(str(folder))} is not a folder"
         raise OptionError(message, "give a folder of schemas")
+
     documents: dict[str, Any] = {}
     for path in sorted(root.rglob("*.json")):
         try:
             schema = json.loads(schema_text(path.read_text(encoding="utf-8")))
         except (GrammarError, UnicodeDecodeError) as error:
             hint = "remove the file, or move the schemas to a folder of their own"
-            raise GrammarError(f"{path} is no schema: {error}", hint) from error
+            raise GrammarError(f"{path} is not a schema: {error}", hint) from error
         documents[path.relative_to(root).as_posix()] = schema
         names = [schema.get(name) for name in _IDENTIFIERS] if isinstance(schema, dict) else []
         documents |= {urldefrag(name).url: schema for name in names if isinstance(name, str)}

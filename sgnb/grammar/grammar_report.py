@@ -70,6 +70,7 @@ class GrammarReport:
         facts: dict[str, Any] = {self.kind: cut(self.source), "time": time}
         if self.why:
             return facts | {"engine": f"llguidance: {self.why}"}
+
         return facts | {
             "states": f"{self.states:,}",
             "byte classes": self.classes,
@@ -152,7 +153,7 @@ def _too_long(shortest: bytes, encoder: Encoder | None, max_tokens: int | None) 
     if encoder is None or max_tokens is None:
         return []
     needed = len(encoder.write(shortest))
-    tokens = f"{needed} tokens, and only {max_tokens} may be generated"
+    tokens = f"{needed} tokens, and max_tokens is {max_tokens}"
     return [f"the shortest text takes {tokens}: the call would fail"] if needed > max_tokens else []
 
 

@@ -22,13 +22,13 @@ SHOWN = 5
 """Maximum number of listed parts or pairs; the others are only counted."""
 
 _BEGINS = {
-    False: "after it ending and going on compete",
+    False: "after it, the end and the longer choice compete",
     True: "their scores are over the same tokens up to there",
 }
 _SHARE = {
-    False: "it gets the probability of all of them, "
-    "and the model chooses between them only after it",
-    True: "only what follows it tells them apart",
+    False: "the token gets the sum of their probabilities, "
+    "and the model chooses a text only after it",
+    True: "only later tokens distinguish the texts",
 }
 """Consequence for texts that are generated token by token (False) or scored as a whole (True)."""
 
@@ -74,7 +74,7 @@ def endless(automaton: Automaton, kind: str, stops: Collection[str] = ()) -> lis
         bytes_ = _bytes_inside(automaton, cycle)
         if not bytes_ <= ends:
             lines |= dict.fromkeys(_endless_lines(automaton, cycle, kind, bytes_ <= _DIGITS))
-    return _cut(list(lines), "parts that can go on for ever")
+    return _cut(list(lines), "unbounded parts")
 
 
 def collisions(automaton: Automaton, encoder: Encoder | None = None) -> list[str]:
@@ -107,7 +107,7 @@ def compare(
         scored: True if each text is scored as a whole, as in `select`, instead of generated.
     """
     lines = [
-        f"{_shown(short)} begins {_shown(long)}: {_BEGINS[scored]}; give each an end of its own"
+        f"{_shown(short)} begins {_shown(long)}: {_BEGINS[scored]}; use different ends"
         for short, long in _beginnings(sorted(texts))
     ]
 
@@ -140,7 +140,7 @@ def seam(automaton: Automaton, kind: str, last: bytes, pieces: Sequence[bytes]) 
     allows_blank = not _BLANKS.isdisjoint(automaton.next_bytes(START))
     if joined:
         problem = f"a blank, with which tokens such as {_shown(joined[-1])} begin"
-        cure = "leave it out of the prompt, and begin the pattern with ' ?'"
+        cure = "leave it out of the prompt, and start the pattern with ' ?'"
     elif last[-1:] in _BEFORE_BLANKS and not allows_blank and not automaton.final[START]:
         problem = f"{_shown(last[-1:])} and the text cannot begin with the blank of most models"
         cure = "begin the pattern with ' ?'"
@@ -230,14 +230,14 @@ def _components(targets: Mapping[int, set[int]]) -> list[set[int]]:
 def _endless_lines(automaton: Automaton, cycle: set[int], kind: str, digits: bool) -> list[str]:
     edges = {edge: _labels(automaton, edge) for edge in _edges_inside(automaton, cycle)}
     if kind == "json_schema":
-        end = "the text can go on until max_tokens"
+        end = "the text can continue until max_tokens"
         return [
             f"{readable(part)} has no {hint}; {end}" for part, hint in _unbounded(edges, digits)
         ]
     labels = sorted({label for labels in edges.values() for label in labels})
     alone = [label for label in labels if _components(_graph(edges, {label}))]
     around = "a part with " + " and ".join(labels[:2]) if labels else "a part"
-    how = "can be repeated for ever; the text can go on until max_tokens: bound it, as in {0,40}"
+    how = "can repeat until max_tokens: set a bound, such as {0,40}"
     return [f"{readable(part)} {how}" for part in alone or [around]]
 
 

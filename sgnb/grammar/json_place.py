@@ -16,6 +16,7 @@ def json_place(text: str) -> str:
     """
     path: list[str | int | None] = []  # per open structure: current name, or index in an array
     name = None
+
     for token in _TOKEN.findall(text):
         if token == "{":
             path.append(None)
@@ -30,6 +31,7 @@ def json_place(text: str) -> str:
             path[-1] = name
         elif token.startswith('"'):
             name = token
+
     return "$" + "".join(map(_step, path))
 
 

@@ -4,7 +4,7 @@ The first expensive grammar starts a worker. A worker runs only `serve`: neither
 `__main__` nor torch. A worker stays warm, and exits after `IDLE` seconds without work, or with
 this interpreter. If no worker can start, grammars are lowered in this process.
 
-Limits of counted work end every compilation, so a grammar has the same verdict on every machine.
+Limits of counted work end every compilation, with the same verdict on every machine.
 `SECONDS` and `PATIENCE` only end a worker that hangs.
 """
 
@@ -111,10 +111,10 @@ class _Process:
     def _failure(self, spec: GrammarSpec) -> GrammarError:
         status = self._popen.returncode
         if status == _OVERTIME:
-            hint = "ask for less: fewer alternatives and optional parts, bounded repeats"
-            outcome = f"is not done after {SECONDS:g} s of computing"
+            hint = "simplify: fewer alternatives and optional parts, bounded repeats"
+            outcome = f"took more than {SECONDS:g} s of processor time"
             return GrammarError(f"compiling the {spec.kind} {outcome}", hint)
-        outcome = f"ended before it was done (status {status})"
+        outcome = f"ended early (status {status})"
         hint = "it may have run out of memory or time: make the grammar smaller, or try again"
         return DiedError(f"the process that compiles the {spec.kind} {outcome}", hint)
 

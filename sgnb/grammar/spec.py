@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from ..errors import GrammarError, OptionError, shown
+from ..sequences import exceeds_depth
+from .schema.strict_json import MAX_DEPTH
 
 Kind = Literal["regex", "json_schema", "ebnf"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -39,7 +41,7 @@ class GrammarSpec:
             message = f"{self.kind} of {len(self.text):,} characters is too large"
             raise GrammarError(message, f"at most {MAX_CHARACTERS:,}")
         if (half := next((c for c in self.text if "\ud800" <= c <= "\udfff"), None)) is not None:
-            message = f"{self.kind} holds half a surrogate pair, {half!r}"
+            message = f"{self.kind} contains half of a surrogate pair, {half!r}"
             raise GrammarError(message, _WHOLE)
 
 
@@ -79,22 +81,32 @@ def schema_text(schema: Any) -> str:
     if not isinstance(schema, (str, dict, bool)):
         schema = _schema_of_type(schema)
     try:
-        is_text = isinstance(schema, str)
-        text = _checked(str.__str__(schema)) if is_text else json.dumps(schema, ensure_ascii=False)
+        if isinstance(schema, str):
+            text, value = str.__str__(schema), _parsed(str.__str__(schema))
+        else:
+            text, value = json.dumps(schema, ensure_ascii=False), schema
         text.encode()
+        if exceeds_depth(value, MAX_DEPTH):
+            raise _too_deep()
     except RecursionError:
-        hint = "use fewer levels, or $ref for what repeats"
-        raise GrammarError("json_schema is nested too deeply", hint) from None
+        raise _too_deep() from None
     except UnicodeEncodeError as error:
         half = repr(error.object[error.start])
-        raise GrammarError(f"json_schema holds half a surrogate pair, {half}", _WHOLE) from None
+        raise GrammarError(
+            f"json_schema contains half of a surrogate pair, {half}", _WHOLE
+        ) from None
     except GrammarError:
         raise
     except Exception as error:  # also of a class of the caller's
         message = f"json_schema cannot be written as JSON: {error}"
-        raise GrammarError(message, "use plain JSON values in it") from None
+        raise GrammarError(message, "use plain JSON values") from None
 
     return text
+
+
+def _too_deep() -> GrammarError:
+    hint = f"use at most {MAX_DEPTH} levels, or $ref for repeated parts"
+    return GrammarError("json_schema is nested too deeply", hint)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -109,16 +121,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _checked(text: str) -> str:
-    """Return `text` if it is the JSON text of a schema; otherwise raise GrammarError."""
+def _parsed(text: str) -> dict[str, Any] | bool:
+    """Return the schema of a JSON text. Raises GrammarError for other texts."""
     try:
         parsed = json.loads(text, parse_int=str, object_pairs_hook=_unique)
     except ValueError as error:
-        raise GrammarError(f"json_schema={shown(text)} is no JSON: {error}", _FORMS) from None
+        raise GrammarError(f"json_schema={shown(text)} is not JSON: {error}", _FORMS) from None
     if not isinstance(parsed, (dict, bool)):
         hint = "a schema is a JSON object, true or false"
-        raise GrammarError(f"json_schema={shown(text)} is no schema", hint)
-    return text
+        raise GrammarError(f"json_schema={shown(text)} is not a schema", hint)
+    return parsed
 
 
 def _schema_of_type(kind: Any) -> Any:
@@ -133,4 +145,4 @@ def _schema_of_type(kind: Any) -> Any:
         reason = str(error).partition("\n")[0].partition(". Set ")[0]
         about_itself = isinstance(error, AttributeError) or reason.endswith(shown(kind))
         refusal = "" if about_itself else f": {reason}"
-        raise GrammarError(f"json_schema={shown(kind)} is no schema{refusal}", _FORMS) from error
+        raise GrammarError(f"json_schema={shown(kind)} is not a schema{refusal}", _FORMS) from error

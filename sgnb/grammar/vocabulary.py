@@ -121,9 +121,9 @@ class Vocabulary:
 
 
 def _untokenizable(data: bytes, at: int) -> GrammarError:
-    problem = f"no token begins {data[at : at + 16]!r}, at byte {at} of {data[:80]!r}"
+    problem = f"no token starts {data[at : at + 16]!r}, at byte {at} of {data[:80]!r}"
     cause = "the grammar forces bytes that this tokenizer cannot write"
-    return GrammarError(problem, f"{cause}: allow other characters there")
+    return GrammarError(problem, f"{cause}: allow other characters at this position")
 
 
 class PrefixTree:

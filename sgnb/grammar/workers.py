@@ -114,9 +114,10 @@ def _serve(
     ready: SimpleQueue[Hashable], jobs: dict[Hashable, deque[GrammarJob]], lock: Lock
 ) -> None:
     """Run the first job of each ready key until a key is None."""
-    if sys.platform == "linux":  # the only system where a thread has a priority of its own
+    if sys.platform == "linux":  # only Linux has priorities of threads
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
     while (key := ready.get()) is not None:
         with lock:
             job = jobs[key][0]
@@ -136,8 +137,8 @@ def _stop(ready: SimpleQueue[Hashable]) -> None:
 
 
 def _thread_clock() -> Callable[[], float]:
-    """Return a clock of this thread's processor time that other threads can read; where the system
-    has none, a clock of wall time."""
+    """Return a clock of this thread's processor time for reads by any thread; a clock of wall time
+    on systems without thread clocks."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return time.perf_counter
     clock = time.pthread_getcpuclockid(threading.get_ident())

@@ -1,13 +1,14 @@
-"""The language: programs that append text and generations to a state, whoever executes them.
+"""The language: programs that append text and generations to a state.
 
     @function
     def capital(s, country):
         s += user(f"What is the capital of {country}?")
         s += assistant(gen("answer", max_tokens=16))
 
-Knows no engine, no notebook and no views: see `executor.py` for what it asks of a backend.
+Imports no engine, notebook or view. Backends implement the interface in `executor.py`.
 """
 
+from . import ir
 from .batches.saved import SavedState
 from .chat.tools import Tool, ToolCall
 from .compiled import CompiledProgram
@@ -59,6 +60,7 @@ from .primitives.patterns import (
 )
 
 set_default_backend = set_default_executor
+ir.SglFunction = SglFunction  # SGLang's path
 
 __all__ = [
     "REGEX_BOOL",

@@ -1,4 +1,4 @@
-"""`@function`: makes a program of a Python function, which can be run, traced and compiled."""
+"""`@function`: programs from Python functions, which can be run, traced and compiled."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import BoundArguments
 from typing import Any
 
-from ..errors import OptionError, SgnbError, TraceError, shown
-from ..sampling import scalar
+from ..errors import SgnbError, TraceError
+from ..sampling import integer, optional, read_option
 from .compiled import CompiledProgram, graphs_inside
 from .core.state import ProgramState
 from .executor import executor_of
@@ -23,8 +23,8 @@ from .primitives.config import executor_for
 from .runnable import Runnable
 
 MAX_GRAPHS = 16
-"""Of a program, for values of its arguments that are no texts: each costs about what running its
-code does."""
+"""Maximum number of graphs per program, one per combination of argument values other than texts.
+Building a graph costs about as much as running the code once."""
 _PLAIN = str, int, float, bool, type(None)
 
 
@@ -36,40 +36,55 @@ def function(
     keep_tokens: bool = True,
     marks: bool | None = None,
 ) -> Any:
-    """Make a program of a Python function whose first argument is the state, `s`; no other may be
-    called as one of `run`'s own is.
+    """Turn a Python function into a program. Usable as a decorator with or without arguments.
 
-    With `special_tokens`, special tokens written in the contents of its roles and in its arguments
-    are read as such, and not as plain text, in every run of it; `marks` is the former name. Without
-    `keep_tokens`, what the model wrote is tokenized anew with the text around it, as a server would
-    that is sent text.
-    With `num_api_spec_tokens` a model behind an API is let write on beyond a stop, up to so many
-    tokens, and generations after it are taken from what it wrote where that is what the program
-    has (docs/API_MODELS.md). It changes nothing for an engine.
+    The first parameter of the function is the state and must be named `s`. Other parameters must
+    not have the name of a parameter of `SglFunction.run`.
+
+    Args:
+        func: Function, or `async def` function, with the state `s` as the first parameter.
+        num_api_spec_tokens: Number of tokens, 1 or more, that a model behind an API may write
+            beyond the end of a generation. Later generations use this text if the program appends
+            the same text; see docs/API_MODELS.md. No effect on engines.
+        special_tokens: Recognize special tokens in role contents and arguments. By default special
+            tokens in such texts are plain text.
+        keep_tokens: Keep sampled token ids in later prompts. False tokenizes generated text again
+            together with the text around, as a server does that receives text.
+        marks: Former name of `special_tokens`.
+
+    Returns:
+        The program (an `SglFunction`), or a decorator if `func` is None.
+
+    Raises:
+        ProgramError: `func` cannot be a program.
+        OptionError: `num_api_spec_tokens` is not a positive integer.
+
+    Example:
+        @sgl.function
+        def capital(s, country):
+            s += sgl.user(f"What is the capital of {country}?")
+            s += sgl.assistant(sgl.gen("answer", max_tokens=16))
+
+        capital.run(country="France")["answer"]
     """
+    name, rule = "num_api_spec_tokens", "an integer of 1 or more, or None"
+    num_tokens = read_option(name, num_api_spec_tokens, rule, optional(integer(1)))
     make = functools.partial(
         SglFunction,
         special_tokens=special_tokens if marks is None else marks,
         keep_tokens=keep_tokens,
-        num_api_spec_tokens=_checked(num_api_spec_tokens),
+        num_api_spec_tokens=num_tokens,
     )
     return make if func is None else make(func)
 
 
-def _checked(tokens: Any) -> int | None:
-    tokens = scalar(tokens)
-    if tokens is None or (isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0):
-        return tokens
-    message = f"num_api_spec_tokens={shown(tokens)} is not allowed"
-    raise OptionError(message, "give an integer of 1 or more, or None")
-
-
 class SglFunction(Runnable):
-    """A program: runs, and becomes a graph."""
+    """Program from a Python function: runs directly, or as a graph after `compile`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._graphs: dict[Any, CompiledProgram | None] = {}  # of `_graph_for`; None: has none
+        # by argument values, see `_graph_for`; None: not traceable
+        self._graphs: dict[Any, CompiledProgram | None] = {}
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         if graphs_inside.get():
@@ -80,7 +95,8 @@ class SglFunction(Runnable):
         return super()._call(state, arguments)
 
     def _fixed(self, arguments: BoundArguments) -> dict[str, Any]:
-        """The arguments of a call whose values a trace is given: all but texts."""
+        """Return the arguments of a call with fixed values in a trace: all arguments except
+        texts."""
         parameters = self._signature.parameters
         return {
             name: value
@@ -89,8 +105,8 @@ class SglFunction(Runnable):
         }
 
     def _graph_for(self, given: Mapping[str, Any]) -> CompiledProgram | None:
-        """The program with these values of arguments as a graph; None where it has none, and for
-        values that cannot be told apart by what they are."""
+        """Return the compiled program for these argument values. None if the program is not
+        traceable, or if the values have no unambiguous representation."""
         key = tuple((name, repr(value)) for name, value in given.items())
         if self._open_ended or not all(type(value) in _PLAIN for value in given.values()):
             return None
@@ -102,13 +118,19 @@ class SglFunction(Runnable):
         return self._graphs.get(key)
 
     def trace(self, *, backend: Any = None, partial: bool = False, **arguments: Any) -> Graph:
-        """The program as a graph. Its code runs once and asks no model: `arguments` have the values
-        that are given, or fixed by `bind`; the others are placeholders, or their defaults where
-        these are no texts.
+        """Return the program as a graph, without calling a model. The code runs once.
 
-        TraceError, with the line, where the program depends on what it has no value for or on what
-        a model will write; with `partial` the graph up to there, whose `stopped` says why.
-        `backend`: whose chat template the program finds, if it asks for it.
+        Args:
+            backend: Engine or executor that provides the chat template; only needed if the code
+                reads the template.
+            partial: End the graph at the first part without a graph, instead of raising TraceError.
+                `Graph.stopped` is the reason.
+            **arguments: Values of parameters, in addition to values from `bind`. Every other
+                parameter becomes a placeholder, or keeps a default that is not a text.
+
+        Raises:
+            TraceError: The code depends on a placeholder or on generated text. The message names
+                the line.
         """
         self._code.check()
         self._refuse_unknown(arguments, self._names)
@@ -121,9 +143,18 @@ class SglFunction(Runnable):
         return trace(call, self.func, self._signature, given, executor, partial)
 
     def cache(self, backend: Any = None, **arguments: Any) -> int:
-        """Compute what every run begins with, up to the first argument or generation, so that runs
-        find it in the cache. Its tokens; 0 where there is none, or where `backend` has no cache of
-        its own. `arguments` are those of `trace`."""
+        """Prefill the constant prompt prefix: the text before the first argument or generation.
+
+        Later runs find the prefix in the prefix cache.
+
+        Args:
+            backend: Engine or executor; the default backend if None.
+            **arguments: As in `trace`.
+
+        Returns:
+            The number of tokens in the prefix; 0 without a constant prefix, or if the backend has
+            no prefix cache.
+        """
         executor = executor_for(backend)
         return cache_prefix(self.trace(backend=executor, partial=True, **arguments), executor)
 
@@ -150,9 +181,16 @@ class SglFunction(Runnable):
         return move_constants(graph, executor, order)
 
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
-        """What a run with these arguments, on `backend`, will take: as `CompiledProgram.explain`.
-        Of a program that cannot be traced, not even with its arguments, what a dry run tells: its
-        code runs with stand-ins for answers."""
+        """Estimate the cost of each call of a run, as `CompiledProgram.explain` does.
+
+        If the program cannot be traced with these arguments, the code runs on a dry executor with
+        placeholder answers, and the estimate covers the calls of this dry run.
+
+        Args:
+            *args: Arguments of `run`.
+            backend: As in `run`.
+            **kwargs: Arguments and sampling defaults of `run`.
+        """
         executor = executor_for(backend)
         try:
             return self.explain_graph(*args, backend=executor, **kwargs)
@@ -161,7 +199,16 @@ class SglFunction(Runnable):
             return explain_dry(self.func.__name__, executor, lambda dry: call(backend=dry), why)
 
     def explain_graph(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
-        """As `explain`, on `backend`; of a program that cannot be traced a TraceError."""
+        """Estimate the cost of each call of a run from the graph, without a dry run.
+
+        Args:
+            *args: Arguments of `run`.
+            backend: As in `run`.
+            **kwargs: Arguments and sampling defaults of `run`.
+
+        Raises:
+            TraceError: The program cannot be traced with these arguments.
+        """
         arguments, defaults = self._split(args, kwargs)
         executor = executor_for(backend)
         graph = self.trace(backend=executor, **arguments.arguments)

@@ -1,11 +1,10 @@
-"""What a program needs from its executor. Backends implement this; the language knows no engine."""
+"""Interface between programs and the backends that execute calls. Imports no engine."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
 from ..errors import OptionError, shown
@@ -18,31 +17,33 @@ from .location import Location
 
 
 @dataclass(slots=True, eq=False)
-class Ahead:
-    """What a branch's next call may be answered from, without asking the model again."""
+class LookaheadBuffer:
+    """Buffer of a branch for text that a model wrote beyond the end of a call."""
 
-    num_tokens: int  # the limit of what a model writes at once, where a call's own is not larger
-    kept: Any = None  # the executor's own: what the model wrote beyond its last call's text
+    num_tokens: int  # token limit of a request, unless the limit of the call is larger
+    unused: Any = None  # unused text after the last call, in the executor's own format
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One generation."""
+    """Generation call of a branch."""
 
-    prompt: str  # all of the branch's text so far
+    prompt: str  # text of the branch so far
     params: SamplingParams
     run: str
     branch: str
     name: str
-    stream: bool = False  # send `Delta`s
-    location: Location | None = field(default=None, compare=False)  # the line that asked for it
-    # `prompt`, told apart by how it becomes tokens; () where all of it is raw.
+    stream: bool = False  # send a `Delta` for each new text
+    location: Location | None = field(default=None, compare=False)  # the user's line
+    # `prompt` split by tokenization; () if the whole prompt is raw text.
     segments: tuple[Segment, ...] = field(default=(), compare=False)
-    # Of the segments those that the branch began with: its parent and the other forks have them.
+    # Number of leading segments inherited at the fork, which the parent and the sibling branches
+    # share.
     forked: int = field(default=0, compare=False)
-    reservation: Reservation | None = field(default=None, compare=False)  # of the program
-    # The branch's own, the same in all its calls; None: each call is sent.
-    ahead: Ahead | None = field(default=None, compare=False)
+    # reservation of the program
+    reservation: Reservation | None = field(default=None, compare=False)
+    # Lookahead buffer of the branch, shared by all calls of the branch; None: every call is sent.
+    lookahead: LookaheadBuffer | None = field(default=None, compare=False)
 
     @property
     def effective_params(self) -> SamplingParams:
@@ -54,83 +55,93 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """New text of a streamed call (its first sample)."""
+    """New text of a streamed call, for the first sample."""
 
     text: str
-    meta: Callable[[], dict[str, Any]] = dict  # gives the meta information so far
+    meta: Callable[[], dict[str, Any]] = dict  # returns the meta information so far
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of a call."""
+    """Outcome of a generation call."""
 
-    texts: tuple[str, ...] = ()  # n of them; after an error what there was
-    meta: tuple[dict[str, Any], ...] = ()  # for each text, in SGLang's shapes: docs/LANGUAGE.md
-    error: Exception | None = None  # the call failed or was aborted
-    # The first text as the calls after it read it; () for a text whose tokens are not known.
+    texts: tuple[str, ...] = ()  # a text per sample; after an error the partial texts
+    # meta information per text in SGLang's format, see docs/LANGUAGE.md
+    meta: tuple[dict[str, Any], ...] = ()
+    error: Exception | None = None  # reason if the call failed or was aborted
+    # Segments of the first text for the prompts of later calls; () if the tokens are unknown.
     segments: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreCall:
-    """Score each choice as a continuation of `prompt`."""
+    """Scoring call: log-probabilities of each choice as a continuation of `prompt`."""
 
     prompt: str
     choices: tuple[str, ...]
-    unconditional: bool  # also without the prompt
+    unconditional: bool  # score the choices without the prompt, too
     run: str
     branch: str
     name: str
-    location: Location | None = field(default=None, compare=False)  # the line that asked for it
+    location: Location | None = field(default=None, compare=False)  # the user's line
     segments: tuple[Segment, ...] = field(default=(), compare=False)  # as in `Call`
-    kind: Kind = field(default="raw", compare=False)  # of the choices' text
+    kind: Kind = field(default="raw", compare=False)  # kind of the choices' text
     reservation: Reservation | None = field(default=None, compare=False)  # as in `Call`
-    ahead: Ahead | None = field(default=None, compare=False)  # as in `Call`
+    lookahead: LookaheadBuffer | None = field(default=None, compare=False)  # as in `Call`
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceScore:
-    """Log-probabilities (natural) of a choice's own tokens."""
+    """Log-probabilities (natural logarithm) of the tokens of a choice."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
-    unconditional: tuple[float | None, ...] = ()  # without the prompt; the first is None
-    texts: tuple[str, ...] = ()  # of the tokens
-    next: tuple[tuple[float | None, int, str | None], ...] = ()  # likeliest next, as SGLang has it
+    # log-probabilities without the prompt; None for the first token
+    unconditional: tuple[float | None, ...] = ()
+    texts: tuple[str, ...] = ()  # text of each token
+    # likeliest tokens after the choice, as in SGLang
+    next: tuple[tuple[float | None, int, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The end of a score call, one entry for each choice; `error` as in `Result`."""
+    """Outcome of a scoring call, with an entry per choice. `error` as in `Result`."""
 
     choices: tuple[ChoiceScore, ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
-    values: tuple[float, ...] = ()  # what the select's method made of the choices; see `Program`
-    # The choice, where the method itself decides, or a model that gives no log-probabilities:
-    # then there are no `choices`.
+    values: tuple[float, ...] = ()  # scores from the select's method, see `apply_method`
+    # Index of the choice if the method or the model decides. Without log-probabilities from the
+    # model, `choices` is empty.
     chosen: int | None = None
 
 
 class Room(NamedTuple):
-    """What an executor has room for, in tokens."""
+    """Capacity of an executor, in tokens."""
 
-    slots: int  # of its KV cache
-    context: int  # of one request
-    requests: int  # that run at once
-    shared: int  # a common beginning of fewer may be computed by several requests at once
-    reserves: bool  # programs are admitted by what they reserve
+    slots: int  # size of the KV cache
+    context: int  # context length of a request
+    requests: int  # maximum number of running requests
+    # shortest prefix that waiting requests share; shorter prefixes may be computed several times
+    shared: int
+    reserves: bool  # admits programs by their reservations
 
 
 class Executor(Protocol):
-    """Both calls return at once with a function that cancels the call. `sink` gets any `Delta`s and
-    then exactly one `Result` or `Scores`, on a thread that is the executor's own; it must not
-    block. A cancelled call still ends with one, whose error is `Aborted`. There may be more: see
-    `model_name` and `instead_of`."""
+    """Backend of programs.
+
+    `generate` and `score` return immediately with a function that cancels the call. `sink` receives
+    any number of `Delta`, then exactly one `Result` or `Scores`, on a thread of the executor. The
+    sink must not block. A cancelled call also ends with a `Result` or `Scores`, with `Aborted` as
+    the error.
+
+    Optional attributes: `model_name` (see `model_name`), `stand_in` (see `instead_of`), `room` (see
+    `room_of`).
+    """
 
     chat: ChatTemplate
     log: EventLog
-    special_tokens: re.Pattern[str] | None  # finds the special tokens that raw text would become
+    special_tokens: re.Pattern[str] | None  # matches special tokens in raw text
 
     def generate(
         self, call: Call, sink: Callable[[Delta | Result], None]
@@ -139,60 +150,76 @@ class Executor(Protocol):
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]: ...
 
     @property
-    def tokenizer_id(self) -> str: ...  # the same for engines whose tokens mean the same
+    def tokenizer_id(self) -> str: ...  # equal if token ids have the same meaning
 
     def encode(self, segments: Sequence[Segment]) -> list[int]: ...
 
-    def flush_cache(self) -> int: ...  # tokens freed
+    def flush_cache(self) -> int: ...  # number of freed tokens
 
     def server_info(self) -> dict[str, Any]: ...
 
 
 def model_name(executor: Executor) -> str:
-    """That of an executor's model, as its `model_name` or else its class says."""
+    """Return the last path component of the executor's `model_name`; the class name without one."""
     name = getattr(executor, "model_name", "") or type(executor).__name__
     return str(name).rstrip("/").rpartition("/")[2]
 
 
 def instead_of(executor: Executor, backend: Executor) -> Executor:
-    """Who answers calls to `backend` in a run on `executor`: `backend`, unless nothing is asked."""
+    """Return the executor that answers calls to `backend` in a run on `executor`: a stand-in during
+    a dry run, otherwise `backend`."""
     stand_in: Callable[[Executor], Executor] | None = getattr(executor, "stand_in", None)
     return backend if stand_in is None else stand_in(backend)
 
 
 def is_own(executor: Executor, backend: Executor) -> bool:
-    """Whether calls to `backend` in a run on `executor` are calls to the run's own model."""
+    """Return whether calls to `backend` in a run on `executor` go to the run's own model."""
     return backend.log is executor.log or instead_of(executor, backend) is executor
 
 
 class Admitting(Executor, Protocol):
-    """An executor that admits programs by their reservations, where its `room` says so."""
+    """Executor that admits programs by their reservations if `room.reserves` is set."""
 
     room: Room | None
 
-    # Its program is over; made: the tokens that its generations wrote, None after an error.
-    def release(self, reservation: Reservation, made: int | None) -> None: ...
+    # Return the slots of a finished program. `made`: number of generated tokens, None after an
+    # error.
+    def release(self, reservation: Reservation, num_tokens: int | None) -> None: ...
 
 
 def admitting(executor: Executor) -> Admitting | None:
-    """The executor itself, if it admits programs by their reservations."""
+    """Return the executor if it admits programs by their reservations, otherwise None."""
     room = room_of(executor)
     return cast(Admitting, executor) if room is not None and room.reserves else None
 
 
 def room_of(executor: Executor) -> Room | None:
-    """Of an executor that knows what it has room for; None for another one."""
+    """Return the capacity of an executor, or None if the executor does not report a capacity."""
     return getattr(executor, "room", None)
 
 
+_adapter: Callable[[Any], Executor] | None = None
+
+
+def register_engine_adapter(adapter: Callable[[Any], Executor]) -> None:
+    """Let `executor_of` accept engines. `adapter` returns the executor of an engine."""
+    global _adapter
+    _adapter = adapter
+
+
 def executor_of(backend: Any) -> Executor:
-    """`backend`, or the executor of an engine. OptionError for what runs no programs."""
+    """Return `backend` itself if it is an executor, or the executor of an engine.
+
+    Raises:
+        OptionError: `backend` cannot run programs.
+    """
     if _has(backend, "score", "generate"):
         return cast(Executor, backend)
     if _has(backend, "submit", "encode"):
-        # By name: the language knows no engine, and whoever has made one has imported it.
-        found: Executor = import_module("sgnb.backends").executor_of(backend)
-        return found
+        if _adapter is None:
+            message = f"{shown(backend)} has no executor yet"
+            raise OptionError(message, "import sgnb.backends, or load the model by sgnb.Engine")
+        return _adapter(backend)
     hint = "give an Engine, or an executor"
     raise OptionError(f"{shown(backend)} cannot run programs", hint)
 

@@ -1,13 +1,12 @@
-"""What a program appends to its state: frozen nodes that can be concatenated, kept and used again.
+"""Intermediate representation: immutable expressions that a program appends to a state.
 
-Nodes say what is wanted; they know neither state nor executor.
+Expressions can be concatenated, stored and reused. They hold no state and no executor of a run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from inspect import isawaitable
 from typing import Any
 
@@ -21,22 +20,23 @@ from .executor import ChoiceScore, Executor
 from .location import Location, caller
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
-"""Or a `ChoicesSamplingMethod`; see `choices`."""
+"""Scoring function of a select. A `ChoicesSamplingMethod` is accepted, too; see `choices`."""
 
 
 REGEX_INT = r"[-+]?[0-9]+[ \n]*"
 REGEX_FLOAT = r"[-+]?[0-9]*\.?[0-9]+[ \n]*"
 REGEX_BOOL = "(True|False)"
 REGEX_STR = r'"[\w\d\s]*"'
-"""Patterns of the texts of a `dtype`."""
+"""Regular expressions of the texts for a `dtype`."""
 
 
 class ExpressionError(ProgramError, ValueError):
-    """Something that is neither text nor an expression of the language was used as one."""
+    """A value that is neither a string nor an expression was used as an expression."""
 
 
 class Expr:
-    """Text, primitives and their concatenations. `a + b` appends b after a; either may be a str."""
+    """Base class of text, primitives and concatenations. `a + b` appends b after a; one operand may
+    be a str."""
 
     __slots__ = ()
 
@@ -50,35 +50,38 @@ class Expr:
         return str(self)
 
     def __str__(self) -> str:
-        """A text, such as an f-string, would put the expression's representation into the prompt;
-        `repr` shows it."""
-        hint = 'append it beside the text: s += "Name: " + gen("name")'
+        """Raise ExpressionError: an f-string would insert the representation into the prompt. Use
+        `repr` to see the expression."""
+        hint = 'append it next to the text: s += "Name: " + gen("name")'
         message = f"{caller()}: a text cannot hold a {type(self).__name__.lower()}"
         raise ExpressionError(message, hint)
 
 
 @dataclass(frozen=True, slots=True)
 class Text(Expr):
+    """Literal text."""
+
     text: str
-    kind: Kind | None = None  # None: by where it stands, see `Program._split_by_taint`
+    kind: Kind | None = None  # None: decided by taint and role, see `Program._split_by_taint`
 
 
 @dataclass(frozen=True, slots=True)
 class Gen(Expr):
-    """A generation."""
+    """Generation."""
 
     name: str | None
-    options: tuple[tuple[str, Any], ...]  # those given, under their `SamplingParams` names
+    options: tuple[tuple[str, Any], ...]  # arguments set by the caller, with `SamplingParams` names
     location: Location = field(compare=False)
-    backend: Executor | None = None  # of this call; None for the run's
-    reasoning: Reasoning | None = None  # a variable of its own for the reasoning that comes first
-    tools: ToolUse | None = None  # calls of these, or text
-    timeout: float | None = None  # seconds from the first call to the end
+    backend: Executor | None = None  # backend of this call; None: the run's
+    reasoning: Reasoning | None = None  # store the leading reasoning in a separate variable
+    tools: ToolUse | None = None  # tools that the model may or must call
+    timeout: float | None = None  # seconds from the first call to the end of the generation
 
 
 @dataclass(frozen=True, slots=True)
 class Select(Expr):
-    """The best of `choices` by `method`; with a temperature, one drawn by their scores."""
+    """Selection of a choice: the best score by `method`, or a sample by score if `temperature` is
+    above 0."""
 
     name: str | None
     choices: tuple[str, ...]
@@ -86,40 +89,44 @@ class Select(Expr):
     temperature: float
     seed: int | None
     location: Location = field(compare=False)
-    kind: Kind | None = None  # of the choices' text, as `Text`'s
-    backend: Executor | None = None  # as `Gen`'s
-    timeout: float | None = None  # as `Gen`'s
+    kind: Kind | None = None  # kind of the choices' text, as in `Text`
+    backend: Executor | None = None  # as in `Gen`
+    timeout: float | None = None  # as in `Gen`
 
     def __post_init__(self) -> None:
-        """OptionError for a choice that cannot be scored, or is there twice."""
+        """Raise OptionError for a choice that is empty, not a string, or repeated."""
         for choice in self.choices:
             if not isinstance(choice, str) or not choice:
                 hint = "choices are non-empty strings"
                 raise OptionError(f"choice {choice!r} cannot be scored", hint)
             if self.choices.count(choice) > 1:
-                raise OptionError(f"choice {choice!r} is there twice", "each choice once")
+                raise OptionError(f"choice {choice!r} is repeated", "list each choice once")
 
 
 @dataclass(frozen=True, slots=True)
 class RoleBegin(Expr):
+    """Begin of a chat role."""
+
     role: str
 
 
 @dataclass(frozen=True, slots=True)
 class RoleEnd(Expr):
+    """End of a chat role."""
+
     role: str
 
 
 @dataclass(frozen=True, slots=True)
 class UseTools(Expr):
-    """The model is told of `tools` where the conversation begins."""
+    """Declaration of `tools` at the begin of the conversation."""
 
     tools: tuple[Tool, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResults(Expr):
-    """What tools returned, in the tool role."""
+    """Results of tool calls, in the tool role."""
 
     calls: tuple[ToolCall, ...]
     texts: tuple[str, ...]
@@ -127,19 +134,24 @@ class ToolResults(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Concat(Expr):
-    """Nodes one after the other; never nested."""
+    """Flat sequence of expressions."""
 
     nodes: tuple[Expr, ...]
 
 
 def parts(value: Any) -> tuple[Expr, ...]:
-    """The nodes of an expression or string. Anything else is an ExpressionError with the line."""
+    """Return the nodes of an expression or string.
+
+    Raises:
+        ExpressionError: `value` is neither; the message names the user's line.
+    """
     if isinstance(value, str):
         return (Text(value),)
     if isinstance(value, Concat):
         return value.nodes
     if isinstance(value, Expr):
         return (value,)
+
     if value is None:
         hint = (
             "a function that returns nothing was used as text; leave out the `+=`, or return an"
@@ -153,15 +165,18 @@ def parts(value: Any) -> tuple[Expr, ...]:
 
 
 def role(name: str, expr: Any) -> Concat:
-    """`expr` between the marks of the role `name`; nothing for None."""
+    """Return `expr` between the begin and end of the role `name`; an empty role for None."""
     if name not in ROLES:
         raise ProgramError(f"{caller()}: there is no role {name!r}", nearest(name, ROLES))
     return Concat((RoleBegin(name), *parts("" if expr is None else expr), RoleEnd(name)))
 
 
 def role_text(template: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
-    """The template's text for a role's beginning, after the role `previous`, or its end; it knows
-    what it stands for, so that another template's can take its place."""
+    """Return the template's text for the begin or end of a role.
+
+    `previous` is the role of the last turn. The segment's `origin` records the op, so another
+    template can replace the text.
+    """
     begins = isinstance(op, RoleBegin)
     text = template.opening(op.role, previous) if begins else template.roles[op.role][1]
     return Segment(text, "raw", (), (op, previous))
@@ -169,10 +184,7 @@ def role_text(template: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | N
 
 SglExpr, SglExprList, SglConstantText, SglGen, SglSelect = Expr, Concat, Text, Gen, Select
 SglRoleBegin, SglRoleEnd, SglSamplingParams = RoleBegin, RoleEnd, SamplingParams
-"""SGLang's names, for annotations and `isinstance`; also `SglFunction`."""
+"""SGLang's class names, for annotations and `isinstance`."""
 
-
-def __getattr__(name: str) -> Any:
-    if name == "SglFunction":  # knows this module
-        return import_module(".decorator", __package__).SglFunction
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+SglFunction: Any
+"""SGLang's name of a program. The package sets the value, because the class imports this module."""

@@ -1,4 +1,4 @@
-"""Source locations: the file and line of the user's program that errors name."""
+"""Source locations: file and line of the user's program, for error messages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
-"""Modules whose frames are not the user's: IPython's where a magic asks."""
+"""Prefixes of modules without user code. IPython frames occur if a magic calls the language."""
 
 
 class Location(NamedTuple):
-    """A line of the user's program; a notebook cell is a file of its own."""
+    """Line of the user's program. A notebook cell counts as a file."""
 
     file: str
     line: int
@@ -32,19 +32,24 @@ _cell_label: Callable[[str], str | None] = _no_cell
 
 
 def name_cells(label: Callable[[str], str | None]) -> None:
-    """Have locations in a file that `label` knows named as it says, such as "Cell In[3]"."""
+    """Set the function that labels notebook cells in locations.
+
+    Args:
+        label: Returns a label such as "Cell In[3]" for the file name of a cell, or None for other
+            files.
+    """
     global _cell_label
     _cell_label = label
 
 
 standing: ContextVar[Location | None] = ContextVar("standing", default=None)
-"""The user's line where it is not among the callers: a graph runs in place of its program."""
+"""Location for code without the user's line on the call stack, for example while a graph runs."""
 
 
 def caller() -> Location:
-    """The nearest line on the calling thread that is the user's. About half a microsecond."""
-    if (known := standing.get()) is not None:
-        return known
+    """Return the innermost user line on the call stack of this thread. Takes about 0.5 µs."""
+    if (location := standing.get()) is not None:
+        return location
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame):
         frame = frame.f_back
@@ -52,29 +57,29 @@ def caller() -> Location:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether its code is not the user's, nor of a library that the user calls."""
+    """Return whether a frame belongs to sgnb, contextlib or IPython."""
     return str(frame.f_globals.get("__name__", "")).startswith(_OURS)
 
 
 _warned: dict[Any, Any] = {}
-"""`warnings`' registry of what was said, and at which lines."""
+"""Registry for `warnings`: messages already shown, by line."""
 
 
 def warn_once(message: str, location: Location) -> None:
-    """Say `message` as a warning of the user's line, once for each line."""
+    """Issue `message` as a UserWarning of the user's line, once per line."""
     file, line = location
     warnings.warn_explicit(f"{location}: {message}", UserWarning, file, line, registry=_warned)
 
 
-def add_location(error: BaseException, what: str, location: Location) -> None:
-    """Note on `error` where it happened; once, even when branches share the error."""
-    note = f"in {what}, at {location}"
+def add_location(error: BaseException, subject: str, location: Location) -> None:
+    """Add a note with the location to `error`. Branches that share the error add a single note."""
+    note = f"in {subject}, at {location}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
         vars(error).setdefault("_located", {})[note] = location
 
 
 def located(error: BaseException, note: str) -> Location | None:
-    """Where a note of `add_location` says that it was."""
-    found: Location | None = vars(error).get("_located", {}).get(note)
-    return found
+    """Return the location that belongs to a note of `add_location`."""
+    location: Location | None = vars(error).get("_located", {}).get(note)
+    return location

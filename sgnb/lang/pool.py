@@ -208,7 +208,7 @@ class BatchTasks:
         return task
 
 
-class LoopThread:
+class LoopTasks:
     """One event loop on a thread for the coroutines of a batch. The thread begins with the first
     coroutine. Coroutines must not raise.
     """

@@ -1,4 +1,4 @@
-"""What runs: a function of a state, once, over a batch, on an event loop, or in another program."""
+"""Execution of programs: once, over a batch, on an event loop, or inside another program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from ..errors import OptionError, ProgramError, TraceError, nearest
 from ..event_loops import on_close
 from ..events import ProgramCalled
-from ..sampling import SamplingParams, scalar
+from ..sampling import SamplingParams, integer, read_option
 from .batches.batch import Batch, States, frame
 from .batches.rows import Rows
 from .batches.saved import SavedRows
@@ -34,29 +34,37 @@ from .graph.placeholders import plain
 from .graph.replay import shown_arguments
 from .graph.tracer import Tracer, TracingState
 from .location import caller
-from .pool import MAX_WORKERS, BatchTasks, LoopThread, start_thread
+from .pool import MAX_WORKERS, BatchTasks, LoopTasks, start_thread
 from .primitives.config import executor_for
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
-"""What a run may set for all of its generations."""
+"""Sampling parameters that a run may set for all generations."""
 
 
 class Runnable:
-    """`func` with some of its arguments bound.
+    """Base class of programs and compiled programs: a function with some arguments bound.
 
-    Arguments of `func` and sampling defaults are given together, by name; a name that is both is
-    the function's.
+    Arguments of the function and sampling defaults are passed together by name. A name that is both
+    belongs to the function.
+
+    Args:
+        func: Function with the state `s` as the first parameter.
+        bound: Values of bound arguments.
+        special_tokens: See `function`.
+        keep_tokens: See `function`.
+        num_api_spec_tokens: See `function`.
+        code: Source and location of the program; by default of `func`.
     """
 
     def __init__(
         self,
         func: Callable[..., Any],
         bound: Mapping[str, Any] | None = None,
-        special_tokens: bool = False,  # see `function`
+        special_tokens: bool = False,
         keep_tokens: bool = True,
         num_api_spec_tokens: int | None = None,
-        code: Code | None = None,  # where it is not that of `func`
+        code: Code | None = None,
     ) -> None:
         self.func = func
         self.bound = dict(bound or {})
@@ -71,12 +79,20 @@ class Runnable:
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """With a state first: run inside that program; what the function returns. Else `run`, or
-        for an `async def` `arun`."""
+        """Run the function inside another program if the first argument is that program's state,
+        otherwise call `run` (`arun` for an `async def` function).
+
+        Returns:
+            The function's return value inside another program, otherwise the state.
+
+        Raises:
+            ProgramError: An `async def` function was called by a program that is not `async def`.
+        """
         if args and isinstance(args[0], ProgramState):
             if self.is_async and not isinstance(args[0], AsyncProgramState):
-                what = f"{self.func.__name__} is an async def, and the program that calls it is not"
-                raise ProgramError(f"{caller()}: {what}", "make that an async def, and await this")
+                name = self.func.__name__
+                message = f"{caller()}: {name} is an async def, and the calling program is not"
+                raise ProgramError(message, f"make the caller an async def, and await {name}(s)")
             self._code.check()
             arguments = self._arguments(args[1:], kwargs)
             if isinstance(args[0], TracingState):
@@ -93,20 +109,38 @@ class Runnable:
         continue_from: ProgramState | Snapshot | None = None,
         **kwargs: Any,
     ) -> ProgramState:
-        """Run the program's code, and return its state as soon as that has run: what it appended
-        goes on beside what comes next, and reading a value waits for it. An error of the code is
-        raised here, one of what it appended by the first read; an error that nobody reads is logged
-        once. With `stream` the code runs on a thread of its own, and the state comes at once.
+        """Run the program's code and return the state when the code has returned.
 
-        The program goes on from what `continue_from` holds, its text, messages and variables: a
-        state of another run, or a snapshot of one. `backend`, an engine or an executor, runs it in
-        place of the current engine. `use_thread` changes nothing: what was appended goes on in any
-        case.
+        Generations continue in the background; reading a value waits for the value. An error of the
+        code is raised here. An error of a generation is raised by the first read that needs the
+        generation, and logged if nothing reads the error.
+
+        Args:
+            *args: Arguments of the function.
+            stream: Run the code on a separate thread, return immediately, and stream generated text
+                to `ProgramState.text_iter`.
+            backend: Engine or executor; the default backend if None.
+            use_thread: Ignored, for compatibility with SGLang. Generations always run in the
+                background.
+            continue_from: State or snapshot whose text, messages and variables the program starts
+                with.
+            **kwargs: Arguments of the function and sampling defaults for all generations.
+
+        Returns:
+            The state. `state["name"]` reads a variable, `state.text()` the text.
+
+        Raises:
+            OptionError: An argument is unknown, missing or invalid.
+
+        Example:
+            state = capital.run(country="France", temperature=0)
+            state["answer"]
         """
         arguments, defaults = self._split(args, kwargs)
         if isinstance(tracer := inside.get(), Tracer):
             self._refuse_in_trace(continue_from is not None, "run(continue_from=...)")
             return self._trace_call(tracer, arguments, defaults, backend, stream)
+
         run = self._run(
             executor_for(backend), defaults, stream=stream, initial=_initial(continue_from)
         )
@@ -114,17 +148,17 @@ class Runnable:
             return self._on_a_thread(run, arguments)
         try:
             if not self.is_async:
-                made = run.state(start=False)
-                self._work(made, arguments)
-                return made
-            made = self._on_a_thread(run, arguments)
-            program = made.program
+                state = run.state(start=False)
+                self._work(state, arguments)
+                return state
+            state = self._on_a_thread(run, arguments)
+            program = state.program
             program.wait(lambda: program.closed)
             program.raise_failure()
         except BaseException as error:
             run.finish(error)
             raise
-        return made
+        return state
 
     async def arun(
         self,
@@ -133,11 +167,22 @@ class Runnable:
         continue_from: ProgramState | Snapshot | None = None,
         **kwargs: Any,
     ) -> ProgramState:
-        """As `run` with `backend` and `continue_from`, on an event loop, to the end of all that the
-        program appended. Cancelling the task, or closing the event loop, stops the program's calls.
+        """Run the program on an event loop until all generations have ended.
 
-        The code of an `async def` runs as part of the calling task; that of a `def` on a thread of
-        its own.
+        The code of an `async def` function runs in the calling task, other code on a separate
+        thread. Cancelling the task or closing the event loop stops the program's calls.
+
+        Args:
+            *args: Arguments of the function.
+            backend: As in `run`.
+            continue_from: As in `run`.
+            **kwargs: As in `run`.
+
+        Returns:
+            The state. Reads of the state do not wait.
+
+        Raises:
+            SgnbError: The error of the program, including errors of generations.
         """
         self._refuse_in_trace(True, "arun(...)")
         arguments, defaults = self._split(args, kwargs)
@@ -145,11 +190,11 @@ class Runnable:
         stop_watching = on_close(partial(_cancel_elsewhere, run))
         try:
             if self.is_async:
-                made = run.state(start=False)
-                await self._awork(made, arguments)
+                state = run.state(start=False)
+                await self._awork(state, arguments)
             else:
-                made = self._on_a_thread(run, arguments)
-            program = made.program
+                state = self._on_a_thread(run, arguments)
+            program = state.program
             await program.waits.wait_async(lambda: program.finished)
         except BaseException:
             run.mark_read()
@@ -157,8 +202,8 @@ class Runnable:
             raise
         finally:
             stop_watching()
-        made.raise_error()
-        return made
+        state.raise_error()
+        return state
 
     def run_batch(
         self,
@@ -173,32 +218,43 @@ class Runnable:
         as_frame: bool = False,
         **defaults: Any,
     ) -> Any:
-        """Run the program once for each row of arguments; states in the same order.
+        """Run the program for each row of arguments. Programs run concurrently.
 
-        `batch`: dicts or tuples of arguments, in a list, a tuple, or an iterator, which is read as
-        rows are needed; a dict with a list for each argument; or a data frame, whose columns that
-        are no arguments are left alone.
+        Args:
+            batch: Rows of arguments: a list, tuple or iterator of dicts or tuples, a dict with a
+                list per argument, or a data frame. An iterator is read in a bounded window. Columns
+                of a data frame that are no arguments are ignored.
+            backend: As in `run`.
+            num_threads: Maximum number of programs whose code runs at the same time; "auto" is 64.
+                Only programs that wait for values need a thread each. A batch inside a program uses
+                the threads of the outer batch.
+            progress_bar: Show a progress bar of tqdm.
+            generator_style: Return an iterator over the states, in the order of the rows, as
+                programs finish.
+            continue_from: As in `run`.
+            save: File for finished rows, a JSON line per row. Rows that an earlier call wrote
+                without an error are not run again: the result is a `SavedState` read from the file.
+            as_frame: Return a data frame with the rows, variables, errors, tokens and seconds
+                instead of states.
+            **defaults: Sampling defaults for all generations.
 
-        `backend` and `continue_from` are those of `run`. `progress_bar` shows tqdm's bar.
+        Returns:
+            A list of states in the order of the rows, an iterator (`generator_style`), or a data
+            frame (`as_frame`). Reading the state of a failed program raises the error.
 
-        At most `num_threads` programs run their code at a time; only programs that wait for a value
-        need a thread each. A batch inside a program shares the threads of the outer batch. With
-        `generator_style` the states come as they finish, in order. A program that failed raises its
-        error when its state is read; this call does if all have failed. An error of the call, such
-        as an interrupt, has the states so far as its `states`.
+        Raises:
+            OptionError: The batch or an option is invalid.
+            Exception: The first error if every program failed. An error of the call itself, for
+                example an interrupt, has the states so far as the attribute `states`.
 
-        save: a file to which each row is written when it is finished. A row that an earlier call
-        wrote there without an error is not run: its state is read from it, a `SavedState`.
-        as_frame: a data frame of the rows, their variables, error, tokens and seconds instead of
-        states.
+        Example:
+            states = capital.run_batch([{"country": "France"}, {"country": "Peru"}], temperature=0)
+            [state["answer"] for state in states]
         """
         self._refuse_in_trace(True, "run_batch(...)")
-        limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            message = f"num_threads={num_threads!r} is not allowed"
-            raise OptionError(message, 'give "auto" or an integer of 1 or more')
+        limit = _thread_limit(num_threads)
         if as_frame and generator_style:
-            hint = "a frame is there when all rows are; leave out one of them"
+            hint = "a data frame needs all rows: omit one of the two options"
             raise OptionError("as_frame and generator_style exclude each other", hint)
         self._refuse_unknown(defaults, _DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
@@ -212,14 +268,14 @@ class Runnable:
         if save is not None:
             saved = SavedRows(Path(save), self._identity(executor, params, initial))
         programs = Batch(
-            (self._arguments(*row) for row in rows),
-            rows.total,
-            lambda total: self._run(executor, params, total=total, initial=initial),
-            self._task,
-            LoopThread() if self.is_async else BatchTasks(limit),
-            saved,
-            progress_bar,
-            None if generator_style else self._arranged,
+            rows=(self._arguments(*row) for row in rows),
+            total=rows.total,
+            start=lambda total: self._run(executor, params, total=total, initial=initial),
+            task=self._task,
+            workers=LoopTasks() if self.is_async else BatchTasks(limit),
+            saved=saved,
+            progress_bar=progress_bar,
+            arranged=None if generator_style else self._arranged,
         )
         if generator_style:
             return programs.stream()
@@ -227,7 +283,14 @@ class Runnable:
         return frame(rows, programs.arguments, states) if as_frame else states
 
     def bind(self, **kwargs: Any) -> Self:
-        """The same program with these arguments fixed."""
+        """Return a copy of the program with fixed arguments.
+
+        Args:
+            **kwargs: Arguments of the function by name.
+
+        Raises:
+            OptionError: The function has no argument of this name.
+        """
         self._refuse_unknown(kwargs, self._names)
         fixed = copy.copy(self)
         fixed.bound = {**self.bound, **kwargs}
@@ -235,22 +298,23 @@ class Runnable:
 
     @property
     def arg_names(self) -> list[str]:
-        """Of the function, without `s`."""
+        """Names of the function's arguments, without `s`."""
         return list(self._names)
 
     @property
     def bind_arguments(self) -> dict[str, Any]:
-        """Those that `bind` has fixed."""
+        """Arguments fixed by `bind`."""
         return dict(self.bound)
 
     def __repr__(self) -> str:
         return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
 
     _arranged: Callable[[list[BoundArguments]], list[int]] | None = None
-    """Of the rows of a batch, the order in which they begin: see `Batch`."""
+    """Returns the order in which the rows of a batch begin, see `Batch`; None: the order of the
+    rows."""
 
     def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:
-        """options: of `Run`."""
+        """Begin a run of the program. `options`: further arguments of `Run`."""
         self._code.check()
         return Run(
             executor,
@@ -267,7 +331,7 @@ class Runnable:
     def _run_settings(
         self, caller: int, backend: Any = None, stream: bool = False, **defaults: Any
     ) -> RunSettings:
-        """What a graph needs to run the program."""
+        """Return the settings that a graph needs to run the program."""
         options = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in defaults.items())
         executor = None if backend is None else executor_of(backend)
         return RunSettings(
@@ -290,7 +354,7 @@ class Runnable:
         backend: Any,
         stream: bool,
     ) -> ProgramState:
-        """As a program that a traced one runs."""
+        """Trace a call of `run` inside a traced program."""
         self._refuse_in_trace(self.is_async, "an async def")
         self._code.check()
         recorder = tracer.recorder
@@ -300,19 +364,19 @@ class Runnable:
         return recorder.call(call, self.func, arguments.args, arguments.kwargs, run)
 
     def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
-        """Trace the program as a part of a traced program."""
+        """Trace a call inside a traced program with the program's own state."""
         call = CallNode(self.func.__name__, _plain_items(arguments))
         values = arguments.args, arguments.kwargs
         return state.tracer.recorder.call_inside(state, call, self.func, *values)
 
-    def _refuse_in_trace(self, refused: bool, what: str) -> None:
+    def _refuse_in_trace(self, refused: bool, feature: str) -> None:
         if refused and isinstance(inside.get(), Tracer):
-            message = f"{caller()}: {what} in a program that is traced"
+            message = f"{caller()}: {feature} in a program that is traced"
             raise TraceError(message, f"write {self.func.__name__}.run(...)")
 
     def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
-        """Run the program's code on a thread of its own; its errors are raised by reading the
-        state."""
+        """Run the program's code on a separate thread. Reading the state raises errors of the
+        code."""
         state = run.state(start=False)
         task = self._task(state, arguments)
         target = (lambda: asyncio.run(task())) if self.is_async else task
@@ -320,8 +384,8 @@ class Runnable:
         return state
 
     def _task(self, state: ProgramState, arguments: BoundArguments) -> Callable[[], Any]:
-        """What runs the program's code elsewhere, for an `async def` as a coroutine. Its errors are
-        the state's."""
+        """Return a function that runs the program's code, a coroutine function for `async def`.
+        Does not raise: the state holds the error."""
 
         def work() -> None:
             with contextlib.suppress(BaseException):
@@ -339,29 +403,29 @@ class Runnable:
     def _identity(
         self, executor: Executor, params: SamplingParams, initial: Snapshot | None
     ) -> list[Any]:
-        """What besides the arguments decides what a run gives."""
+        """Return everything that determines the result of a run besides the arguments."""
         if not self._code.body:
             hint = "write the program into a file or a cell"
-            raise OptionError(f"save= cannot tell versions of {self!r} apart: no source", hint)
+            raise OptionError(f"save= cannot identify the version of {self!r}: no source", hint)
         model = executor.server_info().get("model", "")
-        how = f"{params} special_tokens={self.special_tokens} keep_tokens={self.keep_tokens}"
-        before = "" if initial is None else f"{initial.segments} {initial.variables}"
+        settings = f"{params} special_tokens={self.special_tokens} keep_tokens={self.keep_tokens}"
+        content = "" if initial is None else f"{initial.segments} {initial.variables}"
         constants = self._code.constants()
-        return [self._code.body, str(self._signature), how, str(model), before, constants]
+        return [self._code.body, str(self._signature), settings, str(model), content, constants]
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """Run the program's code here."""
+        """Run the program's code on this thread."""
         with state.program.code():
             self._tell(state, arguments)
-            own = ProgramState(state.program.root, inside=True)
-            state.program.value = self._call(own, arguments)
+            inner = ProgramState(state.program.root, inside=True)
+            state.program.value = self._call(inner, arguments)
 
     async def _awork(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """The same for an `async def`."""
+        """Run the code of an `async def` function."""
         with state.program.code():
             self._tell(state, arguments)
-            own = AsyncProgramState(state.program.root, inside=True)
-            state.program.value = await self._call(own, arguments)
+            inner = AsyncProgramState(state.program.root, inside=True)
+            state.program.value = await self._call(inner, arguments)
 
     def _tell(self, state: ProgramState, arguments: BoundArguments) -> None:
         run, branch = state.program.run, state.program.root.id
@@ -374,29 +438,36 @@ class Runnable:
     def _split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[BoundArguments, dict[str, Any]]:
-        """The function's arguments, and the sampling defaults among `kwargs`."""
+        """Split `kwargs` into arguments of the function and sampling defaults."""
         keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
         defaults = {key: kwargs[key] for key in keys}
-        own = {key: value for key, value in kwargs.items() if key not in defaults}
-        return self._arguments(args, own, _DEFAULTS), defaults
+        arguments = {key: value for key, value in kwargs.items() if key not in defaults}
+        return self._arguments(args, arguments, _DEFAULTS), defaults
 
     def _arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], also_known: tuple[str, ...] = ()
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], extra_names: tuple[str, ...] = ()
     ) -> BoundArguments:
-        self._refuse_unknown(kwargs, (*self._names, *also_known))
+        self._refuse_unknown(kwargs, (*self._names, *extra_names))
         try:
             return self._signature.bind(*args, **{**self.bound, **kwargs})
         except TypeError as error:
             message = f"{caller()}: {self.func.__name__}: {error}"
             raise OptionError(message, f"its arguments are {self._signature}") from None
 
-    def _refuse_unknown(self, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for name in given:
-            if name not in known and not self._open_ended:
-                one = f"it belongs to one generation: gen(..., {name}=...)"
-                hint = one if name in _OF_ONE_CALL else nearest(name, known)
+    def _refuse_unknown(self, arguments: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        for name in arguments:
+            if name not in names and not self._open_ended:
+                advice = f"it belongs to one generation: gen(..., {name}=...)"
+                hint = advice if name in _OF_ONE_CALL else nearest(name, names)
                 message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
                 raise OptionError(message, hint)
+
+
+def _thread_limit(num_threads: Any) -> int:
+    """Return the argument `num_threads` as a number."""
+    if num_threads == "auto":
+        return MAX_WORKERS
+    return read_option("num_threads", num_threads, '"auto" or an integer of 1 or more', integer(1))
 
 
 def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:
@@ -405,7 +476,7 @@ def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:
 
 def _cancel_elsewhere(run: Run) -> None:
     """Stop a run after its event loop was closed. Needs a new thread: the finalizer may interrupt
-    code with a program's lock."""
+    code that holds a program's lock."""
     run.mark_read()
     threading.Thread(target=run.cancel, name="sgnb-cancel", daemon=True).start()
 
@@ -415,9 +486,9 @@ def _initial(state: ProgramState | Snapshot | None) -> Snapshot | None:
         return state
     if isinstance(state, ProgramState):
         return state.snapshot()
-    hint = "give a program's state, or what its snapshot() gave"
+    hint = "give the state of a program, or a snapshot"
     raise OptionError(f"continue_from={state!r} is no state", hint)
 
 
 _OF_RUN = arguments_of(Runnable.run)
-"""What a program's own arguments cannot be called: `run` would take them."""
+"""Reserved names: `run` would take arguments with these names."""

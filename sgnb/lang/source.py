@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 PARSE_ATTEMPTS = 10
 
-_lock = RLock()  # reentrant: a finalizer may run a program inside any of these calls
+_lock = RLock()  # reentrant: a finalizer may run a program while the lock is held
 
 
 def parse(text: str, filename: str = "<unknown>", mode: Literal["exec", "eval"] = "exec") -> Any:

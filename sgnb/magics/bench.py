@@ -19,6 +19,7 @@ from ..benchmark.findings import findings, summary, table
 from ..benchmark.measurement import Clock
 from ..benchmark.plot import figure, png
 from ..errors import OptionError, shown
+from ..sampling import integer, read_option
 from ..viz import in_kernel
 from .engines import LoadedEngine
 from .progress_line import ChangingLine
@@ -120,13 +121,12 @@ def benchmark(
     Raises:
         OptionError: An argument is invalid.
     """
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-        raise OptionError(f"repeats={rounds!r} is not allowed", "give 1 or more")
+    rounds = read_option("repeats", rounds, "an integer of 1 or more", integer(1))
     if clock not in get_args(Clock):
-        raise OptionError(f"there is no clock {clock!r}", "give wall or cpu")
+        raise OptionError(f"clock={clock!r} is not valid", "use wall or cpu")
     if not hasattr(workload.program, "run_batch"):
         hint = "give a function with @sgnb.function, or the name of a cell"
-        raise OptionError(f"{shown(workload.program)} is no program", hint)
+        raise OptionError(f"{shown(workload.program)} is not a program", hint)
     check_opponents(against, clock)
     line, measured = ChangingLine(), Measurements(workload, rounds, clock=clock)
     last = -TELL_SECONDS

@@ -73,7 +73,7 @@ class Cache:
             events = [record.event for record in engine.log.read().records]
             queued = [e for e in events if isinstance(e, RequestQueued) and e.run == run]
             if not queued:
-                hint = "sgnb.runs() lists the runs; a node's number stands in the tree's view"
+                hint = "sgnb.runs() lists the runs; the view of the tree shows the numbers of nodes"
                 raise OptionError(f"the log has no prompt of run {run!r}", hint)
             for event in queued:
                 engine.pin(event.prompt, run, event.namespace)
@@ -116,6 +116,6 @@ def _node_or_run(target: Any) -> int | str:
     if isinstance(target, lang.ProgramState):
         return target.run_id
     rule = "the number of a node, the id of a run or its state"
-    read = text if isinstance(target, str) else integer(0)
-    node_or_run: int | str = read_option("target", target, rule, read)
-    return node_or_run
+    if isinstance(target, str):
+        return read_option("target", target, rule, text)
+    return read_option("target", target, rule, integer(0))

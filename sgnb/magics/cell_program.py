@@ -223,10 +223,12 @@ class CellRun:
         if states:
             self.namespace[line.out] = states if line.over else states[0]
         if line.over and runs and any(error is s.program.root.error for s in runs[0].states):
-            error.add_note(f"all {len(runs[0].states)} rows failed; this is the first's error")
+            error.add_note(
+                f"all {len(runs[0].states)} rows failed; this is the error of the first row"
+            )
         if states and isinstance(error, KeyboardInterrupt):
             state = f"{line.out}[i]" if line.over else line.out
-            error.add_note(f"stopped; what it had produced: {state}.text()")
+            error.add_note(f"stopped; the partial text is {state}.text()")
 
     def _compare(self, program: CellProgram) -> CompareReport | None:
         line, loaded, work = self.line, program.engine(), self._work(program)
@@ -312,10 +314,11 @@ def evaluate_rows(expression: str, namespace: dict[str, Any]) -> Any:
     except Exception as error:
         message = f"--over {expression} cannot be evaluated"
         raise OptionError(message, "give a Python expression") from error
+
     if is_frame(value) or isinstance(value, Mapping):
         return value
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        message = f"--over {expression} is of type {type(value).__name__}, which is no batch"
+        message = f"--over {expression} is of type {type(value).__name__}, which is not a batch"
         hint = "give a list of dicts, tuples or scalars, a dict of lists, or a data frame"
         raise OptionError(message, hint)
     batch = (row if isinstance(row, (Mapping, tuple, list)) else (row,) for row in value)

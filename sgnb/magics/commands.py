@@ -110,7 +110,7 @@ class Commands:
 
     def stop(self, call: LineCall) -> None:
         stopped = self.session.stop(call.argument or "all")
-        self.session.say(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+        self.session.say(f"stopped {', '.join(stopped)}" if stopped else "no run was active")
 
     def doctor(self, call: LineCall) -> Any:
         return check()
@@ -118,7 +118,9 @@ class Commands:
     def _bench_paper(self, argument: str, options: dict[str, Any]) -> Any:
         if unused := options.keys() - {"repeats", "clock", "out"}:
             flag = f"--{min(unused)}"
-            raise OptionError(f"{flag} has no effect with --paper", "the workloads define it")
+            raise OptionError(
+                f"{flag} has no effect with --paper", "the workloads define the value"
+            )
         out = options.pop("out", "")
         return self._report(partial(self.session.bench_paper, *_split(argument), **options), out)
 

@@ -19,8 +19,9 @@ from ..errors import OptionError
 from ..events import ComparisonDone, RequestQueued, VariantRan
 from ..lang import ProgramState, Run
 from ..lang.executor import Executor
+from ..sampling import integer, read_option
+from ..sequences import common_length
 from ..viz import AS_IS, Comparison, Display, Feed, LogState, Trace
-from ..viz.state.branch_text import common_length
 from ..viz.static.plain_text import compare_text
 from .engines import LoadedEngine
 from .runs import run_to_end
@@ -140,7 +141,7 @@ class ComparedSide:
         work, timeout = self._comparison.work, self._comparison.timeout
         self._value = run_to_end(lambda: work(executor), begin, timeout)
         if not runs:
-            raise OptionError("the program ran nothing", "give it arguments, or rows")
+            raise OptionError("the program ran nothing", "give arguments or rows")
         self._run = runs[0]
         return self._value if isinstance(self._value, list) else [self._value]
 
@@ -244,7 +245,7 @@ class ComparisonRun:
         runs = f"median of {self._rounds} runs" if self._rounds > 1 else "one run"
         cache = "each began with an empty cache"
         if self.prefixes:
-            cache = "each began with the part of its prompts in the notebook's cache"
+            cache = "each began with the prefixes of its prompts from the notebook's cache"
             cache += f", {self._num_cached():,} tokens"
         method = f"{runs} of each, in turns, after one unmeasured; {cache}"
         head = "; ".join([method, *sorted(measured.disturbances)])
@@ -275,8 +276,7 @@ def compare(
         timeout: Time limit per run in seconds, or None.
         display: Live view during the comparison, on the main thread, or None.
     """
-    if rounds < 1:
-        raise OptionError(f"rounds={rounds} is not allowed", "give 1 or more")
+    rounds = read_option("rounds", rounds, "an integer of 1 or more", integer(1))
     emitter = loaded.emitter
     shown = display.feed if display is not None else None
     feed = shown or emitter.feed()

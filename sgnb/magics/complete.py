@@ -83,6 +83,7 @@ def _values(preceding: list[str], session: Session) -> list[str]:
         return [*OPPONENTS]
     if any(option.flags[-1] == last and option.convert is on_off for option in LOAD_OPTIONS):
         return ["on", "off"]
+
     return {
         "--device": ["cpu", "cuda"],
         "--dtype": ["bfloat16", "float16", "float32"],

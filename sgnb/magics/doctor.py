@@ -45,8 +45,8 @@ def _gpu() -> dict[str, Any]:
     if torch.cuda.is_available():
         return _row(True, torch.cuda.get_device_name())
     if shutil.which("nvidia-smi"):
-        hint = "install a CUDA build of torch, as pytorch.org says"
-        return _row(False, "a GPU, but torch cannot use it", hint)
+        hint = "install a CUDA build of torch (pytorch.org)"
+        return _row(False, "a GPU that torch cannot use", hint)
     threads = torch.get_num_threads()
     return _row(True, f"none; the CPU with {threads} thread{'s' * (threads != 1)}")
 

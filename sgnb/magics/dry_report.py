@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 STATES = (
-    "the model has recurrent layers: of what is `earlier`, a prompt that is the first to part from"
-    " the others computes again what lies behind the last state that is kept"
+    "the model has recurrent layers: within `earlier`, the first prompt that diverges from the"
+    " others recomputes the tokens after the last checkpoint"
 )
 
 
@@ -55,7 +55,7 @@ class DryReport(Displayable):
         """Return a table with a row per call."""
         of_others = any(call.model for call in self.calls)
         rows = (_row(call, of_others) for call in self.calls)
-        return Table(rows, empty="the program asks the model for nothing")
+        return Table(rows, empty="the program makes no call")
 
     def line(self) -> str:
         """Return the sums over all requests to the model, counted like the figures of a run."""
@@ -65,7 +65,7 @@ class DryReport(Displayable):
         return (
             f"dry: {counted(len(self.calls), 'call')}; "
             f"{computed:,} of {prompt:,} prompt tokens would be computed, "
-            f"at most {new:,} generated. Prompts after an answer hold a stand-in for it."
+            f"at most {new:,} generated. Prompts after an answer contain a placeholder answer."
         )
 
     def outlook(self) -> list[str]:
@@ -157,4 +157,5 @@ def _stopped(error: Exception, program: Runnable) -> str:
             line = trace.tb_lineno
         trace = trace.tb_next
     location = f"{Location(file, line)}: " if line else ""
-    return f"{location}the program stopped here on a stand-in: {type(error).__name__}: {error}"
+    cause = f"{type(error).__name__}: {error}"
+    return f"{location}the program stopped here on a placeholder answer: {cause}"

@@ -186,9 +186,9 @@ class Engines:
         """
         if self._remote is not None and not name:
             message = (
-                f"the current backend, {self._remote.executor!r}, is no engine of this process"
+                f"the current backend, {self._remote.executor!r}, is not an engine in this process"
             )
-            raise OptionError(message, "choose one: %sglang load tiny, or sgnb.load('tiny')")
+            raise OptionError(message, "load an engine: %sglang load tiny, or sgnb.load('tiny')")
 
         wanted = name or self._current or BUNDLED
         if wanted == BUNDLED and BUNDLED not in self._loaded:
@@ -298,15 +298,14 @@ class Engines:
 
 
 def _name(value: Any) -> str:
-    name: str = read_option("name", value, "the name of an engine", text)
-    return name
+    return read_option("name", value, "the name of an engine", text)
 
 
 def _act(engine: Callable[[], Engine | None], action: str, node: int) -> str:
     """Execute a view's button: apply one of `viz.ACTIONS` to a cache node."""
     alive = engine()
     if alive is None:
-        raise EngineError("this view's engine is gone", "open a view of the one that is loaded")
+        raise EngineError("the engine of this view is closed", "open a view of the loaded engine")
     if action == "pin":
         return f"{alive.pin(node, 'view'):,} tokens are kept, from the root to this node"
     if action == "unpin":

@@ -127,8 +127,8 @@ def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
     Args:
         pattern_or_schema: Regex, JSON schema, grammar, dtype or choices. A string with "::=" is a
             grammar, a string starting with "{" a schema, any other string a regex. `int`, `float`,
-            `bool` and `str` are dtypes, a list of strings are choices, other values are schemas.
-        documents: Schemas by URI, or a folder, that the schema refers to.
+            `bool` and `str` are dtypes, a list of strings are choices, all else is a schema.
+        documents: Schemas by URI, or a folder, for the references of the schema.
     """
     if pattern_or_schema in (int, float, bool, str):
         return GrammarSpec("regex", resolve_constraints({"dtype": pattern_or_schema})["regex"])
@@ -141,6 +141,7 @@ def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
         return GrammarSpec("ebnf", pattern_or_schema)
     if isinstance(pattern_or_schema, str) and not pattern_or_schema.lstrip().startswith("{"):
         return GrammarSpec("regex", pattern_or_schema)
+
     if documents is None:
         return GrammarSpec("json_schema", schema_text(pattern_or_schema))
     others = read_documents(documents) if isinstance(documents, (str, Path)) else documents
@@ -156,7 +157,7 @@ def fsm(
         pattern_or_schema: Regex, JSON schema as JSON text, a dict or a type, GBNF with "::=", a
             dtype such as `int`, or a list of choices.
         tokenizer: Tokenizer to count allowed tokens, or None.
-        documents: Schemas by URI, or a folder, that the schema refers to.
+        documents: Schemas by URI, or a folder, for the references of the schema.
 
     Raises:
         GrammarError: The constraint is invalid.

@@ -152,9 +152,10 @@ def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[st
             values[by_flag[words[-1]]], line = True, line[: -len(words[-1])].rstrip()
         else:
             break
+
     for word in (words[0], words[-1]) if words else ():
         if word.startswith("--") and word[2:].isalpha():
-            hint = f"{nearest(word, by_flag)} If it is the argument, quote it"
+            hint = f"{nearest(word, by_flag)} If the word is an argument, quote it"
             raise OptionError(f"unknown option {word!r}", hint)
     return [line] if line else [], values
 
@@ -217,7 +218,7 @@ def views(flag: str, word: str) -> tuple[str, ...]:
     names, valid = word.split(","), (*VIEWS, "none", "all")
     for name in names:
         if name not in valid:
-            raise OptionError(f"{flag} {name!r}: there is no such view", nearest(name, valid))
+            raise OptionError(f"{flag} {name!r}: not a view", nearest(name, valid))
     if "all" in names:
         return VIEWS
     return tuple(dict.fromkeys(name for name in names if name != "none"))
@@ -228,7 +229,7 @@ def ablations(flag: str, word: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(word.split(",")))
     for name in names:
         if name not in PER_REQUEST:
-            raise OptionError(f"{flag} {name!r}: no such variant", nearest(name, PER_REQUEST))
+            raise OptionError(f"{flag} {name!r}: not a variant", nearest(name, PER_REQUEST))
     return names
 
 
@@ -278,7 +279,7 @@ class Param:
         except (ValueError, SyntaxError):
             value = word
         if self.type and not isinstance(value, TYPES[self.type]):
-            message = f"--run {self.name}={word} is no {self.type}"
+            message = f"--run {self.name}={word} is not a {self.type}"
             raise OptionError(message, f"give a literal of type {self.type}")
         return value
 

@@ -30,28 +30,39 @@ from .line import (
 
 CELL_OPTIONS = (
     option("-m --model", "the loaded engine to use (default: the current one)", "ENGINE", text),
-    option("-o --out", "the variable that gets the cell's value (default: s)", "VAR", identifier),
+    option("-o --out", "variable for the value of the cell (default: s)", "VAR", identifier),
     option(
         "--over", "run a batch: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text
     ),
-    option("--save", "of --over: write finished rows there, and skip those it has", "FILE", text),
+    option(
+        "--save",
+        "of --over: write finished rows to a file, and skip rows in the file",
+        "FILE",
+        text,
+    ),
     option("--frame", "of --over: a data frame with the variables instead of states"),
     option("--run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
-    option("--from", "go on from the state in this variable", "VAR", identifier, dest="source"),
+    option("--from", "continue the state in this variable", "VAR", identifier, dest="source"),
     option("--temperature", "0 is greedy", "F", number),
     option("--top-p", "sample from the smallest set with this probability", "F", number),
-    option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
-    option("--seed", "makes the samples repeatable", "N", integer),
+    option(
+        "--max-tokens",
+        "maximum number of new tokens per generation",
+        "N",
+        integer,
+        dest="max_new_tokens",
+    ),
+    option("--seed", "seed for reproducible samples", "N", integer),
     option(
         "--logprobs",
-        "record so many likeliest tokens beside each sampled one: the views show them",
+        "record this number of likeliest tokens per sampled token, for the views",
         "N",
         integer,
         dest="top_logprobs_num",
     ),
     option(
         "--vs",
-        f"compare with itself without: {', '.join(PER_REQUEST)}; several with commas",
+        f"compare with variants without: {', '.join(PER_REQUEST)}; several with commas",
         "VARIANTS",
         ablations,
     ),
@@ -59,44 +70,56 @@ CELL_OPTIONS = (
     option(
         "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
     ),
-    option("--static", "pictures that need no running kernel, instead of live views"),
+    option("--static", "pictures instead of live views; they need no kernel"),
+    option("--marks --special-tokens", "parse special tokens in roles and arguments"),
+    option("--dry", "generate nothing: estimate the calls, and compile their grammars"),
     option(
-        "--marks --special-tokens", "read special tokens written in roles and arguments as such"
+        "--bg", "run in the background; the value is available at once and has stop() and wait()"
     ),
-    option("--dry", "generate nothing: say what the calls would take, and compile their grammars"),
-    option("--bg", "run in the background; the value is there at once, and has stop() and wait()"),
     option("--timeout", "stop the run after this time, in seconds", "S", seconds),
-    option("-q --quiet", "show nothing, only bind the state"),
+    option("-q --quiet", "bind the state without views"),
 )
 
 LOAD_OPTIONS = (
     option(
         "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
     ),
-    option("--device", "cpu, cuda, cuda:1, ... (default: the best there is)", "D", text),
-    option("--dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text),
+    option("--device", "cpu, cuda, cuda:1, ... (default: the GPU if available)", "D", text),
+    option("--dtype", "float32, bfloat16, ... (default: by device and checkpoint)", "T", text),
+    option("--attention", "auto, torch, triton, flashinfer (default: auto)", "A", text),
     option(
-        "--attention", "auto, torch, triton, flashinfer (default: the best there is)", "A", text
+        "--memory-limit",
+        "GPU memory for weights, pool and work (default: most of the free memory)",
+        "GIB",
+        number,
     ),
-    option("--memory-limit", "of the GPU, for all (default: most of what is free)", "GIB", number),
-    option("--max-total-tokens", "the KV pool's size (default: what fits)", "N", integer),
-    option("--max-states", "of recurrent layers, in the pool (default: what fits)", "N", integer),
-    option("--checkpoint-every", "tokens between two states that the cache keeps", "N", integer),
-    option("--max-step-tokens", "tokens of one forward pass", "N", integer),
-    option("--max-running-requests", "requests of one forward pass", "N", integer),
-    option("--context-length", "the most positions of one request", "N", integer),
+    option("--max-total-tokens", "size of the KV pool (default: as large as fits)", "N", integer),
+    option("--max-states", "recurrent states in the pool (default: as many as fit)", "N", integer),
+    option(
+        "--checkpoint-every", "tokens between two checkpoints of recurrent states", "N", integer
+    ),
+    option("--max-step-tokens", "maximum number of tokens per forward pass", "N", integer),
+    option("--max-running-requests", "maximum number of requests per forward pass", "N", integer),
+    option("--context-length", "maximum number of positions per request", "N", integer),
     option("--cuda-graphs", "replay decode steps as graphs", "on|off", on_off),
-    option("--overlap", "launch a step before the last one is read", "on|off", on_off),
-    option("--precompile", "compile kernels while loading, not when needed", "on|off", on_off),
-    option("--fuse", "faster twins of the model's modules", "on|off", on_off),
+    option("--overlap", "launch a step before the previous step is read", "on|off", on_off),
+    option(
+        "--precompile", "compile kernels while loading instead of at first use", "on|off", on_off
+    ),
+    option("--fuse", "fused equivalents of the model's modules", "on|off", on_off),
     option("--compile", "run the model's layers through torch.compile", "on|off", on_off),
-    option("--reserve", "compiled programs reserve what they hold of the cache", "on|off", on_off),
-    option("--fork-attention", "read a prefix that is shared once", "on|off", on_off),
-    option("--deterministic", "tokens never depend on cache and neighbours", "on|off", on_off),
+    option("--reserve", "compiled programs reserve their part of the KV cache", "on|off", on_off),
+    option("--fork-attention", "read a shared prefix once per step", "on|off", on_off),
+    option(
+        "--deterministic",
+        "tokens never depend on the cache and on other requests",
+        "on|off",
+        on_off,
+    ),
 )
 
 FSM_OPTIONS = (
-    option("--tokens", "also the tokens that may follow at each choice, for the current engine"),
+    option("--tokens", "also the allowed tokens at each choice, for the current engine"),
     option("--documents", "a folder with other schemas that the schema refers to", "FOLDER", text),
 )
 
@@ -104,23 +127,29 @@ BENCH_OPTIONS = (
     option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
     option(
         "--against",
-        f"what to compare with, with commas: {', '.join(OPPONENTS)}, an address, a program"
+        f"comma-separated opponents: {', '.join(OPPONENTS)}, an address, a program"
         " (default: without each technique)",
         "NAMES",
         text,
     ),
-    option("--paper", "the SGLang paper's workloads, all or those named, in place of a program"),
+    option("--paper", "the SGLang paper's workloads (all, or by name) instead of a program"),
     option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
-    option("--same", "what must be the same in all runs: text (default) or tokens", "WHAT", text),
-    option("--clock", "wall (default), or cpu on a machine that others use too", "CLOCK", text),
+    option("--same", "equality of all runs: text (default) or tokens", "WHAT", text),
+    option("--clock", "wall (default), or cpu on a shared machine", "CLOCK", text),
     option("--temperature", "0 is greedy", "F", number),
-    option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
-    option("--seed", "makes the samples repeatable", "N", integer),
-    option("-o --out", "the variable that gets the report", "VAR", identifier),
+    option(
+        "--max-tokens",
+        "maximum number of new tokens per generation",
+        "N",
+        integer,
+        dest="max_new_tokens",
+    ),
+    option("--seed", "seed for reproducible samples", "N", integer),
+    option("-o --out", "variable for the report", "VAR", identifier),
 )
 
 TRACE_OPTIONS = (
-    option("--export", "write it: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
+    option("--export", "write a file: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
 )
 
 SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed", "top_logprobs_num")
@@ -151,33 +180,33 @@ COMMANDS = {
         "[NAME]",
     ),
     "cache": Command(
-        "the radix tree, its figures; empty it; keep what is cached of a run or up to a node of the"
-        " tree, or let go of it; what is kept so; free a node and what is below it",
+        "the radix tree and its statistics; flush the cache; pin or unpin a run or a node; list"
+        " pins; evict a node and its descendants",
         ("show", "stats", "flush", "pin", "unpin", "pins", "evict"),
         "[RUN|NODE]",
     ),
     "fsm": Command(
-        "the automaton of a regex or a JSON schema: its size, what it forces, what to beware of",
+        "the automaton of a regex or a JSON schema: size, forced text, warnings",
         takes="REGEX_OR_SCHEMA",
         options=FSM_OPTIONS,
         raw=True,
     ),
-    "dashboard": Command("all views of what the engine does, live"),
+    "dashboard": Command("live views of the engine"),
     "trace": Command(
-        "what a run did, of the last one or of that id: views that need no engine, or a file;"
-        " on and off record all runs",
+        "show or export the last run, or the run with this id, without an engine; on and off record"
+        " all runs",
         takes="[on|off|last|RUN]",
         options=TRACE_OPTIONS,
     ),
     "bench": Command(
-        "measure a program many times in turns, as it is and without each technique or against"
-        " other libraries: what differs, and how sure that is",
+        "measure a program in turns: unchanged, without each technique, or against other"
+        " libraries; report differences with confidence intervals",
         takes="[PROGRAM]",
         options=BENCH_OPTIONS,
     ),
-    "runs": Command("the programs that ran or are running"),
-    "stop": Command("stop one run, or all", takes="[RUN|all]"),
-    "doctor": Command("what works here, and what to do where something does not"),
+    "runs": Command("list runs"),
+    "stop": Command("stop a run, or all runs", takes="[RUN|all]"),
+    "doctor": Command("check the features of this machine, with remedies"),
 }
 
 NEED_NAME = ("use", "pin", "evict")
@@ -210,7 +239,7 @@ class LineCall(NamedTuple):
 
         argument = unquote(arguments.pop(0)) if command.takes and arguments else ""
         if arguments:
-            message = f"%sglang {name}: {arguments[0]!r} is too much"
+            message = f"%sglang {name}: {arguments[0]!r} is not expected"
             raise OptionError(message, f"{name} {command.takes}".strip())
         needed = command.takes and not command.takes.startswith("[")
         if not argument and (needed or action in NEED_NAME):
@@ -278,8 +307,9 @@ class CellLine:
         names = [param.name for param in self.params]
         for name in names:
             if names.count(name) > 1:
-                hint = "every parameter needs a name of its own"
+                hint = "every parameter needs a different name"
                 raise OptionError(f"parameter {name!r} is given twice", hint)
+
         if (self.over or self.run) and not self.params:
             option = "--over" if self.over else "--run"
             message = f"{option} needs a program with parameters"
@@ -304,7 +334,9 @@ class CellLine:
         for name in ("bg", "save", "frame"):
             if getattr(self, name):
                 message = f"--{name} and --vs exclude each other"
-                raise OptionError(message, "a comparison runs the program several times, and waits")
+                raise OptionError(
+                    message, "a comparison runs the program several times in the foreground"
+                )
 
 
 def _check_dry(values: dict[str, Any]) -> None:
@@ -314,7 +346,7 @@ def _check_dry(values: dict[str, Any]) -> None:
     for dest in ("out", "vs", "show", "static", "bg", "timeout", "quiet"):
         if values.get("dry") and dest in values:
             message = f"--dry and {flags[dest]} exclude each other"
-            raise OptionError(message, "a dry run shows a table and is over")
+            raise OptionError(message, "a dry run only shows a table")
 
 
 def _usage(options: tuple[Option, ...]) -> list[str]:
@@ -332,21 +364,23 @@ Run the cell as a language-model program.
 %%sglang [NAME] [PARAM ...] [options]
 BODY
 
-BODY is Python in a function of its own: `s` is the state, the primitives of the
-language (gen, select, system, user, assistant, ...) need no import, other names
-are the notebook's; what is assigned stays local.
-  no NAME         run now. The state is the cell's value only with --show none:
-                  otherwise the views have shown it
-  NAME            the same, and NAME runs it again: NAME(), NAME.run()
+BODY is Python in a separate function. `s` is the state. The primitives of the language
+(gen, select, system, user, assistant, ...) need no import, and names of the notebook are
+available. Variables of the body stay local.
+  no NAME         run now. With --show none the state is the value of the cell; otherwise
+                  the views show the run
+  NAME            run now, and define NAME to run the program again: NAME(), NAME.run()
   NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),
                   NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).
                   PARAM is name[:type][=literal], for example q:str n:int=3
 
-The value, bound to `s` or with -o VAR to VAR: the state; with --over the list of
-states, a row each; with --frame a data frame; with --vs the comparison, whose
-`state` is that of the program as it is. With --bg the state, which can be
-read while it grows, or for --over a handle with `states` and `value`; both have
-`status`, stop() and wait(), which raises what ended the run.
+The variable `s`, or VAR with -o VAR, is bound to
+  the state by default; with --bg the state can be read during the run
+  a list of states, one per row, with --over; with --frame a data frame
+  a handle with `states` and `value`, with --bg --over
+  the comparison, with --vs; its `state` is the state of the unmodified program
+States and handles with --bg have `status`, stop() and wait(); wait() raises the error
+of the run.
 """
 
 

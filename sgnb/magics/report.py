@@ -60,6 +60,7 @@ def short_lines(error: BaseException, label: CellLabel) -> list[str]:
         location = located(error, note)
         line = source_line(*location).strip() if location else ""
         lines += [note, f"    {line}", "    " + "^" * len(line)] if line else [note]
+
     cause = error.__cause__
     if cause is not None and not isinstance(cause, SyntaxError):
         reason = _message(cause)
@@ -88,6 +89,7 @@ def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
         place = f"{label(file) or file}, line {syntax.lineno}"
         columns = (syntax.offset or 1) - 1, (syntax.end_offset or 0) - 1
         return [_place(place, syntax.text or "", *columns)]
+
     places = []
     for frame in frames_of(error):
         where = label(frame.filename)

@@ -133,6 +133,7 @@ class Runs:
             self._runs.append((run, self._engine_of(run.executor), time.monotonic()))
             while len(self._runs) > MAX_RUNS and self._runs[0][0].status != "running":
                 self._runs.popleft()
+
         on_start = getattr(_thread_state, "on_start", None)
         if on_start is not None:
             _thread_state.on_start = None
@@ -168,7 +169,7 @@ def first_run(on_start: Callable[[Run], None], timeout: float | None = None) -> 
     except Aborted:
         if not expired.is_set():
             raise
-        hint = "what it had produced is kept; allow more with --timeout"
+        hint = "the partial text is kept; use a larger --timeout"
         raise Aborted(f"the run was stopped after {timeout:g} s", hint) from None
     finally:
         _thread_state.on_start = None
@@ -227,7 +228,7 @@ class BackgroundRun:
         if not self._runs:
             self.wait()
             hint = "the batch is empty; give it rows"
-            raise OptionError("nothing was run in the background", hint)
+            raise OptionError("no program ran in the background", hint)
 
     @property
     def run(self) -> Run:

@@ -133,7 +133,7 @@ class Session:
         """
         tokenizer = self.engines.get().engine.tokenizer if tokens else None
         if tokens and tokenizer is None:
-            hint = "leave it out, or load another model"
+            hint = "omit the option, or load another model"
             raise OptionError("tokens=True needs an engine with a tokenizer", hint)
         return fsm(pattern_or_schema, tokenizer, documents)
 
@@ -149,7 +149,7 @@ class Session:
             return dry_run(program, self.engines.get().engine, args, kwargs)
         if not hasattr(program, "dry"):
             hint = "give a function with @sgnb.function, or the name of a cell"
-            raise OptionError(f"{program!r} is no program", hint)
+            raise OptionError(f"{program!r} is not a program", hint)
         report: DryReport = program.dry(*args, **kwargs)
         return report
 
@@ -180,7 +180,7 @@ class Session:
         """
         for name in vs:
             if name not in PER_REQUEST:
-                raise OptionError(f"there is no variant {name!r}", nearest(name, PER_REQUEST))
+                raise OptionError(f"{name!r} is not a variant", nearest(name, PER_REQUEST))
 
         def work(executor: Executor) -> Any:
             if over is None:
@@ -231,7 +231,7 @@ class Session:
             workload = Workload(name, program, rows, same=same, defaults=defaults)
         elif rows is not ONE_ROW or defaults or same not in ("text", workload.same):
             hint = "give sgnb.Workload its rows, defaults and same"
-            raise OptionError(f"{workload.name} is a workload, which says itself what is run", hint)
+            raise OptionError(f"{workload.name} is a workload with its own rows and options", hint)
         opponents = workload.opponents if against is None else against
         if against is None and not opponents:
             opponents = tuple(TECHNIQUES)
@@ -276,7 +276,7 @@ class Session:
         if other is None:
             if not isinstance(prompt, lang.ProgramState):
                 hint = "give a program's state, or two prompts to compare"
-                raise OptionError(f"{shown(prompt)} is no state of a program", hint)
+                raise OptionError(f"{shown(prompt)} is not a state of a program", hint)
             branch, run = prompt._branch.id, prompt.program.run
             entries = lookups(run.executor.log.read().records, run.id, branch)
             for other in run.others.backends:
@@ -300,10 +300,12 @@ class Session:
             shows a sentence with figures for each request.
 
         Raises:
-            OptionError: `state` is no state of a program.
+            OptionError: `state` is not a state of a program.
         """
         if not isinstance(state, lang.ProgramState):
-            raise OptionError(f"{shown(state)} is no state of a program", "give a program's state")
+            raise OptionError(
+                f"{shown(state)} is not a state of a program", "give a program's state"
+            )
         run, waiting = state.program.run, []
         for executor in (run.executor, *run.others.backends):
             if hasattr(executor, "why_waiting"):  # an engine of this process

@@ -6,12 +6,12 @@ Cells may contain text from a model or file, so each cell is shown as text on on
 from __future__ import annotations
 
 import html
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 from ..viz.static.plain_text import label
+from ..viz.static.svg import columns
 
 ROWS_SHOWN = 100
 CELL_CHARACTERS = 120
@@ -46,7 +46,7 @@ class Table(list[dict[str, Any]], Displayable):
         if not self:
             return self.empty
         lines = [list(self[0]), *self._shown()]
-        widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
+        widths = [max(map(columns, column)) for column in zip(*lines, strict=True)]
         padded = ["  ".join(map(_padded, line, widths)).rstrip() for line in lines]
         return "\n".join([*padded, *self._hidden()])
 
@@ -93,14 +93,8 @@ def _cell(value: Any) -> str:
     return label(str(value), CELL_CHARACTERS)
 
 
-def _columns(text: str) -> int:
-    """Return the width of `text` in terminal columns."""
-    shown = [character for character in text if not unicodedata.combining(character)]
-    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in shown)
-
-
 def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _columns(text))
+    return text + " " * (width - columns(text))
 
 
 def _cells(tag: str, texts: Iterable[str]) -> str:

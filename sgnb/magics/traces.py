@@ -31,7 +31,7 @@ class Traces:
         """
         if not self._runs:
             hint = "run a %%sglang cell with views first, or record: %sglang trace on"
-            raise OptionError("nothing was traced yet", hint)
+            raise OptionError("no run was traced yet", hint)
         name = next(reversed(self._runs)) if run == "last" else run
         if name not in self._runs:
             raise OptionError(f"there is no trace of {run!r}", nearest(run, ["last", *self._runs]))
@@ -40,14 +40,16 @@ class Traces:
     def on(self) -> None:
         """Start to record the current engine. Raises OptionError during a recording."""
         if self._recording is not None:
-            raise OptionError("a trace is being recorded already", "end it: %sglang trace off")
+            raise OptionError(
+                "a trace is being recorded already", "end the recording: %sglang trace off"
+            )
         emitter = self._emitter()
         self._recording = emitter, emitter.feed()
 
     def off(self) -> Trace:
         """Stop the recording and return the trace. Raises OptionError without a recording."""
         if self._recording is None:
-            raise OptionError("no trace is being recorded", "begin one: %sglang trace on")
+            raise OptionError("no trace is being recorded", "start a recording: %sglang trace on")
         emitter, feed = self._recording
         self._recording = None
         emitter.flush()

@@ -34,10 +34,10 @@ class WhyReport(Displayable):
             for lookup in self.lookups
             for reason in lookup.reasons
         )
-        return Table(rows, empty="no request of it is in the log")
+        return Table(rows, empty="the log has no request of this state")
 
     def _difference(self) -> list[str]:
-        return [] if self.difference is None else [f"they part at {self.difference.line()}"]
+        return [] if self.difference is None else [f"they diverge at {self.difference.line()}"]
 
     def __repr__(self) -> str:
         lines = [one_line(line) for line in self._difference()]

@@ -41,4 +41,4 @@ def select_sglang_backend(args: Namespace) -> Any:
         return RuntimeEndpoint(normalize_base_url(args.host, args.port))
     if args.backend.startswith("gpt-"):
         return OpenAI(args.backend)
-    raise OptionError(f"--backend {args.backend!r} is not known", "give srt or gpt-...")
+    raise OptionError(f"--backend {args.backend!r} is not supported", "give srt or gpt-...")

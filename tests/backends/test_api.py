@@ -209,7 +209,7 @@ class TestFormats:
         assert dict(model.usage().total.retries) == {"format": 2}
 
     def test_what_never_fits_is_an_error(self, service) -> None:
-        with pytest.raises(ServiceError, match=r"is not what regex='\[0-9\]\+' takes \(3 tries\)"):
+        with pytest.raises(ServiceError, match=r"regex='\[0-9\]\+' matches \(3 tries\)"):
             ask.run(regex="[0-9]+", backend=chat(service))["a"]
 
     @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ class TestFormats:
 
     def test_an_answer_that_is_cut_is_not_asked_for_again(self, service) -> None:
         service.answer = lambda request: '{"age": 3, "name": "no end'
-        with pytest.raises(ServiceError, match="max_tokens= ended it"):
+        with pytest.raises(ServiceError, match="the answer ended at max_tokens="):
             ask.run(json_schema={"type": "object"}, max_tokens=2, backend=chat(service))["a"]
         assert len(service.requests) == 1
 
@@ -299,7 +299,7 @@ class TestOptions:
         assert not service.requests
 
     def test_what_only_has_less_effect_is_a_warning(self, service) -> None:
-        with pytest.warns(UserWarning, match="top_k=5 has no effect.*does not take it"):
+        with pytest.warns(UserWarning, match="top_k=5 has no effect.*does not support it"):
             ask.run(backend=chat(service), top_k=5).sync()
 
     def test_many_stops(self, service) -> None:

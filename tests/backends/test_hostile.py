@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("litellm")
 
 from sgnb.backends.api import sglang
-from sgnb.backends.api.transport import HIDDEN, MAX_DOCUMENT, Refusal, ResponseSize, Secrets
+from sgnb.backends.api.client_guard import MAX_DOCUMENT, Refusal, ResponseSize
+from sgnb.backends.api.transport import HIDDEN, Secrets
 
 from . import survey
 from .attacks import ATTACKS, KEY

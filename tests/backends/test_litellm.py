@@ -116,9 +116,9 @@ def test_a_refusal_does_not_print_the_key(service, make, capsys) -> None:
 
 
 def test_what_a_service_does_not_take_is_an_error(service) -> None:
-    with pytest.raises(OptionError, match="does not take logit_bias"):
+    with pytest.raises(OptionError, match="does not support logit_bias"):
         ask.run(backend=claude(service), logit_bias={1: 1.0})["a"]
-    with pytest.raises(OptionError, match="does not take stop_regex"):
+    with pytest.raises(OptionError, match="does not support stop_regex"):
         ask.run(backend=claude(service), stop_regex="a")["a"]
     with pytest.warns(UserWarning, match="seed=3 has no effect"):
         ask.run(backend=claude(service), seed=3).sync()

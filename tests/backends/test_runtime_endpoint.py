@@ -121,10 +121,10 @@ def test_the_wrong_address(service) -> None:
     assert "sk-another-key" not in str(caught.value)
     with Service() as other, pytest.raises(ServiceError):
         sgl.RuntimeEndpoint(other.url)
-    with pytest.raises(ServiceError, match="is the server up"):
+    with pytest.raises(ServiceError, match="check that the server runs"):
         sgl.RuntimeEndpoint("http://127.0.0.1:9")
 
 
 def test_what_only_an_engine_takes(backend) -> None:
-    with pytest.raises(OptionError, match="does not take thinking"):
+    with pytest.raises(OptionError, match="does not support thinking"):
         talk.run(thinking=True, regex="a", backend=backend)["a"]

@@ -143,7 +143,7 @@ def test_a_turn_that_begins_otherwise_is_asked_for_and_told(service) -> None:
     assert fields(conversation.run(backend=model)) == ANSWERS
     first, *later = [r.body["messages"][-1]["content"] for r in service.requests]
     assert first == "Please generate new Name, Birthday and Job.\n"
-    assert all(one.endswith("Begin your answer with exactly this text, and go on after it:\nName:")
+    assert all(one.endswith("exactly this text, and continue after it:\nName:")
                for one in later)  # fmt: skip
     total = model.usage().total
     assert total.retries == {"other beginning": 2}
@@ -324,7 +324,7 @@ def test_a_batch_of_fifty_rows(service) -> None:
     assert len(service.requests) == 50
     [row, _] = model.usage().rows()
     assert (row["calls"], row["requests"], row["ahead"]) == (150, 50, 100)
-    assert all(state.program.root.ahead.kept is None for state in states)
+    assert all(state.program.root.lookahead.unused is None for state in states)
 
 
 @pytest.mark.parametrize("make", [chat, text])
@@ -410,7 +410,7 @@ def test_nothing_is_left_of_an_error(service) -> None:
     state = completion(64).run(backend=text(service))
     with pytest.raises(ServiceError):
         state["name"]
-    assert state.program.root.ahead.kept is None
+    assert state.program.root.lookahead.unused is None
 
 
 def test_compiled_programs_speculate(service) -> None:

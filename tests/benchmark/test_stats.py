@@ -163,7 +163,7 @@ def test_other_work_is_refused_where_it_differs() -> None:
     sides = {AS_IS: Simulated(AS_IS, lambda: 1.0), "other": Simulated("other", lambda: 1.0, "yet")}
     measured = Measurements(Workload("simulated", None), 3)
     measure(sides, measured)
-    why = "it was not the same work: branch 0, answer, character 2: 't' instead of 's'"
+    why = "different work: branch 0, answer, character 2: 't' instead of 's'"
     assert measured.refused == {"other": why} and measured.samples == []
     assert findings(measured)[1].sentence() == f"other: not compared, {why}"
     assert table(findings(measured))[1]["verdict"] == "not compared"
@@ -175,7 +175,7 @@ def test_other_work_each_time_is_an_error_where_all_differ() -> None:
     for side in sides.values():
         side.text = lambda: next(texts)
     measured = Measurements(Workload("simulated", None), 3)
-    with pytest.raises(OptionError, match="simulated is other work each time it runs"):
+    with pytest.raises(OptionError, match="simulated does different work in each run"):
         measure(sides, measured)
 
 
@@ -186,7 +186,7 @@ def test_what_becomes_other_work_later_is_taken_out() -> None:
     measured = Measurements(Workload("simulated", None), 4)
     measure(sides, measured)
     assert list(measured.refused) == ["fickle"]
-    assert measured.refused["fickle"].startswith("in round 2 it was not the same work")
+    assert measured.refused["fickle"].startswith("in round 2, different work")
     assert measured.done == 4 and len(measured.seconds("steady")) == 4
 
 

@@ -11,7 +11,6 @@ from benchmarks.gpu.limits import (
     H200_BYTES,
     H200_OPERATIONS,
     Edge,
-    _common,
     _count,
     _edges,
     _tokens_read,
@@ -30,6 +29,7 @@ from benchmarks.gpu.shapes import (
 )
 from benchmarks.gpu.table import limit_figure
 from benchmarks.gpu.workloads import Call, Workload
+from sgnb.sequences import common_length
 
 
 @pytest.mark.parametrize("toy", TOYS.values(), ids=list(TOYS))
@@ -189,10 +189,10 @@ def test_edges_know_the_shortest_sequence_behind_them() -> None:
 
 
 def test_common_prefixes() -> None:
-    assert _common([1, 2, 3], [1, 2, 4]) == 2
-    assert _common([1], [2]) == 0
-    assert _common([], [2]) == 0
-    assert _common([1, 2], [1, 2, 3]) == 2
+    assert common_length([1, 2, 3], [1, 2, 4]) == 2
+    assert common_length([1], [2]) == 0
+    assert common_length([], [2]) == 0
+    assert common_length([1, 2], [1, 2, 3]) == 2
 
 
 @pytest.mark.parametrize("toy", TOYS.values(), ids=list(TOYS))

@@ -68,13 +68,13 @@ def test_results_list_no_type_as_exact_and_as_refused() -> None:
 
 
 REFUSED = {
-    "doge": "hides tokens by a mask of its own",
+    "doge": "uses a custom attention mask",
     "diffllama": "more than one attention",
     "xlstm": "or keep a state in transformers' cache",
-    "llama4_text": "lets a token see only its own chunk of the text",
-    "glm_moe_dsa": "chooses which earlier tokens it reads (layers of kind indexed_attention)",
-    "bloom": "lowers its scores by the distance between tokens (ALiBi)",
-    "mpt": "lowers its scores by the distance between tokens (ALiBi)",
+    "llama4_text": "uses chunked attention",
+    "glm_moe_dsa": "uses sparse attention (layers of kind indexed_attention)",
+    "bloom": "uses ALiBi position biases",
+    "mpt": "uses ALiBi position biases",
     "xlnet": "layers compute attention through transformers' attention interface",
 }
 

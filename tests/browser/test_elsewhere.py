@@ -159,7 +159,7 @@ def test_checkpoints_are_seen_and_said(page: Page, tmp_path: Path) -> None:
     tree.focus()
     said = page.locator(".sgnb-inspector")
     page.keyboard.press("ArrowDown")
-    expect(said).to_contain_text("begins at the first token and computes 3 tokens again")
+    expect(said).to_contain_text("starts at the first token and recomputes 3 tokens")
     page.keyboard.press("ArrowDown")
     expect(said).to_contain_text("a request can resume here: the recurrent states take 1.0 MiB")
     assert page.locator(".sgnb-text .sgnb-k-again").inner_text() == "one two three"

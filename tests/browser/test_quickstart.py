@@ -90,7 +90,7 @@ def test_interrupt_and_error_leave_the_next_cell_working(notebook: Notebook, lab
     )
     notebook.interrupt()
     notebook.wait_cell(5)
-    assert "stopped; what it had produced: s.text()" in notebook.output(1)
+    assert "stopped; the partial text is s.text()" in notebook.output(1)
     assert notebook.stats()[0]["status"] == "interrupted"
     notebook.run_cell(2)
     assert "(True, 'interrupted')" in notebook.output(2)

@@ -90,9 +90,9 @@ def views_are_linked(notebook: Notebook) -> None:
     canvas.focus()
     page.keyboard.press("Shift+ArrowLeft")
     page.keyboard.press("Shift+ArrowLeft")
-    page.get_by_title("let go of this range").wait_for()
+    page.get_by_title("clear the time range").wait_for()
     page.keyboard.press("Escape")
-    page.get_by_title("let go of this range").wait_for(state="hidden")
+    page.get_by_title("clear the time range").wait_for(state="hidden")
     page.locator(".sgnb-tab[data-view=tree]").focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.view") == "branches"

@@ -6,7 +6,6 @@ The interpreter must be chosen before triton is imported, so it needs a process 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from sgnb.engine.fusion import moe
 from sgnb.engine.fusion.moe import Act, fused_experts
 from sgnb.engine.fusion.reference import ACTIVATIONS
 from sgnb.engine.fusion.types import GemmTiling
+from sgnb.engine.fusion.weights import EXPERT_FORMATS, Weight, WeightFormat, dense
 
 ROUNDINGS = {torch.float32: 2e-5, torch.float16: 6e-3, torch.bfloat16: 5e-2}
 """Relative to a number plus their mean size."""
@@ -99,7 +99,8 @@ def check(
     x = torch.randn(shape.tokens, shape.hidden + 8, device=device).to(dtype)[:, : shape.hidden]
     ids, weights = route(shape, device, favourites)
     y = fused_experts(
-        x, layer.gate_up, layer.down, ids, weights, act, gate_up_bias=layer.gate_up_bias,
+        x, dense(layer.gate_up), dense(layer.down), ids, weights, act,
+        gate_up_bias=layer.gate_up_bias,
         down_bias=layer.down_bias,
         tilings=tilings,
     )  # fmt: skip
@@ -181,16 +182,60 @@ def check_families(device: str, dtype: torch.dtype = torch.float32) -> None:
         assert y.dtype == dtype and error <= 2 * ROUNDINGS[dtype], (name, error)
 
 
+def decode_int8(weight: Weight, dtype: torch.dtype) -> Tensor:
+    assert weight.scales is not None
+    return weight.data.to(dtype) * weight.scales[..., None].to(dtype)
+
+
+INT8 = WeightFormat("{matrix}", "{matrix}_scales", decode_int8)
+
+
+def int8_experts(module: str, name: str, dtype: torch.dtype, device: str) -> tuple[Any, Any]:
+    """Experts with int8 weights and a scale per row, of a class of their own; and experts with the
+    same weights in `dtype`."""
+    coded, plain = (make_experts(module, name, dtype, device) for _ in range(2))
+    coded.__class__ = type(f"Int8{name}", (type(coded),), {})
+    plain.load_state_dict(coded.state_dict())
+    for matrix in ("gate_up_proj" if coded.has_gate else "up_proj", "down_proj"):
+        rows = getattr(coded, matrix).detach()
+        inputs = 1 if coded.is_transposed else 2
+        scales = rows.abs().amax(inputs) / 127
+        codes = (rows / scales.unsqueeze(inputs)).round()
+        getattr(plain, matrix).data = codes * scales.unsqueeze(inputs)
+        setattr(coded, matrix, torch.nn.Parameter(codes.to(torch.int8), requires_grad=False))
+        coded.register_buffer(f"{matrix}_scales", scales)
+    return coded, plain
+
+
+@torch.inference_mode()
+def check_int8(device: str) -> None:
+    """Experts of a registered format give what the decoded weights give."""
+    shape = Shape(11, 2, 6, 40, 24)
+    torch.manual_seed(0)
+    for module, name, _ in FAMILIES:
+        coded, plain = int8_experts(module, name, torch.float32, device)
+        x, (ids, weights) = (
+            torch.randn(shape.tokens, shape.hidden, device=device),
+            route(shape, device),
+        )
+        EXPERT_FORMATS[type(coded)] = INT8
+        y = moe.FusedExperts(coded, moe.activation_of(plain)).forward(x, ids, weights)
+        del EXPERT_FORMATS[type(coded)]
+        expected = plain(x, ids, weights)
+        error = float(((y - expected).abs() / (expected.abs() + expected.abs().mean())).max())
+        assert error <= 2 * ROUNDINGS[torch.float32], (name, error)
+
+
 def check_refusals(device: str) -> None:
     shape = Shape(3, 2, 4, 16, 12)
     layer = make_layer(shape, torch.float32, device, bias=True)
     x = torch.zeros(3, 16, device=device)
     ids, weights = route(shape, device)
-    good = (x, layer.gate_up, layer.down, ids, weights, "silu")
-    wrong: list[tuple[int, Tensor | str | Callable[[Tensor], Tensor]]] = [
-        (0, x[0]), (0, x[:2]), (0, x.half()), (0, x[:, :8]), (1, layer.gate_up[:2]),
-        (1, layer.gate_up[:, :8]),
-        (2, layer.down[:, :8]), (3, ids[:, :1]), (3, ids.float()), (5, "relu"),
+    good = (x, dense(layer.gate_up), dense(layer.down), ids, weights, "silu")
+    wrong: list[tuple[int, Tensor | Weight | str]] = [
+        (0, x[0]), (0, x[:2]), (0, x.half()), (0, x[:, :8]), (1, dense(layer.gate_up[:2])),
+        (1, dense(layer.gate_up[:, :8])),
+        (2, dense(layer.down[:, :8])), (3, ids[:, :1]), (3, ids.float()), (5, "relu"),
     ]  # fmt: skip
     for position, value in wrong:
         arguments = [value if i == position else argument for i, argument in enumerate(good)]
@@ -205,10 +250,7 @@ def check_refusals(device: str) -> None:
         assert "down_bias" in str(error)
     else:
         raise AssertionError("a bias of another shape")
-    assert fused_experts(x[:0], layer.gate_up, layer.down, ids[:0], weights[:0], "silu").shape == (
-        0,
-        16,
-    )
+    assert fused_experts(x[:0], *good[1:3], ids[:0], weights[:0], "silu").shape == (0, 16)
 
 
 if __name__ == "__main__":
@@ -229,5 +271,6 @@ if __name__ == "__main__":
     check(Shape(40, 2, 4, 64, 32), torch.float16, "cpu", tilings=moe.TILINGS[math.inf])
     check_order("cpu")
     check_families("cpu")
+    check_int8("cpu")
     check_refusals("cpu")
     print("all agree")

@@ -36,6 +36,7 @@ from sgnb.engine.request.request_state import RequestState
 from sgnb.engine.request.step_builder import attention_input, step_input
 from sgnb.engine.runner import ModelRunner
 from sgnb.engine.sampling.sampler import TritonSampler
+from sgnb.engine.sizing import graph_bytes
 
 from ..random_models import random_model
 from .test_attention import SLOTS, random_batch
@@ -126,7 +127,8 @@ def check(
     kv = KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device)
     attention = TritonAttention(kv, decoder.heads, batch_invariant=batch_invariant)
     sampler = TritonSampler(decoder.vocab_size, most, decoder.device, frozenset(), None)
-    runner = ModelRunner(decoder, attention, sampler, max_rows=most, cuda_graphs=True)
+    room = graph_bytes(decoder, most)
+    runner = ModelRunner(decoder, attention, sampler, max_rows=most, graph_bytes=room)
     runner.precompile()
     precompiled = set(noted)
     assert begun == {key for key in precompiled if noted[key][0] in ATTENTION}, (

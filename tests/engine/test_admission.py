@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgnb.engine.cache.sequence import Sharing
+from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.request.admission import ProgramAdmission
 from sgnb.engine.request.request import Request
 from sgnb.events import RequestAdmitted, RequestRetracted
@@ -32,7 +32,7 @@ class Oracle:
     def reserved(self, requests: list[Request]) -> int:
         tokens, own = set(), 0
         for request in requests:
-            reservation, namespace = request.sharing.reservation, request.sharing.namespace
+            reservation, namespace = request.cache_scope.reservation, request.cache_scope.namespace
             assert reservation is not None
             own += reservation.own
             for end in range(len(reservation.prefix)):
@@ -41,19 +41,19 @@ class Oracle:
         return len(tokens) + own
 
     def enter(self, request: Request) -> list[Request]:
-        mine = request.sharing.reservation
-        if any(one.sharing.reservation is mine for one in self.admitted):
+        mine = request.cache_scope.reservation
+        if any(one.cache_scope.reservation is mine for one in self.admitted):
             return [request]
         for held in self.line:
-            if held[0].sharing.reservation is mine:
+            if held[0].cache_scope.reservation is mine:
                 held.append(request)
                 return self.advance()
         self.line.append([request])
         return self.advance()
 
     def release(self, reservation: Reservation) -> list[Request]:
-        self.admitted = [r for r in self.admitted if r.sharing.reservation is not reservation]
-        self.line = [held for held in self.line if held[0].sharing.reservation is not reservation]
+        self.admitted = [r for r in self.admitted if r.cache_scope.reservation is not reservation]
+        self.line = [r for r in self.line if r[0].cache_scope.reservation is not reservation]
         return self.advance()
 
     def drop(self, request: Request) -> list[Request]:
@@ -90,7 +90,7 @@ MOVES = st.lists(
 @settings(max_examples=300)
 @given(PROGRAMS, MOVES)
 def test_admission_admits_what_an_oracle_admits(programs: Any, moves: Any) -> None:
-    sharings = [Sharing(space, reservation=Reservation(p, own)) for p, own, space in programs]
+    sharings = [CacheScope(space, reservation=Reservation(p, own)) for p, own, space in programs]
     admission, oracle = ProgramAdmission(lambda: CAPACITY, lambda request: 0), Oracle()
     requests: list[Request] = []
     for move, number in moves:
@@ -121,7 +121,7 @@ def run_chains(lengths: list[int], reserves: bool, **options: Any) -> Simulation
     for new in lengths:
         prompt = [1, 2, 3, *(rng.randrange(10, 99) for _ in range(8))]
         reservation = Reservation((1, 2, 3), 8 + 1 + 3 * (new + 1))
-        sharings.append(Sharing(reservation=reservation if reserves else None))
+        sharings.append(CacheScope(reservation=reservation if reserves else None))
         last.append(sim.add(prompt, min(new, 150 - len(prompt)), sharings[-1]))
     calls = [1] * len(lengths)
     while any(calls) or sim.scheduler.has_work:
@@ -143,17 +143,17 @@ def run_chains(lengths: list[int], reserves: bool, **options: Any) -> Simulation
 
 def test_a_program_whose_prefix_is_cached_comes_first_but_not_for_ever() -> None:
     sim = Simulation(100, context_length=1024, max_overtaking=8)  # a step outweighs 128 tokens
-    first = sim.add([1] * 20, 2, Sharing(reservation=Reservation((), 60)))
-    other = sim.add([2] * 20, 2, Sharing(reservation=Reservation((), 60)))
-    alike = sim.add([*[1] * 20, 3], 2, Sharing(reservation=Reservation((), 60)))
+    first = sim.add([1] * 20, 2, CacheScope(reservation=Reservation((), 60)))
+    other = sim.add([2] * 20, 2, CacheScope(reservation=Reservation((), 60)))
+    alike = sim.add([*[1] * 20, 3], 2, CacheScope(reservation=Reservation((), 60)))
     for _ in sim.run():
         pass
-    sim.scheduler.release(first.sharing.reservation)  # type: ignore[arg-type]
+    sim.scheduler.release(first.cache_scope.reservation)  # type: ignore[arg-type]
     assert [*sim.scheduler.waiting.values()] == [alike]
-    late = sim.add([*[1] * 20, 4], 2, Sharing(reservation=Reservation((), 60)))
+    late = sim.add([*[1] * 20, 4], 2, CacheScope(reservation=Reservation((), 60)))
     for _ in sim.run():
         pass
-    sim.scheduler.release(alike.sharing.reservation)  # type: ignore[arg-type]
+    sim.scheduler.release(alike.cache_scope.reservation)  # type: ignore[arg-type]
     assert [*sim.scheduler.waiting.values()] == [other]
     assert sim.scheduler.num_waiting == 2 and late not in sim.scheduler.waiting.values()
 
@@ -164,15 +164,15 @@ def test_what_programs_do_not_write_is_left_to_others() -> None:
     programs = [Reservation((1, 2), 38, 30) for _ in range(8)]
 
     def enter(number: int) -> int:
-        sharing = Sharing(reservation=programs[number])
+        sharing = CacheScope(reservation=programs[number])
         return len(admission.enter(Request(number, [1], SamplingParams(), 1, sharing)))
 
     assert [enter(i) for i in range(6)] == [1, 1, 0, 0, 0, 0]
     assert admission.reserved == 2 + 2 * 38
-    assert len(admission.release(programs[0], made=15)) == 3  # half of 30: 23 slots each
+    assert len(admission.release(programs[0], num_tokens=15)) == 3  # half of 30: 23 slots each
     assert admission.reserved == 2 + 4 * 23
     assert len(admission.release(programs[1])) == 1  # it failed
-    assert len(admission.release(programs[2], made=30)) == 0
+    assert len(admission.release(programs[2], num_tokens=30)) == 0
     assert admission.reserved == 2 + 3 * 38
 
 
@@ -206,7 +206,7 @@ def test_programs_begin_in_the_order_in_which_they_came() -> None:
 def test_what_reserves_nothing_gives_way() -> None:
     """A program's requests stay where others must be retracted."""
     sim = Simulation(100, max_step_tokens=100)
-    reserved = Sharing(reservation=Reservation((), 60))
+    reserved = CacheScope(reservation=Reservation((), 60))
     sim.add([1] * 20, 40, reserved)
     for first in (2, 3, 4):
         sim.add([first] * 8, 60)
@@ -218,7 +218,7 @@ def test_what_reserves_nothing_gives_way() -> None:
 
 def test_an_aborted_request_makes_room_for_the_next_in_line() -> None:
     sim = Simulation(100)
-    sharings = [Sharing(reservation=Reservation((), own)) for own in (80, 90, 20)]
+    sharings = [CacheScope(reservation=Reservation((), own)) for own in (80, 90, 20)]
     first, large, small = (sim.add([i] * 5, 10, one) for i, one in enumerate(sharings))
     assert sim.scheduler.num_waiting == 3
     assert [*sim.scheduler.waiting.values()] == [first]
@@ -232,7 +232,7 @@ def test_a_held_program_is_admitted_without_room_if_nothing_runs() -> None:
     admission = ProgramAdmission(lambda: 100, lambda request: 0)
     programs = [Reservation((), own) for own in (80, 60, 30)]
     requests = [
-        Request(number, [1], SamplingParams(), 1, Sharing(reservation=program))
+        Request(number, [1], SamplingParams(), 1, CacheScope(reservation=program))
         for number, program in enumerate(programs)
     ]
     assert [admission.enter(request) for request in requests] == [requests[:1], [], []]

@@ -70,7 +70,7 @@ def engine() -> Iterator[Engine]:
         (
             {"max_step_tokens": 8, "max_running_requests": 256},
             "max_step_tokens=8 is less than max_running_requests=256",
-            "raise the one or lower the other",
+            "raise max_step_tokens",
         ),
         ({"prefix_cache": "no"}, "prefix_cache='no'", "True or False"),
         ({"dtype": "float17"}, "unknown dtype 'float17'", "did you mean 'float16'?"),
@@ -102,7 +102,7 @@ def test_attention_without_its_packages(
         attention, "find_spec", lambda name: None if name == missing else find_spec("torch")
     )
     with refused(
-        OptionError, f"attention={backend!r} needs {missing}, which cannot be found", "'sgnb[cuda]'"
+        OptionError, f"attention={backend!r} needs {missing}, which are not", "'sgnb[cuda]'"
     ):
         Engine("nowhere", attention=backend)
 
@@ -119,13 +119,13 @@ def test_device() -> None:
         ([[]], "the prompt is empty", "at least one token"),
         ([5] * 60, "the prompt has 60 tokens, the context holds 60", "shorten"),
         ([5] * 50, "the prompt has 50 tokens, the KV pool holds 50", "larger max_total_tokens"),
-        ([5, 97], "token id 97 is outside the vocabulary of 97", "another tokenizer"),
-        ([5, -1], "token id -1", "another tokenizer"),
-        ([5, 10**5000], "token id <int>", "another tokenizer"),
+        ([5, 97], "token id 97 is outside the vocabulary of 97", "the tokenizer of this model"),
+        ([5, -1], "token id -1", "the tokenizer of this model"),
+        ([5, 10**5000], "token id <int>", "the tokenizer of this model"),
         ("text", "has no tokenizer", "token ids"),
-        (None, "None is no prompt", "a string or a list"),
-        ([[5], None], "None is no prompt", "a string or a list"),
-        ([[5], ["a"]], "['a'] is no prompt", "a string or a list"),
+        (None, "None is not a prompt", "a string or a list"),
+        ([[5], None], "None is not a prompt", "a string or a list"),
+        ([[5], ["a"]], "['a'] is not a prompt", "a string or a list"),
     ],
 )
 def test_prompts(engine: Engine, prompt: Any, value: str, hint: str) -> None:
@@ -200,7 +200,7 @@ def test_sampling(engine: Engine, options: dict[str, Any], value: str, hint: str
         (
             {"return_logprob": True, "logprob_start_len": 2},
             "logprob_start_len=2 is beyond the prompt of 1",
-            "a position in it",
+            "a position in the prompt",
         ),
     ],
 )
@@ -216,16 +216,16 @@ def test_what_is_no_tokenizer(tokenizer: Any) -> None:
 
 
 def test_arguments(engine: Engine) -> None:
-    with refused(OptionError, "2 sampling_params for 1 prompts", "one for each prompt"):
+    with refused(OptionError, "2 sampling_params for 1 prompts", "one per prompt"):
         engine.generate([[5]], [{}, {}])
     for arguments in (([[5]], {}), ([5], {"n": 2})):
-        with refused(OptionError, "stream=True takes one prompt", "on its own"):
+        with refused(OptionError, "stream=True takes one prompt", "separately"):
             engine.generate(*arguments, stream=True)
 
 
 def test_one_bad_prompt_stops_the_list_before_it_runs(engine: Engine) -> None:
     before = engine.stats()["requests"]
-    with refused(RequestError, "token id 500", "another tokenizer"):
+    with refused(RequestError, "token id 500", "the tokenizer of this model"):
         engine.generate([[5], [500]])
     assert engine.stats()["requests"] == before
 
@@ -273,11 +273,20 @@ def test_a_model_of_the_users_that_is_refused_stays_as_it_was() -> None:
         Engine(llama, max_total_tokens=10**14)
     assert llama.config._attn_implementation == before
     llama.generation_config.eos_token_id = [[1]]  # type: ignore[assignment]
-    with refused(ModelError, "[1] in eos_token_id is no token id", "config"):
+    with refused(ModelError, "[1] in eos_token_id is not a token id", "config"):
         Engine(llama)
     assert llama.config._attn_implementation == before and "forward" not in vars(
         llama.model.layers[0]
     )
+
+
+def test_a_model_without_layers(tmp_path: Path) -> None:
+    model = random_model(num_hidden_layers=0)
+    with refused(ModelError, "LlamaForCausalLM has no layers", "Llama"):
+        Engine(model)
+    model.save_pretrained(tmp_path)
+    with refused(ModelError, "has no layers", "Llama"):
+        Engine(str(tmp_path))
 
 
 @pytest.fixture
@@ -339,14 +348,19 @@ def test_spoilt_folders(damage: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     "file, changes, value",
     [
-        ("config.json", {"num_hidden_layers": 0}, "has no layers"),
+        (
+            "config.json",
+            {"num_hidden_layers": 0},
+            r"its checkpoint has 2 layers \(model\.layers\), and its config\.json 0",
+        ),
         ("config.json", {"max_position_embeddings": 0}, "max_position_embeddings=0"),
         ("config.json", {"max_position_embeddings": -8}, "max_position_embeddings=-8"),
+        ("config.json", {"max_position_embeddings": -1}, "max_position_embeddings=-1"),
         ("config.json", {"hidden_size": "wide"}, "'hidden_size'.*'wide'"),
         (
             "generation_config.json",
             {"eos_token_id": [1, "x"]},
-            "'x' in eos_token_id is no token id",
+            "'x' in eos_token_id is not a token id",
         ),
     ],
 )
@@ -405,7 +419,7 @@ def test_a_hub_out_of_reach_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("model", [None, 3, ""])
 def test_what_is_no_model(model: Any) -> None:
-    with refused(ModelError, f"{model!r} is no model", "give a folder"):
+    with refused(ModelError, f"{model!r} is not a model", "give a folder"):
         Engine(model)
 
 
@@ -443,7 +457,7 @@ def test_numbers_of_numpy_and_torch_are_numbers(engine: Engine) -> None:
 
 @pytest.mark.parametrize("prompt", [b"abc", {"a": 1}, [b"abc"], None, 5])
 def test_what_is_no_prompt(prompt: Any, make_engine: Callable[..., Engine]) -> None:
-    with pytest.raises(RequestError, match="is no prompt"):
+    with pytest.raises(RequestError, match="is not a prompt"):
         make_engine().generate(prompt)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from sgnb.engine.loop.step_output import AsyncStepOutput, StepOutput
 from sgnb.engine.request.batch import NO_ROW, Batch
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.request_state import Finish, RequestState
@@ -17,7 +18,6 @@ from sgnb.engine.request.step_builder import attention_input, step_input
 from sgnb.engine.sampling.results import StepResults
 from sgnb.engine.sampling.torch_sampler import SamplerOutput
 from sgnb.engine.step_input import SHORT
-from sgnb.engine.step_output import AsyncStepOutput, StepOutput
 from sgnb.sampling import SamplingParams
 
 

@@ -12,7 +12,7 @@ from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.payload import Payload
 from sgnb.engine.cache.radix import Ints, Node
-from sgnb.engine.cache.sequence import CachedSequence, Sharing
+from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.cache.state_pool import StatePool, StateShape
 
@@ -73,7 +73,7 @@ class Setting:
 
     def run(self, tokens: list[int], namespace: str | None = "") -> tuple[CachedSequence, int]:
         """Compute all tokens. Returns the sequence, and the tokens taken from the cache."""
-        sequence = CachedSequence(tokens, len(tokens) + 3, Sharing(namespace))
+        sequence = CachedSequence(tokens, len(tokens) + 3, CacheScope(namespace))
         cached, _ = self.cache.start(sequence, self.cache.match(sequence), [])
         if sequence.states is not None:
             sequence.states.written(sequence.states.plan(cached, len(tokens)))
@@ -180,7 +180,7 @@ def test_a_match_counts_its_prefix_as_available_without_its_lock() -> None:
     setting = Setting(states=False)
     sequence, _ = setting.run(list(range(30)))
     setting.cache.release(sequence)
-    match = setting.cache.match(CachedSequence(list(range(36)), 36, Sharing()))
+    match = setting.cache.match(CachedSequence(list(range(36)), 36, CacheScope()))
     assert match.slots == 6 and setting.cache.fits(match, reserve=4)
     assert not setting.cache.fits(match, reserve=5)
     match = setting.cache.unlock(match)

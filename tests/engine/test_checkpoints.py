@@ -13,7 +13,7 @@ import pytest
 from sgnb.engine.cache import checkpoints, manual
 from sgnb.engine.cache.checkpoints import FEWEST_STATES, Checkpoints
 from sgnb.engine.cache.radix import Node, RadixTree
-from sgnb.engine.cache.sequence import Sharing
+from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
@@ -62,13 +62,13 @@ class StatefulSimulation(Simulation):
         return node.attached[self.states.pool].item()
 
     def compute(self, batch: Batch) -> None:
-        read = [path.read for path in batch.recurrent_plans]
-        written = [state for path in batch.recurrent_plans for _, state in path.written]
+        read = [path.read for path in batch.cache_plans]
+        written = [state for path in batch.cache_plans for _, state in path.written]
         assert len(set(written)) == len(written)
         assert not set(written) & {*read, self.states.zero_state}
         kept = {self.state(node) for node in self.cache.tree.nodes() if self.states.has(node)}
         assert not kept & set(written)
-        columns = batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.recurrent_plans
+        columns = batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.cache_plans
         for request, start, end, path in zip(*columns, strict=True):
             assert self.knows[path.read] == text(request, start)
             positions = [position for position, _ in path.written]
@@ -354,7 +354,7 @@ def test_forks_that_begin_alike_leave_a_checkpoint_at_the_fork_itself() -> None:
     sim = StatefulSimulation(2000, 40)
     shared, alike = prompt(0, 150), [1, 2, 3]
     for seed in (1, 2, 3):
-        sim.add(shared + alike + prompt(seed, 30), 2, Sharing(forked=150))
+        sim.add(shared + alike + prompt(seed, 30), 2, CacheScope(forked=150))
     finish_all(sim)
     sim.add([*shared, 4, *prompt(4, 30)], 1)
     finish_all(sim)

@@ -158,7 +158,7 @@ def test_a_model_that_cannot_be_compiled_is_left_as_it_was() -> None:
     attention, expected = model.config._attn_implementation, own_logits(model, 3)
     with pytest.raises(
         ModelError,
-        match=r"LlamaForCausalLM cannot be compiled by torch: .*\n  hint: load it without",
+        match=r"LlamaForCausalLM cannot be compiled by torch: .*\n  hint: load without",
     ):
         Engine(model, compile=True)
     assert model.config._attn_implementation == attention
@@ -181,7 +181,7 @@ def test_without_a_compiler_the_load_says_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(config.cpp, "cxx", ("/nowhere/g++",))
     monkeypatch.setattr(config, "force_disable_caches", True)
     with pytest.raises(
-        OptionError, match=r"compile=True cannot be had here: .*\n  hint: install a C\+\+ compiler"
+        OptionError, match=r"compile=True is not available: .*\n  hint: install a C\+\+ compiler"
     ):
         Engine(random_model("llama", num_hidden_layers=1), compile=True)
 

@@ -441,7 +441,7 @@ def test_a_vocabulary_without_the_bytes() -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="</s>", unk_token="<unk>")
     with engine_of(tokenizer) as engine:
         assert engine.generate("yes", regex="yes|no", max_new_tokens=3).text in ("yes", "no")
-        with pytest.raises(GrammarError, match="no token begins"):
+        with pytest.raises(GrammarError, match="no token starts"):
             engine.generate("yes", regex="maybe", max_new_tokens=3)
         assert engine.generate("yes", regex="no", max_new_tokens=3).text == "no"
 
@@ -516,9 +516,9 @@ def test_texts_of_the_library_end_in_time(engine: Engine, limit: int) -> None:
 def test_what_cannot_end_in_time_is_refused_with_the_library_too(bytes_engine: Engine) -> None:
     schema = {"type": "object", "properties": {"x": OPEN, "abc": {}}, "required": ["abc"]}
     schema = json.loads(json.dumps(schema).replace('"#"', '"#/properties/x"'))
-    with pytest.raises(RequestError, match=r"shortest text needs 10 tokens, and only 6 may"):
+    with pytest.raises(RequestError, match=r"shortest text needs 10 tokens, and the limit is 6"):
         bytes_engine.generate(PROMPT, json_schema=schema, max_new_tokens=6)
-    with pytest.raises(RequestError, match=r"shortest text needs \d+ tokens, and only 2 may"):
+    with pytest.raises(RequestError, match=r"shortest text needs \d+ tokens, and the limit is 2"):
         bytes_engine.generate(PROMPT, ebnf='root ::= "(" root ")" | "123456"', max_new_tokens=2)
 
 

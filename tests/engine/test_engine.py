@@ -19,7 +19,6 @@ import pytest
 import torch
 
 from sgnb.engine import assembly
-from sgnb.engine import engine as engine_module
 from sgnb.engine.attention.split import SplitAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
@@ -27,6 +26,7 @@ from sgnb.engine.device import memory
 from sgnb.engine.device.memory import freeze_heap, release_device_memory
 from sgnb.engine.engine import Engine
 from sgnb.engine.loop import engine_loop
+from sgnb.engine.request import request_factory
 from sgnb.engine.request.output import Output
 from sgnb.engine.request.request import Request
 from sgnb.engine.runner import ModelRunner
@@ -309,7 +309,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> weakref.WeakSet[Request]:
         alive.add(request)
         return request
 
-    monkeypatch.setattr(engine_module, "Request", make)
+    monkeypatch.setattr(request_factory, "Request", make)
     return alive
 
 

@@ -60,7 +60,7 @@ def new_batch(*sizes: tuple[int, int]) -> Batch:
     free, spans = torch.randperm(SLOTS).int().numpy(), []
     for total, new in sizes:
         request = SimpleNamespace(
-            id=next(_ids), version=0, slots=free[:total], node=None, sharing=SHARED
+            id=next(_ids), version=0, slots=free[:total], node=None, cache_scope=SHARED
         )
         spans.append((request, total - new, new))
         free = free[total:]
@@ -198,7 +198,7 @@ def test_versions(hopper: pytest.MonkeyPatch, version: str | None) -> None:
     hopper.setattr(flashinfer_kernels, "installed_version", lambda: version)
     reason = refusal(SHAPES, torch.float16, GPU)
     assert reason is not None
-    assert ("not installed" if version is None else f"FlashInfer {version} was not tried") in reason
+    assert ("not installed" if version is None else f"FlashInfer {version} is not tested") in reason
 
 
 def test_what_it_cannot_do(hopper: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from sgnb.backends.local import LocalExecutor
 from sgnb.engine.engine import Engine
-from sgnb.engine.request.tokenizer import common_tokens
 from sgnb.lang import function, gen
+from sgnb.sequences import common_length
 
 from ..byte_tokenizers import TEXT, byte_level
 from ..random_models import random_model
@@ -27,9 +27,9 @@ def ask(s: Any, text: str) -> int:
     prompts = [
         fork.token_ids()[: m["prompt_tokens"]] for fork, m in zip(forks, meta(s), strict=True)
     ]
-    shared = common_tokens(prompts[0], prompts[1])
+    shared = common_length(prompts[0], prompts[1])
     for prompt in prompts[2:]:
-        shared = min(shared, common_tokens(prompts[0], prompt))
+        shared = min(shared, common_length(prompts[0], prompt))
     computed = sum(m["prompt_tokens"] - m["cached_tokens"] for m in meta(s))
     return computed - (shared + sum(len(prompt) - shared for prompt in prompts))
 

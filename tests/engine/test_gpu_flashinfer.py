@@ -17,8 +17,9 @@ from torch import Tensor
 from sgnb.engine import step_input
 from sgnb.engine.attention import AttentionBackend, LayerOptions
 from sgnb.engine.attention.flashinfer_kernels import refusal
-from sgnb.engine.attention.split import SplitAttention, make_gpu_attention
+from sgnb.engine.attention.split import SplitAttention, with_flashinfer
 from sgnb.engine.attention.torch_backend import TorchAttention
+from sgnb.engine.attention.triton_backend import TritonAttention
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.step_builder import attention_input
@@ -89,7 +90,7 @@ def step(attention: AttentionBackend, kv: KVCache, batch: Batch, options: LayerO
 
 def switched(kv: KVCache, options: LayerOptions) -> SplitAttention:
     """With FlashInfer compiled."""
-    attention = make_gpu_attention(kv, {0: HEADS}, fork_attention=True)
+    attention = with_flashinfer(TritonAttention(kv, {0: HEADS}), kv)
     while attention.compiling:
         step(attention, kv, random_batch(random.Random(1), 0.5), options)
         if attention._background is not None:
@@ -148,10 +149,9 @@ def test_planning_does_not_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_switch() -> None:
     kv, told = random_kv(), list[tuple[str, str]]()
-    attention = make_gpu_attention(
+    attention = with_flashinfer(
+        TritonAttention(kv, {0: HEADS}),
         kv,
-        {0: HEADS},
-        fork_attention=True,
         on_switch=lambda before, after, _: told.append((before, after)),
     )
     rng = random.Random(1)

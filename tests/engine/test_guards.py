@@ -21,7 +21,7 @@ import torch
 import sgnb
 from sgnb.backends import LocalExecutor
 from sgnb.engine.cache.radix import RadixTree
-from sgnb.engine.cache.sequence import Sharing
+from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.collect import numbered_callbacks
 from sgnb.engine.request.output import Output
@@ -55,6 +55,13 @@ class Hostile(str):
     __hash__ = str.__hash__
 
     def __eq__(self, other: object) -> bool:
+        raise RuntimeError("hostile")
+
+
+class HostileList(list):
+    """A list that cannot be read."""
+
+    def __iter__(self) -> Any:
         raise RuntimeError("hostile")
 
 
@@ -92,12 +99,14 @@ CALLS: dict[str, Callable[[Engine], Any]] = {
     "a subclass of params": lambda e: submit(e, params=[object.__new__(Impostor)]),
     "no function": lambda e: submit(e, on_outputs=[None]),
     "too few functions": lambda e: submit(e, on_outputs=[]),
-    "a namespace": lambda e: submit(e, sharing=[Sharing(namespace=[1])]),
-    "a hostile namespace": lambda e: submit(e, sharing=[Sharing(namespace=Hostile("a"))]),
-    "a fork": lambda e: submit(e, sharing=[Sharing(forked="all")]),
+    "a namespace": lambda e: submit(e, cache_scopes=[CacheScope(namespace=[1])]),
+    "a hostile namespace": lambda e: submit(e, cache_scopes=[CacheScope(namespace=Hostile("a"))]),
+    "a fork": lambda e: submit(e, cache_scopes=[CacheScope(forked="all")]),
     "an origin": lambda e: submit(e, origins=[Origin(name=5)]),
     "a text of prompts": lambda e: submit(e, prompts="ab"),
     "segments": lambda e: e.encode([[3]]),
+    "a text to encode": lambda e: e.encode("ab"),
+    "a hostile list of params": lambda e: e.generate(PROMPT, HostileList([{}])),
     "the tokens of an object": lambda e: e.cached_length(object()),
 }
 
@@ -205,7 +214,7 @@ def test_a_call_that_is_no_call_is_refused(engine: Engine) -> None:
     heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
     for wrong in (lambda: executor.generate({}, print), lambda: executor.generate(call, None),
                   lambda: executor.score(call, print), lambda: executor.release([1], None),
-                  lambda: executor.apart(None)):  # fmt: skip
+                  lambda: executor.with_overrides(None)):  # fmt: skip
         with pytest.raises(OptionError):
             wrong()
     executor.generate(call, raising)
@@ -310,7 +319,7 @@ def test_a_forked_child_is_told_to_spawn() -> None:
             "batch": lambda: program.run_batch([("a",), ("b",)], backend=engine),
             "compiled": lambda: program.compile().run(backend=engine)["a"],
             "append": lambda: state.program.append(state.program.root, "x"),
-            "view": emitter.feed, "log": engine.log.read,
+            "view": emitter.feed, "log": engine.log.read, "another engine": Engine,
         }  # fmt: skip
         fork = multiprocessing.get_context("fork")
         mine, theirs = fork.Pipe()

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from sgnb.engine.loop.step_output import explain
 from sgnb.engine.request.step_builder import _row_mask
 from sgnb.engine.sampling.host_mask import host_mask
 from sgnb.engine.sampling.torch_sampler import TokenMask
-from sgnb.engine.step_output import explain
 from sgnb.errors import GrammarError
 
 CPU = torch.device("cpu")
@@ -73,4 +73,4 @@ def test_rows_without_a_token() -> None:
     mask = masks({0: stuck, 1: state([2]), 2: stopped}, 6)
     assert mask is not None and mask.allowed.sum(1).tolist() == [0, 1, 0]
     assert "no token can follow" in str(explain(stuck))
-    assert "only tokens that stop" in str(explain(stopped)) and "so far" in str(explain(stopped))
+    assert "only stop tokens" in str(explain(stopped)) and "so far" in str(explain(stopped))

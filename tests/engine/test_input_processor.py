@@ -51,7 +51,7 @@ def test_lists_are_read_as_other_sequences(prompt: list[Any]) -> None:
 @pytest.mark.parametrize("number", [3.7, 3.0, "3", np.float32(3)])
 def test_what_is_no_integer_is_no_token(number: Any) -> None:
     for prompt in ([number, 2], (number, 2), np.array([3.0, 2.0])):
-        assert taken(prompt) == "no prompt"
+        assert taken(prompt) == "not a prompt"
 
 
 def test_a_list_may_change_afterwards() -> None:

@@ -97,7 +97,7 @@ def test_a_run_again_finds_room_in_the_pool(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("family", "said"),
     [
-        ("mixtral", "has experts that sgnb's kernels do not serve .model.layers.0.mlp.experts."),
+        ("mixtral", "has experts that sgnb's kernels do not support .model.layers.0.mlp.experts."),
         ("gpt2", "c_attn .Conv1D.: addmm"),
         ("cohere", "input_layernorm .CohereLayerNorm.: mean"),
     ],

@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "own code": (
         lambda f: configure(f, model_type="own", auto_map={"AutoConfig": "own.Config"}),
-        "needs code of its repository", "whose type transformers",
+        "needs code of the repository", "of a type that transformers",
     ),
     "unknown dtype": (
         lambda f: configure(f, dtype="float15"), "dtype 'float15', which torch", "use bfloat16",
@@ -103,6 +103,11 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         lambda f: configure(f, vocab_size=111),
         r"\[97, \d+\] in its checkpoint and \[111, \d+\] by .* for 1 more", "its own config.json",
     ),
+    "far more parameters": (
+        lambda f: configure(f, vocab_size=10**7),
+        r"its checkpoint has [\d,]+ parameters, and its config.json describes 1,\d{3},\d{3},\d{3}",
+        "saved with the weights",
+    ),
     "fewer layers": (
         lambda f: configure(f, num_hidden_layers=1, layer_types=None),
         r"its checkpoint has 2 layers \(model.layers\), and its config.json 1", "num_hidden_layers",
@@ -112,7 +117,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "does not use .*down_proj.weight_scale.* and 11 more", "with its quantization_config",
     ),
     "broken link": (
-        link_to_nothing, "is a link to 'blobs/4f2a', which is missing", "copy it anew",
+        link_to_nothing, "is a link to 'blobs/4f2a', which is missing", "copy the file again",
     ),
     "pointer of Git LFS": (
         write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:4f\n"),
@@ -139,14 +144,14 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
             configure(f, quantization_config=MXFP4),
             (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
         ),
-        "model.safetensors' cannot be loaded: it ends after", "copy it anew",
+        "model.safetensors' cannot be loaded: it ends after", "copy the file again",
     ),
     "quantized and incomplete": (
         lambda f: (
             configure(f, quantization_config=MXFP4),
             change(f, lambda t: {n: w for n, w in t.items() if n != UP}),
         ),
-        f"its checkpoint has no {UP}, which would be random", "the whole checkpoint",
+        f"its checkpoint has no {UP}, which would have random values", "the whole checkpoint",
     ),
     "quantized with other scales": (
         lambda f: (
@@ -166,7 +171,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "quantized without scales": (
         lambda f: (configure(f, quantization_config=FP8), change(f, quantize(torch.float8_e4m3fn))),
-        "holds weights in float8_e4m3fn, which mean nothing", "whose config says how",
+        "has weights in float8_e4m3fn, which need scales", "quantization_config",
     ),
 }  # fmt: skip
 
@@ -247,7 +252,7 @@ def test_memory_that_ends_beside_the_weights(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(decoder, "reference_logits", fail)
     monkeypatch.setattr(decoder, "passed_record", lambda *args: None)
-    with refused("no memory is left beside its weights: DefaultCPU", "load a smaller model") as got:
+    with refused("is left next to its weights: DefaultCPU", "load a smaller model") as got:
         Engine(random_model(), device="cpu")
     assert "max_step_tokens" not in str(got.value)
 

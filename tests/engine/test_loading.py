@@ -162,19 +162,19 @@ def spoil(content: bytes) -> Callable[[Path], object]:
 
 
 SPOILT: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "missing shard": (lambda f: shard(f).unlink(), "00002-of-.*is missing", "copy it anew"),
-    "cut shard": (cut, r"00002-of-.*it ends after [\d,]+ of [\d,]+ bytes", "copy it anew"),
+    "missing shard": (lambda f: shard(f).unlink(), "00002-of-.*is missing", "copy the file again"),
+    "cut shard": (cut, r"00002-of-.*it ends after [\d,]+ of [\d,]+ bytes", "copy the file again"),
     "empty shard": (spoil(b""), "00002-of-.*cannot be loaded", "download or copy"),
-    "header not JSON": (spoil(struct.pack("<Q", 8) + b"{" * 8), "cannot be loaded as safe", "anew"),
-    "unknown numbers": (spoil(header(one("F3", [], 1))), "numbers of dtype F3", "anew"),
+    "header not JSON": (spoil(struct.pack("<Q", 8) + b"{" * 8), "loaded as safe", "again"),
+    "unknown numbers": (spoil(header(one("F3", [], 1))), "numbers of dtype F3", "again"),
     "overlap": (
         spoil(header(one("F32", [2], 8) | {"b": one("F32", [1], 4)["a"]})),
-        "'b' overlaps what lies before it", "anew",
+        "'b' overlaps the previous tensor", "again",
     ),
-    "wrong offsets": (spoil(header(one("F32", [2], 4))), "4 bytes for \\[2\\]", "anew"),
-    "spoilt index": (lambda f: (f / checkpoint.INDEX).write_text("[]"), "is no index", "anew"),
+    "wrong offsets": (spoil(header(one("F32", [2], 4))), "4 bytes for \\[2\\]", "again"),
+    "spoilt index": (lambda f: (f / checkpoint.INDEX).write_text("[]"), "not an index", "again"),
     "only .bin": (only_bin, r"only \.bin files", "from_pretrained and save_pretrained"),
-    "lost tensor": (lost, "its checkpoint has no .*which would be random", "the whole checkpoint"),
+    "lost tensor": (lost, "no .*which would have random values", "the whole checkpoint"),
 }  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def test_weights_that_are_stored_without_their_scales_are_refused(
     name = "model.layers.1.mlp.up_proj.weight"
     save_file(tensors | {name: tensors[name].to(stored)}, file, metadata={"format": "pt"})
     dtype = str(stored).removeprefix("torch.")
-    with refused(f"model.safetensors' holds weights in {dtype}", "a checkpoint in bfloat16"):
+    with refused(f"model.safetensors' has weights in {dtype}", "a checkpoint in bfloat16"):
         load_module(str(tmp_path), CPU)
 
 
@@ -299,7 +299,7 @@ def test_weights_that_do_not_fit_are_refused_before_they_are_read(
     monkeypatch.setattr(loading, "_read", lambda *args: pytest.fail("it was read"))
     with refused(
         r"take 0\.0 GiB in float32, and 0\.0 GiB are free on cuda",
-        'dtype="bfloat16", which halves it',
+        'dtype="bfloat16" for half of the size',
     ):
         load_module(str(sharded), torch.device("cuda"), torch.float32)
 

@@ -17,9 +17,10 @@ import torch
 from transformers import PreTrainedModel
 
 import sgnb
-from sgnb.backends import executor_of, local
-from sgnb.backends.local import Apart, LocalExecutor, chat_template
-from sgnb.engine.cache.sequence import Sharing
+from sgnb.backends import executor_of, local, template_reader
+from sgnb.backends.local import CallOverrides, LocalExecutor
+from sgnb.backends.template_reader import chat_template
+from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.device import background
 from sgnb.engine.engine import Engine
 from sgnb.errors import Aborted, EngineError, RequestError
@@ -446,7 +447,7 @@ def test_chat_templates(engine: Engine) -> None:
         assert chat_template(thinks).last_answer == "<think>\n\n</think>\n\n"
     with (
         with_template("{{ messages[0].content }}") as poor,
-        pytest.warns(UserWarning, match="cannot be taken apart"),
+        pytest.warns(UserWarning, match="cannot be parsed"),
     ):
         assert chat_template(poor) is PLAIN
 
@@ -477,14 +478,14 @@ ENDLESS = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range
 
 
 def test_an_endless_chat_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "TEMPLATE_SECONDS", 0.2)
+    monkeypatch.setattr(template_reader, "TEMPLATE_SECONDS", 0.2)
     monkeypatch.setattr(background, "STOP_SECONDS", 0.05)
     tokenizer = byte_level.__wrapped__()
     tokenizer.chat_template = ENDLESS
     with Engine(random_model(vocab_size=400), tokenizer=tokenizer) as engine:
-        with pytest.warns(UserWarning, match="it was not rendered after"):
+        with pytest.warns(UserWarning, match="rendering takes more than"):
             assert chat_template(engine) is PLAIN
-        monkeypatch.setattr(local, "TEMPLATE_SECONDS", 60)
+        monkeypatch.setattr(template_reader, "TEMPLATE_SECONDS", 60)
         interrupt_in(0.2)
         with pytest.raises(KeyboardInterrupt):
             chat_template(engine)
@@ -543,33 +544,34 @@ def test_calls_apart_share_within_their_namespace_or_with_nobody(
     [tokens] = engine.encode([prompt])
     engine.flush_cache()
 
-    def cached(apart: Apart, text: str = prompt) -> int:
-        found = generate(executor.apart(apart), call(text, max_new_tokens=2)).meta[0]
+    def cached(overrides: CallOverrides, text: str = prompt) -> int:
+        found = generate(executor.with_overrides(overrides), call(text, max_new_tokens=2)).meta[0]
         return int(found["cached_tokens"])
 
     most = len(tokens) - 1
-    assert [cached(Apart(Sharing("mine"))) for _ in range(2)] == [0, most]
-    assert [cached(Apart(Sharing(None))) for _ in range(2)] == [0, 0]
-    assert [cached(Apart()) for _ in range(2)] == [0, most]
+    assert [cached(CallOverrides(CacheScope("mine"))) for _ in range(2)] == [0, most]
+    assert [cached(CallOverrides(CacheScope(None))) for _ in range(2)] == [0, 0]
+    assert [cached(CallOverrides()) for _ in range(2)] == [0, most]
     assert engine.flush_cache("mine") == len(tokens) + 1
-    assert [cached(Apart(Sharing("mine"))) for _ in range(2)] == [0, most]
+    assert [cached(CallOverrides(CacheScope("mine"))) for _ in range(2)] == [0, most]
 
-    executor.apart(Apart(Sharing("filled"))).fill_cache([tokens[:9], tokens[:12]])
-    assert cached(Apart(Sharing("filled"))) == 12
+    filled = executor.with_overrides(CallOverrides(CacheScope("filled")))
+    filled.fill_cache([tokens[:9], tokens[:12]])
+    assert cached(CallOverrides(CacheScope("filled"))) == 12
 
 
 def test_what_is_remembered_of_choices_does_not_help_who_is_apart(executor: LocalExecutor) -> None:
-    one = executor.apart(Apart(Sharing("one")))
+    one = executor.with_overrides(CallOverrides(CacheScope("one")))
     found = score(one, score_call("The", " dog", " fox", unconditional=True))
     tokens = found.choices[0].tokens
     assert one.knows_unconditional(tokens)
-    assert not executor.apart(Apart()).knows_unconditional(tokens)
+    assert not executor.with_overrides(CallOverrides()).knows_unconditional(tokens)
 
 
 def test_samples_of_seeded_calls_depend_on_their_place(executor: LocalExecutor) -> None:
     asked = call(temperature=1, max_new_tokens=12)
     elsewhere = replace(asked, branch="0.1")
-    seeded = executor.apart(Apart(seeded=True))
+    seeded = executor.with_overrides(CallOverrides(seeded=True))
     texts = [generate(seeded, one).texts for one in (asked, asked, elsewhere)]
     assert texts[0] == texts[1] != texts[2]
     assert generate(executor, asked).texts != generate(executor, asked).texts

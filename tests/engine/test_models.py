@@ -81,7 +81,7 @@ def test_the_users_model_says_that_an_engine_has_it(family: str, options: dict[s
     expected = [own(model, prompt) for prompt in PROMPTS]
     with Engine(model, **options) as engine:
         for call in (lambda: own(model, PROMPTS[0]), lambda: model(torch.tensor([[5, 6]]))):
-            with pytest.raises(EngineError, match=r"(?s)an engine has it.*hint: use engine\.gen"):
+            with pytest.raises(EngineError, match=r"(?s)an engine uses .*hint: use engine\.gen"):
                 call()
         assert ours(engine, PROMPTS) == expected
     assert [own(model, prompt) for prompt in PROMPTS] == expected
@@ -191,7 +191,7 @@ def test_code_of_the_users_is_proved_each_time() -> None:
 
 @pytest.mark.parametrize(
     "family, reason",
-    [("doge", "mask of its own"), ("diffllama", "more than one attention")],
+    [("doge", "custom attention mask"), ("diffllama", "more than one attention")],
 )
 def test_what_only_a_mask_says_is_refused(family: str, reason: str) -> None:
     model = random_model(family)
@@ -233,12 +233,12 @@ def test_a_long_neighbour_does_not_change_rotary_factors(fuse: bool) -> None:
     model = random_model("phi3", **longrope())
     short, long = PROMPTS, [[3 + i % 90 for i in range(40 + i)] for i in range(2)]
     expected = [own(model, prompt) for prompt in short]
-    with pytest.warns(UserWarning, match=r"up to 32, .* context_length=256"):
+    with pytest.warns(UserWarning, match=r"up to 32 .* context_length=256"):
         engine = Engine(model, fuse=fuse)
     with engine:
         assert engine.context_length == 32
         assert ours(engine, short) == expected
-    with pytest.warns(UserWarning, match="long texts, for all texts"):
+    with pytest.warns(UserWarning, match="long texts in all texts"):
         engine = Engine(model, fuse=fuse, context_length=256)
     with engine:
         alone = [ours(engine, [prompt])[0] for prompt in short + long]

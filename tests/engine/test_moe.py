@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
-from sgnb.engine.fusion import moe, reference
+from sgnb.engine.fusion import moe, reference, weights
+from sgnb.engine.fusion.weights import Weight
 
 from . import moe_check
 from .interpreter import interpreted, needs_triton
@@ -33,3 +35,24 @@ def test_modules_that_the_kernels_do_not_serve() -> None:
     experts = moe_check.make_experts(module, name, torch.float32, "cpu")
     assert moe.looks_like_experts(experts) and not moe.looks_like_experts(nn.Linear(2, 2))
     assert moe.match_experts(experts, SimpleNamespace()) is None, "not on a GPU"
+
+
+@pytest.mark.parametrize("family", moe_check.FAMILIES, ids=lambda family: family[1])
+def test_experts_of_a_registered_format(
+    family: tuple[str, str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The matrices that the kernels get are those of the module, decoded."""
+    coded, plain = moe_check.int8_experts(*family[:2], torch.float32, "cpu")
+    monkeypatch.setitem(weights.EXPERT_FORMATS, type(coded), moe_check.INT8)
+    calls: list[tuple[Tensor, Tensor]] = []
+
+    def record(x: Tensor, gate_up: Weight, down: Weight, *args: Any, **options: Any) -> Tensor:
+        calls.append((gate_up.matrix(x.dtype), down.matrix(x.dtype)))
+        return x
+
+    monkeypatch.setattr(moe, "fused_experts", record)
+    x, ids, shares = torch.zeros(1, 40), torch.zeros(1, 1).long(), torch.ones(1, 1)
+    for module in (coded, plain):
+        moe.FusedExperts(module, "silu").forward(x, ids, shares)
+    for decoded, expected in zip(*calls, strict=True):
+        assert torch.equal(decoded, expected)

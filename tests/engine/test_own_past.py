@@ -12,8 +12,8 @@ from transformers import PreTrainedTokenizerFast
 
 from sgnb.backends.local import LocalExecutor
 from sgnb.engine.engine import Engine
-from sgnb.engine.request.tokenizer import common_tokens
 from sgnb.lang import Snapshot, function, gen, user
+from sgnb.sequences import common_length
 
 from ..byte_tokenizers import TEXT, byte_level, pieces
 from ..random_models import random_model
@@ -38,7 +38,7 @@ def chat(s: Any, seed: int) -> list[tuple[int, int]]:
         meta = s.get_meta_info(f"a{turn}")
         assert meta["prompt_tokens"] == len(prompt)
         if turn:
-            found.append((meta["cached_tokens"], common_tokens(past, prompt)))
+            found.append((meta["cached_tokens"], common_length(past, prompt)))
         past = [*prompt, *meta["token_ids"][:-1]]
         assert s.token_ids()[: len(prompt)] == prompt
     return found

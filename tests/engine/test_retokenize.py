@@ -13,10 +13,11 @@ import pytest
 
 from sgnb.engine.request.constraint import Constraint
 from sgnb.engine.request.request import Request
-from sgnb.engine.request.tokenizer import Tokenizer, common_tokens
+from sgnb.engine.request.tokenizer import Tokenizer
 from sgnb.grammar.compiler import TokenGrammar, compile_spec
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.sampling import SamplingParams
+from sgnb.sequences import common_length
 
 from ..byte_tokenizers import TEXT, byte_level, pieces
 
@@ -118,7 +119,7 @@ def test_a_model_that_cuts_as_its_tokenizer_goes_on_so(tokenizer: Tokenizer) -> 
     for text in TEXT[:3]:
         for data, end in places(text, rng):
             tokens, whole = tokenizer.write(data), tokenizer.write(data + end)
-            if (gone := len(tokens) - common_tokens(tokens, whole)) <= 1:
+            if (gone := len(tokens) - common_length(tokens, whole)) <= 1:
                 output, dropped = joined(tokenizer, tokens, data, end)
                 assert output == list(whole) and dropped == gone
                 changed += dropped

@@ -389,7 +389,7 @@ def test_kinds_of_errors(error: Exception, memory_ran_out: bool, lost: bool) -> 
         if memory_ran_out
         else "restart the kernel"
         if lost
-        else "the engine goes on"
+        else "the engine continues"
     )
     assert expected in hint_for(error)
 

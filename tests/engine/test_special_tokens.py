@@ -143,7 +143,7 @@ def test_a_tokenizer_in_python_says_that_it_cannot() -> None:
     tokenizer._fast = None
     assert tokenizer.encode([[Segment("ab", "data")]]) == tokenizer.encode(["ab"])
     with pytest.raises(
-        RequestError, match=r"data holds special tokens.*\n  hint: .*special_tokens=True"
+        RequestError, match=r"data has special tokens.*\n  hint: .*special_tokens=True"
     ):
         tokenizer.encode([[Segment(EOS, "data")]])
 

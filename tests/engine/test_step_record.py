@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from benchmarks.step_record import load_step, save_step
 from sgnb import Engine
 from sgnb.engine.step_input import StepInput
-from sgnb.engine.step_record import load_step, save_step
 from sgnb.errors import RecordError
 
 from ..hybrid_models import hybrid_model

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from sgnb.engine.cache.sequence import Sharing
+from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.request import Request
@@ -102,8 +102,8 @@ def test_another_request_computes_the_same_prefix() -> None:
 
 def test_a_program_without_admission() -> None:
     sim = Simulation(100)
-    sim.add([1] * 4, 4, Sharing(reservation=Reservation((), 80)))
-    second = sim.add([2] * 4, 4, Sharing(reservation=Reservation((1, 2), 60)))
+    sim.add([1] * 4, 4, CacheScope(reservation=Reservation((), 80)))
+    second = sim.add([2] * 4, 4, CacheScope(reservation=Reservation((1, 2), 60)))
     sim.step()
     wait = sim.scheduler.why_waiting(second)
     assert wait == Wait(WaitReason.PROGRAM, 62, 20)
@@ -114,7 +114,7 @@ def test_a_program_without_admission() -> None:
 def test_a_compiling_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar: Future[TokenGrammar] = Future()
     with Engine("tiny", device="cpu") as engine:
-        monkeypatch.setattr(engine, "_grammar", lambda params: grammar)
+        monkeypatch.setattr(engine._factory, "_grammar", lambda params: grammar)
         origin = Origin(run="r", branch="0.1", name="x")
         params = SamplingParams(regex="a", max_new_tokens=4)
         [id] = engine.submit(["Say"], [params], [lambda output: None], origins=[origin])

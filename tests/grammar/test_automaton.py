@@ -299,7 +299,7 @@ def test_unknown_rule_is_named() -> None:
     ],
 )
 def test_no_text_at_all(node: Node) -> None:
-    with pytest.raises(GrammarError, match="no text at all"):
+    with pytest.raises(GrammarError, match="no text matches the grammar"):
         automaton(node)
 
 

@@ -94,9 +94,9 @@ def test_a_folder(tmp_path: Path) -> None:
     report = fsm({"$ref": "parts.json#/$defs/zip"}, documents=str(tmp_path))
     assert report.report.shortest == '"00"'
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
-    with pytest.raises(GrammarError, match=r"broken\.json is no schema"):
+    with pytest.raises(GrammarError, match=r"broken\.json is not a schema"):
         read_documents(tmp_path)
-    with pytest.raises(OptionError, match="is no folder"):
+    with pytest.raises(OptionError, match="is not a folder"):
         read_documents(tmp_path / "absent")
 
 
@@ -114,5 +114,5 @@ def test_where_documents_are_given() -> None:
 def test_odd_documents(documents: Any) -> None:
     with pytest.raises(OptionError, match="dict from URI to schema"):
         bundle({}, documents)
-    with pytest.raises(GrammarError, match="is no schema"):
+    with pytest.raises(GrammarError, match="is not a schema"):
         bundle({"$ref": "a"}, {"a": "[]"})

@@ -78,8 +78,7 @@ def test_warnings_about_tokens() -> None:
     assert len(warnings) == 2
     assert "share the token 'y'" in warnings[0]
     assert (
-        warnings[1]
-        == "the shortest text takes 2 tokens, and only 1 may be generated: the call would fail"
+        warnings[1] == "the shortest text takes 2 tokens, and max_tokens is 1: the call would fail"
     )
 
 
@@ -175,7 +174,7 @@ def test_llguidance_is_named_as_the_engine() -> None:
     report = explain(grammar)
     assert report.shortest == "[]"
     [too_long] = explain(grammar, Letters(), 1).warnings[1:]
-    assert "takes 2 tokens, and only 1 may be generated" in too_long
+    assert "takes 2 tokens, and max_tokens is 1" in too_long
     lark = explain(compile_spec(GrammarSpec("ebnf", 'start: "a" start?')))
     assert lark.shortest is None and "shortest text" in lark.warnings[0]
     assert "llguidance" in str(report) and "not known" in report.warnings[0]

@@ -285,7 +285,7 @@ def test_grammars(grammar: str, inside: list[str], outside: list[str]) -> None:
     ("grammar", "message"),
     [
         ('root ::= "a" | b', "line 1, column 16: no rule 'b'"),
-        ('root ::= "a"\nroot ::= "b"', "line 2, column 1: the rule 'root' is there twice"),
+        ('root ::= "a"\nroot ::= "b"', "line 2, column 1: the rule 'root' is defined twice"),
         ('r ::= "a"', "no rule 'root'"),
         ('root ::= "a\n', "line 1, column 10: this string is not closed"),
         ("root ::= [a-", "this class of characters is not closed"),
@@ -307,7 +307,7 @@ def test_grammars(grammar: str, inside: list[str], outside: list[str]) -> None:
         ('start: "a"\nx: <|end|> "b"', "ebnf, line 2, column 4: the special token '<|end|>'"),
         ('start: "a" # <fine>\nx[max_tokens=3]: /b*/', "ebnf, line 2, column 3: 'max_tokens'"),
         ('start[capture]: "a"', "'capture'"),
-        ('start: "a" @other', "no other grammar '@other'"),
+        ('start: "a" @other', "the grammar '@other' is not available"),
         ('start: /\\xff/\n%llguidance {"allow_invalid_utf8": true}', "allow_invalid_utf8"),
         ('start: %json {"if": {}}', "if"),
     ],
@@ -409,7 +409,7 @@ def test_forced_rollback_fork_and_the_end() -> None:
 
 
 def test_a_vocabulary_that_cannot_write_the_grammar() -> None:
-    with pytest.raises(GrammarError, match="this vocabulary"):
+    with pytest.raises(GrammarError, match="no token of the vocabulary"):
         compile_ebnf('root ::= "x" root | "y"', Vocabulary([b"a", b"b", b""]))
 
 

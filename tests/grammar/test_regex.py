@@ -233,15 +233,15 @@ def test_labels_name_the_piece_of_the_pattern() -> None:
     assert isinstance(label, Source) and label.label == "(" + "a" * (MAX_LABEL - 2) + "…"
 
 
-LOOK, NO_MATCH_BACK, NAMED = "alternatives", "gives no match up", "(?P<name>...)"
+LOOK, NO_MATCH_BACK, NAMED = "alternatives", "keeps all matches", "(?P<name>...)"
 
 ERRORS: list[tuple[str, str, int, str]] = [
     ("a(?=b)", "look-ahead (?=", 2, LOOK),
     ("a(?!b)", "negative look-ahead (?!", 2, LOOK),
     ("(?<=a)b", "look-behind (?<=", 1, LOOK),
     ("x(?<!a)b", "negative look-behind (?<!", 2, LOOK),
-    (r"(a)b\1", r"back-reference \1", 5, "write the repeated part out"),
-    ("(?P<n>a)(?P=n)", "back-reference (?P=", 9, "write the repeated part out"),
+    (r"(a)b\1", r"back-reference \1", 5, "repeat the part explicitly"),
+    ("(?P<n>a)(?P=n)", "back-reference (?P=", 9, "repeat the part explicitly"),
     ("(a)?(?(1)b|c)", "conditional group (?(", 5, "alternatives"),
     ("(?>a*)b", "atomic group (?>", 1, NO_MATCH_BACK),
     ("ba*+", "possessive quantifier *+", 3, NO_MATCH_BACK),
@@ -280,7 +280,7 @@ ERRORS: list[tuple[str, str, int, str]] = [
     (f"a{{{MAX_REPEAT + 1}}}", "is too large", 2, "at most"),
     (f"a{{0,{'9' * 5000}}}", "is too large", 2, "at most"),
     ("(?P<1a>x)", "bad group name '1a'", 1, "letters"),
-    ("(?P<a>x)(?P<a>y)", "group name 'a' is taken", 9, "own"),
+    ("(?P<a>x)(?P<a>y)", "group name 'a' is taken", 9, "different"),
     ("(?<a>x)", "unknown group (?<", 1, NAMED),
     ("(?Zx)", "no flag 'Z'", 1, "(?i)"),
     ("(?*x)", "unknown group (?*", 1, NAMED),
@@ -291,9 +291,9 @@ ERRORS: list[tuple[str, str, int, str]] = [
     ("a\ud800b", r"lone surrogate \ud800", 2, r"\Uhhhhhhhh"),
     (r"a\udc00", r"lone surrogate \udc00", 2, r"\Uhhhhhhhh"),
     (r"[a\ud800]", r"lone surrogate \ud800", 3, r"\Uhhhhhhhh"),
-    (r"[\ud800-\udbff]", "nothing but surrogates", 1, "leave the class out"),
-    ("(" * (MAX_DEPTH + 1), f"more than {MAX_DEPTH} groups", MAX_DEPTH + 1, "needless"),
-    ("." * (MAX_PIECES + 1), f"more than {MAX_PIECES} pieces", MAX_PIECES + 1, "several"),
+    (r"[\ud800-\udbff]", "only surrogates", 1, "remove the class"),
+    ("(" * (MAX_DEPTH + 1), f"more than {MAX_DEPTH} nested groups", MAX_DEPTH + 1, "unnecessary"),
+    ("." * (MAX_PIECES + 1), f"more than {MAX_PIECES} pieces", MAX_PIECES + 1, "split"),
 ]
 
 

@@ -117,7 +117,7 @@ def test_drafts_and_patterns(schema, good, bad) -> None:
         ({"multipleOf": 0}, "multipleOf at #/multipleOf"),
         ({"minLength": "x"}, "minLength at #/minLength"),
         ({"allOf": 5}, "allOf at #/allOf"),
-        ([1], "is no schema"),
+        ([1], "is not a schema"),
     ],
 )
 def test_schemas_that_cannot_be_checked(schema, said) -> None:

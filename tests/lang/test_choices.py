@@ -6,6 +6,7 @@ import math
 import sys
 import threading
 from collections import Counter
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,18 @@ def test_worked_example(method: str, winner: int, scores: list[float]) -> None:
 def test_greedy_pads_a_short_choice_with_its_mean() -> None:
     short, long = ChoiceScore((1,), (-1.0,)), ChoiceScore((1, 2), (-1.0, -0.9))
     assert METHODS["greedy_token_selection"]([short, long]) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("ids", [(1, 2, 3), (-1, -1, -1)])
+def test_greedy_keeps_choices_with_the_same_tokens(ids: tuple[int, int, int]) -> None:
+    """Rows of a batch may differ in the last bits, and services may report texts without ids."""
+    first, second, third = ids
+    short = ChoiceScore((first, second), (-1.0, -0.2), texts=("To", "kyo"))
+    long = ChoiceScore(ids, (-1.0 + 1e-7, -0.2 - 1e-7, -9.0), texts=("To", "kyo", " and"))
+    other = ChoiceScore((first, third), (-1.0, -5.0), texts=("To", "rino"))
+    for choices in permutations([(short, 3.0), (long, 2.0), (other, 1.0)]):
+        scores = METHODS["greedy_token_selection"]([choice for choice, _ in choices])
+        assert scores == [score for _, score in choices]
 
 
 def test_equal_scores_give_the_first() -> None:

@@ -79,7 +79,7 @@ def test_gen_int_and_gen_string_are_gen() -> None:
         ({"json_strict": False}, "needs json_schema"),
         ({"json_schema": {}, "json_strict": "no"}, "json_strict='no'"),
         ({"thinking": True}, "thinking=True has no effect"),
-        ({"regex": "a", "thinking": ""}, "the mark that ends it"),
+        ({"regex": "a", "thinking": ""}, "the text that ends the thinking section"),
         ({"regex": "a", "jump_forward": 2}, "jump_forward=2"),
     ],
 )
@@ -152,12 +152,12 @@ def test_a_grammar_is_no_default_of_a_run(fake: FakeExecutor) -> None:
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        (Wand("oak", 1.0), "is no schema\n.*a dataclass"),
-        (5, "json_schema=5 is no schema\n"),
-        ("{a", "json_schema='{a' is no JSON: Expecting property name"),
-        ("[1]", r"json_schema='\[1\]' is no schema\n.*a JSON object, true or false"),
+        (Wand("oak", 1.0), "is not a schema\n.*a dataclass"),
+        (5, "json_schema=5 is not a schema\n"),
+        ("{a", "json_schema='{a' is not JSON: Expecting property name"),
+        ("[1]", r"json_schema='\[1\]' is not a schema\n.*a JSON object, true or false"),
         ('{"not":' * 5000 + "{}" + "}" * 5000, "nested too deeply"),
-        ({"const": "\ud800"}, "half a surrogate pair"),
+        ({"const": "\ud800"}, "half of a surrogate pair"),
         ({"const": {1, 2}}, "cannot be written as JSON"),
         (list["Nobody"], "Nobody"),  # type: ignore[name-defined]  # noqa: F821
     ],

@@ -58,10 +58,10 @@ def test_gen_refuses(arguments: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"choices": ["a"], "max_tokens": 3}, "max_tokens=3 has no effect beside choices"),
-        ({"choices": ["a"], "regex": "a"}, "regex='a' has no effect beside choices"),
+        ({"choices": ["a"], "max_tokens": 3}, "max_tokens=3 has no effect with choices"),
+        ({"choices": ["a"], "regex": "a"}, "regex='a' has no effect with choices"),
         ({"choices_method": "greedy_token_selection"}, "has no effect without choices"),
-        ({"dtype": int, "regex": "a+"}, "regex='a.' has no effect beside dtype=int"),
+        ({"dtype": int, "regex": "a+"}, "regex='a.' has no effect with dtype=int"),
     ],
 )
 def test_what_has_no_effect_is_said(arguments: dict[str, Any], said: str) -> None:
@@ -139,7 +139,7 @@ def test_choices_make_a_select() -> None:
     ("choices", "said"),
     [
         ([], "nothing"),
-        (["a", "a"], "twice"),
+        (["a", "a"], "repeated"),
         (["a", 1], "1 cannot"),
         ([""], "'' cannot"),
         ("yes", "one string"),

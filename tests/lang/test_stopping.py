@@ -128,14 +128,21 @@ def test_an_error_that_is_read_after_the_join_has_failed_it(make: Any) -> None:
             s["bad"]
 
 
-def test_the_error_of_a_branch_in_a_branch(make: Any) -> None:
+@pytest.mark.parametrize("when", ["at any time", "before the fork", "read before the fork"])
+def test_the_error_of_a_branch_in_a_branch(make: Any, when: str) -> None:
     executor = make(failing("bad"))
     with Run(executor) as run:
         s = run.state()
         child = s.fork(1)[0]
         child += gen("bad")
+        if when == "before the fork":
+            wait_until(lambda: child._branch.error is not None)
+        if when == "read before the fork":
+            assert isinstance(child.error(), Boom)
         never_begun = child.fork(2)
         never_begun += gen("x")
+        with pytest.raises(Boom):
+            never_begun[1].fork(1)[0].sync()
         with pytest.raises(Boom):
             never_begun[1]["x"]
         s += gen("after")
@@ -174,7 +181,8 @@ def test_a_graph_fails_where_its_program_does(make: Any, program: Any) -> None:
         state = runs.run(backend=executor)
         with pytest.raises(Boom):
             state.sync()
-        ended.append((state.text(), [e.error for e in executor.events(BranchFinished)]))
+        errors = sorted(e.error for e in executor.events(BranchFinished))  # branches are concurrent
+        ended.append((state.text(), errors))
     assert ended[0] == ended[1] == ended[2]
 
 
@@ -467,6 +475,21 @@ def test_a_state_is_waited_for_and_done(make: Any) -> None:
     assert failed.wait(60) and failed.done
     with pytest.raises(Boom):
         failed.sync()
+
+
+def test_the_error_of_a_fork_without_a_join_is_the_error_of_the_run(make: Any) -> None:
+    """Reads of the run's state wait for all forks."""
+
+    @function
+    def unjoined(s: Any) -> None:
+        s.fork(1)[0] += gen("bad")
+
+    executor = make(failing("bad"), delay=1e6)
+    state = unjoined.run(backend=executor)
+    assert not state.wait(timeout=0.02) and not state.done
+    executor.hurry()
+    assert isinstance(state.error(), Boom)
+    assert state.wait(60) and state.done
 
 
 def test_async_programs_wait_too(make: Any) -> None:

@@ -16,8 +16,8 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 import sgnb as sgl
 from sgnb.errors import OptionError, ProgramError
-from sgnb.lang.chat import PLAIN, ChatTemplate, from_render
-from sgnb.lang.chat.tool_format import ToolFormat, with_tools
+from sgnb.lang.chat import PLAIN, ChatTemplate, from_render, with_tools
+from sgnb.lang.chat.tool_format import ToolFormat
 from sgnb.lang.chat.tools import MAX_CALLS
 from sgnb.lang.executor import Call, Delta, Result
 
@@ -164,7 +164,7 @@ def test_functions_that_are_no_tools() -> None:
         ([3], "no function"),
         ([lambda: 1], "cannot be named"),
         ([Unhashable()], "cannot be named"),
-        ([int], "does not say its arguments"),
+        ([int], "has no signature"),
     ):
         with pytest.raises(OptionError, match=what):
             sgl.gen("call", tools=tools)
@@ -308,7 +308,7 @@ def test_what_json_cannot_say_is_a_result_as_text() -> None:
 
 
 def test_a_call_that_was_cut_says_so(fake: Any) -> None:
-    with pytest.raises(ProgramError, match="is not whole") as caught:
+    with pytest.raises(ProgramError, match="is incomplete") as caught:
         by_hand.run("?", "required", backend=fake('{"name": "add", "argu'))
     assert any("gen 'call'" in note for note in caught.value.__notes__)
 

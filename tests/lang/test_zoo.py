@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -509,9 +510,19 @@ def asynchronous() -> None:
 
 @kind("streaming")
 def streaming() -> None:
-    program = function(ask_shots)
+    prompt_was_read = threading.Event()
+
+    @function
+    def program(s: Any, country: str) -> None:
+        s += SHOTS + f"Q: What is the capital of {country}?\nA:"
+        prompt_was_read.wait(60)
+        s += line("city")
+
     state = program.run("France", stream=True, temperature=0)
-    pieces = list(state.text_iter())
+    pieces = []
+    for piece in state.text_iter():
+        pieces.append(piece)
+        prompt_was_read.set()
     assert "".join(pieces) == state.text() == program.run("France", temperature=0).text()
     assert len(pieces) > 1
 

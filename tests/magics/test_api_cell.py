@@ -52,7 +52,7 @@ def test_an_error_of_the_service_ends_the_cell(shell, service) -> None:
 
 def test_what_needs_an_engine_says_so(shell, service) -> None:
     for what in ("sgnb.cache.stats()", "sgnb.dry(sgnb.function(lambda s: None))"):
-        with pytest.raises(OptionError, match="is no engine of this process"):
+        with pytest.raises(OptionError, match="is not an engine in this process"):
             shell(f"import sgnb; {what}")
     sgnb.load("tiny")
     assert sgnb.cache.stats()

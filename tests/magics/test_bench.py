@@ -37,7 +37,7 @@ def made(rounds: int = 8, stopped: bool = False, name: str = "made up") -> Bench
     measured = Measurements(workload, rounds + stopped, rows=3, tokens=1200)
     measured.titles = {"as it is": "as it is", "nocache": "without the prefix cache"}
     measured.titles["nojump"] = "without jump-forward"
-    measured.refused["nojump"] = "it cannot differ: no token of it was forced by a grammar"
+    measured.refused["nojump"] = "cannot differ: no token was forced by a grammar"
     for turn in range(rounds):
         for place, (name, seconds) in enumerate({"as it is": 0.5, "nocache": 1.5}.items()):
             counts = {"computed_tokens": 100 if name == "as it is" else 1000}
@@ -50,8 +50,8 @@ def test_a_line_measures_a_cells_program(ask: Any) -> None:
     assert ask.ns["kept"] is report
     assert [row["variant"] for row in report.rows] == ["as it is", "nocache", "nojump"]
     assert report.rows[1]["times"] > 0 and report.rows[2]["verdict"] == "not compared"
-    assert report.lines[0].startswith("ask, 3 rows, 6 tokens made: ")
-    assert "nojump: not compared, it cannot differ" in "\n".join(report.lines)
+    assert report.lines[0].startswith("ask, 3 rows, 6 tokens generated: ")
+    assert "nojump: not compared, cannot differ" in "\n".join(report.lines)
     assert report.conditions["model"].startswith("tiny, float32 on cpu")
     assert set(report.conditions) == {"model", "machine", "versions", "date", "seeds"}
 
@@ -100,7 +100,7 @@ def test_the_python_twin_takes_programs_and_workloads(ask: Any) -> None:
         s += sgnb.gen("a", max_tokens=2, ignore_eos=True, temperature=0)
 
     report = sgnb.bench(ask.ns["ask"], [("a",)], against=[other], repeats=1, clock="cpu")
-    assert report.measured.titles["other"] == "as the program other"
+    assert report.measured.titles["other"] == "with the program other"
     assert "in processor time" in report.lines[0]
     small = {"max_total_tokens": 300, "max_running_requests": 1}
     workload = Workload("small", other, [("a",), ("b",)], {"nocache": "it is shared"}, engine=small)
@@ -113,14 +113,14 @@ def test_the_python_twin_takes_programs_and_workloads(ask: Any) -> None:
 def test_what_was_found_is_said_in_sentences() -> None:
     lines = made().lines
     assert lines[0] == (
-        "made up, 3 rows, 1,200 tokens made: 535 ms as it is (median; 500 ms to 570 ms;"
+        "made up, 3 rows, 1,200 tokens generated: 535 ms as it is (median; 500 ms to 570 ms;"
         " 8 rounds in turns, each run with an empty cache)"
     )
     assert lines[1] == (
         "nocache: Without the prefix cache it takes 2.87 times as long (99.2% interval 2.75 to"
         " 3.00); 1,000 tokens computed instead of 100"
     )
-    assert lines[3].startswith("How sure: of a hundred such intervals 99.2 hold the median ratio")
+    assert lines[3].startswith("Certainty: 99.2 of a hundred such intervals contain the true")
     assert lines[4] == "Claim: examples are computed once: seen here"
     few = made(3).lines
     assert "in too few rounds to be sure" in few[1]
@@ -134,7 +134,7 @@ def test_the_picture_says_everything(monkeypatch: Any) -> None:
     texts = [text.get_text() for text in picture.texts]
     texts += [text.get_text() for text in picture.axes[0].texts]
     for said in (
-        "made up, 3 rows, 1,200 tokens made: 535 ms as it is",
+        "made up, 3 rows, 1,200 tokens generated: 535 ms as it is",
         "without the prefix cache",
         "2.87 times",
         "99.2%: 2.75 to 3.00",
@@ -213,15 +213,15 @@ def test_an_interrupt_keeps_what_was_measured(ask: Any, capsys: Any) -> None:
     "line, message",
     [
         ("nothing", "there is no such program"),
-        ("ask --over ['a'] --against nocash", "there is no such variant"),
-        ("ask --over ['a'] --against ,", "there is nothing to compare with"),
-        ("number --over ['a']", "5 is no program"),
-        ("load --over ['a']", "is a workload, which says itself"),
+        ("ask --over ['a'] --against nocash", "not a variant"),
+        ("ask --over ['a'] --against ,", "against is empty"),
+        ("number --over ['a']", "5 is not a program"),
+        ("load --over ['a']", "is a workload with its own rows"),
         ("ask --over ['a'] --repeats 0", "repeats=0 is not allowed"),
-        ("ask --over ['a'] --clock sun", "there is no clock 'sun'"),
+        ("ask --over ['a'] --clock sun", "clock='sun' is not valid"),
         ("ask --over ['a'] --same size", "same='size' is not allowed"),
-        ("ask --over ['a'] --against http://x --clock cpu", "works in another process"),
-        ("ask --over ['a'] --temperature 1", "is sampled, and without a seed"),
+        ("ask --over ['a'] --against http://x --clock cpu", "runs in another process"),
+        ("ask --over ['a'] --temperature 1", "is sampled without a seed"),
         ("ask --over []", "ran nothing"),
         ("ask", "missing"),
         ("", "needs a program"),

@@ -198,7 +198,7 @@ def test_a_batch_in_which_all_fail_raises_the_first_error(shell: Any, capsys: An
     )
     assert lines[0] == "ZeroDivisionError: division by zero"
     assert lines[1] == f"Cell In[{number(shell)}], line 2"
-    assert lines[-1] == "all 3 rows failed; this is the first's error"
+    assert lines[-1] == "all 3 rows failed; this is the error of the first row"
     assert capsys.readouterr().err == ""
 
 
@@ -332,7 +332,7 @@ def test_what_is_not_appended_is_said_at_the_bodys_line(shell: Any, capsys: Any)
         shell("%%sglang --show none\ns += 'x'\ngen('a')\n")
     before = len(sgnb.runs())
     assert shell.fails('%%sglang\ns += "x"\ns = "x" + gen("a")\ns += "y"\n') == [
-        "ProgramError: s = ... gives the name of the state to an expression, and appends nothing",
+        "ProgramError: s = ... replaces the state by an expression and appends nothing",
         f"Cell In[{number(shell)}], line 3",
         '    s = "x" + gen("a")',
         "    ^^^^^^^^^^^^^^^^^^",
@@ -387,7 +387,7 @@ def test_interrupt_keeps_the_text(shell: Any) -> None:
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     lines = shell.fails("%%sglang --show none -o partial\n" + LONG)
-    assert lines == ["KeyboardInterrupt", "stopped; what it had produced: partial.text()"]
+    assert lines == ["KeyboardInterrupt", "stopped; the partial text is partial.text()"]
     assert len(shell.ns["partial"].text()) > len("A story.")
     assert sgnb.runs()[-1]["status"] == "interrupted"
     assert shell("%%sglang --show none\n" + QUESTION)["answer"]

@@ -57,9 +57,9 @@ def test_what_a_program_does_not_use_is_not_drawn_as_noise(shell: Any, cached: A
     report = shell(f"{LINE}nocache,nojump,nofork\n{PLAIN}")
     assert [row.get("seconds", 0) > 0 for row in report.rows] == [True, False, False, False]
     assert report.lines[1:] == [
-        "nocache: not run, it cannot differ: nothing of its prompts was found in the cache",
-        "nojump: not run, it cannot differ: no token of it was forced by a grammar",
-        "nofork: not run, it cannot differ: none of its steps read a prefix once for several",
+        "nocache: not run, cannot differ: no prompt token was found in the cache",
+        "nojump: not run, cannot differ: no token was forced by a grammar",
+        "nofork: not run, cannot differ: no step read a prefix once for several requests",
     ]
 
 
@@ -71,7 +71,7 @@ def test_runs_begin_with_what_the_notebooks_cache_holds(shell: Any, cached: Any)
         as_is, nocache = report.rows
         assert (as_is["computed_tokens"], nocache["cached_tokens"]) == (1, 0)
         held = as_is["prompt_tokens"] - 1
-        assert report.lines[0].endswith(f"prompts in the notebook's cache, {held} tokens")
+        assert report.lines[0].endswith(f"prompts from the notebook's cache, {held} tokens")
     assert cached() == before > held
 
 
@@ -148,7 +148,7 @@ def test_what_went_on_beside_is_said(shell: Any) -> None:
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("--vs nocash", "no such variant"),
+        ("--vs nocash", "not a variant"),
         ("--rounds 2", "give it with --vs"),
         ("--vs nocache --rounds 0", "rounds=0 is not allowed"),
         ("--vs nocache --bg", "--bg and --vs exclude each other"),

@@ -53,7 +53,7 @@ def test_the_text_after_a_thinking_section(shell: Any) -> None:
     [
         ('gen("a", regex="x(?=y)")', "look-ahead"),
         ('gen("a", regex="(x")', "column 1"),
-        ('gen("a", json_schema="{")', "no JSON"),
+        ('gen("a", json_schema="{")', "not JSON"),
         ('gen("a", json_schema={"type": "strin"})', "strin"),
         ('gen("a", dtype=complex)', "dtype=complex"),
     ],

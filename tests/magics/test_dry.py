@@ -196,7 +196,7 @@ def test_what_makes_no_sense_with_it(option: str) -> None:
 def test_code_that_cannot_read_a_stand_in_ends_with_a_note(shell: Any, engine: Any) -> None:
     report = shell('%%sglang --dry\ns += "x"\ns += gen("n")\nn = int(s["n"])\ns += gen("m")\n')
     assert [call.name for call in report.calls] == ["n"]
-    assert "line 4: the program stopped here on a stand-in: ValueError" in repr(report)
+    assert "line 4: the program stopped here on a placeholder answer: ValueError" in repr(report)
     assert shell('%%sglang --dry\ns += "x"\ns += gen_int("n")\nreturn int(s["n"])\n').notes == []
 
 
@@ -204,7 +204,7 @@ def test_a_shortest_text_that_is_too_long(shell: Any, engine: Any) -> None:
     report = shell(
         '%%sglang --dry\ns += "x"\ns += gen("n", regex="(abc[0-9]){12}", max_tokens=4)\n'
     )
-    assert "only 4 may be generated: the call would fail" in report.warnings[0]
+    assert "max_tokens is 4: the call would fail" in report.warnings[0]
 
 
 def test_a_prompt_that_fills_the_context(shell: Any, engine: Any) -> None:
@@ -215,7 +215,7 @@ def test_a_prompt_that_fills_the_context(shell: Any, engine: Any) -> None:
 def test_a_choice_that_joins_the_prompt(shell: Any, engine: Any) -> None:
     cell = '%%sglang --dry\ns += "The capital is{}"\ns += select("c", ["{}Paris", "{}Rome"])\n'
     assert shell(cell.format("", " ", " ")).warnings == []
-    assert "make one token" in shell(cell.format(" ", "", "")).warnings[0]
+    assert "form a single token" in shell(cell.format(" ", "", "")).warnings[0]
 
 
 def test_python_twin(shell: Any, engine: Any) -> None:
@@ -232,13 +232,13 @@ def test_python_twin(shell: Any, engine: Any) -> None:
     assert "llguidance" in repr(report)
     assert [call.answer for call in report.calls[1:]] == ["", "True"]
     assert report.warnings and all(line.startswith("a: ") for line in report.warnings)
-    with pytest.raises(OptionError, match="no program"):
+    with pytest.raises(OptionError, match="not a program"):
         sgnb.dry(len)
 
 
 def test_a_program_that_asks_for_nothing(shell: Any, engine: Any) -> None:
     report = shell('%%sglang --dry\ns += "x"\n')
-    assert "asks the model for nothing" in repr(report)
+    assert "the program makes no call" in repr(report)
     with pytest.raises(GrammarError):
         sgnb.dry(sgnb.function(bad_ebnf))
 

@@ -142,7 +142,7 @@ def test_show() -> None:
         ("qa s", "'s'", "state"),
         ("qa q:strr", "'strr'", "'str'"),
         ("qa q=maybe", "not a Python literal", "n=3"),
-        ("qa q q", "'q'", "its own"),
+        ("qa q q", "'q'", "different name"),
         ("qa --over xs", "--over", "answer q"),
         ("qa q --run z=1", "'z'", "q"),
         ("qa q --run q", "no value", "q=3"),

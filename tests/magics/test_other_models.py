@@ -68,7 +68,8 @@ def test_a_dry_run_asks_no_other_model(shell: Shell, models: Any) -> None:
     assert calls["why"].shared_tokens > 0, "its own prompts share, in its own cache"
     assert calls["why"].prompt_tokens > calls["why"].shared_tokens
     assert calls["short"].prompt_tokens == 0
-    assert any(line.startswith("short: far-away is no engine here") for line in report.warnings)
+    warning = "short: far-away is not an engine in this process"
+    assert any(line.startswith(warning) for line in report.warnings)
 
 
 def test_an_engine_that_a_run_asks_is_in_use(shell: Shell, models: Any) -> None:

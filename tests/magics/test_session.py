@@ -264,7 +264,7 @@ def test_stop(shell: Any, engine: Any, capsys: Any) -> None:
         with pytest.raises(Exception, match="stopped"):
             handle.wait()
     shell("%sglang stop")
-    assert "nothing was running" in capsys.readouterr().out
+    assert "no run was active" in capsys.readouterr().out
 
 
 def test_doctor(shell: Any) -> None:

@@ -70,8 +70,9 @@ def test_every_prompt_token_has_its_reason(engine: Any) -> None:
 def test_of_two_prompts(engine: Any) -> None:
     report = sgnb.why_no_hit("The sky is blue.", "The sky is ")
     at = report.difference
-    assert at is not None and repr(report).startswith(f"they part at token {at.tokens} (character ")
+    assert at is not None
+    assert repr(report).startswith(f"they diverge at token {at.tokens} (character ")
     assert at.tokens == len(engine.encode(["The sky is"])[0])
     assert sgnb.why_no_hit([1, 2, 3], [1, 2]).difference.tokens == 2
-    with pytest.raises(OptionError, match="no state of a program"):
+    with pytest.raises(OptionError, match="not a state of a program"):
         sgnb.why_no_hit("one text")

@@ -39,5 +39,5 @@ def test_a_program_waits_for_the_running_limit(shell: Any) -> None:
 
 
 def test_only_states_of_programs(shell: Any) -> None:
-    with pytest.raises(OptionError, match="is no state of a program"):
+    with pytest.raises(OptionError, match="is not a state of a program"):
         sgnb.why_waiting("text")  # type: ignore[arg-type]

@@ -50,12 +50,21 @@ function canonical(state, engine = 0) {
 """
 
 
+SUBJECTS = {
+    "reduce": ("state", "tree_records", "run_records", "reduce"),
+    "tree": ("tree_marks", "tree"),
+    "automaton": ("automaton_walk", "automaton_layout", "automaton"),
+}
+"""Subject -> its files, for `node`."""
+
+
 def node(script: str, files: Sequence[str], given: Any) -> Any:
     """What `script` gives, a function body that sees `given` and what `files` define."""
     from playwright._impl._driver import compute_driver_executable
 
     executable = compute_driver_executable()[0]
-    modules = "\n".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in files)
+    names = [part for name in files for part in SUBJECTS.get(name, (name,))]
+    modules = "\n".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in names)
     read = "const given = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
     call = f"console.log(JSON.stringify((() => {{ {script} }})()));"
     whole = "\n".join((modules, CANONICAL, read, call))

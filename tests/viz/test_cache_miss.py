@@ -120,7 +120,7 @@ def test_texts_that_are_alike_and_tokens_that_are_not() -> None:
     found = difference((3, 0, 1, 3), (3, 2, 3), vocabulary)
     assert (found.tokens, found.characters, found.more_text) == (1, 1, 3)
     assert (found.here, found.there) == (("a", "b", "c"), ("ab", "c"))
-    assert "the texts go on alike for 3 characters, but not as tokens" in found.line()
+    assert "the next 3 characters are equal, but the tokens differ" in found.line()
     same = difference((3, 0), (3, 0), vocabulary)
     assert (same.tokens, same.here, same.there) == (2, (), ()) and "the end here" in same.line()
 

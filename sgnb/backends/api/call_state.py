@@ -79,9 +79,9 @@ class CallState:
         if self.delivered.startswith(text):
             return
         if not text.startswith(self.delivered):
-            message = f"the stream broke after {shown(self.delivered[-60:])}, and went on otherwise"
-            hint = "temperature=0 or a seed repeats a text; without stream= it is asked for anew"
-            error = ServiceError(f"{message} when it was asked for again", hint)
+            message = f"the stream broke after {shown(self.delivered[-60:])}"
+            hint = "use temperature=0 or a seed to repeat the text, or call without stream="
+            error = ServiceError(f"{message}, and the repeated request gave another text", hint)
             raise Failure("broken stream", error, is_transient=False)
         new, self.delivered = text[len(self.delivered) :], text
         if self.sink is not None:
@@ -114,6 +114,7 @@ class CallState:
         completion = tokens.completion // num_samples  # the service reports a sum over samples
         if response is not None and sample is response.samples[0]:
             completion += tokens.completion % num_samples
+
         return {
             "id": "" if response is None else response.id,
             "finish_reason": None if sample is None else _finish_reason(sample, completion),

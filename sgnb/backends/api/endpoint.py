@@ -115,7 +115,7 @@ def refuse(service: str, params: SamplingParams, names: Sequence[str], hint: str
     """Raise OptionError for the first parameter in `names` that is set."""
     for name in names:
         if (value := getattr(params, name)) != getattr(_DEFAULT, name):
-            raise OptionError(f"{service} does not take {name}={shown(value)}", hint)
+            raise OptionError(f"{service} does not support {name}={shown(value)}", hint)
 
 
 def ignore(
@@ -124,4 +124,6 @@ def ignore(
     """Warn at `location` for each parameter in `names` that is set."""
     for name in names:
         if (value := getattr(params, name)) != getattr(_DEFAULT, name) and location is not None:
-            warn_once(f"{name}={shown(value)} has no effect: {service} does not take it", location)
+            warn_once(
+                f"{name}={shown(value)} has no effect: {service} does not support it", location
+            )

@@ -70,7 +70,7 @@ class ApiExecutor:
         return CompletionRequest(call.params, messages=turns, stream=call.stream)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
-        if call.ahead is None:
+        if call.lookahead is None:
             return self.send(self.request_of(call), call, sink)
         self.endpoint.check(call.params, call.location)
         state = self._call_state(call, call.stream, sink)
@@ -222,10 +222,11 @@ class ApiExecutor:
         return await self._admission.send(send, tokens, count_failure)
 
     async def _score(self, call: ScoreCall, state: CallState) -> Scores:
-        if call.ahead is not None:
+        if call.lookahead is not None:
             speculative = self._speculation(state).choose(call)
             if speculative is not None:
                 return speculative
+
         if self.endpoint.scores:
             prompt = call.prompt + "".join(call.choices)
             request = CompletionRequest(SamplingParams(max_new_tokens=0), prompt)
@@ -262,8 +263,8 @@ class ApiExecutor:
 
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         """Raise OptionError: services do not expose their tokens."""
-        hint = "s.text() is the text; a local engine gives tokens too"
-        raise OptionError(f"{self!r} gives no tokens of a text", hint)
+        hint = "use s.text(), or a local engine"
+        raise OptionError(f"{self!r} returns no token ids", hint)
 
     def flush_cache(self) -> int:
         """Flush the cache of an SGLang server; no effect on other services. Returns 0 because the
@@ -327,9 +328,9 @@ def conversation(
         return tuple(turns)
     if not continues:
         raise RequestError(
-            f"gen {name!r} goes on with an assistant's turn that begins with {shown(text)}, and"
+            f"gen {name!r} continues an assistant's turn that begins with {shown(text)}, but"
             " this service writes whole turns only",
-            "put that text into the user's turn, or give @function(num_api_spec_tokens=...)",
+            "move the text into the user's turn, or use @function(num_api_spec_tokens=...)",
         )
     return (*turns, {"role": "assistant", "content": text})
 
@@ -339,7 +340,7 @@ def _check_between(name: str, text: str) -> None:
         raise RequestError(
             f"gen {name!r} follows text outside of the roles, {shown(text)}, which a chat model"
             " cannot be sent",
-            "write it into a role: s += user(...)",
+            "put the text into a role: s += user(...)",
         )
 
 

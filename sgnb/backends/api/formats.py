@@ -31,9 +31,10 @@ class FormatMismatch(Exception):
     def error(self, tries: int) -> ServiceError:
         """Return the error after the last try."""
         message = f"the answer {shown(self.text)} is not {self.expected} ({tries} tries)"
-        hint = "say in the prompt what is wanted, or ask a model that obeys it"
+        hint = "describe the format in the prompt, or use another model"
         return ServiceError(
-            message, "max_tokens= ended it: give it room" if self.is_truncated else hint
+            message,
+            "the answer ended at max_tokens=: use a larger value" if self.is_truncated else hint,
         )
 
 
@@ -56,7 +57,7 @@ def match_format(sample: Sample, params: SamplingParams) -> str:
     prefixes = [_longest_match(grammar, candidate) for candidate in (sample.text, text)]
     matches = [prefix for prefix in prefixes if prefix is not None]
     if not matches:
-        raise FormatMismatch(sample, f"what {grammar.kind}={shown(grammar.text)} takes")
+        raise FormatMismatch(sample, f"a text that {grammar.kind}={shown(grammar.text)} matches")
     return max(matches, key=len)
 
 
@@ -118,6 +119,7 @@ def selection(text: str, choices: Sequence[str], params: SamplingParams) -> int 
             text = str(read_json(text)["choice"])
         except (InvalidAnswer, TypeError, LookupError):
             return None
+
     exact = [index for index, choice in enumerate(choices) if choice == text]
     answer = text.strip().strip("\"'").casefold()
     prefixes = [

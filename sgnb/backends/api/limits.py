@@ -112,7 +112,7 @@ def _pause(attempt: int, delay: float | None) -> float:
 
 def _timed_out(service: str, seconds: float) -> Failure:
     message = f"{service} did not answer within {seconds:g} s"
-    return Failure("timeout", ServiceError(message, "timeout= gives it longer"), is_transient=True)
+    return Failure("timeout", ServiceError(message, "use a larger timeout="), is_transient=True)
 
 
 def _final(failure: Failure, tries: int) -> Exception:

@@ -109,6 +109,7 @@ class LiteLLMEndpoint:
             value = getattr(params, name)
             if value != getattr(_DEFAULT, name) and openai_name in self._takes:
                 body[openai_name] = list(value) if name == "stop" else value
+
         if params.logit_bias:
             body["logit_bias"] = bias_of(params, MAX_BIAS)
         if params.json_schema is not None and self.enforces:

@@ -14,6 +14,7 @@ from ...lang.chat import PLAIN, ChatTemplate
 from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
+from .client_guard import guard_class
 from .endpoint import (
     CompletionRequest,
     CompletionResponse,
@@ -25,7 +26,7 @@ from .endpoint import (
 from .executor import ApiExecutor
 from .limits import Limits
 from .responses import Echo, StreamAssembly, assembled, tokens_of
-from .transport import Failure, Secrets, openai_package, translated
+from .transport import Failure, Secrets, guarded_http_client, openai_package, translated
 from .usage import fixed_price, listed_price, no_price
 
 ROLES_AS_TEXT = ChatTemplate("as text", PLAIN.roles)
@@ -67,11 +68,11 @@ class OpenAIEndpoint:
             self._service += f" at {address_of(client)}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
-        hint = "leave it out; extra_body= of the backend sends what a server takes beyond OpenAI's"
+        hint = "omit the option, or send it as extra_body= of the backend"
         refuse(self._service, params, _REFUSED, hint)
         if params.return_logprob and params.logprob_start_len != -1:
             raise OptionError(
-                f"{self._service} scores no prompt: logprob_start_len={params.logprob_start_len}",
+                f"{self._service} scores no prompts: logprob_start_len={params.logprob_start_len}",
                 "leave it out",
             )
         if params.max_new_tokens == 0:
@@ -247,7 +248,7 @@ def _is_strict(schema: Any) -> bool:
 def make_client(
     base_url: str | None, api_key: str | None, options: dict[str, Any], is_azure: bool = False
 ) -> Any:
-    """Return an async client without retries or timeout. Raises OptionError."""
+    """Return an async client without retries, timeout or redirects. Raises OptionError."""
     openai = openai_package()
     if base_url is not None and api_key is None and "OPENAI_API_KEY" not in os.environ:
         api_key = "none"  # the client requires a key, local servers do not
@@ -255,15 +256,19 @@ def make_client(
     if base_url is not None:
         options = {"base_url": base_url, **options}
     try:
+        http_client = options.get("http_client") or guarded_http_client()
+        guard_class(type(http_client))
+        options = {**options, "http_client": http_client}
         client = client_type(api_key=api_key, max_retries=0, timeout=None, **options)
     except Exception as error:  # invalid options, or proxies and certificates of the environment
         hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
-        raise OptionError(f"no client can be made: {error}", hint) from None
+        raise OptionError(f"the client cannot be created: {error}", hint) from None
+
     if client.base_url.scheme not in ("http", "https") or not client.base_url.host:
-        message = f"base_url={address_of(client)!r} is no address"
-        raise OptionError(message, 'give it with its scheme: "http://localhost:8000/v1"')
+        message = f"base_url={address_of(client)!r} is not an address"
+        raise OptionError(message, 'add the scheme: "http://localhost:8000/v1"')
     if not (client.api_key.isascii() and client.api_key.isprintable()):
-        raise OptionError("the API key has characters that no key has", "is a line's end in it?")
+        raise OptionError("the API key has invalid characters", "remove line breaks from the key")
     return client
 
 
@@ -292,7 +297,7 @@ def get_json(client: Any, path: str, seconds: float) -> Any:
         message = failure.error.message
     finally:
         loop.close()
-    raise ServiceError(message, "is the server up, and is this its address?")
+    raise ServiceError(message, "check that the server runs at this address")
 
 
 def secrets_of(client: Any) -> Secrets:

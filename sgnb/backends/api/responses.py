@@ -13,8 +13,9 @@ from typing import Any
 from ...errors import RequestError, ServiceError, shown
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...sampling import SamplingParams
+from .client_guard import Refusal
 from .endpoint import CompletionResponse, Sample, Tokens
-from .transport import IncompleteResponse, Refusal
+from .transport import IncompleteResponse
 
 MAX_COUNT = 2**53
 MAX_TEXT = 2**20

@@ -20,7 +20,7 @@ from .executor import ApiExecutor
 from .limits import Limits
 from .openai import bias_of, get_json, make_client, secrets_of
 from .responses import TokenLogprob, count_of, name_of, score_of, text_of, token_logprob_of
-from .transport import IncompleteResponse, openai_package, translated
+from .transport import IncompleteResponse, guarded_http_client, openai_package, translated
 from .usage import fixed_price, no_price
 
 _SAMPLING_NAMES = (
@@ -69,7 +69,7 @@ class SGLangEndpoint:
         self._service = f"the SGLang server of {model!r}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
-        hint = "a local engine takes it; leave it out for a server"
+        hint = "omit the option, or use a local engine"
         refuse(self._service, params, ("thinking", "json_whitespace", "json_strict"), hint)
 
     async def complete(
@@ -178,16 +178,19 @@ class RuntimeEndpoint(ApiExecutor):
     ) -> None:
         limits, options = Limits.split(options)
         if verify is not None and not Path(verify).exists():
-            raise OptionError(f"verify={shown(verify)} is no file", "give one of certificates")
-        if verify is not None:
-            options["http_client"] = _http_client(verify)
+            message = f"verify={shown(verify)} is not a file"
+            raise OptionError(message, "give a file of certificates")
+        certificates = {} if verify is None else {"verify": verify}
+        if certificates:
+            options["http_client"] = guarded_http_client(**certificates)
         client = make_client(base_url, api_key, options)
         del api_key, options  # a verbose traceback prints the variables of this frame
-        probe = client.copy(http_client=_http_client(verify))  # for another event loop
+        http_client = guarded_http_client(**certificates)  # for another event loop
+        probe = client.copy(http_client=http_client)
         info = get_json(probe, "/get_model_info", CONNECT_SECONDS)
         if not isinstance(info, dict) or not isinstance(info.get("model_path"), str):
-            hint = "for a server that speaks OpenAI's: sgnb.OpenAI(model, base_url=...)"
-            raise ServiceError("the server does not speak SGLang's protocol", hint)
+            hint = "use a client for OpenAI's protocol: sgnb.OpenAI(model, base_url=...)"
+            raise ServiceError("the server does not support SGLang's protocol", hint)
         info = secrets_of(client).clean(info)
         name = name_of(info["model_path"])
 
@@ -198,19 +201,12 @@ class RuntimeEndpoint(ApiExecutor):
         super().__init__(endpoint, limits, fixed_price(prices, no_price))
 
 
-def _http_client(verify: str | None) -> Any:
-    """Return an HTTP client with a file of certificates, or with the usual certificates."""
-    return openai_package().DefaultAsyncHttpxClient(
-        **({} if verify is None else {"verify": verify})
-    )
-
-
 def _template_of_hub_id(name: str) -> ChatTemplate:
     """Return the chat template of a tokenizer by the hub id from a service. Folders stay closed:
     a response must not select files of this machine."""
     if _HUB_ID.fullmatch(name) and ".." not in name and not Path(name).exists():
         return _template_of(name)
-    message = f"the service names the tokenizer {shown(name)}, which is no hub id"
+    message = f"the service names the tokenizer {shown(name)}, which is not a hub id"
     hint = "plain role marks are used: give chat_template= its folder"
     warnings.warn(f"{message}; {hint}", stacklevel=3)
     return PLAIN

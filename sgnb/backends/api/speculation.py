@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import ServiceError, shown
 from ...grammar.schema.strict_json import InvalidAnswer, read_prefix
-from ...lang.executor import Ahead, Call, Result, ScoreCall, Scores
+from ...lang.executor import Call, LookaheadBuffer, Result, ScoreCall, Scores
 from ...lang.ir import RoleBegin
 from ...sampling import SamplingParams
 from .call_state import CallState
@@ -211,10 +211,10 @@ class Speculation:
         state: CallState,
         tries: int,
     ) -> None:
-        assert state.call.ahead is not None
+        assert state.call.lookahead is not None
         self._endpoint, self._request_of, self._send = endpoint, request_of, send
         self._state, self._tries = state, tries
-        self._buffer: Ahead = state.call.ahead
+        self._buffer: LookaheadBuffer = state.call.lookahead
         # The begun text of a turn that the service cannot continue, and the call before this turn.
         # A direct request is impossible for such a call, and `max_tokens` does not bound the
         # answer.
@@ -258,7 +258,7 @@ class Speculation:
 
     def _take_lookahead(self) -> Lookahead | None:
         """Take the model's last unused text of the branch."""
-        lookahead, self._buffer.kept = self._buffer.kept, None
+        lookahead, self._buffer.unused = self._buffer.unused, None
         is_ours = isinstance(lookahead, Lookahead) and lookahead.model is self._endpoint
         return lookahead if is_ours else None
 
@@ -307,7 +307,7 @@ class Speculation:
                 return self._result(await self._answer(lookahead, call), response)
             except LookaheadMismatch as mismatch:
                 self._state.usage.saved -= response.tokens.prompt
-                after = " and goes on in its format" if mismatch.reason == "format" else ""
+                after = " and continues in its format" if mismatch.reason == "format" else ""
 
         expected = f"a turn that begins with {shown(self._turn_prefix)}{after}"
         raise self._error(expected, lookahead.text)
@@ -344,6 +344,7 @@ class Speculation:
             text, finish = text[: stop[0]], "stop"
         if prefix := self._turn_prefix:  # ignores leading whitespace
             text = prefix[: len(prefix) - len(prefix.lstrip())] + text.lstrip()
+
         return Lookahead(
             model=self._endpoint,
             id=response.id,
@@ -376,7 +377,7 @@ class Speculation:
     ) -> dict[str, Any]:
         """Store the unused text for the branch's next call. Returns the call's meta information."""
         usage = self._state.usage
-        self._buffer.kept = consumed.remaining
+        self._buffer.unused = consumed.remaining
         usage.extra -= consumed.num_tokens
         tokens, meta = Tokens(), {"written_ahead": response is None}
         if response is None:
@@ -393,7 +394,7 @@ class Speculation:
     def _error(self, expected: str, text: str) -> ServiceError:
         name = self._state.call.name
         message = f"{name!r} needs {expected}, and the model wrote {shown(text)}"
-        hint = "show the format in the user's turn, or give more num_api_spec_tokens="
+        hint = "show the format in the user's turn, or use a larger num_api_spec_tokens="
         return ServiceError(message, hint)
 
 
@@ -405,7 +406,7 @@ def _can_be_a_part(params: SamplingParams) -> bool:
 
 def _with_instruction(request: CompletionRequest, prefix: str) -> CompletionRequest:
     """Return the request with an instruction to begin with `prefix`."""
-    instruction = f"Begin your answer with exactly this text, and go on after it:\n{prefix}"
+    instruction = f"Begin your answer with exactly this text, and continue after it:\n{prefix}"
     *earlier, last = request.messages
     if last["role"] != "user":
         turn = {"role": "user", "content": instruction}

@@ -1,8 +1,4 @@
-"""HTTP transport of all services: limits of responses, failures of clients, and removal of keys.
-
-litellm makes and caches clients itself, without a seam for their options. `install` therefore
-wraps `httpx.AsyncClient.send`; outside of `guarded` the wrapper changes nothing.
-"""
+"""HTTP transport of all services: clients, their failures, and removal of keys."""
 
 from __future__ import annotations
 
@@ -10,23 +6,14 @@ import math
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
 from email.utils import parsedate_to_datetime
-from functools import cache, wraps
 from typing import Any, NoReturn
-from urllib.parse import urljoin, urlsplit
 
 from ...errors import OptionError, ServiceError, SgnbError
-from ...grammar.schema.strict_json import MAX_COMMAS, MAX_CONTAINERS
-
-MAX_DOCUMENT = 8 * 2**20
-"""Bytes of one JSON document: a whole response, or an event of a stream."""
-
-MAX_STREAM = 64 * 2**20
-MAX_ERROR = 2**16
+from .client_guard import Refusal, guard_class, guard_libraries, guarded
 
 MAX_QUOTE = 300
 """Maximum number of quoted characters of a service's message."""
@@ -41,9 +28,6 @@ MIN_KEY = 16
 
 MAX_DEPTH = 12
 """Levels of a cleaned value; deeper parts are left out."""
-
-_EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-_guarded: ContextVar[bool] = ContextVar("sgnb_guarded", default=False)
 
 
 class Failure(Exception):
@@ -60,14 +44,6 @@ class Failure(Exception):
 
 class IncompleteResponse(Exception):
     """A stream without a finish reason."""
-
-
-class Refusal(Exception):
-    """A response beyond the limits. `reason` is the two-word label in the usage table."""
-
-    def __init__(self, reason: str, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.reason, self.message, self.hint = reason, message, hint
 
 
 class Secrets:
@@ -124,8 +100,14 @@ def openai_package() -> Any:
         import openai
     except ImportError as error:
         _refuse_missing("openai", error)
-    install()
     return openai
+
+
+def guarded_http_client(**options: Any) -> Any:
+    """Return openai's HTTP client without redirects, whatever library openai uses."""
+    client = openai_package().DefaultAsyncHttpxClient(follow_redirects=False, **options)
+    guard_class(type(client))
+    return client
 
 
 def litellm_package() -> Any:
@@ -137,126 +119,15 @@ def litellm_package() -> Any:
     except ImportError as error:
         _refuse_missing("litellm", error)
     litellm.suppress_debug_info = True
-    install()
+    guard_libraries()
+    guard_class(openai_package().DefaultAsyncHttpxClient)
+    guard_class(openai_package().DefaultHttpxClient)
     return litellm
 
 
 def _refuse_missing(package: str, error: ImportError) -> NoReturn:
     hint = 'pip install "sgnb[api]"'
     raise OptionError(f"this backend needs the package {package}: {error}", hint) from None
-
-
-@contextmanager
-def guarded() -> Iterator[None]:
-    """Guard the requests of the current task: no redirect, no compression, bounded responses."""
-    token = _guarded.set(True)
-    try:
-        yield
-    finally:
-        _guarded.reset(token)
-
-
-@cache
-def install() -> None:
-    """Wrap `httpx.AsyncClient.send`, once."""
-    import httpx
-
-    original = httpx.AsyncClient.send
-
-    @wraps(original)
-    async def send(
-        self: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False, **options: Any
-    ) -> httpx.Response:
-        if not _guarded.get():
-            return await original(self, request, stream=stream, **options)
-        request.headers["Accept-Encoding"] = "identity"
-        options["follow_redirects"] = False
-
-        response = await original(self, request, stream=True, **options)
-        try:
-            check_head(str(request.url), response.status_code, response.headers)
-            response.stream = _bounded_stream(response)
-            if not stream:
-                await response.aread()
-        except BaseException:
-            await response.aclose()
-            raise
-        return response
-
-    httpx.AsyncClient.send = send  # type: ignore[method-assign]
-
-
-def _bounded_stream(response: Any) -> Any:
-    import httpx
-
-    class Stream(httpx.AsyncByteStream):
-        def __init__(self) -> None:
-            self._inner = response.stream
-            self._size = ResponseSize(response.status_code, response.headers)
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for chunk in self._inner:
-                self._size.add(chunk)
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self._inner.aclose()
-
-    return Stream()
-
-
-def check_head(url: str, status: int, headers: Any) -> None:
-    """Raise Refusal for a redirect and for a compressed response."""
-    if 300 <= status < 400 and "location" in headers:
-        host, other = host_of(url), host_of(urljoin(url, headers["location"]))
-        message = f"{host} redirects the request to {other}, and redirects are not followed"
-        hint = f"if you trust {other}, give its address instead"
-        raise Refusal("redirect", message, hint)
-    encoding = headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
-        message = f"{host_of(url)} compressed its answer ({encoding:.20}), and was asked not to"
-        raise Refusal("compression", message, "turn the compression of the server off")
-
-
-def host_of(url: str) -> str:
-    """Return the host and the port of an address, for messages."""
-    try:
-        return (urlsplit(url).netloc.rpartition("@")[2] or "no host")[:100]
-    except ValueError:
-        return "an invalid address"
-
-
-class ResponseSize:
-    """Size of a response so far. `add` raises Refusal beyond the limits."""
-
-    def __init__(self, status: int, headers: Any) -> None:
-        self._streams = "text/event-stream" in headers.get("content-type", "")
-        self._limit = MAX_ERROR if status >= 400 else MAX_STREAM if self._streams else MAX_DOCUMENT
-        self._total = self._document = self._containers = self._commas = 0
-        self._tail = b""
-
-    def add(self, chunk: bytes) -> None:
-        """Count a chunk of the response."""
-        self._total += len(chunk)
-        joined = self._tail + chunk  # chunks may split the end of an event
-        self._tail = joined[-3:]
-        if self._streams and (end := max(map(joined.rfind, _EVENT_ENDS))) >= 0:
-            self._document = self._containers = self._commas = 0  # chunks are some 100 KB at most
-            chunk = joined[end:]
-        self._document += len(chunk)
-        self._containers += chunk.count(b"[") + chunk.count(b"{")
-        self._commas += chunk.count(b",")
-
-        if self._total > self._limit:
-            self._refuse(f"{self._limit:,} bytes")
-        if self._document > MAX_DOCUMENT:
-            self._refuse(f"{MAX_DOCUMENT:,} bytes")
-        if self._containers > MAX_CONTAINERS or self._commas > MAX_COMMAS:
-            self._refuse(f"{MAX_CONTAINERS:,} arrays and objects, or {MAX_COMMAS:,} commas")
-
-    def _refuse(self, limit: str) -> NoReturn:
-        hint = "ask for fewer tokens, samples or log-probabilities, or use stream=True"
-        raise Refusal("too large", f"its answer has more than {limit}", hint)
 
 
 @contextmanager
@@ -288,7 +159,7 @@ def _failure_of(error: Exception, service: str, secrets: Secrets) -> Failure:
         return _transient("timeout", f"{service} did not answer in time")
     if "Connection" in type(error).__name__:
         cause = secrets.hide(str(error.__cause__ or error)[:MAX_MESSAGE])[:MAX_QUOTE]
-        hint = "is the server up, and is this its address?"
+        hint = "check that the server runs at this address"
         return _transient("connection", f"{service} cannot be reached: {cause}", hint)
     if isinstance(status, int) and status >= 400:
         return _failure_of_status(error, status, service, message)
@@ -298,7 +169,7 @@ def _failure_of(error: Exception, service: str, secrets: Secrets) -> Failure:
         return _transient("error", f"{service} broke off: {message}")
     if type(error).__module__.startswith(("http", "aiohttp", "ssl", "anyio")):
         return _transient("connection", f"the connection to {service} broke off: {message}")
-    return _transient("bad answer", f"{service} answered with what is none: {message}")
+    return _transient("bad answer", f"{service} sent an invalid answer: {message}")
 
 
 def _transient(reason: str, message: str, hint: str = "", wait: float | None = None) -> Failure:
@@ -309,22 +180,22 @@ def _failure_of_status(error: Exception, status: int, service: str, message: str
     out_of_quota = getattr(error, "code", None) == "insufficient_quota"
     if status == 429 and not out_of_quota:
         text = f"{service} wants fewer requests (429): {message}"
-        hint = "requests_per_minute=, tokens_per_minute= and max_parallel= ask more slowly"
+        hint = "use requests_per_minute=, tokens_per_minute= or max_parallel="
         return _transient("429", text, hint, _retry_delay(error))
     if status in (408, 409) or status >= 500:
         text = f"{service} failed ({status}): {message}"
         return _transient(str(status), text, wait=_retry_delay(error))
 
-    hint = "see what it says"
+    hint = "see the message of the service"
     if status == 401:
         message = "the key is missing or wrong"
-        hint = "give api_key=, or set it in the environment"
+        hint = "use api_key=, or set the key in the environment"
     elif status == 403:
-        hint = "may this key use this model, from here?"
+        hint = "check the permissions of the key for this model"
     elif status == 404:
-        hint = "is the model's name right, and the address?"
+        hint = "check the name of the model and the address"
     elif out_of_quota:
-        hint = "the account has no money left"
+        hint = "the account has no credit left"
     text = f"{service} refused the request ({status}): {message}"
     return Failure(str(status), ServiceError(text, hint), is_transient=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ...errors import OptionError, shown
@@ -39,16 +39,8 @@ class CallUsage:
     extra: int = 0  # completion tokens outside every call's text; estimated
 
     def add(self, other: CallUsage) -> None:
-        self.calls += other.calls
-        self.requests += other.requests
-        self.retries.update(other.retries)
-        self.failed += other.failed
-        self.stopped += other.stopped
-        self.tokens += other.tokens
-        self.ahead += other.ahead
-        self.missed.update(other.missed)
-        self.saved += other.saved
-        self.extra += other.extra
+        for count in fields(self):
+            setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
 
     @property
     def speculated(self) -> bool:
@@ -165,7 +157,9 @@ def fixed_price(prices: tuple[float, float] | None, otherwise: Price) -> Price:
     try:
         prompt, completion = map(float, prices)
     except (TypeError, ValueError):
-        hint = "give two numbers: money for a million tokens of prompts, and of answers"
+        hint = (
+            "give two numbers: the prices of a million prompt tokens and of a million answer tokens"
+        )
         raise OptionError(f"prices={shown(prices)} is not allowed", hint) from None
     return lambda tokens: (tokens.prompt * prompt + tokens.completion * completion) / 1e6
 

@@ -3,75 +3,26 @@ backend is a class and a line in this module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from ...errors import OptionError
+from .protocol import AttentionBackend, LayerOptions
 
 if TYPE_CHECKING:
-    from torch import Tensor, device
+    from torch import device
 
     from ..cache.kv_cache import KVCache
-    from ..step_input import AttentionInput
 
-
-class LayerOptions(NamedTuple):
-    """Attention options of a layer, besides q, k and v."""
-
-    scaling: float  # factor of the scores
-    window: int | None = None  # a token sees itself and the `window` - 1 before it
-    softcap: float | None = None  # scores become softcap * tanh(score / softcap)
-    sinks: Tensor | None = None  # float[heads], a score in the softmax that has no value
-
-
-class AttentionBackend(Protocol):
-    """Interface of the attention backends.
-
-    `plan` fixes the new tokens of a step and their KV slots; each layer then calls `store` and
-    `attend`. Rows are the T new tokens of the step.
-    """
-
-    name: str  # display name
-    kv: KVCache
-    # int64[T], KV slots of the new rows, for callers that write to the pool directly
-    new_slots: Tensor
-
-    @property
-    def has_cascade(self) -> bool:
-        """True if the last step read a shared prefix once for several sequences."""
-        ...
-
-    def plan(self, step: AttentionInput, padded: int | None = None) -> None:
-        """Prepare a step.
-
-        Args:
-            step: The new tokens and the KV of their sequences.
-            padded: Number of rows after padding, only for short chunks. The launches of `store` and
-                `attend` then depend only on `padded` and `graph_key`, so a CUDA graph of them can
-                be replayed after later plans.
-        """
-        ...
-
-    def precompile(self, rows: int) -> None:
-        """Plan `rows` padding rows and every kernel that a step may need. Call instead of `plan`
-        within a `precompiling` block."""
-        ...
-
-    @property
-    def graph_key(self) -> Hashable:
-        """Key of the kernels that the planned step launches, besides the number of rows."""
-        ...
-
-    def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        """Write k and v, [T, kv heads, dim] with a contiguous last dimension, to the pool of
-        `layer`."""
-        ...
-
-    def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        """Return the attention of q, [T, heads, dim] with a contiguous last dimension, to the
-        visible tokens: [T, heads, v's dim]."""
-        ...
+__all__ = [
+    "BACKENDS",
+    "AttentionBackend",
+    "BackendName",
+    "LayerOptions",
+    "check_backend",
+    "make_backend",
+]
 
 
 BackendName = Literal["auto", "torch", "triton", "flashinfer"]
@@ -91,7 +42,7 @@ def check_backend(name: str, device: device, batch_invariant: bool) -> None:
     missing = [package for package in _PACKAGES.get(name, ()) if find_spec(package) is None]
     if missing:
         raise OptionError(
-            f"attention={name!r} needs {' and '.join(missing)}, which cannot be found",
+            f"attention={name!r} needs {' and '.join(missing)}, which are not installed",
             "pip install 'sgnb[cuda]', or use attention='auto'",
         )
 
@@ -127,7 +78,7 @@ def make_backend(
 
         return TorchAttention(kv, fork_attention=fork_attention)
     try:
-        from .split import make_gpu_attention
+        from .split import with_flashinfer
         from .triton_backend import TritonAttention
     except ImportError as error:
         if name == "auto":
@@ -135,17 +86,12 @@ def make_backend(
         raise OptionError(
             f"attention={name!r} cannot be used: {error}", "pip install triton"
         ) from error
-    if name == "triton":
-        return TritonAttention(
-            kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant
-        )
-    backend = make_gpu_attention(
-        kv,
-        heads,
-        fork_attention=fork_attention,
-        batch_invariant=batch_invariant,
-        on_switch=on_switch,
+    triton = TritonAttention(
+        kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant
     )
+    if name == "triton":
+        return triton
+    backend = with_flashinfer(triton, kv, batch_invariant=batch_invariant, on_switch=on_switch)
     if name == "flashinfer" and backend.without_flashinfer is not None:
         raise OptionError(
             f"attention='flashinfer' cannot be used: {backend.without_flashinfer}",

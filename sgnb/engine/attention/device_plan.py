@@ -16,9 +16,9 @@ from ..cache.kv_cache import KVCache
 from ..cache.radix import Ints
 from ..device.precompile import launch
 from ..step_input import AttentionInput
-from . import LayerOptions
 from .decode_plans import RESERVE, DecodePlans
 from .planning import plan_extend, plan_invariant, plan_short
+from .protocol import LayerOptions
 from .query_tiles import KVIndices, TileConfig
 from .schedule import Schedule, WorkItems
 from .staging import StagingBuffers

@@ -18,8 +18,8 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache
 from ..device.transfer import pinned
 from ..step_input import AttentionInput
-from . import LayerOptions
 from .flashinfer_kernels import AttentionKernel, extend_generation
+from .protocol import LayerOptions
 
 LEAST_WORKSPACE = 64 << 20
 

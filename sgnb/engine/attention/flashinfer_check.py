@@ -11,8 +11,8 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache, LayerShape
 from ..cache.radix import Ints
 from ..step_input import NO_KEY, AttentionInput
-from . import LayerOptions
 from .flashinfer_backend import FlashInferAttention, LayerKind
+from .protocol import LayerOptions
 
 STEPS = (
     ((40, 1), (300, 129), (70, 33), (200, 200), (9, 9)),

@@ -87,7 +87,7 @@ def _unfit_version() -> str | None:
     numbers = tuple(int(x) for x in re.findall(r"\d+", version)[:3])
     if not OLDEST <= numbers < TOO_NEW:
         oldest, too_new = (".".join(map(str, x)) for x in (OLDEST, TOO_NEW))
-        return f"FlashInfer {version} was not tried; install flashinfer-python>={oldest},<{too_new}"
+        return f"FlashInfer {version} is not tested; install flashinfer-python>={oldest},<{too_new}"
     return None
 
 

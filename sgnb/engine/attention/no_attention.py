@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..cache.kv_cache import KVCache
 from ..step_input import AttentionInput
-from . import LayerOptions
+from .protocol import LayerOptions
 
 
 class NoAttention:
@@ -30,11 +30,7 @@ class NoAttention:
         pass
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        raise NotImplementedError(
-            f"layer {layer} has attention, and the model was said to have none"
-        )
+        raise NotImplementedError(f"layer {layer} has attention, but the model was loaded without")
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        raise NotImplementedError(
-            f"layer {layer} has attention, and the model was said to have none"
-        )
+        raise NotImplementedError(f"layer {layer} has attention, but the model was loaded without")

@@ -156,7 +156,11 @@ def _split_evenly(
 def _split_by_work(
     lengths: Longs, ctas: int, used: int, costs: CostModel
 ) -> tuple[Longs, Longs, Longs, Longs]:
-    """used: number of CTAs with a range; the other CTAs are idle."""
+    """Split all tiles into ranges of about equal cost, one for each of the first `used` CTAs.
+
+    Returns:
+        Tile, begin and end of each work item, and the first item of each CTA, int64[ctas + 1].
+    """
     ends, work = lengths.cumsum(), (lengths + costs.work_item).cumsum()
     borders = np.concatenate([[0], ends])
     targets = work[-1] * np.arange(1, used) // used
@@ -186,10 +190,8 @@ def make_scatter_map(rows: Longs, num_rows: int) -> tuple[Ints, Ints]:
     """`Schedule.scatter_map` of the rows of all work items, and `partials_indptr`. A row that has
     one entry has no partial."""
     counts = np.bincount(rows, minlength=num_rows)
-    scatter_map, partials_indptr = (
-        np.empty((len(rows), 2), np.int32),
-        np.zeros(num_rows + 1, np.int32),
-    )
+    scatter_map = np.empty((len(rows), 2), np.int32)
+    partials_indptr = np.zeros(num_rows + 1, np.int32)
 
     scatter_map[:, 0], scatter_map[:, 1] = rows, -1 - rows
     if len(rows) > num_rows or counts.max() > 1:

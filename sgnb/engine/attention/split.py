@@ -8,7 +8,7 @@ serves all rows and `without_flashinfer` contains the reason.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 
 import torch
 from torch import Tensor
@@ -16,11 +16,11 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache, LayerShape
 from ..device.transfer import to_device
 from ..step_input import AttentionInput
-from . import AttentionBackend, LayerOptions
 from .background_compile import BackgroundCompile
 from .flashinfer_backend import FlashInferAttention, LayerKind
 from .flashinfer_check import verify
 from .flashinfer_kernels import refusal
+from .protocol import AttentionBackend, LayerOptions
 
 Switched = Callable[[str, str, float], None]
 """Callback with (previous kernels, new kernels, seconds of background compilation)."""
@@ -154,29 +154,22 @@ class SplitAttention:
             self._on_switch(previous, name, seconds)
 
 
-def make_gpu_attention(
+def with_flashinfer(
+    triton: AttentionBackend,
     kv: KVCache,
-    heads: Mapping[int, int],
     *,
-    fork_attention: bool,
     batch_invariant: bool = False,
     on_switch: Switched | None = None,
 ) -> SplitAttention:
-    """Create the attention of a GPU for `kv`.
+    """Return the attention of a GPU for `kv`: Triton, and FlashInfer for long chunks.
 
     Args:
+        triton: Triton attention for `kv`.
         kv: The KV pool.
-        heads: Query heads of each layer.
-        fork_attention: Read shared prefixes once.
         batch_invariant: Use Triton only, because FlashInfer splits work depending on the other
             requests.
         on_switch: Called after the switch to FlashInfer.
     """
-    from .triton_backend import TritonAttention
-
-    triton = TritonAttention(
-        kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant
-    )
     dtype = next(iter(kv.keys.values())).dtype
     shapes = [
         LayerShape(k.shape[1], k.shape[2], kv.values[layer].shape[2])

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from ..cache.kv_cache import KVCache
 from ..step_input import AttentionInput
-from . import LayerOptions
 from .cascade import find_cascade
+from .protocol import LayerOptions
 from .query_tiles import ranks
 from .torch_softmax import Mask, attend
 

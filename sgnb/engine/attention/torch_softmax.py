@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import LayerOptions
+from .protocol import LayerOptions
 
 SCORE_ELEMENTS = 1 << 24
 """Maximum number of elements of a score matrix in the slow path."""

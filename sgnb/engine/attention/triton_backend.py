@@ -18,9 +18,9 @@ from ..cache.kv_cache import KVCache, LayerShape
 from ..cache.radix import Ints
 from ..device.precompile import launch, precompiling
 from ..step_input import AttentionInput
-from . import LayerOptions
 from .device_plan import ROWS, DevicePlan
 from .planning import INVARIANT_SPLIT
+from .protocol import LayerOptions
 from .staging import StagingBuffers
 from .triton_rows import store_rows
 from .tuning import Geometry, Tuning, geometry_of, power, tuning_of

@@ -46,9 +46,6 @@ class CacheManager:
         prefix_cache: Requests find tokens in the tree and leave their tokens there.
         policy: Order of eviction.
         emit: Receives the events of the tree.
-
-    Attributes:
-        recurrent: The model has recurrent layers: each step needs a `plan`, and `launched`.
     """
 
     def __init__(
@@ -64,7 +61,6 @@ class CacheManager:
         self.slots = slots
         self.tree = RadixTree(emit, policy)
         self.checkpoints: Checkpoints | None = None
-        self.recurrent = states is not None
         if states is not None:
             self.checkpoints = Checkpoints(self.tree, states, checkpoint_every, emit)
         self.prefix_cache = prefix_cache
@@ -87,11 +83,11 @@ class CacheManager:
 
     def shares(self, request: CachedSequence) -> bool:
         """Return whether the request finds tokens in the tree and leaves its tokens there."""
-        return self.prefix_cache and request.sharing.namespace is not None
+        return self.prefix_cache and request.cache_scope.namespace is not None
 
     def look_up(self, request: CachedSequence) -> Prefix:
         """Return the usable cached prefix of a request, without any change to the tree."""
-        prefix, namespace = request.prefix_hint, request.sharing.namespace
+        prefix, namespace = request.prefix_hint, request.cache_scope.namespace
         if namespace is None:
             return Prefix(self.tree.root, 0)
         if prefix is None or not prefix.holds:
@@ -109,7 +105,7 @@ class CacheManager:
     def match(self, request: CachedSequence) -> Match:
         """Find and lock the cached prefix of a request. `start` or `unlock` must follow."""
         node = self.tree.root
-        if self.prefix_cache and (namespace := request.sharing.namespace) is not None:
+        if self.prefix_cache and (namespace := request.cache_scope.namespace) is not None:
             tokens = request.tokens[: request.reusable]
             node = self.tree.match(tokens, namespace, request.prefix_hint)
 
@@ -178,19 +174,24 @@ class CacheManager:
     def plan(
         self, requests: Sequence[CachedSequence], starts: Longs, ends: Longs
     ) -> list[StatePlan]:
-        """Return the states that a step reads and writes, per request. Only for recurrent layers.
+        """Return the states that a step reads and writes, per request. Empty without recurrent
+        layers.
 
         Args:
             requests: Requests of the step.
             starts: Position of each request's first token in the step.
             ends: Position after each request's last token in the step.
         """
+        if self.checkpoints is None:
+            return []
         rows = zip(requests, starts.tolist(), ends.tolist(), strict=True)
         return [_states(request).plan(start, end) for request, start, end in rows]
 
     def launched(self, requests: Sequence[CachedSequence], plans: list[StatePlan]) -> bool:
-        """Record the states of a launched step, and share its checkpoints. Only for recurrent
-        layers. Returns whether the tree may have changed."""
+        """Record the states of a launched step, and share its checkpoints. Returns whether the tree
+        may have changed. plans: result of `plan`."""
+        if not plans:
+            return False
         changed = False
         for request, plan in zip(requests, plans, strict=True):
             states = _states(request)
@@ -275,7 +276,7 @@ class CacheManager:
 
     def discard(self, request: CachedSequence) -> None:
         """Remove the request's tokens from the tree, except tokens that other requests use."""
-        namespace = request.sharing.namespace
+        namespace = request.cache_scope.namespace
         if namespace is not None:
             self.free(self.tree.discard(request.tokens, namespace))
 
@@ -297,13 +298,13 @@ class CacheManager:
         and the first difference from the tree and from waiting requests."""
         if not self.shares(request):
             return []
-        tokens, namespace = request.tokens, request.sharing.namespace
+        tokens, namespace = request.tokens, request.cache_scope.namespace
         common = [
             min(common_length(tokens, other.tokens), other.reusable)
             for other in islice(waiting, COMPARED)
-            if other is not request and other.sharing.namespace == namespace
+            if other is not request and other.cache_scope.namespace == namespace
         ]
-        wanted = [request.sharing.forked, match.length]
+        wanted = [request.cache_scope.forked, match.length]
         wanted += [min(common), max(common)] if common else []
         return checkpoints.positions(match.node.end, wanted, request.reusable)
 
@@ -318,7 +319,7 @@ class CacheManager:
     def _insert(self, request: CachedSequence, end: int) -> Node:
         """Insert the first `end` tokens, which are computed. Cached slots replace duplicates of the
         request, which become free."""
-        node, namespace = request.node, request.sharing.namespace
+        node, namespace = request.node, request.cache_scope.namespace
         assert node is not None and namespace is not None
         slots = request.slots[:end]
         inserted = self.tree.insert(request.tokens[:end], slots, namespace, node)

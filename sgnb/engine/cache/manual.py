@@ -93,6 +93,22 @@ def find(tree: RadixTree, id: int) -> Node:
     """
     node = next((node for node in tree.nodes() if node.id == id), None)
     if node is None:
-        hint = "the tree's views and engine.tree() have the ids of those that are cached now"
+        hint = "the view of the tree and engine.tree() show the ids of cached nodes"
         raise OptionError(f"the cache has no node {shown(id)}", hint)
     return node
+
+
+def tree_nodes(cache: CacheManager) -> list[dict[str, Any]]:
+    """See `Engine.tree`."""
+    checkpoints = cache.checkpoints
+    return [
+        {
+            "id": node.id,
+            "parent": node.parent.id if node.parent else 0,
+            "tokens": tuple(node.tokens.tolist()),
+            "locks": node.locks,
+            "tick": node.tick,
+            "checkpoint": checkpoints is not None and checkpoints.has(node),
+        }
+        for node in cache.tree.nodes()
+    ]

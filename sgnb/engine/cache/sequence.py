@@ -12,7 +12,7 @@ from .checkpoints import RecurrentStates
 from .radix import Ints, Node, Prefix
 
 
-class Sharing(NamedTuple):
+class CacheScope(NamedTuple):
     """Relation of a request to other requests."""
 
     # Requests of one namespace share tokens in the cache. None: the request shares no tokens.
@@ -23,7 +23,7 @@ class Sharing(NamedTuple):
     reservation: Reservation | None = None  # of the program, which runs when the reservation fits
 
 
-SHARED = Sharing()
+SHARED = CacheScope()
 
 
 class CachedSequence:
@@ -35,7 +35,7 @@ class CachedSequence:
     Args:
         tokens: Token ids of the prompt.
         max_len: Maximum number of tokens.
-        sharing: Relation to other requests.
+        cache_scope: Relation to other requests.
 
     Attributes:
         node: Locked node of the radix tree; None without slots.
@@ -46,8 +46,8 @@ class CachedSequence:
 
     rewrites = False
 
-    def __init__(self, tokens: Sequence[int] | Ints, max_len: int, sharing: Sharing) -> None:
-        self.sharing = sharing
+    def __init__(self, tokens: Sequence[int] | Ints, max_len: int, cache_scope: CacheScope) -> None:
+        self.cache_scope = cache_scope
         self.max_len = max_len
         self.num_prompt_tokens = self.num_tokens = len(tokens)
         self._tokens: Ints = np.empty(max_len, np.int32)

@@ -9,14 +9,14 @@ import torch
 
 OUT_OF_MEMORY_HINT = (
     "load the model with a smaller max_step_tokens, max_running_requests or memory_limit, "
-    "which leaves more for work"
+    "to leave more working memory"
 )
 LARGE_MODEL_HINT = (
     'load a smaller model, or with dtype="bfloat16" if it was float32, or unload another engine: '
     "`%sglang engine unload NAME`"
 )
 DEVICE_LOST_HINT = (
-    "restart the kernel: the GPU's context is lost to this process, and with it all that was loaded"
+    "restart the kernel: this process has lost the GPU's context with all loaded models"
 )
 
 _OUT_OF_MEMORY = (
@@ -87,7 +87,7 @@ def hint_for(error: BaseException) -> str:
         return OUT_OF_MEMORY_HINT
     if is_device_lost(error):
         return DEVICE_LOST_HINT
-    return "the engine goes on; other requests are not affected"
+    return "the engine continues; other requests are not affected"
 
 
 def _answers() -> bool:

@@ -60,7 +60,7 @@ def check_weights_fit(
         hint = "unload another engine (`%sglang engine unload NAME`)"
     hint += ", or load a smaller model"
     if dtype == torch.float32:
-        hint += ', or load with dtype="bfloat16", which halves it'
+        hint += ', or load with dtype="bfloat16" for half of the size'
     raise ModelError(f"the weights of {name!r} take {gib(needed)}{kind}, and {room}", hint)
 
 

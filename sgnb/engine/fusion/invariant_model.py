@@ -62,7 +62,9 @@ def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[S
     except BaseException as error:
         unfuse(swaps)
         if isinstance(error, ValueError):  # from a product unsupported by `invariant_linear`
-            raise _refusal(model, f"computes what has no such twin ({error})") from error
+            raise _refusal(
+                model, f"has a computation without a batch-invariant kernel ({error})"
+            ) from error
         raise
     return swaps
 
@@ -72,7 +74,7 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
     for name, module in model.named_modules():
         if looks_like_experts(module):
             if module not in swapped:
-                raise _refusal(model, f"has experts that sgnb's kernels do not serve ({name})")
+                raise _refusal(model, f"has experts that sgnb's kernels do not support ({name})")
             fused = FusedExperts(module, activation_of(module), batch_invariant=True)
             module.forward = fused.forward
 
@@ -86,7 +88,9 @@ def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: ModuleTr
         if functions != {LINEAR} or "forward" in vars(module):
             place = f"{names[module] or 'the model'} ({type(module).__name__})"
             listed = ", ".join(sorted(functions))
-            raise _refusal(model, f"computes what has no such twin, in {place}: {listed}")
+            raise _refusal(
+                model, f"has a computation without a batch-invariant kernel, in {place}: {listed}"
+            )
         swaps.append(Swap("product", module))
 
     for swap in swaps:

@@ -109,7 +109,11 @@ class ModuleTrace:
             self._run(rows)
 
     def _run(self, rows: int) -> Tensor:
-        """Return the logits."""
+        """Run the model on `rows` fixed random tokens with a new tracing backend.
+
+        Returns:
+            The logits, [1, rows, vocabulary].
+        """
         config: Any = self._model.config.get_text_config()  # type: ignore[operator, union-attr]
         step = math.log(position_limit(config) or 1 << 12) / (rows - 1)
         positions = torch.tensor([[round(math.expm1(step * i)) for i in range(rows)]])

@@ -19,6 +19,7 @@ from ..device.precompile import is_precompiling, launch
 from .module_trace import ModuleTrace
 from .reference import ACTIVATIONS, activation_name
 from .types import DTYPES, Activation, GemmTiling
+from .weights import EXPERT_FORMATS, Weight, read_experts
 
 COMPARED_PAIRS = 16_384
 """Maximum number of pairs sorted by all-to-all comparison in one launch; above, torch sorts."""
@@ -46,8 +47,8 @@ Act = Activation | Callable[[Tensor], Tensor]
 
 def fused_experts(
     x: Tensor,
-    gate_up: Tensor,
-    down: Tensor,
+    gate_up: Weight,
+    down: Weight,
     topk_ids: Tensor,
     topk_weights: Tensor,
     act: Act,
@@ -64,8 +65,8 @@ def fused_experts(
 
     Args:
         x: [T, H]; bfloat16, float16 or float32.
-        gate_up: [E, J, H] at any strides, in x's dtype.
-        down: [E, H, I] at any strides, in x's dtype.
+        gate_up: [E, J, H] at any strides; dense weights in x's dtype.
+        down: [E, H, I] at any strides; dense weights in x's dtype.
         topk_ids: Integers below E, [T, k].
         topk_weights: [T, k].
         act: A name, with J = 2 I and the gate's columns first; or a function from [T * k, J] to
@@ -78,8 +79,9 @@ def fused_experts(
     Raises:
         ValueError: A shape or dtype is not supported.
     """
-    _check(x, gate_up, down, topk_ids, topk_weights, act, gate_up_bias, down_bias)
-    experts, top_k = len(gate_up), topk_ids.shape[1]
+    first_matrix, second_matrix = gate_up.matrix(x.dtype), down.matrix(x.dtype)
+    _check(x, first_matrix, second_matrix, topk_ids, topk_weights, act, gate_up_bias, down_bias)
+    experts, top_k = len(first_matrix), topk_ids.shape[1]
     if x.numel() == 0 or top_k == 0:
         return torch.zeros_like(x)
 
@@ -92,10 +94,10 @@ def fused_experts(
     groups = _group(topk_ids.reshape(-1), experts)
     gate, scales = act if isinstance(act, str) else "", topk_weights.reshape(-1)
     for first, second in chosen:
-        inner = _multiply(x, gate_up, gate_up_bias, groups, top_k, first, gate=gate)
+        inner = _multiply(x, first_matrix, gate_up_bias, groups, top_k, first, gate=gate)
         if not isinstance(act, str):
             inner = act(inner)
-        pairs = _multiply(inner, down, down_bias, groups, top_k, second, scales=scales)
+        pairs = _multiply(inner, second_matrix, down_bias, groups, top_k, second, scales=scales)
     return _combine(pairs, top_k)
 
 
@@ -228,13 +230,10 @@ class FusedExperts:
         """Return the experts' output, [T, H], for hidden_states [T, H] and routing [T, k]."""
         module = self.module
         first = "gate_up_proj" if module.has_gate else "up_proj"
-        matrices = getattr(module, first), module.down_proj
-        gate_up, down = (m.transpose(1, 2) for m in matrices) if module.is_transposed else matrices
-
         return fused_experts(
             hidden_states,
-            gate_up,
-            down,
+            read_experts(module, first),
+            read_experts(module, "down_proj"),
             top_k_index,
             top_k_weights,
             self.act,
@@ -252,13 +251,15 @@ def looks_like_experts(module: nn.Module) -> bool:
 
 
 def match_experts(module: Any, trace: ModuleTrace) -> FusedExperts | None:
-    """Return fused experts, or None if unsupported: no GPU or triton, quantised or distributed
-    weights, a norm per expert."""
+    """Return fused experts, or None if unsupported: no GPU or triton, a norm per expert, weights
+    that are distributed or of an unknown format."""
     marks = "has_post_expert_norm", "_is_expert_parallel"
     if any(getattr(module, mark, False) for mark in marks) or find_spec("triton") is None:
         return None
     down = module.down_proj
-    if not isinstance(down, Tensor) or down.device.type != "cuda" or down.dtype not in DTYPES:
+    if not isinstance(down, Tensor) or down.device.type != "cuda":
+        return None
+    if down.dtype not in DTYPES and type(module) not in EXPERT_FORMATS:
         return None
     fused = FusedExperts(module, activation_of(module))
     return fused if trace.agrees(module, fused.forward) else None

@@ -101,7 +101,7 @@ def given(backend: AnyBackend | None) -> AnyBackend:
     """Return `backend`. Raises EngineError for None: the call does not come from the engine."""
     if backend is None:
         raise EngineError(
-            "the model cannot be called by itself, nor its `generate`, while an engine has it",
-            "use engine.generate, or first close the engine, which gives the model back",
+            "an engine uses the model: it cannot be called directly, nor its `generate`",
+            "use engine.generate, or close the engine first",
         )
     return backend

@@ -10,35 +10,53 @@ from torch import Tensor, nn
 
 
 class Weight(NamedTuple):
-    """Matrix [N, K] of a linear module in its storage format. Rows of data and scales are in the
-    order of the N outputs."""
+    """Matrix [N, K] of a linear module, or matrices [E, N, K] of experts, in a storage format. Rows
+    of data and scales are in the order of the N outputs."""
 
     data: Tensor
     scales: Tensor | None
     format: WeightFormat
 
     def matrix(self, dtype: torch.dtype) -> Tensor:
-        """Return the matrix [N, K] in `dtype`; a dense matrix is returned as stored."""
+        """Return the matrix in `dtype`; a dense matrix is returned as stored."""
         return self.format.decode(self, dtype)
 
 
 class WeightFormat(NamedTuple):
-    """Storage format: attributes of a module with data and scales, and the decoder."""
+    """Storage format: attributes of a module with data and scales, and the decoder. `{matrix}` in
+    an attribute stands for the name of a matrix of experts."""
 
     data: str
     scales: str | None
     decode: Callable[[Weight, torch.dtype], Tensor]
 
-    def read(self, module: nn.Module) -> Weight:
-        """Return the present weight of `module`, sharing its memory."""
-        scales = None if self.scales is None else getattr(module, self.scales).data
-        return Weight(getattr(module, self.data).data, scales, self)
+    def read(self, module: nn.Module, matrix: str = "") -> Weight:
+        """Return the present weight of `module`, sharing its memory. matrix: name, for experts."""
+        data = getattr(module, self.data.format(matrix=matrix)).data
+        if self.scales is None:
+            return Weight(data, None, self)
+        return Weight(data, getattr(module, self.scales.format(matrix=matrix)).data, self)
 
 
 DENSE = WeightFormat("weight", None, lambda weight, dtype: weight.data)
+DENSE_EXPERTS = WeightFormat("{matrix}", None, lambda weight, dtype: weight.data)
 
 FORMATS: dict[type[nn.Module], WeightFormat] = {nn.Linear: DENSE}
 """Storage format of each class of linear modules."""
+
+EXPERT_FORMATS: dict[type[nn.Module], WeightFormat] = {}
+"""Storage format of each class of experts modules whose weights are not dense."""
+
+
+def dense(matrix: Tensor) -> Weight:
+    """Return a matrix, or the matrices of experts, as a weight."""
+    return Weight(matrix, None, DENSE)
+
+
+def read_experts(module: Any, matrix: str) -> Weight:
+    """Return the matrices [E, N, K] of an experts module by their name, sharing the memory."""
+    weight = EXPERT_FORMATS.get(type(module), DENSE_EXPERTS).read(module, matrix)
+    return weight._replace(data=weight.data.transpose(1, 2)) if module.is_transposed else weight
 
 
 class Projection(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .endings import closed_error
 from .engine_loop import EngineLoop
+from .weight_guard import WeightGuard
 
-__all__ = ["EngineLoop", "closed_error"]
+__all__ = ["EngineLoop", "WeightGuard"]

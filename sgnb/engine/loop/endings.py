@@ -11,13 +11,13 @@ def closed_error(failure: BaseException | None) -> EngineError:
     """Return the error for requests after the end of the engine."""
     if failure is None:
         return EngineError(
-            "the engine is closed", "make a new Engine, or `%sglang load` the model again"
+            "the engine is closed", "create a new Engine, or `%sglang load` the model again"
         )
     error = EngineError(
         f"the engine ended on {type(failure).__name__}: {failure}",
         hint_for(failure)
         if is_device_lost(failure)
-        else "`%sglang load` the model again, or make a new Engine",
+        else "`%sglang load` the model again, or create a new Engine",
     )
     error.__cause__ = failure
     return error
@@ -35,5 +35,5 @@ def failed(error: BaseException, what: str = "the request failed") -> Finish:
 def aborted() -> Aborted:
     return Aborted(
         "the request was stopped before it finished",
-        "what it had produced is kept, and its cache too",
+        "the partial text and the cache are kept",
     )

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import queue
-import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,33 +33,21 @@ from ..request.request_state import Finish, RequestState
 from ..request.tokenizer import Tokenizer
 from ..runner import ModelRunner
 from ..scheduler import Scheduler
-from ..step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
+from .command_thread import Command, CommandThread
 from .endings import aborted, closed_error, failed
 from .grammar_work import WATCH, GrammarWork
 from .journal import Journal
+from .statistics import read_statistics, read_waiting
+from .step_output import NO_NUMBERS, AsyncStepOutput, InFlightStep, StepOutput
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 ADMISSION_PATIENCE = 0.25
 """Seconds for which programs may wait for admission while nothing runs. The admitted programs then
 wait for user code, or for a program without admission: the first in line is admitted."""
 
-Command = Callable[[], object]
 
-
-class InFlightStep(NamedTuple):
-    """Step running on the device."""
-
-    step: int
-    began: float  # `time.perf_counter`, seconds
-    batch: Batch
-    output: AsyncStepOutput
-    last: list[Request]  # requests with their last token in the step
-
-
-class EngineLoop:
+class EngineLoop(CommandThread):
     """Loop from `start` to `close`, or to a fatal error that ends every request."""
 
     def __init__(
@@ -76,45 +61,28 @@ class EngineLoop:
         overlap: bool = False,
         grammar_budget: float = 30.0,
     ) -> None:
-        """overlap: launch the next step before the last step is read. grammar_budget: processor
-        seconds that the grammar of one request may take next to the steps."""
+        """overlap: launch the next step before the last step is read. grammar_budget: maximum
+        processor seconds of a request's grammar next to the steps."""
+        super().__init__(log.home, "sgnb-engine")
         self._scheduler = scheduler
         self._runner = runner
-        self.home = log.home
         self._jump_forward = jump_forward
         self.overlap = overlap
-        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._states: dict[int, RequestState] = {}
         self._stop_tokens: set[int] = set()  # of all requests so far
         self._in_flight: InFlightStep | None = None
         self._found_nothing = False  # the last schedule had work for no request
-        self._grammar_work = GrammarWork(
-            grammar_budget, lambda id: self._send_quietly(partial(self._resume, id))
-        )
+        self._grammar_work = GrammarWork(grammar_budget, self._send_resume)
         self._results_at = 0.0
-        self._closing = False
-        self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
-        self.failure: BaseException | None = None
         self.journal = Journal(log, tokenizer)
-        # Replaces `is_alive` and `join`: after an interrupt both report a live thread as dead
-        # (Python 3.11 and 3.12).
-        self._ended = False
-        self._running = threading.Lock()  # held by the thread that runs the loop
-        self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
 
-    def start(self) -> None:
-        """Start the thread. After an error, `close` ends a partial start."""
-        self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        return not (self._closing or self._ended)
-
-    def counts(self) -> dict[str, int]:
-        """Return the counters of `COUNTS`. Call on the engine's thread."""
+    def statistics(self) -> dict[str, Any]:
+        """See `Engine.stats`. Call on the engine's thread."""
         running = sum(state.request.num_output_tokens for state in self._states.values())
         counts = self.journal.counts
-        return counts | {"output_tokens": counts["output_tokens"] + running}
+        counts = counts | {"output_tokens": counts["output_tokens"] + running}
+        busy = {"busy_seconds": self.journal.busy_seconds}
+        return read_statistics(counts, self._scheduler) | busy
 
     def submit(self, states: list[RequestState]) -> None:
         def accept() -> None:
@@ -136,48 +104,14 @@ class EngineLoop:
 
         self._send_quietly(end)
 
-    def release(self, reservation: Reservation, made: int | None) -> None:
+    def release(self, reservation: Reservation, num_tokens: int | None) -> None:
         """See `Scheduler.release`."""
-        work = partial(self._scheduler.release, reservation, made)
+        work = partial(self._scheduler.release, reservation, num_tokens)
         self._send_quietly(lambda: self._guarded(work))
-
-    def call(self, function: Callable[[], T], at_once: bool = True) -> T:
-        """Run `function` on the engine's thread between two steps and return the result.
-
-        On the engine's thread (e.g. in a finalizer) return None, and run `function` immediately
-        with `at_once`, later otherwise.
-        """
-        if self._on_its_thread() and at_once:
-            return function()
-        # Avoid a future shared by both threads: see `sgnb/latch.py`.
-        results: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
-
-        def work() -> None:
-            future: Future[T] = Future()
-            try:
-                future.set_result(function())
-            except BaseException as error:  # raised by the future for the caller
-                future.set_exception(error)
-            results.put(future)
-
-        self._send(work)
-        if self._on_its_thread():
-            return None  # type: ignore[return-value]
-        return results.get().result()
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
         """See `Engine.why_waiting`. Call on the engine's thread."""
-        waiting = []
-        for state in self._states.values():
-            request, origin = state.request, state.origin
-            if origin.run != run or not f"{origin.branch}.".startswith(f"{branch}."):
-                continue
-            wait = self._scheduler.why_waiting(request)
-            if wait is None and state.grammar is not None and state.constraint is None:
-                wait = Wait(WaitReason.GRAMMAR)
-            if wait is not None:
-                waiting.append(WaitingRequest(request.id, origin.branch, origin.name, wait))
-        return waiting
+        return read_waiting(self._states.values(), self._scheduler, run, branch)
 
     def adopt_weights(self, weight: str) -> WeightsChanged:
         """Use changed weights and drop all keys and values computed by the old weights. Call
@@ -192,60 +126,6 @@ class EngineLoop:
         """Monitor of weights that the user can change. None for a model from a folder."""
         return self._runner.weights
 
-    @property
-    def may_wait(self) -> bool:
-        """False on the engine's own thread."""
-        return not self._on_its_thread()
-
-    def check_may_wait(self) -> None:
-        """Raise an EngineError on the engine's thread, and in a forked child without an engine
-        thread: both would wait for ever."""
-        self.home.check()
-        if self._on_its_thread():
-            raise EngineError(
-                "generate cannot be called on the engine's own thread, as by a finalizer",
-                "call it on another thread",
-            )
-
-    def close(self) -> None:
-        """End every request and the thread. Idempotent, also before `start`. A forked child closes
-        only the child's copy."""
-        if self.home.left:
-            self._ended = True
-            return
-        with self._guard:
-            if not self._ended:
-                self._commands.put(self._begin_closing)
-        if not self._on_its_thread():
-            self._run()  # waits for the thread, or replaces a thread never started
-            with suppress(RuntimeError):  # thread never started
-                self._thread.join()
-
-    def _on_its_thread(self) -> bool:
-        return threading.current_thread() is self._thread
-
-    def _send(self, command: Command) -> None:
-        self.home.check()  # before the lock: at the fork a thread may hold the lock
-        with self._guard:
-            if not self.alive:
-                raise closed_error(self.failure)
-            self._commands.put(command)
-
-    def _send_quietly(self, command: Command) -> None:
-        """`_send`, unless the engine is closed or in another process: no request is left."""
-        with suppress(EngineError):
-            self._send(command)
-
-    def _run(self) -> None:
-        """Serve until the end, once; later calls wait for the end."""
-        with self._running:
-            if self._ended:
-                return
-            try:
-                self._serve()
-            finally:
-                self._ended = True
-
     @torch.inference_mode()
     def _serve(self) -> None:
         reason = "closed"
@@ -257,6 +137,7 @@ class EngineLoop:
                         self._step()
         except BaseException as error:
             self.failure, reason = error, f"{type(error).__name__}: {error}"
+
         with self._guard:
             self._closing = True
         self._end_everything()
@@ -270,56 +151,40 @@ class EngineLoop:
         """Run queued commands; wait for a command if idle, and for the masks of the next step."""
         while self._is_idle:
             self._end_over_budget()
-            patience = self._patience
             try:
-                command = self._commands.get(True, WATCH if self._grammar_work else patience)
+                command = self._commands.get(True, self._patience)
             except queue.Empty:
-                if not self._grammar_work:
-                    self._guarded(self._scheduler.admit_next_program)
-                    return
-                continue
+                if self._grammar_work:
+                    continue
+                self._guarded(self._scheduler.admit_next_program)
+                return
             command()
             del command  # may hold the engine, and the engine's finalizer ends this thread
             if self._closing:
                 return
             self._found_nothing = False
-
-        alone = bool(self._grammar_work) and not self._scheduler.others_run
-        while True:
-            began = time.perf_counter()
-            patience = self._grammar_work.patience(alone) if self._grammar_work else 0.0
-            try:
-                command = self._commands.get(patience > 0, patience or None)
-            except queue.Empty:
-                break
-            finally:
-                if patience and not alone:
-                    self._grammar_work.waited(time.perf_counter() - began)
-            command()
-            del command
+        self._grammar_work.run_commands(self._commands, self._scheduler.running)
         self._end_over_budget()
 
     @property
     def _is_idle(self) -> bool:
-        """True if only a command can bring work: nothing runs, or what could run next is held."""
+        """True if only a command can bring work: nothing runs, or all requests are held."""
         if self._in_flight is not None:
             return False
         return not self._scheduler.has_work or (self._found_nothing and bool(self._grammar_work))
 
     def _end_over_budget(self) -> None:
-        """End the requests whose grammar took too long; their work goes on unused."""
-        if self._grammar_work:
-            for state, error in self._grammar_work.over_budget():
-                self._end(state, Finish("error", error=error))
+        """End the requests with a grammar over the budget; the work goes on unused."""
+        for state, error in self._grammar_work.over_budget():
+            self._end(state, Finish("error", error=error))
 
     @property
     def _patience(self) -> float | None:
-        """Seconds to wait for a command: None for ever, less if every request
-        waits for the admission of its program."""
-        num_unadmitted = self._scheduler.num_unadmitted
-        return (
-            ADMISSION_PATIENCE if num_unadmitted and num_unadmitted == len(self._states) else None
-        )
+        """Seconds to wait for a command if idle; None: without limit."""
+        if self._grammar_work:
+            return WATCH
+        waits = 0 < self._scheduler.num_unadmitted == len(self._states)
+        return ADMISSION_PATIENCE if waits else None
 
     def _guarded(self, work: Command, request: Request | None = None) -> None:
         """Run `work`. An error ends the request that the error belongs to, by default `request`;
@@ -370,7 +235,7 @@ class EngineLoop:
     def _launch_batch(self, batch: Batch, began: float) -> InFlightStep | None:
         """Launch this batch; see `_launch`."""
         try:
-            output = self._runner.run(batch)
+            output = AsyncStepOutput(batch, self._runner.run(batch))
         except Exception as error:
             # The error's frames hold the step's tensors.
             forget_frames(error)
@@ -410,8 +275,12 @@ class EngineLoop:
         for request in output.verified:
             self._take_jumps(request.state)
         self.journal.ran(step.step, step.batch, output, seconds, self._scheduler)
-        if not self._advance_plain(step, output):
+        if step.append_plain(output, self._stop_tokens):
+            for request in step.last:
+                self._end(request.state, Finish("length"))
+        else:
             self._advance_each(output)
+
         for request, failure in output.failed:
             self._end(request.state, failed(failure))
         for request in output.non_finite:
@@ -423,19 +292,6 @@ class EngineLoop:
         for request in output.exhausted:
             self._end(request.state, request.state.ending or Finish("length"))
         step.batch.clear()
-
-    def _advance_plain(self, step: InFlightStep, output: StepOutput) -> bool:
-        """Fast twin of `_advance_each` for a step whose tokens are only appended: no texts are
-        read, no grammar moves on, no stop token is among the tokens. Returns False otherwise."""
-        requests, tokens = output.requests, output.tokens
-        if requests is not step.batch.requests or not self._stop_tokens.isdisjoint(tokens):
-            return False
-        if not all(map(attrgetter("appends_only"), requests)):
-            return False
-        Request.append_each(requests, (step.batch.ends + 1).tolist(), tokens)
-        for request in step.last:
-            self._end(request.state, Finish("length"))
-        return True
 
     def _advance_each(self, output: StepOutput) -> None:
         for request, token in zip(output.requests, output.tokens, strict=True):
@@ -501,8 +357,11 @@ class EngineLoop:
         else:
             self._go_on(state, finish, version)
 
+    def _send_resume(self, id: int) -> None:
+        self._send_quietly(partial(self._resume, id))
+
     def _resume(self, id: int) -> None:
-        """Let a request run again after the work of its grammar."""
+        """Let a request run again after the work of the grammar."""
         work = self._grammar_work.end(id)
         if work is None:
             return
@@ -517,7 +376,7 @@ class EngineLoop:
         self._go_on(state, finish, version)
 
     def _go_on(self, state: RequestState, finish: Finish | None, version: int) -> None:
-        """Schedule or end a request after work of its grammar. version: of the request before."""
+        """Schedule or end a request after work of the grammar. version: before the work."""
         request = state.request
         if request.version != version:
             self._take_jumps(state)
@@ -535,18 +394,16 @@ class EngineLoop:
             state.read_rest(finish)
         except BaseException as error:
             finish = failed(error)
+
         self._scheduler.finish(request, non_finite)
         self.journal.finished(request, finish)
         try:
             state.finish(finish)
         except BaseException:
-            _log.exception("what waited for a request failed at its end")
+            _log.exception("a listener of a request failed at the end of the request")
         if state.table_offset is not None:
             self._runner.sampler.release(state.table_offset)
         del self._states[request.id]  # last: `_end_everything` reports earlier errors
-
-    def _begin_closing(self) -> None:
-        self._closing = True
 
     def _end_everything(self) -> None:
         """End all waiting requests at the end of the thread, each independent of other errors."""

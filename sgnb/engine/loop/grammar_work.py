@@ -1,22 +1,25 @@
-"""Work of slow grammars next to the steps, and the time that a step waits for masks.
+"""Work of slow grammars next to the steps, and waits of a step for masks.
 
-A request leaves the steps while its grammar works. A step waits at most `PATIENCE` for masks that
-are due. If other requests could run meanwhile, all waits together take at most the share
-`WAITING` of the time, so a grammar whose masks take 4 ms does not double the time per token of
-its neighbours.
+A request takes no part in steps during the work of the grammar. A step waits at most `PATIENCE` for
+due masks. If other requests could run during the waits, all waits take at most the share `WAITING`
+of the time. A grammar with masks of 4 ms therefore does not double the time per token of other
+requests.
 """
 
 from __future__ import annotations
 
+import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from ...errors import GrammarError
 from ...grammar.json_place import json_place
 from ...grammar.workers import GrammarJob, GrammarWorkers
+from ..request.request import Request
 from ..request.request_state import RequestState
+from .command_thread import Command
 
 PATIENCE = 0.005
 """Longest wait of a step for masks, in seconds after the start of the last work."""
@@ -37,18 +40,18 @@ class GrammarWork:
     """Work of the grammars of an engine's requests. Used by the engine's thread alone.
 
     Args:
-        budget: processor seconds that the grammar of one request may take.
-        finished: called on a thread with the id of a request whose work is done.
+        budget: maximum processor seconds of the grammar of a request.
+        finished: called on a thread with the id of a request after the work.
     """
 
     def __init__(self, budget: float, finished: Callable[[int], None]) -> None:
         self._budget, self._finished = budget, finished
         self._workers = GrammarWorkers()
         self._work: dict[int, StartedWork] = {}
-        self._due: set[int] = set()  # ids whose work started after the last step
+        self._due: set[int] = set()  # ids with work started after the last step
         self._deadline = 0.0  # end of the wait for due work, `time.perf_counter`
         self._stepped_at = 0.0
-        self._credit = 0.0  # seconds that steps may still wait next to other requests
+        self._credit = 0.0  # remaining seconds of waits next to other requests
 
     def __len__(self) -> int:
         return len(self._work)
@@ -71,12 +74,32 @@ class GrammarWork:
             work.state.grammar_seconds += work.job.seconds
         return work
 
-    def patience(self, alone: bool) -> float:
-        """Return the seconds to wait for due work before the next step.
+    def run_commands(
+        self, commands: queue.SimpleQueue[Command], running: Sequence[Request]
+    ) -> None:
+        """Run queued commands, and wait for due work before the next step.
 
         Args:
-            alone: no other request could run in the step.
+            commands: commands to the engine, among them the ends of work.
+            running: running requests. Without work of a grammar, a request could run in the step.
         """
+        alone = bool(self) and all(request.has_slow_grammar for request in running)
+        while True:
+            began = time.perf_counter()
+            patience = self.patience(alone) if self else 0.0
+            try:
+                command = commands.get(patience > 0, patience or None)
+            except queue.Empty:
+                return
+            finally:
+                if patience and not alone:
+                    self.waited(time.perf_counter() - began)
+
+            command()
+            del command  # may hold the engine, and the engine's finalizer ends this thread
+
+    def patience(self, alone: bool) -> float:
+        """Return the seconds to wait for due work. alone: no other request could run."""
         if not self._due:
             return 0.0
         remaining = self._deadline - time.perf_counter()
@@ -87,14 +110,14 @@ class GrammarWork:
         self._credit = max(0.0, self._credit - seconds)
 
     def stepped(self) -> None:
-        """Count a launched step; no later step waits for the work that was due before."""
+        """Count a launched step; no later step waits for the work due before."""
         self._due.clear()
         now = time.perf_counter()
         self._credit = min(PATIENCE, self._credit + WAITING * (now - self._stepped_at))
         self._stepped_at = now
 
     def over_budget(self) -> list[tuple[RequestState, GrammarError]]:
-        """Return the requests whose grammar took more than the budget, each with its error."""
+        """Return the requests with a grammar over the budget, each with an error."""
         late = [
             state
             for state, job in self._work.values()

@@ -27,7 +27,7 @@ from ..request.request import Request
 from ..request.request_state import Finish, Origin
 from ..request.tokenizer import Tokenizer, numbered
 from ..scheduler import Scheduler
-from ..step_output import StepOutput
+from .step_output import StepOutput
 
 COUNTS = (
     "requests", "finished", "prompt_tokens", "cached_tokens", "recomputed_tokens",
@@ -55,7 +55,7 @@ class Journal:
         self._named = np.zeros(0, np.bool_)
 
     def queued(self, request: Request, origin: Origin) -> None:
-        prompt, namespace = TokenIds(request.tokens.tobytes()), request.sharing.namespace
+        prompt, namespace = TokenIds(request.tokens.tobytes()), request.cache_scope.namespace
         namespace = f"request {request.id}" if namespace is None else namespace
         self.log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:], namespace))
         self.counts["requests"] += 1

@@ -34,7 +34,7 @@ DTYPES = {
 """Safetensors dtype name -> torch dtype."""
 
 _FOLDER_HINT = "give a folder with config.json and safetensors, a hub id, or 'tiny'"
-_FILE_HINT = "give the model's folder this file again: download or copy it anew"
+_FILE_HINT = "download or copy the file again"
 
 
 class Entry(NamedTuple):
@@ -151,7 +151,7 @@ def _files(folder: Path) -> list[Path]:
         raise ModelError(
             f"{where}, only .bin files, which can hold code and are not read",
             "give a folder with safetensors: transformers' from_pretrained and save_pretrained "
-            "turn one into the other",
+            "convert the files",
         )
     raise ModelError(where, _FOLDER_HINT)
 
@@ -170,7 +170,7 @@ def _shards(index: Path) -> list[str]:
     try:
         names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{str(index)!r} cannot be loaded: it is no index of safetensors files"
+        message = f"{str(index)!r} cannot be loaded: not an index of safetensors files"
         raise ModelError(message, _FILE_HINT) from error
     return [Path(name).name for name in names]
 
@@ -205,7 +205,7 @@ def read_header(file: Path) -> dict[str, Entry]:
     end = 8 + length
     for name, entry in sorted(entries.items(), key=lambda item: item[1].start):
         if entry.size and entry.start < end:
-            message = f"{str(file)!r} cannot be loaded: {name!r} overlaps what lies before it"
+            message = f"{str(file)!r} cannot be loaded: {name!r} overlaps the previous tensor"
             raise ModelError(message, _FILE_HINT)
         end = max(end, entry.start + entry.size)
 

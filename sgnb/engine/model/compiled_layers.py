@@ -40,7 +40,7 @@ COMPILED = object()
 """Placeholder for the attention backend inside a compiled layer; see `attend`."""
 
 
-_HINT = "load it without compile"
+_HINT = "load without compile"
 _here = threading.local()  # backend, layer: targets of the thread's operator
 _numbers = itertools.count()
 
@@ -207,7 +207,7 @@ def _failure(name: str, error: Exception) -> SgnbError:
     reason = first_line(error)
     if any(word in str(error) for word in NO_COMPILER):
         return OptionError(
-            f"compile=True cannot be had here: {reason}",
+            f"compile=True is not available: {reason}",
             "install a C++ compiler (g++), and on a GPU triton; or load without compile",
         )
     return ModelError(f"{name} cannot be compiled by torch: {reason}", _HINT)

@@ -51,9 +51,13 @@ def read_config(folder: Path) -> Any:
 
 
 def check_positions(source: str, config: Any) -> None:
-    """Raise ModelError if the config names a context without a position."""
-    limit = getattr(config.get_text_config(), "max_position_embeddings", None)
-    if isinstance(limit, int) and limit <= 0:
+    """Raise ModelError if the config names a context without a position. A computed limit of -1
+    means an unlimited context, as in XLNet's config class."""
+    config = config.get_text_config()
+    limit = getattr(config, "max_position_embeddings", None)
+    is_computed = isinstance(getattr(type(config), "max_position_embeddings", None), property)
+    is_unlimited = is_computed and limit == -1
+    if isinstance(limit, int) and limit <= 0 and not is_unlimited:
         raise ModelError(
             f"max_position_embeddings={limit} of {source!r} is not a valid context length: "
             "a model has at least one position",
@@ -67,9 +71,10 @@ def _check_type(file: Path, settings: dict[str, Any]) -> None:
         return
     if settings.get("auto_map"):
         raise ModelError(
-            f"{str(file)!r} needs code of its repository (auto_map), which sgnb does not run",
-            f"give a model whose type transformers {transformers.__version__} has",
+            f"{str(file)!r} needs code of the repository (auto_map), which sgnb does not run",
+            f"give a model of a type that transformers {transformers.__version__} has",
         )
+
     close = difflib.get_close_matches(str(name), CONFIG_MAPPING, n=1)
     similar = f"; did you mean {close[0]!r}?" if close else ""
     raise ModelError(
@@ -113,6 +118,7 @@ def _check_quantization(file: Path, quantization: Any) -> None:
             f"{str(file)!r} has a quantization_config without quant_method: {shown(quantization)}",
             "give the config.json that was saved with the quantized weights",
         ) from error
+
     if not supported:
         raise ModelError(
             f"{str(file)!r} has quant_method {shown(method)}, which transformers "

@@ -107,7 +107,7 @@ def load_decoder(
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         hint = "give a folder, a hub id, 'tiny', or a transformers model"
-        raise ModelError(f"{model!r} is no model", hint)
+        raise ModelError(f"{model!r} is not a model", hint)
 
     target = pick_device(device)
     torch_dtype = pick_dtype(dtype, target)
@@ -281,9 +281,8 @@ def _check_options(name: str, module: PreTrainedModel, setup: ModelSetup, recurr
     for option, asked in (("compile", setup.compile), ("deterministic", setup.deterministic)):
         if recurrent and asked:
             raise ModelError(
-                f"{_who(name, module)} has layers that carry a state from token to "
-                f"token, which {option}=True does not know",
-                f"load it without {option}",
+                f"{_who(name, module)} has recurrent layers, which {option}=True does not support",
+                f"load without {option}",
             )
 
 
@@ -298,20 +297,19 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
 
     if unknown == CHUNKS:
         raise ModelError(
-            f"{who} lets a token see only its own chunk of the text ({kinds}); sgnb's attention "
-            "knows whole texts and sliding windows",
+            f"{who} uses chunked attention ({kinds}); sgnb supports full attention and "
+            "sliding windows",
             _DECODERS,
         )
     if unknown:
         raise ModelError(
-            f"{who} chooses which earlier tokens it reads ({kinds}); sgnb's attention reads all of "
-            "a text or of a sliding window",
+            f"{who} uses sparse attention ({kinds}); sgnb supports full attention and "
+            "sliding windows",
             _DECODERS,
         )
     if _has_alibi(config):
         raise ModelError(
-            f"{who} lowers its scores by the distance between tokens (ALiBi), which sgnb's "
-            "attention does not",
+            f"{who} uses ALiBi position biases, which sgnb does not support",
             _DECODERS,
         )
     if getattr(module.config, "is_encoder_decoder", False) or not module.can_generate():
@@ -335,5 +333,8 @@ def _eos_token_ids(name: str, module: PreTrainedModel) -> frozenset[int]:
         ids += eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos]
     for eos in ids:
         if not isinstance(eos, int):
-            raise ModelError(f"{name}: {eos!r} in eos_token_id is no token id", "mend its config")
+            raise ModelError(
+                f"{name}: {eos!r} in eos_token_id is not a token id",
+                "correct eos_token_id in config.json",
+            )
     return frozenset(ids)

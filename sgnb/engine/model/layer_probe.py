@@ -81,7 +81,7 @@ def run_probe(
         if hooks:
             probe = _probe(module, recurrent)
         for layer in probe.masked:
-            raise ValueError(f"the window of {type(layer).__name__} is only in its mask")
+            raise ValueError(f"the window of {type(layer).__name__} appears only in the mask")
     except BaseException:
         for hook in hooks:
             hook.remove()
@@ -147,7 +147,7 @@ def _attention(
     if attention_mask is not None:
         visible = getattr(attention_mask, "visible", None)
         if visible is None:
-            raise ValueError(f"layer {layer} hides tokens by a mask of its own")
+            raise ValueError(f"layer {layer} uses a custom attention mask")
         if visible not in probe.windows:
             probe.windows[visible] = _window(visible, layer, attention_mask.device)
         window = probe.windows[visible]

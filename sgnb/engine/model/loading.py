@@ -7,6 +7,7 @@ each weight on demand directly to the device, and cast there.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import threading
@@ -57,6 +58,9 @@ WEIGHT_SCALE = re.compile(
 LAYER = re.compile(r"(.+?)\.(\d+)\.")
 """Name of a tensor in a list of layers: name of the list, index of the layer."""
 
+MAX_MISSING_RATIO = 2
+"""Described parameters per stored parameter. Tied weights and position tables may be absent."""
+
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
 )  # fmt: skip
@@ -66,7 +70,7 @@ def pick_device(device: str) -> torch.device:
     """Return the torch device; "auto" prefers a GPU, and a GPU gets an index. Raises ModelError for
     an unusable device."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    hint = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
+    hint = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` shows the devices"
     unusable = f"device {device!r} is not usable"
     try:
         target = torch.device(("cuda" if count else "cpu") if device == "auto" else device)
@@ -200,10 +204,9 @@ class _LazyWeight:
 
 def _no_scales(entry: Entry) -> ModelError:
     return ModelError(
-        f"{str(entry.file)!r} holds weights in {str(entry.dtype).removeprefix('torch.')}, which "
-        "mean nothing without their scales",
-        "give a checkpoint in bfloat16, float16 or float32, or one whose config says how it is "
-        "quantized",
+        f"{str(entry.file)!r} has weights in {str(entry.dtype).removeprefix('torch.')}, which "
+        "need scales",
+        "give a checkpoint in bfloat16, float16 or float32, or one with a quantization_config",
     )
 
 
@@ -233,12 +236,14 @@ def _read(
             reader.check()
         with ExitStack() as stack:
             stack.callback(_one_at_a_time.release)
-            stack.enter_context(_no_bars())
+            stack.enter_context(no_bars())
             reader.check()
             progress.begin()
 
             with torch.device("meta"):
-                family = type(AutoModelForCausalLM.from_config(config))
+                blank = AutoModelForCausalLM.from_config(config)
+            _check_parameters(path, checkpoint, blank)
+            family = type(blank)
             # Multimodal configuration of a family with a standalone decoder.
             decodes = isinstance(config, family.config_class)
             decoder_config = config if decodes else config.get_text_config(decoder=True)
@@ -262,6 +267,20 @@ def _read(
         reader.close()
     progress.finish()
     return module, report
+
+
+def _check_parameters(path: str, checkpoint: Checkpoint, blank: PreTrainedModel) -> None:
+    """Raise ModelError if the config describes far more parameters than the checkpoint has:
+    transformers allocates and draws missing weights before the report. blank: on the meta device.
+    """
+    described = sum(parameter.numel() for parameter in blank.parameters())
+    stored = sum(math.prod(entry.shape) for entry in checkpoint.entries.values())
+    if described > MAX_MISSING_RATIO * stored:
+        raise ModelError(
+            f"{path!r} cannot be loaded: its checkpoint has {stored:,} parameters, and its "
+            f"config.json describes {described:,}",
+            "give the whole checkpoint, with the config.json that was saved with the weights",
+        )
 
 
 def _wait(work: Any, reader: TensorReader, progress: Progress) -> Any:
@@ -295,8 +314,8 @@ def _check_report(
     missing = sorted(report["missing_keys"])
     if missing:
         raise ModelError(
-            f"{path!r} cannot be loaded: its checkpoint has no {_listed(missing)}, which would be "
-            "random",
+            f"{path!r} cannot be loaded: its checkpoint has no {_listed(missing)}, which would "
+            "have random values",
             "give the whole checkpoint of a causal language model, with its own config",
         )
 
@@ -310,8 +329,8 @@ def _check_report(
     ]
     if scales:
         raise ModelError(
-            f"{path!r} cannot be loaded: its config.json does not use {_listed(scales)}, without "
-            "which quantized weights are wrong",
+            f"{path!r} cannot be loaded: its config.json does not use {_listed(scales)}, which "
+            "quantized weights need",
             "give the config.json, with its quantization_config, that was saved with the weights",
         )
 
@@ -362,7 +381,7 @@ def _read_quantized(folder: Path, dtype: torch.dtype | None) -> tuple[PreTrained
 
 
 @contextmanager
-def _no_bars() -> Any:
+def no_bars() -> Any:
     """Disable transformers' bars: sgnb's progress counts bytes, not tensors."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -386,7 +405,7 @@ def load_tokenizer(path: str) -> Any:
         )
     except Exception as error:  # the tokenizers library raises plain exceptions
         message = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
-        raise ModelError(message, "give Engine(..., tokenizer=...) one that works") from error
+        raise ModelError(message, "use Engine(..., tokenizer=...)") from error
 
 
 def first_line(error: BaseException) -> str:

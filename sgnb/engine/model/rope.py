@@ -57,14 +57,14 @@ def warn_of_factors(name: str, model: PreTrainedModel, length: int) -> None:
     original = min(originals)
     if length == original:
         message = (
-            f"{name} has other rotary factors for texts above {original} tokens. sgnb takes those "
-            f"up to {original}, and no longer texts; Engine(..., context_length={context}) takes "
-            "those for long texts, for all texts"
+            f"{name} has other rotary factors for texts above {original} tokens. sgnb uses the "
+            f"factors up to {original} and refuses longer texts; "
+            f"Engine(..., context_length={context}) uses the factors for long texts in all texts"
         )
     else:
         message = (
             f"{name} has other rotary factors for texts up to {original} tokens. With "
-            f"context_length={length} sgnb takes those for long texts, for all texts"
+            f"context_length={length} sgnb uses the factors for long texts in all texts"
         )
     warnings.warn(message, stacklevel=2)
 

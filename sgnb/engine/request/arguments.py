@@ -14,7 +14,7 @@ from ...errors import OptionError, shown
 from ...reservation import Reservation
 from ...sampling import SamplingParams, integer, read_option, text
 from ...sampling import switch as read_switch
-from ..cache.sequence import SHARED, Sharing
+from ..cache.sequence import SHARED, CacheScope
 from .request_state import NO_ORIGIN, OnOutput, Origin
 
 
@@ -25,7 +25,7 @@ class Submission(NamedTuple):
     params: list[SamplingParams]
     on_outputs: list[OnOutput]
     origins: list[Origin]
-    sharing: list[Sharing]
+    cache_scopes: list[CacheScope]
 
 
 _count = integer(0)
@@ -34,30 +34,27 @@ _ORIGIN_TYPES = tuple(map(type, NO_ORIGIN))
 
 def number(name: str, value: Any) -> int:
     """Return an integer of 0 or more. Accepts scalars of numpy and torch."""
-    read: int = read_option(name, value, "an integer of 0 or more", _count)
-    return read
+    return read_option(name, value, "an integer of 0 or more", _count)
 
 
 def optional_number(name: str, value: Any) -> int | None:
-    """Return None, or an integer of 0 or more."""
+    """Check that `value` is None or an integer of 0 or more, and return the value."""
     return None if value is None else number(name, value)
 
 
 def optional_string(name: str, value: Any) -> str | None:
-    """Return None, or a string."""
+    """Check that `value` is None or a string, and return the value."""
     return None if value is None else string(name, value)
 
 
 def string(name: str, value: Any) -> str:
     """Return a string."""
-    read: str = read_option(name, value, "a string", text)
-    return read
+    return read_option(name, value, "a string", text)
 
 
 def switch(name: str, value: Any) -> bool:
     """Return True or False."""
-    read: bool = read_option(name, value, "True or False", read_switch)
-    return read
+    return read_option(name, value, "True or False", read_switch)
 
 
 def ids(value: Any) -> list[int]:
@@ -68,9 +65,7 @@ def ids(value: Any) -> list[int]:
             return [_id(value)]
         return [_id(item) for item in value]
 
-    rule = "the id of a request, or a list of ids"
-    requests: list[int] = read_option("request", value, rule, read)
-    return requests
+    return read_option("request", value, "the id of a request, or a list of ids", read)
 
 
 def _id(value: Any) -> int:
@@ -82,73 +77,64 @@ def _is_scalar(value: Any) -> bool:
 
 
 def reservation(value: Any) -> Reservation:
-    """Return a Reservation, whose constructor has checked the fields."""
+    """Check that `value` is a Reservation (its constructor checks the fields), and return it."""
     if type(value) is not Reservation:  # a subclass may compare as equal to others
         raise OptionError(f"reservation={shown(value)} is not allowed", "give a Reservation")
     return value
 
 
 def submission(
-    prompts: Any, params: Any, on_outputs: Any, origins: Any, sharing: Any
+    prompts: Any, params: Any, on_outputs: Any, origins: Any, cache_scopes: Any
 ) -> Submission:
     """Return the arguments of `Engine.submit`, with defaults for None."""
     prompts = items("prompts", prompts)
     count = len(prompts)
+
+    def each(name: str, values: Any, fits: Callable[[Any], bool], hint: str) -> list[Any]:
+        """Return a list of `count` values that fit."""
+        listed = items(name, values)
+        if len(listed) != count:
+            problem = f"{len(listed)} {name} for {count} prompts"
+            raise OptionError(problem, "give one per prompt")
+        for value in listed:
+            if not fits(value):
+                raise OptionError(f"{name}={shown(value)} is not allowed", f"give a list of {hint}")
+        return listed
+
+    origins = [NO_ORIGIN] * count if origins is None else origins
+    cache_scopes = [SHARED] * count if cache_scopes is None else cache_scopes
     return Submission(
         prompts,
-        _each("params", params, _params, count),
-        _each("on_outputs", on_outputs, _callback, count),
-        [NO_ORIGIN] * count if origins is None else _each("origins", origins, _origin, count),
-        [SHARED] * count if sharing is None else _each("sharing", sharing, _sharing, count),
+        each("params", params, lambda value: type(value) is SamplingParams, "SamplingParams"),
+        each("on_outputs", on_outputs, callable, "functions"),
+        each("origins", origins, _is_origin, "Origin, of strings and the number of a line"),
+        each(
+            "cache_scopes",
+            cache_scopes,
+            _is_cache_scope,
+            "CacheScope, with a string or None as namespace",
+        ),
     )
 
 
-def _sharing(value: Any) -> Sharing:
-    if value is SHARED:
-        return SHARED
-    if type(value) is Sharing:
-        types = [(str, type(None)), (bool,), (int,), (Reservation, type(None))]
-        if all(type(item) in allowed for item, allowed in zip(value, types, strict=True)):
-            return value
-    hint = "give a list of Sharing, with a string or None as namespace"
-    raise OptionError(f"sharing={shown(value)} is not allowed", hint)
+def _is_origin(value: Any) -> bool:
+    return type(value) is Origin and tuple(map(type, value)) == _ORIGIN_TYPES
 
 
-def _origin(value: Any) -> Origin:
-    if type(value) is Origin and tuple(map(type, value)) == _ORIGIN_TYPES:
-        return value
-    hint = "give a list of Origin, of strings and the number of a line"
-    raise OptionError(f"origins={shown(value)} is not allowed", hint)
-
-
-def _params(value: Any) -> SamplingParams:
-    if type(value) is not SamplingParams:
-        raise OptionError(f"params={shown(value)} is not allowed", "give a list of SamplingParams")
-    return value
-
-
-def _callback(value: Any) -> OnOutput:
-    if not callable(value):
-        raise OptionError(f"on_outputs={shown(value)} is not allowed", "give a list of functions")
-    callback: OnOutput = value
-    return callback
-
-
-def _each(name: str, values: Any, read: Callable[[Any], Any], count: int) -> list[Any]:
-    """Return a list of `count` values, each read by `read`."""
-    listed = items(name, values)
-    if len(listed) != count:
-        raise OptionError(f"{len(listed)} {name} for {count} prompts", "give one for each prompt")
-    return [read(item) for item in listed]
+def _is_cache_scope(value: Any) -> bool:
+    if type(value) is not CacheScope:
+        return False
+    types = [(str, type(None)), (bool,), (int,), (Reservation, type(None))]
+    pairs = zip(value, types, strict=True)
+    return value is SHARED or all(type(item) in allowed for item, allowed in pairs)
 
 
 def items(name: str, values: Any) -> list[Any]:
-    """Return the items of a list or another iterable, but not the letters of a text."""
+    """Return the items of a list or another iterable; refuse texts and mappings."""
 
     def read(values: Any) -> list[Any]:
         if isinstance(values, (str, bytes, Mapping)):
             raise TypeError
         return list(values)
 
-    listed: list[Any] = read_option(name, values, "a list", read)
-    return listed
+    return read_option(name, values, "a list", read)

@@ -15,7 +15,7 @@ NO_ROW = -1
 
 class Batch(Spans):
     """Tokens starts[i] .. ends[i] of requests[i]. Only `sample_rows`, `has_cascade` and
-    `recurrent_plans` may change."""
+    `cache_plans` may change."""
 
     def __init__(
         self,
@@ -31,14 +31,30 @@ class Batch(Spans):
         self.samples = [True] * len(requests) if samples is None else samples
         self.sample_rows = self._ranks()  # row of each request among the samples, or NO_ROW
         self.has_cascade = False  # attention read a shared prefix once for several requests
-        self.recurrent_plans: list[StatePlan] = []  # per request; empty without recurrent layers
+        self.cache_plans: list[StatePlan] = []  # see `CacheManager.plan`
 
     def part(self, begin: int, end: int) -> Batch:
         """Return a batch of the requests begin .. end."""
         span = slice(begin, end)
         part = Batch(self.requests[span], self.starts[span], self.lengths[span], self.samples[span])
-        part.recurrent_plans = self.recurrent_plans[span]
+        part.cache_plans = self.cache_plans[span]
         return part
+
+    @property
+    def rotary_positions(self) -> Longs:
+        """Rotary positions of the rows, int64[num_tokens], or int64[axes, num_tokens] if media have
+        axes that differ. Equal to `kv_positions` without media."""
+        if not any(request.media for request in self.requests):
+            return self.kv_positions
+        rows = zip(self.requests, self.starts.tolist(), self.ends.tolist(), strict=True)
+        spans = [
+            np.arange(start, end) if r.media is None else r.media.rotary_span(start, end)
+            for r, start, end in rows
+        ]
+        axes = max(len(span) if span.ndim == 2 else 0 for span in spans)
+        if not axes:
+            return np.concatenate(spans)
+        return np.concatenate([np.broadcast_to(span, (axes, span.shape[-1])) for span in spans], -1)
 
     def _ranks(self) -> Sequence[int]:
         if all(self.samples):

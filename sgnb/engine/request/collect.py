@@ -8,17 +8,63 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from typing import Any, Protocol
 
 from ...event_loops import on_close
 from ...home_process import HomeProcess
+from ...sampling import SamplingParams
+from .input_processor import Prompt, Samples
 from .output import Output
 from .request_state import OnOutput
 
 Abort = Callable[[list[int]], None]
 Indexed = tuple[int, Output]
 """Index of a sample and its output."""
+
+
+class Submit(Protocol):
+    """See `Engine.submit`."""
+
+    def __call__(
+        self,
+        prompts: Sequence[Prompt],
+        params: Sequence[SamplingParams],
+        on_outputs: Sequence[OnOutput],
+        *,
+        stream: bool = False,
+    ) -> list[int]: ...
+
+
+def run_samples(submit: Submit, abort: Abort, asked: Samples, stream: bool) -> Any:
+    """Submit samples and return the outputs, or an iterator of the partial outputs."""
+    results: queue.SimpleQueue[Indexed] = queue.SimpleQueue()
+    callbacks = numbered_callbacks(results.put, len(asked.prompts))
+    ids = submit(asked.prompts, asked.params, callbacks, stream=stream)
+    if stream:
+        return streamed(results, ids, abort)
+    outputs = gather(results, ids, abort)
+    return outputs[0] if asked.alone else outputs
+
+
+async def arun_samples(submit: Submit, abort: Abort, asked: Samples, stream: bool) -> Any:
+    """`run_samples` without blocking the event loop."""
+    results: asyncio.Queue[Indexed] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def put(item: Indexed) -> None:
+        # RuntimeError: the closed event loop has already aborted the requests.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(results.put_nowait, item)
+
+    callbacks = numbered_callbacks(put, len(asked.prompts))
+    ids = submit(asked.prompts, asked.params, callbacks, stream=stream)
+    if stream:
+        return await astreamed(results, ids, abort)
+    outputs = await agather(results, ids, abort)
+    return outputs[0] if asked.alone else outputs
 
 
 def numbered_callbacks(put: Callable[[Indexed], None], count: int) -> list[OnOutput]:

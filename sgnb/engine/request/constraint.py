@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +34,11 @@ from numpy.typing import NDArray
 from ...errors import GrammarError, RequestError
 from ...events import Jumped
 from ...grammar.matcher import Matcher
+from ...sequences import common_length
+from .jump_writer import RETOKENIZED, JumpWriter, OpenToken
 from .output import TokenRecord
 from .request import Request
-from .tokenizer import Tokenizer, common_tokens, unfinished_bytes
-
-RETOKENIZED = 8
-"""Maximum number of last tokens retokenized with the text of a jump."""
+from .tokenizer import Tokenizer, unfinished_bytes
 
 END_SHARE = 0.25
 """Share of max_new_tokens reserved for ending early."""
@@ -55,17 +53,6 @@ remain: one token may open an object with many required properties."""
 
 SEARCH_AGAIN = 16
 """Tokens until the next search after a search without result."""
-
-
-class OpenToken(NamedTuple):
-    """Drafted token at the end of a jump whose bytes are a prefix of an allowed longer token."""
-
-    token: int
-    mask: NDArray[np.uint32]  # tokens allowed in its place, see `Matcher.next_token_bitmask`
-    may_end: bool  # the text may end before the token
-    before: int  # grammar state before the token, then after
-    after: int
-    labels: tuple[str, ...]  # as in `Jumped`
 
 
 class Constraint:
@@ -89,6 +76,7 @@ class Constraint:
         self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
         self._vocabulary = tokenizer.vocabulary
         self._pieces = self._vocabulary.pieces
+        self._writer = JumpWriter(tokenizer)
         self._mark = thinking_end.encode()
         self._mark_tokens = tokenizer.encode_alone(thinking_end) if thinking_end else []
         self._jumps, self._drafts = jump, draft
@@ -135,7 +123,7 @@ class Constraint:
             or_more = " or more" if bound > limit else ""
             raise RequestError(
                 f"the grammar's shortest text needs {need:,} token{'s' * (need != 1)}{or_more}, "
-                f"and only {limit} may be generated",
+                f"and the limit is {limit}",
                 "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, "
                 "shorten the prompt",
             )
@@ -203,7 +191,7 @@ class Constraint:
         return self.binds and remaining > 0 and self._matcher.is_idle(remaining)
 
     def prepare(self) -> None:
-        """Compute the answers for the next token, so that later calls only read the answers."""
+        """Compute the answers for the next token, for later calls to read."""
         if self.binds:
             self._matcher.prepare()
 
@@ -271,6 +259,7 @@ class Constraint:
             return True
         if distance <= tokens and not matcher.searches:
             return True
+
         needed = self._needs(matcher)
         self._end_unknown = False
         later = tokens - max(1, int(SEARCH_SHARE * (tokens - needed)))
@@ -307,13 +296,14 @@ class Constraint:
             jump = Jumped(self._request.id, "limit", 0, tokens, mark, -1, state, ())
             self._rewrite(0, tokens, records, jump)
             self.binds, self._first = True, len(self._output)
+
         if self._matcher.distance() is None:
             return
         end, trial = self._matcher.completion() or b"", self._matcher.fork()
         tokens = self._tokenizer.write(end)
         if len(tokens) > self._remaining:  # from a search, possibly not the shortest
             return
-        self._write("limit", end, 0, tokens, trial, self._accept(trial, tokens))
+        self._write("limit", end, 0, tokens, trial, self._writer.accept(trial, tokens))
         self.sealed = True
 
     def _jump(self) -> None:
@@ -321,8 +311,9 @@ class Constraint:
         data = self._whole(self._matcher.find_jump_forward_string()) if self._jumps else b""
         if not data:
             return
-        dropped, tokens = self._retokenize(data)
-        tail = self._find_tail(dropped, tokens, len(data))
+        start = max(self._first, len(self._output) - RETOKENIZED)
+        dropped, tokens = self._writer.retokenize(self._output[start:], data)
+        tail = self._writer.find_tail(self._matcher, dropped, tokens, len(data))
         tokens = tokens[: len(tokens) - len(tail)]
         data = data[: len(data) - sum(len(self._pieces[open.token]) for open in tail)]
         if data and not self._append(data, dropped, tokens):
@@ -335,38 +326,17 @@ class Constraint:
         """Write the forced `tokens`; return False if no completion would fit."""
         trial = self._matcher.fork()
         trial.rollback(dropped)
-        records = self._accept(trial, tokens)
+        records = self._writer.accept(trial, tokens)
         room = self._remaining + dropped - len(tokens)
         if room < 0 or not self._fits(trial, room):
             return False
         self._write("forced", data, dropped, tokens, trial, records)
         return True
 
-    def _find_tail(self, dropped: int, tokens: Sequence[int], forced: int) -> list[OpenToken]:
-        """Return the last of `tokens` whose bytes are a prefix of an allowed longer token, at most
-        `forced` bytes: earlier bytes were chosen by the model."""
-        matcher = self._matcher.fork()
-        matcher.rollback(dropped)
-        self._accept(matcher, tokens)
-        tail: list[OpenToken] = []
-        length, after = 0, matcher.state
-        for token in reversed(tokens):
-            length += len(self._pieces[token])
-            if length > forced:
-                break
-            matcher.rollback(1)
-            mask = matcher.next_token_bitmask()
-            if not (mask & self._vocabulary.longer_than(length)).any():
-                break
-            labels = matcher.labels(self._pieces[token])
-            tail.append(OpenToken(token, mask, matcher.is_final, matcher.state, after, labels))
-            after = matcher.state
-        return tail[::-1]
-
     def _draft(self, tail: list[OpenToken]) -> None:
         """Draft a jump's tail if the text cannot end with the tail and has room to continue."""
         tokens, trial = [open.token for open in tail], self._matcher.fork()
-        self._accept(trial, tokens)
+        self._writer.accept(trial, tokens)
         room = self._remaining - len(tokens)
         if room > 0 and self._fits(trial, room) and not (trial.is_final or self._ends_early):
             self._matcher = trial
@@ -380,7 +350,7 @@ class Constraint:
     def verify(self, chosen: Sequence[int]) -> int:
         """Compare the tail with `chosen`, the model's tokens. Accepts the agreeing prefix, drops
         the tail from the first mismatch on, and returns the number of accepted tokens."""
-        agree = common_tokens(chosen, [open.token for open in self.tail])
+        agree = common_length(chosen, [open.token for open in self.tail])
         for token, _, _, before, after, labels in self.tail[:agree]:
             piece = self._pieces[token]
             self.data += piece
@@ -389,6 +359,7 @@ class Constraint:
             self.jumps.append(
                 Jumped(self._request.id, "forced", 0, (token,), text, before, after, labels)
             )
+
         del self.tail[:agree]
         self._request.verified(agree)
         if agree < len(chosen):
@@ -403,25 +374,6 @@ class Constraint:
             del self._output[len(self._output) - count :]
             self._request.take_back(count)
             self.tail = []
-
-    def _retokenize(self, data: bytes) -> tuple[int, Sequence[int]]:
-        """Return the number of replaced last tokens, and the tokens for their bytes plus `data`.
-
-        If the model wrote its tokenizer's tokens, only the last token can change, and two tokens
-        prove so. Otherwise retokenize the last `RETOKENIZED` tokens. A dropped token costs a row of
-        a step and a new token saves a row: drop at most as many tokens as the jump adds, and at
-        most len(data). The first retokenized token must stay, else earlier tokens would change too.
-        If a check fails, only the last token is retokenized, to heal the boundary.
-        """
-        pieces = self._pieces
-        for count in (2, RETOKENIZED, 1):
-            old = self._output[max(self._first, len(self._output) - count) :]
-            new = self._tokenizer.write(b"".join([pieces[token] for token in old]) + data)
-            common = common_tokens(old, new)
-            dropped = len(old) - common
-            if dropped <= 1 or (common and dropped <= min(len(new) - len(old), len(data))):
-                break
-        return dropped, new[common:]
 
     def _whole(self, data: bytes) -> bytes:
         """Cut an incomplete character off the end of `data`: remaining bytes are not forced."""
@@ -466,13 +418,3 @@ class Constraint:
             del self.data[len(self.data) - removed :]
 
         self._edit(edit)
-
-    def _accept(self, matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:
-        """Advance `matcher` by all of `tokens`."""
-        records, text, after = [], self._tokenizer.text, matcher.state
-        for token in tokens:
-            before = after
-            matcher.accept_token(token)
-            after = matcher.state
-            records.append(TokenRecord("jumped", text(token), before, after))
-        return records

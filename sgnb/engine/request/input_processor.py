@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import OptionError, RequestError, SgnbError, shown
-from ...sampling import SamplingParams
+from ...sampling import SamplingParams, read_option
 from ...segment import Segment
 from ..cache.radix import Ints
 from .tokenizer import Tokenizer
@@ -43,21 +43,21 @@ def read_samples(
         prompts, several = _split_prompts(prompt)
     except Exception as error:  # raised by a caller's class
         raise _no_prompt(prompt) from error
-    each = (
-        sampling_params
-        if isinstance(sampling_params, (list, tuple))
-        else [sampling_params] * len(prompts)
-    )
+
+    each = [sampling_params] * len(prompts)
+    if isinstance(sampling_params, (list, tuple)):
+        each = read_option("sampling_params", sampling_params, "a dict, or a list of dicts", list)
     if len(each) != len(prompts):
         raise OptionError(
             f"{len(each)} sampling_params for {len(prompts)} prompts",
-            "give one for all, or one for each prompt",
+            "give one for all prompts, or one per prompt",
         )
+
     params = [SamplingParams.make(p, **sampling) for p in each]
     for ignored in {param.ignored for param in params} - {""}:
         warnings.warn(ignored, stacklevel=3)
     if stream and (several or params[0].n > 1):
-        raise OptionError("stream=True takes one prompt and n=1", "stream each prompt on its own")
+        raise OptionError("stream=True takes one prompt and n=1", "stream each prompt separately")
     samples = [
         (p, one) for p, param in zip(prompts, params, strict=True) for one in split_samples(param)
     ]
@@ -126,12 +126,13 @@ class InputProcessor:
         # Viewed as unsigned, negative ids are huge.
         if tokens.dtype == np.int32 and tokens.view(np.uint32).max() < self.vocab_size:
             return tokens
+
         outside = (tokens < 0) | (tokens >= self.vocab_size)
         if outside.any():
             raise RequestError(
                 f"token id {shown(tokens.item(outside.argmax()))} is outside the vocabulary of "
                 f"{self.vocab_size}",
-                "was the prompt made with another tokenizer?",
+                "use the tokenizer of this model",
             )
         return tokens.astype(np.int32)
 
@@ -168,6 +169,7 @@ class InputProcessor:
                         f"{self.vocab_size}",
                         "use ids of this model",
                     )
+
         if (params.stop or params.stop_regex) and self.tokenizer is None:
             raise RequestError(
                 "stop strings need a tokenizer", "use stop_token_ids, or Engine(..., tokenizer=...)"
@@ -176,7 +178,7 @@ class InputProcessor:
             raise RequestError(
                 f"logprob_start_len={shown(params.logprob_start_len)} is beyond the prompt of "
                 f"{prompt_length} tokens",
-                "use a position in it",
+                "use a position in the prompt",
             )
 
 
@@ -187,9 +189,10 @@ def _integers(prompt: Any) -> NDArray:
             return np.frombuffer(struct.pack(f"{len(prompt)}i", *prompt), np.int32)
         except Exception:
             pass  # items are not all numbers, or too large
+
     try:
         if isinstance(prompt, (bytes, Mapping)):
-            raise TypeError("their items would pass for token ids")
+            raise TypeError("their items are not token ids")
         array = np.asarray(prompt)
         return (
             array
@@ -202,7 +205,7 @@ def _integers(prompt: Any) -> NDArray:
 
 def _no_prompt(prompt: Any) -> RequestError:
     hint = "give a string or a list of token ids, or a list of either"
-    return RequestError(f"{shown(prompt)} is no prompt", hint)
+    return RequestError(f"{shown(prompt)} is not a prompt", hint)
 
 
 def _plain(prompt: str | Sequence[Segment]) -> str | Sequence[Segment]:

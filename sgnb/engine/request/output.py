@@ -72,7 +72,7 @@ class Output(Mapping[str, Any]):
     token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Any:
-        """Return SGLang's value of `key`."""
+        """Return an entry of SGLang's result. `key` is "text", "output_ids" or "meta_info"."""
         if key == "output_ids":
             return self.token_ids
         if key in ("text", "meta_info"):
@@ -106,6 +106,7 @@ class Output(Mapping[str, Any]):
                 "output_top_logprobs": [self._top(row) for row in self.top_logprobs],
                 "input_top_logprobs": self._prompt_top_rows(),
             }
+
         if self.records:
             info["jumped_tokens"] = sum(record.kind == "jumped" for record in self.records)
             info["grammar"] = [

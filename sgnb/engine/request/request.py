@@ -5,18 +5,14 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from ...sampling import SamplingParams
 from ..cache.radix import Ints
-from ..cache.sequence import SHARED, CachedSequence, Sharing
+from ..cache.sequence import SHARED, CachedSequence, CacheScope
 from ..step_input import Media
-
-if TYPE_CHECKING:
-    from .request_state import RequestState
-
 
 _seeds = random.Random()
 """Private generator: the user's `random` state stays untouched, and a system call would contend for
@@ -38,7 +34,7 @@ class Request(CachedSequence):
     with a step in flight both may exceed `num_tokens`.
     """
 
-    state: RequestState  # text of the request; deleted when the request ends
+    state: Any  # the `RequestState` until the request ends
     media: Media | None = None  # parts of the prompt that are not text
 
     def __init__(
@@ -47,10 +43,10 @@ class Request(CachedSequence):
         prompt: Sequence[int] | Ints,
         params: SamplingParams,
         limit: int,
-        sharing: Sharing = SHARED,
+        cache_scope: CacheScope = SHARED,
     ) -> None:
         """limit: maximum number of new tokens, within context and pool."""
-        super().__init__(prompt, len(prompt) + limit, sharing)
+        super().__init__(prompt, len(prompt) + limit, cache_scope)
         self.id = id
         self.params = params
         self.rewrites = params.grammar is not None
@@ -65,7 +61,7 @@ class Request(CachedSequence):
 
         # Each step yields a token, without scores or a grammar.
         self.wants_only_tokens = params.grammar is None and not params.return_logprob
-        self.has_slow_grammar = False  # work of the grammar follows each token, see `RequestState`
+        self.has_slow_grammar = False  # see `RequestState.grammar_work`
         self.runs_ahead = True  # the next token can be sampled before the last token is read
         self.appends_only = False  # `append` is the only work of a token that ends no text
         self.sealed = False  # no token will be added; present tokens are still scored
@@ -80,7 +76,7 @@ class Request(CachedSequence):
     @property
     def isolated(self) -> bool:
         """True if the request shares no KV cache."""
-        return self.sharing.namespace is None
+        return self.cache_scope.namespace is None
 
     @property
     def output(self) -> list[int]:
@@ -193,7 +189,7 @@ class Request(CachedSequence):
 
     def isolate(self) -> None:
         """Keep the tokens, discard KV, scores and samples in flight, and stop sharing KV."""
-        self.sharing = self.sharing._replace(namespace=None)
+        self.cache_scope = self.cache_scope._replace(namespace=None)
         self.rewrite(self.num_tokens, ())
         self.prompt_logprobs, self.prompt_top_logprobs = [], []
         self.logprobs, self.top_logprobs = [], []

@@ -139,10 +139,8 @@ class RequestState:
         self._classify()
 
     def _classify(self) -> None:
-        params, on_device = (
-            self.request.params,
-            self.grammar is None or self.table_offset is not None,
-        )
+        params = self.request.params
+        on_device = self.grammar is None or self.table_offset is not None
         self.request.runs_ahead = on_device and not params.penalises
         # True if device kernels can sample the tokens, except for `banned`.
         self.fits_kernels = on_device and params.is_plain
@@ -159,6 +157,7 @@ class RequestState:
             # Raise a new error per request: a raised error of the shared future would retain this
             # frame.
             raise GrammarError(failure.message, failure.hint) from failure
+
         grammar = self.grammar.result()
         make = partial(
             Constraint,
@@ -306,6 +305,7 @@ class RequestState:
         params, made = request.params, request.output
         if self.constraint is not None:
             made = made[: len(made) - len(self.constraint.tail)]
+
         kept = [] if params.scores_next else made
         text = "" if params.scores_next else self._text[:length]
         delta, self._shown = text[self._shown :], len(text)

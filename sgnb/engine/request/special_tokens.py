@@ -56,7 +56,7 @@ class PlainTextEncoder:
         """
         if fast is None:
             raise RequestError(
-                "the prompt's data holds special tokens, which this tokenizer cannot read as text",
+                "the prompt's data has special tokens, which this tokenizer cannot read as text",
                 "remove them, use @function(special_tokens=True), or use a fast tokenizer",
             )
 

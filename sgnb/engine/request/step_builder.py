@@ -39,9 +39,9 @@ def step_input(batch: Batch) -> StepInput:
     logit_rows, sampled, uses, drafts = _logit_uses(batch)
     return StepInput(
         tokens=_tokens(batch),
-        positions=_rotary_positions(batch),
+        positions=batch.rotary_positions,
         attention=attention_input(batch),
-        states=batch.recurrent_plans,
+        states=batch.cache_plans,
         embeddings=tuple(_embeddings(batch)),
         logit_rows=logit_rows,
         sampled=sampled,
@@ -59,7 +59,7 @@ def attention_input(batch: Batch) -> AttentionInput:
         lengths=batch.lengths,
         new_slots=_new_slots(batch),
         kv_slots=[request.slots for request in requests],
-        keys=[(r.id, r.version, r.node, r.sharing.reads) for r in requests],
+        keys=[(r.id, r.version, r.node, r.cache_scope.reads) for r in requests],
     )
 
 
@@ -82,20 +82,6 @@ def _tokens(batch: Batch) -> Ints:
 
 def _spans(batch: Batch) -> Iterator[tuple[Request, int, int]]:
     return zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), strict=True)
-
-
-def _rotary_positions(batch: Batch) -> Longs:
-    """Return the KV indices, unless media have rotary positions of their own."""
-    if not any(request.media for request in batch.requests):
-        return batch.kv_positions
-    spans = [
-        np.arange(start, end) if r.media is None else r.media.rotary_span(start, end)
-        for r, start, end in _spans(batch)
-    ]
-    axes = max(len(span) if span.ndim == 2 else 0 for span in spans)
-    if not axes:
-        return np.concatenate(spans)
-    return np.concatenate([np.broadcast_to(span, (axes, span.shape[-1])) for span in spans], -1)
 
 
 def _embeddings(batch: Batch) -> Iterator[EmbeddingSpan]:
@@ -183,7 +169,7 @@ def _sampling_input(
             request and its placeholders.
         masks: Masks by row; by default of the requests' grammars that the host follows.
     """
-    states = [request.state for request in requests]
+    states: list[RequestState] = [request.state for request in requests]
     filters, adjustments = dict[int, Filters](), dict[int, Callable[[], Adjustment]]()
     hosted = dict[int, Mask]()
     for row in [i for i, s in enumerate(states) if not s.fits_kernels or s.holds_back]:

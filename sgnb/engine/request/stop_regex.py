@@ -70,6 +70,7 @@ class StopRegex:
             self._first[character] = first
         if not self._begun:
             return {first: place} if first != DEAD else self._begun
+
         data, begun = character.encode(), dict[int, int]()
         for state, begin in self._begun.items():
             state = self._automaton.step(state, data)

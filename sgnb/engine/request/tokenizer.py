@@ -43,6 +43,7 @@ class Tokenizer:
         self._literal = self._special
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
+
         self._chunks = ChunkedEncoder(self._encode_whole, tokenizer.get_vocab, self._byte_level)
         self._special_token_ids = special_tokens_of(tokenizer)
         # matches special tokens spelled in a text; None without special tokens
@@ -198,6 +199,7 @@ class Tokenizer:
         anchor_text = self._chunks.anchor
         if not anchor_text:
             return self._encode_texts(texts, False)
+
         anchored = self._encode_texts([(Segment(anchor_text), *text) for text in texts], False)
         [anchor] = self._encode([anchor_text], False)
         return [
@@ -215,6 +217,7 @@ class Tokenizer:
         result = self._encode(joined, special)
         if self.special_tokens is None:
             return result
+
         for i, (text, whole) in enumerate(zip(texts, joined, strict=True)):
             if any(segment.kind != "raw" for segment in text):
                 spans = self._raw_special_tokens(text)
@@ -374,13 +377,6 @@ def _stretches(prompt: Sequence[Segment]) -> list[Text]:
     return [tuple(stretch) for stretch in stretches]
 
 
-def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return the length of the common prefix of a and b."""
-    return next(
-        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
-
-
 def unfinished_bytes(data: bytes) -> int:
     """Return the number of trailing bytes of UTF-8 `data` in an incomplete character."""
     for count in range(1, min(4, len(data) + 1)):
@@ -398,7 +394,7 @@ def _check_unicode(text: str) -> None:
         raise RequestError(
             f"character {error.start} of the prompt is {text[error.start]!r}, "
             "half of a surrogate pair",
-            "read the text as UTF-8, or drop what is broken: text.encode(errors='ignore').decode()",
+            "read the text as UTF-8, or drop the character: text.encode(errors='ignore').decode()",
         ) from None
 
 

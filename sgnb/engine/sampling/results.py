@@ -1,6 +1,6 @@
 """Device half of a step's results: tokens, log-probabilities and scores from logits.
 
-Nothing waits for the device; `engine/step_output.py` reads the results.
+Nothing waits for the device; `engine/loop/step_output.py` reads the results.
 """
 
 from __future__ import annotations

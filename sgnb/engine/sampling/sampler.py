@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...grammar.automaton.automaton import Automaton
 from ...grammar.vocabulary import Vocabulary
-from ..cache.radix import Ints
 from ..device.faults import is_out_of_memory
 from ..device.transfer import pinned, to_device
 from ..step_input import PREVIOUS, UNCONSTRAINED, Longs, SamplingInput
@@ -94,12 +94,8 @@ class TritonSampler:
         self.sampled = self._kernels.tokens
         # grammar state of each sample row after the last step
         self.states = torch.full((max_rows,), UNCONSTRAINED, dtype=torch.int32, device=device)
-        self._vocab_size, self._max_rows, self._device, self._ends = (
-            vocab_size,
-            max_rows,
-            device,
-            ends,
-        )
+        self._vocab_size, self._max_rows = vocab_size, max_rows
+        self._device, self._ends = device, ends
         self._vocabulary = vocabulary
         self._grammars: DeviceGrammars | None = None
         self._allowed: Tensor | None = None
@@ -198,7 +194,9 @@ def aligned(rows: int) -> int:
     return -(-rows // 4) * 4
 
 
-def pack_inputs(sampling: SamplingInput, rows: int, places: Longs | None = None) -> Ints:
+def pack_inputs(
+    sampling: SamplingInput, rows: int, places: Longs | None = None
+) -> NDArray[np.int32]:
     """Pack the inputs of the sampling kernels.
 
     Args:

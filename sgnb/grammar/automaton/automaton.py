@@ -188,8 +188,8 @@ def build(rules: Rules, limits: BuildLimits | None = None) -> Automaton:
     nfa = Nfa(budget)
     start = expand(rules, nfa, budget)
     if not start:
-        hint = "look for an empty choice or for parts that contradict"
-        raise GrammarError("no text at all fits the grammar", hint)
+        hint = "remove empty choices and contradictory parts"
+        raise GrammarError("no text matches the grammar", hint)
     dfa = minimise(determinise(nfa, start, budget), nfa.labels, budget)
     budget.check("states", dfa.size, "states")
     return _packed(dfa, tuple(nfa.labels.names), tuple(nfa.labels.sets))

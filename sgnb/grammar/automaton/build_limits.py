@@ -91,5 +91,5 @@ class Budget:
 
     def _refuse(self, message: str, blame: Callable[[], str] | None) -> NoReturn:
         largest = (blame or self.blame)()
-        hint = "bound that part, or ask for less in it"
+        hint = "bound this part, or simplify it"
         raise TooLarge(f"{message}; its largest part: {largest}", hint)

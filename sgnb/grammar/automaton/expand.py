@@ -230,5 +230,5 @@ def _encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         character = f"U+{ord(text[error.start]):04X}"
-        message = f"{character} in {text!r:.80} is no character"
-        raise GrammarError(message, "leave surrogates out") from None
+        message = f"{character} in {text!r:.80} is not a character"
+        raise GrammarError(message, "remove surrogates") from None

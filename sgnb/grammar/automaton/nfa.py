@@ -9,8 +9,9 @@ positions after the part.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
+from ...sequences import common_length
 from .build_limits import Budget
 from .utf8 import EXIT, Fragment
 
@@ -176,7 +177,7 @@ class _OpenPath:
 
     def add(self, data: bytes, follow: Follow, label: int) -> None:
         """Add a word. Words must arrive in ascending order."""
-        common = common_length(self._text, data)
+        common = common_length(bytes(self._text), data)
         self._close(common)
         for depth in range(common):
             self._labels[depth].add(label)
@@ -211,18 +212,3 @@ class _OpenPath:
             return end
         position = (self._nfa.position(tuple(edges)),)
         return self._nfa.union(position, end) if end else position
-
-
-def common_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the length of the common prefix.
-
-    Args:
-        first: any sequence of integers, such as bytes.
-        second: sequence to compare.
-    """
-    length = 0
-    for item, other in zip(first, second, strict=False):
-        if item != other:
-            break
-        length += 1
-    return length

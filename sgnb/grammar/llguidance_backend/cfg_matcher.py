@@ -152,7 +152,7 @@ class LlguidanceGrammar:
 
     @cached_property
     def strings(self) -> list[Automaton]:
-        """Automata of the schema's strings, built by the first search that needs them."""
+        """Automata of the schema's strings, built by the first search inside a string."""
         return string_automata(self._schema) if self._schema else []
 
     def _compiled(self) -> Any:
@@ -222,7 +222,7 @@ class LlguidanceMatcher:
 
         if not accepted:
             message = f"token {token} ({piece!r}) is not allowed here"
-            raise GrammarError(message, "take one of the allowed tokens")
+            raise GrammarError(message, "use an allowed token")
         self._accepted.append(token)
         self._mask = self._is_final = None
         if self._end is not None and self._end.startswith(piece):
@@ -278,6 +278,7 @@ class LlguidanceMatcher:
         names, vocabulary = self._grammar.names, self._vocabulary
         if names is None or 0x22 not in vocabulary.token_of_byte:
             return None
+
         text = b"".join([vocabulary.pieces[token] for token in self._accepted])
         inner = self._inner.deep_copy()
         grammar = self._grammar
@@ -350,8 +351,8 @@ def _refused(message: str) -> GrammarError:
     message = " ".join(_LISTING.sub("", message).split()) or "no reason given"
     if message.startswith("NoExtension"):
         return _NoToken(
-            "no token of this vocabulary can go on here in the grammar",
-            "allow other characters there: the tokenizer has no way to write these",
+            "no token of the vocabulary continues the grammar here",
+            "allow other characters at this position: the tokenizer cannot write the characters",
         )
     hint = "see the named position in the grammar"
     if re.search(r"(?i)too (complex|big|many)|limit|max is|panic", message):

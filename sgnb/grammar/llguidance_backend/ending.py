@@ -110,14 +110,15 @@ def required_names(schema: str) -> tuple[bytes, ...]:
 
 
 def string_automata(schema: str) -> list[Automaton]:
-    """Return automata of the strings that a schema constrains, in JSON spelling with quotes. A
-    string that is too large for its limits, or unsupported, is left out.
+    """Return automata of a schema's constrained strings, in JSON spelling with quotes. Strings
+    beyond the limits, and unsupported strings, are omitted.
 
     Args:
         schema: JSON text of the schema.
     """
     automata: dict[str, Automaton | None] = {}
     waiting = [json.loads(schema)]
+
     while waiting and len(automata) < MOST_STRINGS:
         value = waiting.pop()
         if isinstance(value, list):
@@ -153,8 +154,8 @@ def find_end(
         text: bytes so far.
         tokens: byte -> single-byte token.
         names: property names to try first.
-        shortest: a complete text of the grammar, whose endings may fit here too.
-        strings: returns automata of strings, whose shortest endings are tried inside strings.
+        shortest: a complete text of the grammar; endings of this text may fit.
+        strings: returns automata of strings, for the shortest endings inside strings.
 
     Returns:
         The bytes, or None if the search fails.

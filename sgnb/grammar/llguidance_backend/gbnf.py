@@ -94,7 +94,9 @@ class _GbnfParser:
             if not self.text.startswith("::=", self.at):
                 raise self.error(f"expected ::= after {name!r}")
             if name in rules:
-                raise self.error(f"the rule {name!r} is there twice", begin, "join the two with |")
+                raise self.error(
+                    f"the rule {name!r} is defined twice", begin, "join both definitions with |"
+                )
             self.at += 3
             self.space(lines=True)
             rules[name] = self.options(nested=False)
@@ -119,7 +121,7 @@ class _GbnfParser:
     def options(self, nested: bool) -> Node:
         self.depth += 1
         if self.depth > _DEEPEST:
-            hint = "give the inner parts rules of their own"
+            hint = "move inner parts to separate rules"
             raise self.error(f"parentheses more than {_DEEPEST} deep", hint=hint)
         options = [self.sequence(nested)]
         while self.bar(nested):
@@ -162,7 +164,7 @@ class _GbnfParser:
             case "(":
                 return self.group()
             case "<" | "!":
-                hint = "write the text that is meant"
+                hint = "write the text instead"
                 raise self.error("single tokens (<...>) are not supported", hint=hint)
 
         begin, name = self.at, self.name()
@@ -173,7 +175,9 @@ class _GbnfParser:
         begin = self.at
         self.at += 1
         if self.peek() == "=":
-            raise self.error("look-ahead is not supported", hint="write what may follow as a rule")
+            raise self.error(
+                "look-ahead is not supported", hint="write the following text as a rule"
+            )
         node = self.options(nested=True)
         if self.peek() != ")":
             raise self.error("this parenthesis is not closed", begin)
@@ -191,7 +195,7 @@ class _GbnfParser:
                 least, comma, most = match.groups()
                 low, high = int(least), int(most) if most else None if comma else int(least)
                 if high is not None and high < low:
-                    hint = "the first must not be above the second"
+                    hint = "the first number must not exceed the second"
                     raise self.error(f"a count from {low} to {high}", hint=hint)
                 node, self.at = Repeat(node, low, high), match.end()
             elif self.peek() and self.peek() in "*+?":
@@ -230,7 +234,7 @@ class _GbnfParser:
                 high = ord(self.character())
                 if high < low:
                     shown = f"{chr(low)!r}-{chr(high)!r}"
-                    raise self.error(f"the range {shown} is the wrong way round", start)
+                    raise self.error(f"the range {shown} is reversed", start)
             pairs.append((low, high))
 
         self.at += 1

@@ -59,9 +59,10 @@ def write(rules: Rules, work: int = WORK) -> str:
 
 
 class _TerminalPartition:
-    """Partition of the rules into terminals.
+    """Assignment of a grammar's nodes to Lark terminals: a node is a terminal, or stays a rule.
 
-    The kind of a terminal is its text, so equal terminals share a kind.
+    `split` makes a terminal smaller if greedy lexing would lose texts. The kind of a terminal is
+    its text, so equal terminals share a kind.
     """
 
     def __init__(self, rules: Rules, budget: WorkBudget) -> None:
@@ -73,6 +74,7 @@ class _TerminalPartition:
         self._of_rule: dict[str, tuple[int, int]] = {}
         for name in closed({name: references(node) for name, node in rules.rules.items()}):
             self._of_rule[name] = self._measure(rules.rules[name])
+
         grouped = {name: rebuilt(node, self._grouped) for name, node in rules.rules.items()}
         self.rules = Rules(rebuilt(rules.start, self._grouped), grouped)
         self._kinds: dict[int, str | None] = {}
@@ -138,7 +140,7 @@ class _TerminalPartition:
             return None
         if depth > DEEPEST_TERMINAL:
             problem = "an intersection or a difference is nested too deeply"
-            raise GrammarError(problem, "write it flatter")
+            raise GrammarError(problem, "use fewer levels")
 
         text = self.terminals.text(node)
         if text in self._split:

@@ -22,11 +22,11 @@ _PARTS = re.compile(
     re.VERBOSE,
 )
 _WHY = {
-    "special": ("the special token {} cannot be part of a grammar", "write the text that is meant"),
-    "grammar": ("there is no other grammar {}", "put its rules into this one"),
+    "special": ("the special token {} cannot be part of a grammar", "write the text instead"),
+    "grammar": ("the grammar {} is not available", "copy its rules into this grammar"),
     "option": (
         "{} is not supported in rules",
-        "ask for it in the sampling options, or leave it out",
+        "use the sampling options, or remove it",
     ),
     "setting": ("{} is not supported", "texts are UTF-8"),
 }

@@ -183,7 +183,7 @@ def trimmed(rules: Rules, spend: Callable[[int], None]) -> Rules:
     productive = _productive(reached, spend)
     start = simplified(rules.start, productive, spend)
     if start is None:
-        hint = "give every rule an option that ends without the rule itself"
+        hint = "add an alternative without recursion to every rule"
         raise GrammarError("the grammar describes no text", hint)
     simple_rules = {name: simplified(reached[name], productive, spend) for name in reached}
     result = Rules(start, {name: node for name, node in simple_rules.items() if node is not None})
@@ -306,5 +306,5 @@ def _refuse_recursion_in_sets(rules: Rules) -> None:
             if isinstance(part, (Intersect, Without)) and not references(part) <= flat:
                 name = min(references(part) - flat)
                 problem = "is recursive and stands inside an intersection or a difference"
-                hint = "combine it with nothing else (allOf, not), or write it without recursion"
+                hint = "remove allOf or not around it, or write it without recursion"
                 raise GrammarError(f"the rule {name!r} {problem}", hint)

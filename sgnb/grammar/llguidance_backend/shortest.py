@@ -98,6 +98,7 @@ def _least(root: Node, rule_lengths: Mapping[str, int]) -> int | None:
         whole = [length for length in lengths if length is not None]
         complete = len(whole) == len(lengths)
         length: int | None = None
+
         match node:
             case Literal(literal):
                 length = len(literal.encode("utf-8", "surrogatepass"))
@@ -116,6 +117,7 @@ def _least(root: Node, rule_lengths: Mapping[str, int]) -> int | None:
             case Intersect():
                 length = max(whole) if complete else None
         results[id(node)] = length
+
     return results[id(root)]
 
 

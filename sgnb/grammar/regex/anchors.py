@@ -113,7 +113,7 @@ def repeat(ways: Ways, least: int, most: int | None, reader: PatternReader) -> W
     if anchored is None:
         return (Way(Repeat(ways[0].node, least, most), _short_of_repeat(ways[0].short, least)),)
     if most != 1:
-        hint = "take the anchor out of the repeated group"
+        hint = "move the anchor out of the repeated group"
         raise reader.error("anchor inside a repeat", anchored.column, hint)
     return choose((NO_TEXT, ways))
 
@@ -168,7 +168,7 @@ def _join(first: Ways, second: Ways, reader: PatternReader) -> Ways:
     )
     if not ways:
         column = max(way.column for way in (*second, *first))
-        hint = "leave it out, or move it to the end of the pattern"
+        hint = "remove it, or move it to the end of the pattern"
         raise reader.error("anchor that can never hold", column, hint)
     return ways
 
@@ -179,7 +179,7 @@ def _pair(first: Way, second: Way, reader: PatternReader) -> Ways:
         first.end == LINE and second.node != EMPTY
     ):
         column = second.column if second.begin == LINE else first.column
-        hint = "leave out the flag m, or write the line breaks themselves as \\n"
+        hint = "remove the flag m, or write line breaks as \\n"
         raise reader.error("anchor of a line in the middle of the pattern", column, hint)
 
     if second.begin == TEXT:

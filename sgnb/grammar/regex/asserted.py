@@ -41,7 +41,8 @@ class _Alternative:
 
 
 def asserted(pattern: str, whole: bool, portable: bool, parse: Parse) -> Node | None:
-    """Return the texts of `pattern`, or None if the pattern has no supported assertion.
+    """Return the syntax tree of a pattern with look-ahead or anchors; None if the pattern has none,
+    or an unsupported assertion.
 
     Args:
         pattern: pattern in the syntax of `re`.

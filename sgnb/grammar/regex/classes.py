@@ -92,7 +92,7 @@ def read_class(reader: PatternReader, flags: Flags, portable: bool) -> Ranges:
     reader.take()
     negated = reader.skip("^")
     if portable and reader.peek == "]":
-        hint = r"only Python takes it as a character; write \]"
+        hint = r"only Python reads it as a character; write \]"
         raise reader.error("] at the start of a class", reader.at, hint)
 
     members: list[tuple[int, int]] = []
@@ -110,8 +110,8 @@ def read_class(reader: PatternReader, flags: Flags, portable: bool) -> Ranges:
     reader.take()
     ranges = union(members)
     if members and not ranges and not letters and not negated:
-        hint = "no text contains them; leave the class out"
-        raise reader.error("class of nothing but surrogates", start, hint)
+        hint = "no text contains surrogates; remove the class"
+        raise reader.error("class that contains only surrogates", start, hint)
     return characters(ranges, "".join(sorted(set(letters))), negated, flags, portable)
 
 

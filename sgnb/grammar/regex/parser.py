@@ -44,15 +44,15 @@ _INLINE_FLAGS = re.compile(r"([a-zA-Z]*)(?:(-)([a-zA-Z]*))?([:)])?")
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _END_ESCAPES = ("\\Z", "\\z") if sys.version_info >= (3, 14) else ("\\Z",)
 
-_LOOK_HINT = "say what the text may be instead, as alternatives or with classes such as [^a]"
+_LOOK_HINT = "write the allowed texts as alternatives or with classes such as [^a]"
 _REFUSED = {
     "(?=": ("look-ahead (?=", _LOOK_HINT),
     "(?!": ("negative look-ahead (?!", _LOOK_HINT),
     "(?<=": ("look-behind (?<=", _LOOK_HINT),
     "(?<!": ("negative look-behind (?<!", _LOOK_HINT),
-    "(?>": ("atomic group (?>", "write (?:...), which gives no match up"),
+    "(?>": ("atomic group (?>", "write (?:...), which keeps all matches"),
     "(?(": ("conditional group (?(", "write the cases as alternatives: with|without"),
-    "(?P=": ("back-reference (?P=", "not regular: write the repeated part out"),
+    "(?P=": ("back-reference (?P=", "not regular: repeat the part explicitly"),
     "(?<": ("unknown group (?<", "a name is written (?P<name>...)"),
 }
 
@@ -94,13 +94,13 @@ def parse_occurrence(pattern: str) -> Node:
     for way in ways:
         if way.begin != NO_DEMAND or way.end != NO_DEMAND:
             raise GrammarError(
-                f"{shown(pattern)} has an anchor, and what stands around it may not be known yet",
+                f"{shown(pattern)} has an anchor, but the surrounding text may not be known yet",
                 r"write the line break itself, as in \nQ:",
             )
         if way.short & HAS_EMPTY:
             raise GrammarError(
-                f"{shown(pattern)} matches the empty text, so that it matches everywhere",
-                "ask for one character or more",
+                f"{shown(pattern)} matches the empty text, and would match everywhere",
+                "require at least one character",
             )
 
     [way] = ways
@@ -165,7 +165,7 @@ class _PatternParser:
         self.group.items.append(_Item(ways, start, self.reader.at, labelled))
         self.pieces += 1
         if self.pieces > MAX_PIECES:
-            hint = "split it into several, or give the texts as choices"
+            hint = "split the pattern, or use choices"
             raise self.reader.error(f"pattern of more than {MAX_PIECES} pieces", start, hint)
 
     def _finish(self) -> Ways:
@@ -227,7 +227,7 @@ class _PatternParser:
             return
 
         if token in ("\\b", "\\B"):
-            hint = "write out what may stand on both sides of it"
+            hint = "write the allowed characters on both sides explicitly"
             raise reader.error(f"word boundary {token}", start, hint)
         code = reader.escape(inside=False)
         if isinstance(code, str):
@@ -284,7 +284,7 @@ class _PatternParser:
             raise reader.error(f"multiple repeat {text}", start, hint)
 
         if reader.skip("+"):
-            hint = f"write {text}, which gives no match up"
+            hint = f"write {text}, which keeps all matches"
             raise reader.error(f"possessive quantifier {text}+", start, hint)
         reader.skip("?")
         item.ways = repeat(item.ways, *bounds, reader)
@@ -299,14 +299,14 @@ class _PatternParser:
         if flags is None:
             return
         if len(self.outer) == MAX_DEPTH:
-            message = f"more than {MAX_DEPTH} groups inside each other"
-            raise reader.error(message, start, "take needless groups out")
+            message = f"more than {MAX_DEPTH} nested groups"
+            raise reader.error(message, start, "remove unnecessary groups")
         self.outer.append(self.group)
         self.group = _OpenGroup(start, flags)
 
     def _close(self) -> None:
         if not self.outer:
-            hint = r"leave it out, or write \) for the character"
+            hint = r"remove it, or write \) for the character"
             raise self.reader.error(") without its (", self.reader.at, hint)
         self.reader.take()
         ways, start = self._finish(), self.group.start
@@ -342,7 +342,7 @@ class _PatternParser:
             hint = "use letters, digits and _, no digit first"
             raise self.reader.error(f"bad group name {name!r:.40}", start, hint)
         if name in self.names:
-            hint = "give each group a name of its own"
+            hint = "give each group a different name"
             raise self.reader.error(f"group name {name!r:.40} is taken", start, hint)
         self.names.add(name)
 
@@ -376,6 +376,7 @@ class _PatternParser:
             return "a and u cannot be turned off"
         if set(on) & set(off):
             return "a flag is both on and off"
+
         active = set(on) | (self.global_flags if end == ")" else set())
         if {"a", "u"} <= active:
             return "a and u exclude each other"

@@ -133,7 +133,7 @@ class PatternReader:
         numbers = []
         for digits in (match[1], match[3] if match[2] else match[1]):
             if len(digits.lstrip("0")) > 10 or int(digits or 0) > MAX_REPEAT:
-                hint = f"at most {MAX_REPEAT}; for more, repeat without an end: {{{MAX_REPEAT},}}"
+                hint = f"at most {MAX_REPEAT}; for more, use an unbounded repeat: {{{MAX_REPEAT},}}"
                 raise self.error(f"repeat {match[0]:.24} is too large", self.at, hint)
             numbers.append(int(digits) if digits else None)
 
@@ -167,10 +167,10 @@ class PatternReader:
             hint = r"octal digits are 0 to 7; write \xhh"
             raise self.error(f"bad escape \\{self.peek}", start, hint)
         problem = f"back-reference \\{self.peek} is not regular"
-        raise self.error(problem, start, "write the repeated part out")
+        raise self.error(problem, start, "repeat the part explicitly")
 
     def _named(self, start: int) -> int:
-        hint = r"write it as \N{EM DASH}, with a name of the Unicode standard"
+        hint = r"write it as \N{EM DASH}, with a Unicode name"
         name = self.until("}", r"\N{", start)[1:] if self.peek == "{" else ""
         try:
             return ord(unicodedata.lookup(name))

@@ -99,9 +99,9 @@ def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) 
     """Return lists with minContains to maxContains items valid under `wanted`, and other items
     between them."""
     if flat.min_items > 1 or flat.max_items is not None or flat.prefix:
-        hint = "leave out minItems, maxItems and prefixItems beside it"
+        hint = "remove minItems, maxItems and prefixItems"
         hint += ", or list the items with prefixItems"
-        raise context.error(flat, "contains", "not enforced beside counted items", hint)
+        raise context.error(flat, "contains", "not enforced together with counted items", hint)
     least, most, layout = flat.min_contains, flat.max_contains, context.layout
     join, label = context.reader.index.join, f"{label}[]"
     other = flat.item(0) if most is None else join(flat.item(0), {"not": wanted})
@@ -128,7 +128,7 @@ def _distinct(flat: FlatSchema, label: str, context: Context) -> tuple[Node, boo
     values = None if unknown else _known_values(flat.item(0), context)
     if values is None or len(values) > MOST_DISTINCT:
         hint = f"drop it, or give items an enum of at most {MOST_DISTINCT} values"
-        raise context.error(flat, "uniqueItems", "items that cannot be told apart", hint)
+        raise context.error(flat, "uniqueItems", "items that cannot be compared", hint)
     least = flat.min_items
     most = len(values) if flat.max_items is None else min(flat.max_items, len(values))
     nodes: list[Node] = [Source(context.layout.constant(value), f"{label}[]") for value in values]

@@ -238,7 +238,7 @@ def _unique_items(run: Checker, at: KeywordUse) -> Problem | None:
     for item in at.value:
         same = groups.setdefault(_fingerprint(item), [])
         if any(_equal(item, other) for other in same):
-            return Problem(at.path, at.value, "of items that differ")
+            return Problem(at.path, at.value, "of different items")
         same.append(item)
     return None
 

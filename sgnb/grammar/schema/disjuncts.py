@@ -7,10 +7,8 @@ elsewhere. Knows no syntax trees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -20,8 +18,7 @@ from .index import SchemaIndex
 from .keyword_reader import read
 from .keywords import MAX_DISJUNCTS, asks_nothing
 from .negation import NEGATABLE, unevaluated, violations
-from .regex_search import occurs
-from .string_formats import has_format
+from .validity import holds
 
 Disjuncts = list[FlatSchema]
 
@@ -58,7 +55,7 @@ class DisjunctReader:
         self._work += steps
         if self._work > _STEPS:
             hint = "use fewer alternatives, or a simpler schema"
-            raise GrammarError("the schema is too large to be translated", hint)
+            raise GrammarError("the schema is too large", hint)
 
     def disjuncts(self, schema: Schema) -> Disjuncts:
         """Return `schema` as a disjunction of disjuncts; empty if no value is valid.
@@ -336,18 +333,7 @@ class DisjunctReader:
             value: JSON value.
         """
         self.spend(CHECK)
-        kind = type_of(value)
-        if kind not in disjunct.types or canonical(value) in map(canonical, disjunct.excluded):
-            return False
-        if disjunct.values is not None and canonical(value) not in map(canonical, disjunct.values):
-            return False
-        if kind in NUMBERS:
-            return _number_holds(disjunct, value)
-        if kind == "string":
-            return _string_holds(disjunct, value)
-        if kind == "array":
-            return self._array_holds(disjunct, value)
-        return kind != "object" or self._object_holds(disjunct, value)
+        return holds(disjunct, value, self.valid)
 
     def valid(self, schema: Schema, value: Any) -> bool:
         """Return True if `value` is valid under `schema`.
@@ -357,31 +343,6 @@ class DisjunctReader:
             value: JSON value.
         """
         return any(self.holds(disjunct, value) for disjunct in self.disjuncts(schema))
-
-    def _array_holds(self, disjunct: FlatSchema, items: Sequence[Any]) -> bool:
-        most = len(items) if disjunct.max_items is None else disjunct.max_items
-        if not disjunct.min_items <= len(items) <= most:
-            return False
-        if disjunct.unique and len(set(map(canonical, items))) < len(items):
-            return False
-        if disjunct.contains is not None:
-            num_contained = sum(self.valid(disjunct.contains, item) for item in items)
-            most = num_contained if disjunct.max_contains is None else disjunct.max_contains
-            if not disjunct.min_contains <= num_contained <= most:
-                return False
-        return all(self.valid(disjunct.item(index), item) for index, item in enumerate(items))
-
-    def _object_holds(self, disjunct: FlatSchema, members: Mapping[str, Any]) -> bool:
-        most = len(members) if disjunct.max_properties is None else disjunct.max_properties
-        if not disjunct.min_properties <= len(members) <= most:
-            return False
-        if not set(disjunct.required) <= members.keys():
-            return False
-        return all(
-            self.valid(disjunct.names, name)
-            and all(self.valid(s, value) for s in (disjunct.member(name), *disjunct.fitting(name)))
-            for name, value in members.items()
-        )
 
 
 Tags = dict[str, frozenset[Any]]
@@ -404,25 +365,6 @@ def _tags(disjunct: FlatSchema) -> Tags:
 def _differ(tags: Tags, others: Tags) -> bool:
     """True if a property has no common value, so the two disjuncts are disjoint."""
     return any(name in others and values.isdisjoint(others[name]) for name, values in tags.items())
-
-
-def _number_holds(disjunct: FlatSchema, value: int | Decimal) -> bool:
-    low, high = disjunct.low, disjunct.high
-    if low and (value < low.value or (value == low.value and not low.inclusive)):
-        return False
-    if high and (value > high.value or (value == high.value and not high.inclusive)):
-        return False
-    return all((Fraction(value) / Fraction(step)).denominator == 1 for step in disjunct.steps)
-
-
-def _string_holds(disjunct: FlatSchema, text: str) -> bool:
-    most = len(text) if disjunct.max_length is None else disjunct.max_length
-    return (
-        disjunct.min_length <= len(text) <= most
-        and all(occurs(pattern, text) for pattern in disjunct.patterns)
-        and not any(occurs(pattern, text) for pattern in disjunct.other_patterns)
-        and all(has_format(name, text) for name in disjunct.formats)
-    )
 
 
 LOGIC: dict[str, Callable[[DisjunctReader, Disjuncts, dict[str, Any], Any], Disjuncts]] = {

@@ -158,12 +158,13 @@ def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
     }
     for name in ("steps", "patterns", "other_patterns", "formats", "required"):
         changes[name] = tuple(dict.fromkeys((*getattr(a, name), *getattr(b, name))))
+
     for name in ("min_length", "min_properties", "min_items"):
         changes[name] = max(getattr(a, name), getattr(b, name))
     for name in ("max_length", "max_properties", "max_items"):
         changes[name] = _least(getattr(a, name), getattr(b, name))
     if a.contains is not None and b.contains is not None:
-        raise GrammarError("contains twice", "say it once")
+        raise GrammarError("contains twice", "use it once")
     counted = b if a.contains is None else a
     for name in ("contains", "min_contains", "max_contains"):
         changes[name] = getattr(counted, name)
@@ -215,7 +216,7 @@ def _merged_members(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
     for part in (a, b):
         if part.additional is not None and patterns.keys() != part.pattern_properties.keys():
             problem = "additionalProperties and patternProperties in different parts of allOf"
-            raise GrammarError(problem, "say both in the same part")
+            raise GrammarError(problem, "move both to the same part")
 
     names = {**a.properties, **b.properties}
     return {

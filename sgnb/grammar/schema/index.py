@@ -29,7 +29,7 @@ def read_schema(text: str, limits: NumberLimits = EXACT) -> Schema:
         GrammarError: the text is not a schema, or exceeds a limit.
     """
     if len(text) > MAX_CHARACTERS:
-        hint = f"at most {MAX_CHARACTERS} are read"
+        hint = f"the limit is {MAX_CHARACTERS}"
         raise GrammarError(f"a schema of {len(text)} characters", hint)
     hint = "give a JSON object, true or false"
     try:
@@ -37,7 +37,7 @@ def read_schema(text: str, limits: NumberLimits = EXACT) -> Schema:
     except InvalidAnswer as error:
         raise GrammarError(f"json_schema is not {error}", hint) from None
     if not isinstance(schema, (dict, bool)):
-        raise GrammarError(f"json_schema={shown(text)} is no schema", hint)
+        raise GrammarError(f"json_schema={shown(text)} is not a schema", hint)
     return schema
 
 
@@ -154,12 +154,12 @@ class SchemaIndex:
         """
         reference = schema["$ref"]
         if not isinstance(reference, str):
-            problem = f"{reference!r:.60} is no reference"
+            problem = f"{reference!r:.60} is not a reference"
             raise self.error(schema, "$ref", problem, "give a text such as #/$defs/name")
         base = self._bases.get(id(schema), "")
         target = self._look_up(urljoin(base, reference) if base else reference)
         if target is None:
-            hint = "nothing is fetched: give the other schema in documents={uri: schema}"
+            hint = "nothing is fetched: pass the other schema as documents={uri: schema}"
             if reference.startswith("#"):
                 hint = nearest(reference, list(self._definitions()) or ["#"])
             raise self.error(schema, "$ref", f"{reference!r:.80} is not in the schema", hint)

@@ -98,13 +98,15 @@ def _type(fields: Fields, value: Any) -> None:
     names = value if isinstance(value, list) else [value]
     for name in names:
         if not isinstance(name, str) or name not in TYPES:
-            raise Wrong(f"{name!r:.60} is no type", f"one of {', '.join(TYPES)}, or a list of them")
+            raise Wrong(
+                f"{name!r:.60} is not a type", f"one of {', '.join(TYPES)}, or a list of them"
+            )
     fields["types"] = frozenset().union(*(TYPES[name] for name in names))
 
 
 def _enum(fields: Fields, value: Any) -> None:
     if not isinstance(value, list):
-        raise Wrong(f"{value!r:.60} is no list", "give a list of values")
+        raise Wrong(f"{value!r:.60} is not a list", "give a list of values")
     _values(fields, tuple(value))
 
 
@@ -116,9 +118,9 @@ def _values(fields: Fields, values: tuple[Any, ...]) -> None:
 
 def _number(value: Any) -> int | Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-        raise Wrong(f"{value!r:.60} is no number", "give a number")
+        raise Wrong(f"{value!r:.60} is not a number", "give a number")
     if abs(value) >= 10**BOUND_DIGITS:
-        raise Wrong("more digits than are compared", f"give at most {BOUND_DIGITS}")
+        raise Wrong("too many digits", f"give at most {BOUND_DIGITS}")
     return value
 
 
@@ -140,7 +142,7 @@ def _multiple_of(fields: Fields, value: Any) -> None:
 def _count(name: str) -> Callable[[Fields, Any], None]:
     def reader(fields: Fields, value: Any) -> None:
         if _number(value) < 0 or value != int(value):
-            raise Wrong(f"{value} is no count", "give a whole number, 0 or more")
+            raise Wrong(f"{value} is not a count", "give a whole number, 0 or more")
         fields[name] = int(value)
 
     return reader
@@ -153,19 +155,19 @@ def _pattern(fields: Fields, value: Any) -> None:
 def _python_pattern(pattern: Any) -> str:
     """Return the pattern in Python's syntax. Raises Wrong if invalid."""
     if not isinstance(pattern, str):
-        raise Wrong(f"{pattern!r:.60} is no text", "give a regex")
+        raise Wrong(f"{pattern!r:.60} is not a text", "give a regex")
     try:
         python = to_python(pattern)
         re.compile(python)
     except (re.error, OverflowError, RecursionError) as error:
         hint = "give a regex that Python and ECMAScript share"
-        raise Wrong(f"{pattern!r:.60} is no regex: {error}", hint) from None
+        raise Wrong(f"{pattern!r:.60} is not a regex: {error}", hint) from None
     return python
 
 
 def _format(fields: Fields, value: Any) -> None:
     if not isinstance(value, str):
-        raise Wrong(f"{value!r:.60} is no format", "give its name; docs/JSON_SCHEMA.md has a list")
+        raise Wrong(f"{value!r:.60} is not a format", "use a name from docs/JSON_SCHEMA.md")
     if value in FORMATS:
         fields["formats"] = (*fields.get("formats", ()), value)
     elif (ends := NUMBER_FORMATS.get(value)) is not None:
@@ -202,14 +204,14 @@ def _items(fields: Fields, value: Any) -> None:
 
 def _required(fields: Fields, value: Any) -> None:
     if not _is_names(value):
-        hint = "give a list of names; draft-04's true is not read"
-        raise Wrong(f"{value!r:.60} is no list of names", hint)
+        hint = "give a list of names; true, as in draft-04, is not supported"
+        raise Wrong(f"{value!r:.60} is not a list of names", hint)
     fields["required"] = tuple(dict.fromkeys(value))
 
 
 def _dependent_required(fields: Fields, value: Any) -> None:
     if not isinstance(value, dict) or not all(map(_is_names, value.values())):
-        raise Wrong(f"{value!r:.60} is no mapping of names", "give an object of lists of names")
+        raise Wrong(f"{value!r:.60} is not a mapping of names", "give an object of lists of names")
 
 
 def _is_names(value: Any) -> bool:
@@ -263,13 +265,13 @@ def _check_children(kind: Children, value: Any) -> None:
     parts = [value]
     if "mapping" in kind:
         if not isinstance(value, dict):
-            raise Wrong(f"{value!r:.60} is no object", "give an object of schemas")
+            raise Wrong(f"{value!r:.60} is not an object", "give an object of schemas")
         parts = [part for part in value.values() if kind == "mapping" or not _is_names(part)]
     elif "list" in kind and isinstance(value, list):
         parts = value
 
     if kind == "list" and (parts is not value or not parts):
-        raise Wrong(f"{value!r:.60} is no list of schemas", "give a list of schemas")
+        raise Wrong(f"{value!r:.60} is not a list of schemas", "give a list of schemas")
     for part in parts:
         if not isinstance(part, (dict, bool)):
-            raise Wrong(f"{part!r:.60} is no schema", "give an object, true or false")
+            raise Wrong(f"{part!r:.60} is not a schema", "give an object, true or false")

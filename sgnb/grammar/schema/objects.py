@@ -75,6 +75,7 @@ def _with_listed_names(flat: FlatSchema, context: Context) -> FlatSchema:
     disjuncts = context.reader.disjuncts(flat.names)
     if any(disjunct.values is None for disjunct in disjuncts):
         return flat
+
     names = [
         name
         for disjunct in disjuncts
@@ -150,7 +151,7 @@ def _matching(flat: FlatSchema, context: Context) -> list[tuple[str, ...]]:
             if not any(apart(tree, pattern_tree(other)) for other in chosen)
         ]
         if len(subsets) > MOST_MATCHING:
-            problem = f"{len(flat.pattern_properties)} patterns that a name may match together"
+            problem = f"{len(flat.pattern_properties)} patterns that can match the same name"
             hint = (
                 f"the limit is {MOST_MATCHING} combinations: begin the patterns with different text"
             )
@@ -194,7 +195,7 @@ def _counted_parts(
 
     if others != NOTHING:
         if least > needed + 1 or (least > 1 and free):
-            problem = "more than one name that the schema does not list could be the same twice"
+            problem = "several unlisted names could be equal"
             hint = "list the names in properties, or with enum in propertyNames"
             raise context.error(flat, "minProperties", problem, hint)
         if not free:
@@ -211,6 +212,6 @@ def _counted_parts(
         return inside, empty and not least
     if free > MOST_COUNTED:
         keyword = "minProperties" if least else "maxProperties"
-        hint = f"at most {MOST_COUNTED} of them are counted"
+        hint = f"at most {MOST_COUNTED} optional properties are counted"
         raise context.error(flat, keyword, f"{free} properties may be left out", hint)
     return counted(parts, least, most, context.layout)

@@ -8,11 +8,16 @@ from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
 from ...errors import shown
+from ...sequences import exceeds_depth
 
 MAX_CONTAINERS, MAX_COMMAS = 100_000, 200_000
 """Limits per JSON text: the C parser holds the GIL, and many objects trigger a garbage collection.
 """
 
+MAX_DEPTH = 500
+"""Maximum number of nested arrays and objects."""
+
+_TOO_DEEP = f"JSON of at most {MAX_DEPTH} levels"
 _BLANKS = " \t\n\r"
 
 
@@ -66,15 +71,18 @@ def read_prefix(text: str, limits: NumberLimits = DOUBLES) -> tuple[Any, int]:
     if text.count("[") + text.count("{") > MAX_CONTAINERS or text.count(",") > MAX_COMMAS:
         raise InvalidAnswer(f"JSON of at most {MAX_CONTAINERS:,} arrays and objects")
     try:
-        return _decoder(limits).raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
+        value, end = _decoder(limits).raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
     except RecursionError:
-        raise InvalidAnswer("JSON of a depth that can be read") from None
+        raise InvalidAnswer(_TOO_DEEP) from None
     except ValueError as error:
         raise InvalidAnswer(f"JSON: {error}") from None
+    if exceeds_depth(value, MAX_DEPTH):
+        raise InvalidAnswer(_TOO_DEEP)
+    return value, end
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

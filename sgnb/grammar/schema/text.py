@@ -78,6 +78,7 @@ def _written(ranges: Ranges, exact: bool) -> Node:
     escapes: list[Node] = [characters(short)] if short else []
     if exact or not raw:
         escapes += _long_escapes([point for point in special if chr(point) not in _SHORT])
+
     options: list[Node] = [Chars(raw)] if raw else []
     if escapes:
         options.append(concat(Literal("\\"), alternate(*escapes)))
@@ -113,7 +114,9 @@ def escape(text: str) -> str:
         GrammarError: the text contains a surrogate.
     """
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise GrammarError(f"{text!a:.60} holds half a surrogate pair", "write the whole character")
+        raise GrammarError(
+            f"{text!a:.60} contains half of a surrogate pair", "write the whole character"
+        )
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 

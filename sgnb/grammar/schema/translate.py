@@ -101,7 +101,7 @@ class _Translation:
             self._bodies[name] = body if body == NOTHING else Source(body, position.label)
         body = self._bodies[start]
         if body == NOTHING:
-            hint = "look for keywords that exclude each other"
+            hint = "remove keywords that exclude each other"
             raise GrammarError("no JSON value is valid under the schema", hint)
 
         if not self._used.isdisjoint(ANYTHING):
@@ -162,8 +162,8 @@ class _Translation:
         for translation."""
         key = id(schema)
         if key in position.fresh:
-            problem = "refers to itself with nothing between"
-            raise self.index.error(schema, "$ref", problem, "say what the value is")
+            problem = "refers to itself without a value in between"
+            raise self.index.error(schema, "$ref", problem, "describe the value")
 
         for target, rule in position.around:
             if target == key:

@@ -77,7 +77,7 @@ class Validator:
                 self._prepare(part)
                 if clock.is_over:
                     hint = "use fewer or shorter patterns"
-                    raise GrammarError(f"json_schema is not read after {SECONDS:g} s", hint)
+                    raise GrammarError(f"json_schema takes more than {SECONDS:g} s to read", hint)
             prepared = len(schemas)
 
     def _prepare(self, schema: dict[str, Any]) -> None:
@@ -108,7 +108,7 @@ class Validator:
         except RecursionError:
             raise InvalidAnswer("JSON of a depth that can be checked") from None
         if problem is not None:
-            raise InvalidAnswer(f"what its JSON schema allows: {problem}")
+            raise InvalidAnswer(f"valid under its JSON schema: {problem}")
 
 
 _INVALID = (TypeError, KeyError, IndexError, AttributeError, ArithmeticError)

@@ -1,2 +1,2 @@
-"""A program run once for each row of a table: the rows, their runs side by side, and a file that
-keeps what is done."""
+"""Batches: a program run for each row of a table, with optional storage of finished rows in a
+file."""

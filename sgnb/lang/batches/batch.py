@@ -1,7 +1,6 @@
-"""A program over the rows of a batch: which of them run, in a window of bounded size where nobody
-knows how many there will be, and how their states come back in order.
+"""Execution of a batch: rows of unknown number run in a bounded window, and states return in order.
 
-An interrupt, or any other error of the whole batch, carries the states so far as its `states`.
+An interrupt or another error of the batch carries the states so far as the attribute `states`.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from typing import Any
 from ...errors import Aborted, shown
 from ..core.run import Run
 from ..core.state import ProgramState
-from ..pool import BatchTasks, LoopThread
+from ..pool import BatchTasks, LoopTasks
 from .rows import Rows
 from .saved import SavedRows, SavedState
 
 WINDOW = 1024
-"""Rows of an iterator that are read before the first of them is finished and handed over."""
+"""Maximum number of rows of an iterator that are read ahead of the first unreturned row."""
 
 State = ProgramState | SavedState
 
@@ -31,8 +30,8 @@ SHOWN_VARIABLES = 3
 
 
 class States(list[State]):
-    """The states of a batch, in the order of its rows. Shown as how many there are and failed, and
-    the answers of the first."""
+    """List of the states of a batch, in the order of the rows. The representation shows the number
+    of rows and failures, and the first answers."""
 
     def __repr__(self) -> str:
         errors = [(row, error) for row, state in enumerate(self) if (error := _error(state))]
@@ -47,36 +46,47 @@ class States(list[State]):
 
 
 def _error(state: State) -> BaseException | None:
-    """So far, without waiting."""
+    """Return the error so far, without waiting."""
     return None if isinstance(state, SavedState) else state.program.root.error
 
 
 def _answers(state: State) -> str:
     if error := _error(state):
         return type(error).__name__
-    known = state.variables if isinstance(state, SavedState) else state.program.root.variables
-    pairs = [f"{name}={shown(value)}" for name, value in [*known.items()][:SHOWN_VARIABLES]]
-    hidden = len(known) - SHOWN_VARIABLES
+    variables = state.variables if isinstance(state, SavedState) else state.program.root.variables
+    pairs = [f"{name}={shown(value)}" for name, value in [*variables.items()][:SHOWN_VARIABLES]]
+    hidden = len(variables) - SHOWN_VARIABLES
     return ", ".join([*pairs, *([f"and {hidden} more"] if hidden > 0 else [])]) or "no variables"
 
 
 class Batch:
-    """The rows are checked here, those of an iterator when they are read."""
+    """Execution of the rows of a batch. Rows are checked at construction; rows of an iterator when
+    they are read.
+
+    Args:
+        rows: Arguments of each row.
+        total: Number of rows; None for an iterator.
+        start: Begins a run of the given number of programs; None for an unknown number.
+        task: Returns a function that runs the code of a program.
+        workers: Runs the tasks.
+        saved: File of finished rows.
+        progress_bar: Show a progress bar.
+        arranged: Returns the order in which rows begin, as row indices; None for the order of the
+            rows. Does not affect the order of the states.
+    """
 
     def __init__(
         self,
         rows: Iterable[BoundArguments],
-        total: int | None,  # None: only reading the rows tells
-        start: Callable[[int | None], Run],  # begins a run of so many programs
-        task: Callable[[ProgramState, BoundArguments], Callable[[], Any]],  # of a program's code
-        workers: BatchTasks | LoopThread,
+        total: int | None,
+        start: Callable[[int | None], Run],
+        task: Callable[[ProgramState, BoundArguments], Callable[[], Any]],
+        workers: BatchTasks | LoopTasks,
         saved: SavedRows | None,
         progress_bar: bool,
         arranged: Callable[[list[BoundArguments]], list[int]] | None = None,
     ) -> None:
-        """arranged: the places of rows, in the order in which these are to begin; by default their
-        own. States come in the rows' order in any case."""
-        self.arguments: list[dict[str, Any]] = []  # of the rows that `all` has read
+        self.arguments: list[dict[str, Any]] = []  # arguments of the rows read by `all`
         self._total, self._start, self._task, self._workers = total, start, task, workers
         self._saved, self._progress_bar = saved, progress_bar
         self._arranged = arranged
@@ -85,13 +95,13 @@ class Batch:
         if total is not None:
             read = list(self._rows)
             self._total = len(read)
-            self._to_run = sum(found is None for _, _, found in read)
+            self._to_run = sum(saved_state is None for _, _, saved_state in read)
             self._rows = iter(read)
-        self._window: deque[State] = deque()  # begun or found, and not handed over
+        self._window: deque[State] = deque()  # running or restored, and not returned yet
         self._all_read = False
 
     def all(self) -> States:
-        """The states of all rows."""
+        """Return the states of all rows."""
         states = States()
         try:
             for state in self._run(keep=True):
@@ -104,13 +114,14 @@ class Batch:
         return states
 
     def stream(self) -> Iterator[State]:
-        """The states as they finish, in the rows' order. What was handed over is not kept."""
+        """Return an iterator over the states in the order of the rows. Returned states are not
+        kept."""
         return self._run(keep=False)
 
     def _looked_up(
         self, rows: Iterable[BoundArguments]
     ) -> Iterator[tuple[BoundArguments, str, SavedState | None]]:
-        """Each row with its key, and what an earlier call has saved of it."""
+        """Yield each row with the key and the saved state of an earlier call."""
         for arguments in rows:
             key = "" if self._saved is None else self._saved.key(arguments)
             yield arguments, key, None if self._saved is None else self._saved.find(key)
@@ -124,26 +135,26 @@ class Batch:
             if self._saved is not None:
                 run.on_finished = self._saved.finished
             bar = stack.enter_context(_bar(self._total)) if self._progress_bar else None
-            found = num_awaited = 0
+            num_restored = num_awaited = 0
 
             def meanwhile() -> None:
                 self._workers.nudge()
                 if self._saved is not None:
                     self._saved.check()
                 if bar is not None:
-                    bar.update(run.finished + found - bar.n)
+                    bar.update(run.finished + num_restored - bar.n)
 
             while self._fill(run, keep):
                 state = self._window[0]
-                # The waiter for the outermost batch nudges for all.
+                # The thread that waits for the outermost batch nudges for all batches.
                 quiet = self._workers.inner and self._saved is None and bar is None
                 if isinstance(state, ProgramState):
                     num_awaited += 1
-                    # In a stream a later program may wait for the consumer.
+                    # In a stream, a later program may wait for the consumer of the states.
                     self._workers.help(until=None if keep else num_awaited)
                     self._wait(keep, None if quiet else meanwhile)
                 else:
-                    found += 1
+                    num_restored += 1
                 if not quiet:
                     meanwhile()
                 yield self._window.popleft()
@@ -151,16 +162,16 @@ class Batch:
                     run.forget(state)
 
     def _wait(self, keep: bool, meanwhile: Callable[[], None] | None) -> None:
-        """Wait for the first state of the window. A batch that returns all states waits for the
-        last first: otherwise the thread wakes up for each state."""
+        """Wait for the first state of the window. If all states are returned together, wait for the
+        last state first: otherwise the thread wakes up for every state."""
         wait_for_last = keep and self._total is not None
         for state in (self._window[-1] if wait_for_last else self._window[0], self._window[0]):
             if isinstance(state, ProgramState) and not state.program.finished:
                 state.program.wait_finished(meanwhile)
 
     def _fill(self, run: Run, keep: bool) -> bool:
-        """Begin what there is room for, at least until the first of the window is finished. False
-        if nothing is left."""
+        """Begin rows until the window is full or the first state is finished. Returns False if no
+        state is left."""
         size = WINDOW if self._total is None else self._total
         step = 1 if self._total is None else max(size, 1)
         while not self._all_read and len(self._window) < size and not self._first_finished():
@@ -187,26 +198,26 @@ class Batch:
         rows: Iterable[tuple[BoundArguments, str, SavedState | None]],
         keep: bool,
     ) -> None:
-        begun, tasks = [], []
-        for arguments, key, found in rows:
+        arguments_to_run, tasks = [], []
+        for arguments, key, saved_state in rows:
             if keep:
                 self.arguments.append(arguments.arguments)
-            if found is not None:
-                self._window.append(found)
+            if saved_state is not None:
+                self._window.append(saved_state)
                 continue
             state = run.state(start=False)
             self._window.append(state)
             if self._saved is not None:
                 self._saved.expect(state.program, key, arguments)
-            begun.append(arguments)
+            arguments_to_run.append(arguments)
             tasks.append(self._task(state, arguments))
         if self._arranged is not None:
-            tasks = [tasks[place] for place in self._arranged(begun)]
+            tasks = [tasks[index] for index in self._arranged(arguments_to_run)]
         self._workers.add(tasks)
 
 
 def frame(rows: Rows, arguments: list[dict[str, Any]], states: list[State]) -> Any:
-    """A data frame of the rows, their variables, error, tokens and seconds."""
+    """Return a data frame with the rows, variables, errors, tokens and seconds."""
     variables = [s.variables if isinstance(s, SavedState) else s._branch.variables for s in states]
     return rows.frame(
         arguments,
@@ -218,8 +229,8 @@ def frame(rows: Rows, arguments: list[dict[str, Any]], states: list[State]) -> A
 
 
 def _bar(total: int | None) -> Any:
-    """A progress bar, in a notebook of its kind."""
+    """Return a progress bar, as a widget in a notebook."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tqdm's advice where a notebook has no widgets
+        warnings.simplefilter("ignore")  # tqdm warns in notebooks without widgets
         from tqdm.auto import tqdm
     return tqdm(total=total, unit="program")

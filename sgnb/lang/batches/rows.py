@@ -1,5 +1,5 @@
-"""The rows of a batch: what `run_batch` is given, as sets of arguments, and as the data frame that
-it gives back. Knows no execution."""
+"""Rows of a batch: conversion of the argument of `run_batch` to arguments, and of results to a data
+frame. Independent of execution."""
 
 from __future__ import annotations
 
@@ -11,28 +11,33 @@ from ...errors import OptionError, shown
 from ..location import caller
 
 Row = tuple[tuple[Any, ...], dict[str, Any]]
-"""Arguments by place and by name."""
+"""Positional and keyword arguments."""
 
 
 class Rows:
-    """`batch` as rows, which can be read once; `known`: names that a data frame's columns may have
-    as arguments, None for any."""
+    """Rows of a batch, for a single iteration.
 
-    def __init__(self, batch: Any, known: Iterable[str] | None) -> None:
+    Args:
+        batch: Argument of `run_batch`.
+        known: Columns of a data frame that are arguments; None for all columns.
+    """
+
+    def __init__(self, batch: Any, names: Iterable[str] | None) -> None:
         self.batch = batch
-        self.total: int | None = None  # None: only reading tells
-        self._rows = iter(self._read(batch, None if known is None else set(known)))
+        self.total: int | None = None  # number of rows; None for an iterator
+        self._rows = iter(self._read(batch, None if names is None else set(names)))
 
     def __iter__(self) -> Iterator[Row]:
         return map(_row, self._rows)
 
-    def _read(self, batch: Any, known: set[str] | None) -> Iterable[Any]:
+    def _read(self, batch: Any, names: set[str] | None) -> Iterable[Any]:
         if is_frame(batch):
-            as_dicts = getattr(batch, "to_dicts", None)  # polars'
+            as_dicts = getattr(batch, "to_dicts", None)  # method of polars
             records: list[dict[str, Any]] = as_dicts() if as_dicts else batch.to_dict("records")
             self.total = len(records)
             return [
-                {k: v for k, v in one.items() if known is None or k in known} for one in records
+                {name: value for name, value in record.items() if names is None or name in names}
+                for record in records
             ]
         if isinstance(batch, Mapping):
             rows = _by_columns(batch)
@@ -51,26 +56,30 @@ class Rows:
         variables: Sequence[Mapping[str, Any]],
         **more: list[Any],
     ) -> Any:
-        """A data frame: the batch's own, or one of pandas with the arguments, and after that a
-        column for each variable and those of `more`. A name that is taken gets "_out"."""
-        given = list(self.batch.columns) if is_frame(self.batch) else _names(arguments)
-        made = [(name, [one.get(name) for one in variables]) for name in _names(variables)]
-        taken, columns = set(given), {}
-        for name, values in (*made, *more.items()):
-            while name in taken:
+        """Return a data frame of the rows and results.
+
+        The result is the batch's own data frame, or a pandas data frame of the arguments, with a
+        column per variable and the columns `more`. A repeated column name gets the suffix "_out".
+        """
+        argument_names = list(self.batch.columns) if is_frame(self.batch) else _names(arguments)
+        results = {name: [row.get(name) for row in variables] for name in _names(variables)}
+        names, columns = set(argument_names), {}
+        for name, values in (*results.items(), *more.items()):
+            while name in names:
                 name += "_out"
-            taken.add(name)
+            names.add(name)
             columns[name] = values
+
         if hasattr(self.batch, "to_dicts"):
             return type(self.batch)({**self.batch.to_dict(), **columns}, strict=False)
         if hasattr(self.batch, "assign"):
             return self.batch.assign(**columns)
-        own = {name: [one.get(name) for one in arguments] for name in given}
-        return _pandas().DataFrame({**own, **columns})
+        argument_columns = {name: [row.get(name) for row in arguments] for name in argument_names}
+        return _pandas().DataFrame({**argument_columns, **columns})
 
 
 def is_frame(batch: Any) -> bool:
-    """Whether it is a data frame, of pandas, polars or their kin."""
+    """Return whether `batch` is a data frame of pandas, polars or a compatible library."""
     return hasattr(batch, "to_dict") and hasattr(batch, "columns")
 
 
@@ -99,7 +108,7 @@ def _row(row: Any) -> Row:
 
 
 def _names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The keys of all, in the order in which they come up."""
+    """Return the distinct keys of all rows, in order of appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 

@@ -1,5 +1,5 @@
-"""What a batch leaves in a file: a line of JSON for each finished row, by which a later call knows
-the row again. Knows no batches."""
+"""File of finished rows: a JSON line per row, which a later call with equal arguments reads.
+Independent of batches."""
 
 from __future__ import annotations
 
@@ -23,33 +23,42 @@ from ..core.state import ProgramState
 from ..location import caller
 
 _BEGIN = '{"row": '
-"""Of every line."""
+"""Begin of every line."""
 
 
 @dataclass(frozen=True)
 class SavedState:
-    """What a finished program left, as JSON gives it back (a tuple is a list). It reads as a
-    `ProgramState` does, and takes nothing more."""
+    """State of a finished program, read from a file. Supports the reading methods of
+    `ProgramState`; nothing can be appended. Tuples become lists in JSON."""
 
     variables: dict[str, Any]
     meta: dict[str, Any]
-    content: str  # `text()`
-    roles: list[dict[str, str]]  # `messages()`
+    content: str  # text of `text()`
+    roles: list[dict[str, str]]  # messages of `messages()`
     ret_value: Any
     tokens: int
     seconds: float
 
     @classmethod
     def of(cls, state: ProgramState) -> SavedState:
-        """Of a finished program."""
+        """Return the saved form of a finished program's state."""
         root = state.program.root
         return cls(
-            root.variables, root.meta, root.text, root.messages,
-            state.program.value, state.tokens, round(state.seconds, 6),
-        )  # fmt: skip
+            variables=root.variables,
+            meta=root.meta,
+            content=root.text,
+            roles=root.messages,
+            ret_value=state.program.value,
+            tokens=state.tokens,
+            seconds=round(state.seconds, 6),
+        )
 
     def __getitem__(self, name: str) -> Any:
-        """The variable `name`; UnknownVariableError where nothing set it."""
+        """Return the variable `name`.
+
+        Raises:
+            UnknownVariableError: The program did not set the variable.
+        """
         if name not in self.variables:
             scope = Scope()
             scope.names = dict.fromkeys(self.variables, 0)
@@ -60,17 +69,18 @@ class SavedState:
         return name in self.variables
 
     def get_meta_info(self, name: str) -> Any:
-        """As `ProgramState.get_meta_info` of the variable `name`; its keys are strings."""
+        """Return the meta information of the variable `name`, see `ProgramState.get_meta_info`.
+        Keys are strings."""
         self[name]
         return self.meta.get(name, {})
 
     def text(self) -> str:
-        """All of the program's text."""
+        """Return the text of the program."""
         return self.content
 
     def messages(self) -> list[dict[str, str]]:
-        """The roles that were ended."""
-        return [dict(one) for one in self.roles]
+        """Return the finished turns as {"role", "content"}."""
+        return [dict(message) for message in self.roles]
 
     @property
     def done(self) -> bool:
@@ -82,10 +92,10 @@ class SavedState:
         return True
 
     def sync(self) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: a saved row is complete."""
 
     def error(self) -> None:
-        """None: a row that failed is not kept as a state."""
+        """Return None: failed rows are not restored."""
 
     def __repr__(self) -> str:
         return f"<SavedState, {shown(self.content)}>"
@@ -93,7 +103,7 @@ class SavedState:
 
 @dataclass(frozen=True)
 class _RowJson:
-    """The keys of a line besides those of the state."""
+    """Keys of a line in addition to the keys of the state."""
 
     row: str
     error: str | None
@@ -102,14 +112,19 @@ class _RowJson:
 
 @dataclass
 class SavedRows:
-    """The file of a batch. Rows are known by what they depend on; those that failed are written
-    too, and not found again.
+    """File of a batch. A separate thread writes the file because rows arrive on threads that must
+    not wait.
 
-    A thread of its own writes: rows come from threads that must not wait.
+    A row's key covers everything that determines the result. Failed rows are written and not
+    restored.
+
+    Args:
+        path: File.
+        program: JSON value of everything that determines a row besides the arguments.
     """
 
     path: Path
-    program: Any  # what besides the arguments a row depends on
+    program: Any
     _states: dict[str, SavedState] = field(default_factory=dict)
     _repeats: Counter[str] = field(default_factory=Counter)
     _rows: dict[Program, tuple[str, BoundArguments]] = field(default_factory=dict)
@@ -121,8 +136,8 @@ class SavedRows:
         self._read()
 
     def __enter__(self) -> None:
-        """Begin to write."""
-        # Half of a surrogate pair has no UTF-8: it is written as JSON's escape.
+        """Open the file and start the writer thread."""
+        # A lone surrogate has no UTF-8 encoding and is written as a JSON escape.
         file = self.path.open("a", encoding="utf-8", errors="backslashreplace")
         self._thread = threading.Thread(
             target=self._write_all, args=(file,), name="sgnb-save", daemon=True
@@ -130,17 +145,22 @@ class SavedRows:
         self._thread.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write what is finished, and close the file."""
+        """Write the finished rows and close the file."""
         self._finished.put(None)
         self._thread.join()
         if kind is None:
             self.check()
 
     def key(self, arguments: BoundArguments) -> str:
-        """Of the call's next row with these arguments; equal rows have keys of their own."""
+        """Return the key of the call's next row with these arguments. Equal rows get distinct keys
+        by a counter.
+
+        Raises:
+            OptionError: The arguments cannot be converted to JSON.
+        """
         try:
-            given = [self.program, arguments.arguments]
-            text = dumps(given, sort_keys=True, default=_plain)
+            content = [self.program, arguments.arguments]
+            text = dumps(content, sort_keys=True, default=_plain)
         except (TypeError, ValueError) as error:
             message = f"{self._location}: a row cannot be known again: {error}"
             hint = "save= takes arguments of plain data: text, numbers, lists, dicts"
@@ -153,20 +173,20 @@ class SavedRows:
         return self._states.get(key)
 
     def expect(self, program: Program, key: str, arguments: BoundArguments) -> None:
-        """Write `program` when `finished` is told of it."""
+        """Register the row of a program; `finished` writes the row."""
         self._rows[program] = key, arguments
 
     def finished(self, program: Program) -> None:
-        """From any thread; does not wait."""
+        """Queue a finished program for writing. Callable from any thread; does not wait."""
         self._finished.put(program)
 
     def check(self) -> None:
-        """Raise what kept a row from being written."""
+        """Raise the error of the writer thread, if any."""
         if self._error is not None:
             raise self._error
 
     def _read(self) -> None:
-        """Take the rows of the file; a last line that was torn is cut off."""
+        """Read the rows of the file, and remove an incomplete last line."""
         where = f"{self._location}: save={str(self.path)!r}"
         if not self.path.parent.is_dir():
             hint = f"make it: os.makedirs({str(self.path.parent)!r})"
@@ -175,20 +195,21 @@ class SavedRows:
             raise OptionError(f"{where} is a folder", "give a file in it")
         if not self.path.exists():
             return
-        whole, torn = _split_last_line(self.path.read_bytes())
-        for number, line in enumerate(whole.splitlines(), 1):
+        complete, incomplete = _split_last_line(self.path.read_bytes())
+        for number, line in enumerate(complete.splitlines(), 1):
             with self._reading(f"line {number}"):
                 document = parse(line)
                 row = build(_RowJson, document)
                 if row.error is None:
                     self._states[row.row] = build(SavedState, document)
-        if torn:
+
+        if incomplete:
             begin = _BEGIN.encode()
             with self._reading("the last line"):
-                if not (torn.startswith(begin) or begin.startswith(torn)):
+                if not (incomplete.startswith(begin) or begin.startswith(incomplete)):
                     raise ValueError(f"it does not begin with {_BEGIN}")
             with self.path.open("r+b") as file:
-                file.truncate(len(whole))
+                file.truncate(len(complete))
 
     def _reading(self, line: str) -> AbstractContextManager[None]:
         where = f"{self._location}: {line} of {self.path} is no row of a batch, and"
@@ -203,15 +224,17 @@ class SavedRows:
                 try:
                     file.write(line + "\n")
                     file.flush()
-                except OSError as error:  # of the disk
+                except OSError as error:  # for example a full disk
                     self._error = error
 
     def _line(self, program: Program) -> str | None:
-        """None for a program that was stopped, or that JSON cannot hold."""
+        """Return the line of a program; None for a stopped program or a value that JSON cannot
+        hold."""
         key, arguments = self._rows.pop(program)
         error = program.root.error
         if isinstance(error, Aborted) or not isinstance(error, Exception | None):
             return None
+
         state = SavedState.of(ProgramState(program.root))
         row = {
             "row": key,
@@ -222,7 +245,7 @@ class SavedRows:
         try:
             row["meta"] = parse(dumps(state.meta, default=_described))
             return dumps(row, ensure_ascii=False, default=_plain)
-        except Exception as reason:  # `_plain` calls methods of the user's
+        except Exception as reason:  # `_plain` calls the user's methods
             message = f"{self._location}: a row is not saved, and will run again: {reason}"
             file, number = self._location
             warnings.warn_explicit(message, UserWarning, file, number)
@@ -230,13 +253,14 @@ class SavedRows:
 
 
 def _split_last_line(text: bytes) -> tuple[bytes, bytes]:
-    """`text` up to its last line break, and what follows."""
+    """Return `text` up to the last line break, and the remainder."""
     end = text.rfind(b"\n") + 1
     return text[:end], text[end:]
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: what numpy and pydantic hold, as plain data; all else is a TypeError."""
+    """Return plain data for JSON from a value of numpy or pydantic. Raises TypeError for other
+    values."""
     for method in ("tolist", "model_dump"):
         if hasattr(value, method):
             return getattr(value, method)()
@@ -244,7 +268,8 @@ def _plain(value: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """For JSON: meta information, what is no plain data as a person reads it."""
+    """Return plain data for JSON from meta information; a printed form of values that are no plain
+    data."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     try:

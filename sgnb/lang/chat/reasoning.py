@@ -1,4 +1,4 @@
-"""Where a model's reasoning ends and its answer begins. Knows no execution."""
+"""Separation of reasoning and answer in a model's text. Independent of execution."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from ...errors import OptionError, nearest
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """The marks around a reasoning section at the beginning of a text."""
+    """Markers of a reasoning section at the begin of a text."""
 
     begin: str
     end: str
-    forced: bool = False  # the section begins without its mark, which the chat template has written
+    # the section starts without the begin marker, which is part of the chat template
+    forced: bool = False
 
     def split(self, text: str, over: bool = True) -> tuple[str, str]:
-        """Reasoning and answer of `text`, without the marks and the blanks around. While the text
-        is not `over`, no more of either than what is certain."""
+        """Split a text into reasoning and answer, without markers and surrounding whitespace.
+
+        With `over=False` the text is incomplete: the result excludes characters that may become
+        part of a marker.
+        """
         text = text.lstrip()
         if not over and len(text) < len(self.begin) and self.begin.startswith(text):
             return "", ""
@@ -45,27 +49,31 @@ MODEL_TYPES = {
     "qwen3-thinking": _OPENED,
     "step3": _OPENED,
 }
-"""SGLang's names of models -> their marks."""
+"""Markers by SGLang's name of the model family."""
 
 
 def reasoning_of(model_type: str | None) -> Reasoning:
-    """The marks of a kind of model; <think> and </think> by default."""
+    """Return the markers of a model family; <think> and </think> for None.
+
+    Raises:
+        OptionError: The model family is unknown.
+    """
     if model_type is None:
         return _THINK
-    known = {name.lower(): reasoning for name, reasoning in MODEL_TYPES.items()}
-    if str(model_type).lower() not in known:
-        hint = nearest(str(model_type), known)
+    by_name = {name.lower(): reasoning for name, reasoning in MODEL_TYPES.items()}
+    if str(model_type).lower() not in by_name:
+        hint = nearest(str(model_type), by_name)
         raise OptionError(f"model_type={model_type!r} is not known", hint)
-    return known[str(model_type).lower()]
+    return by_name[str(model_type).lower()]
 
 
 def reasoning_name(name: str) -> str:
-    """The variable that holds the reasoning of the variable `name`."""
+    """Return the name of the variable with the reasoning of the variable `name`."""
     return f"{name}_reasoning_content"
 
 
 def _without_beginning(text: str, mark: str) -> str:
-    """`text` without an end that `mark` may go on from."""
+    """Return `text` without a suffix that may be the begin of `mark`."""
     longest = range(min(len(mark) - 1, len(text)), 0, -1)
     cut = next((size for size in longest if text.endswith(mark[:size])), 0)
     return text[: len(text) - cut]

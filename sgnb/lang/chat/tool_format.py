@@ -1,32 +1,28 @@
-"""How tools, their calls and their results look in a model's text: read off what its own chat
-template renders, else a plain format.
+"""Format of tools, tool calls and results in a model's text, derived from the model's chat
+template.
 
-A template that writes a call as one JSON object with its name and its arguments is read: Qwen's and
-Hermes' `<tool_call>{"name": ..., "arguments": ...}</tool_call>`, Llama's `{"name": ...,
-"parameters": ...}`, Mistral's `[TOOL_CALLS] [{"name": ..., "arguments": ..., "id": ...}]`. For all
-others the plain format is used, which is Qwen's, said in words in the system prompt.
+Supported are templates that write a call as a JSON object with name and arguments: Qwen and Hermes
+`<tool_call>{"name": ..., "arguments": ...}</tool_call>`, Llama `{"name": ..., "parameters": ...}`,
+Mistral `[TOOL_CALLS] [{"name": ..., "arguments": ..., "id": ...}]`. Other models use the format of
+Qwen, explained in the system prompt.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from . import ChatTemplate
-    from .tools import Tool, ToolCall
+from typing import Any, Protocol
 
 Render = Callable[[list[dict[str, Any]], list[dict[str, Any]]], str]
-"""Messages (with tool_calls, and of the role "tool") and tools, as transformers takes them, to
-text. May raise anything."""
+"""Renders messages (with tool_calls, and with the role "tool") and tools, in the format of
+transformers, to text. May raise any exception."""
 
 _NAME, _ARGUMENTS = "zqtool", {"zqargument": "zqvalue"}
-_IDS = "zqcall001", "zqcall002"  # Mistral's templates want nine letters or digits
-_RESULTS = 'zq"first', 'zq"second'  # a quote tells whether they are written as JSON
+_IDS = "zqcall001", "zqcall002"  # Mistral's templates require nine letters or digits
+_RESULTS = 'zq"first', 'zq"second'  # the quote shows whether results are written as JSON
 _USER, _ANSWER = "\x01", "\x04"
 _DUMMY = {
     "type": "function",
@@ -42,40 +38,60 @@ _DUMMY = {
 }
 
 
+class DeclaredTool(Protocol):
+    """A tool as a prompt declares it."""
+
+    @property
+    def schema(self) -> dict[str, Any]: ...
+
+
+class WrittenCall(Protocol):
+    """A call of a tool as a model wrote it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def id(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """The text around calls and results."""
+    """Text around tool calls and results."""
 
-    open: str = "<tool_call>\n"  # before the first call
-    close: str = "\n</tool_call>"  # after the last
-    separator: str | None = "\n</tool_call>\n<tool_call>\n"  # None: one call a turn
-    keys: tuple[str, ...] = ("name", "arguments")  # of a call, in order
+    open: str = "<tool_call>\n"  # text before the first call
+    close: str = "\n</tool_call>"  # text after the last call
+    # between calls; None: a single call per turn
+    separator: str | None = "\n</tool_call>\n<tool_call>\n"
+    keys: tuple[str, ...] = ("name", "arguments")  # keys of a call, in order
     name_key: str = "name"
     arguments_key: str = "arguments"
-    id_key: str = ""  # "" for calls without one
-    constants: tuple[tuple[str, Any], ...] = ()  # keys whose value is always the same
-    whitespace: int | None = None  # in a call, as `json_whitespace` of `SamplingParams`
-    # Around results, with a name and an id that stand for the call's; None: the user's marks.
+    id_key: str = ""  # "" for calls without an id
+    constants: tuple[tuple[str, Any], ...] = ()  # keys with a constant value
+    whitespace: int | None = None  # whitespace in a call, see `SamplingParams.json_whitespace`
+    # Text around results, with a placeholder name and id that are replaced by the call's. None: the
+    # text around user turns.
     before_result: str | None = None
-    between_results: str | None = None  # None: each result is a turn of its own
+    between_results: str | None = None  # None: a turn per result
     after_result: str = ""
-    results_as_json: bool = False  # a result stands in a JSON string
+    results_as_json: bool = False  # results are written inside a JSON string
     render: Render | None = field(default=None, compare=False, repr=False)
 
     def members(self) -> list[tuple[str, dict[str, Any]]]:
-        """The keys of a call with the schemas of those that are the same for every tool."""
+        """Return the keys of a call with the schemas of keys that do not depend on the tool."""
         same: dict[str, dict[str, Any]] = {k: {"const": value} for k, value in self.constants}
         same[self.id_key] = {"type": "string", "pattern": "^[a-zA-Z0-9]{9}$"}
         return [(key, same.get(key, {})) for key in self.keys]
 
     def mark(self, special: re.Pattern[str] | None) -> str:
-        """What in a model's text says that a call follows. special: finds special tokens."""
-        if special is not None and (found := special.search(self.open)):
-            return found[0]
+        """Return the text that marks the begin of a call in generated text: a special token if
+        `open` contains a match of `special`, otherwise the first line of `open`."""
+        if special is not None and (match := special.search(self.open)):
+            return match[0]
         return self.open.strip().partition("\n")[0] or f'{{"{self.keys[0]}":'
 
-    def describe(self, tools: Sequence[Tool]) -> str:
-        """The tools and how to call them, in words."""
+    def describe(self, tools: Sequence[DeclaredTool]) -> str:
+        """Return a description of the tools and of the call format for the prompt."""
         listed = "\n".join(json.dumps(tool.schema["function"]) for tool in tools)
         blank = "" if self.whitespace == 0 else " "
         values = {self.name_key: '"<name>"', self.arguments_key: "{<arguments>}"}
@@ -84,81 +100,82 @@ class ToolFormat:
         example = f"{self.open}{{{members}}}{self.close}"
         return f"These tools can be called:\n{listed}\nA call is written like this:\n{example}"
 
-    def declare(self, chat: ChatTemplate, tools: tuple[Tool, ...]) -> ChatTemplate:
-        """`chat` with the tools in the turns that open a conversation, as the model's template
-        writes them, else as `describe` in the system's turn."""
-        if self.render is not None and (own := _openings(self.render, tools)) is not None:
-            begin_user, (before, to_user) = own
-            roles = {**chat.roles, "system": (before, to_user)}
-            return replace(
-                chat, roles=roles, begin_user=begin_user, begin_system="", merged_system=True
-            )
-        before, after = chat.roles["system"]
-        text = self.describe(tools)
-        begin_user = chat.opening("system", None) + text + after + chat.opening("user", "system")
-        roles = {**chat.roles, "system": (before, f"\n\n{text}{after}")}
-        return replace(chat, roles=roles, begin_user=begin_user)
-
     def results(
-        self, chat: ChatTemplate, calls: Sequence[ToolCall], texts: Sequence[str]
+        self, user: tuple[str, str], calls: Sequence[WrittenCall], texts: Sequence[str]
     ) -> list[tuple[str, str]]:
-        """For each result the template's text before it and the result, then what stands after the
-        last with ""."""
-        before, between, after = self.before_result, self.between_results, self.after_result
-        if before is None:
-            user = chat.roles["user"]
-            before, after = f"{user[0]}<tool_response>\n", f"\n</tool_response>{user[1]}"
-            between = "\n</tool_response>\n<tool_response>\n"
+        """Return for each result the template's text before and the result, then the text after the
+        last result with "".
+
+        Args:
+            user: Text before and after the content of a user turn.
+            calls: Calls in the order of the results.
+            texts: Results.
+        """
+        before_result, after_result = self.before_result, self.after_result
+        between_results = self.between_results
+        if before_result is None:
+            before_result = f"{user[0]}<tool_response>\n"
+            after_result = f"\n</tool_response>{user[1]}"
+            between_results = "\n</tool_response>\n<tool_response>\n"
+
         parts: list[tuple[str, str]] = []
-        ahead = _about(before, calls[0])
+        prefix = _about(before_result, calls[0])
         for i, (call, text) in enumerate(zip(calls, texts, strict=True)):
-            written = json.dumps(text, ensure_ascii=False)[1:-1] if self.results_as_json else text
-            parts.append((ahead, written))
+            content = json.dumps(text, ensure_ascii=False)[1:-1] if self.results_as_json else text
+            parts.append((prefix, content))
             if i + 1 == len(calls):
                 break
-            if between is None:
-                ahead = _about(after, call) + _about(before, calls[i + 1])
+            if between_results is None:
+                prefix = _about(after_result, call) + _about(before_result, calls[i + 1])
             else:
-                ahead = _about(between.replace(_IDS[0], call.id), calls[i + 1])
-        return [*parts, (_about(after, calls[-1]), "")]
+                prefix = _about(between_results.replace(_IDS[0], call.id), calls[i + 1])
+        return [*parts, (_about(after_result, calls[-1]), "")]
 
 
-def _about(text: str, call: ToolCall) -> str:
+def _about(text: str, call: WrittenCall) -> str:
     return text.replace(_NAME, call.name).replace(_IDS[0], call.id).replace(_IDS[1], call.id)
 
 
-def with_tools(chat: ChatTemplate, render: Render) -> ChatTemplate:
-    """`chat` with the format that `render` writes; as it is where that cannot be read."""
+def read_format(roles: Mapping[str, tuple[str, str]], render: Render) -> ToolFormat | None:
+    """Return the format that `render` writes, or None if the format is unreadable.
+
+    Args:
+        roles: The text around each role's content.
+        render: The model's chat template.
+    """
     for as_text in (False, True):  # templates want the arguments as a dict, or as JSON
         try:
-            return replace(chat, tools=_read(chat, render, as_text))
+            return _read(roles, render, as_text)
         except Exception:  # a Jinja template may raise anything
             continue
-    return chat
+    return None
 
 
 class _Unreadable(Exception):
     pass
 
 
-def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
-    _, found, rest = render(_conversation(1, as_text), [_DUMMY]).partition(_USER)
+def _read(roles: Mapping[str, tuple[str, str]], render: Render, as_text: bool) -> ToolFormat:
+    _, marker, answer_text = render(_conversation(1, as_text), [_DUMMY]).partition(_USER)
     declared = render([{"role": "user", "content": _USER}], [_DUMMY])
-    if not found or _NAME not in declared:
+    if not marker or _NAME not in declared:
         raise _Unreadable
-    rest = rest.removeprefix(chat.roles["user"][1]).removeprefix(chat.roles["assistant"][0])
-    start, end, call = _call(rest)
+
+    before_answer, after_answer = roles["assistant"]
+    answer_text = answer_text.removeprefix(roles["user"][1]).removeprefix(before_answer)
+    start, end, call = _call(answer_text)
     keys = {_key(call, _NAME): "name", _key(call, _ARGUMENTS): "arguments"}
     constants = tuple((k, v) for k, v in call.items() if k not in keys and v != _IDS[0])
-    close, turn_end, rest_of_turn = rest[end:].partition(chat.roles["assistant"][1])
+    close, turn_end, rest_of_turn = answer_text[end:].partition(after_answer)
     if not turn_end:
         raise _Unreadable
+
     as_json = json.dumps(_RESULTS[0])[1:-1] in rest_of_turn
     before_result, answer = _around(rest_of_turn, [_RESULTS[0]], as_json)
     separator, between = _several(render, as_text, as_json)
     layouts = {json.dumps(call): None, json.dumps(call, separators=(",", ":")): 0}
     return ToolFormat(
-        open=rest[:start],
+        open=answer_text[:start],
         close=close,
         separator=separator,
         keys=tuple(call),
@@ -166,36 +183,36 @@ def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
         arguments_key=_key(call, _ARGUMENTS),
         id_key=next((key for key, value in call.items() if value == _IDS[0]), ""),
         constants=constants,
-        whitespace=layouts.get(rest[start:end], 1),
+        whitespace=layouts.get(answer_text[start:end], 1),
         before_result=before_result,
         between_results=between,
-        after_result=_before_answer(answer, chat.roles["assistant"][0]),
+        after_result=_before_answer(answer, before_answer),
         results_as_json=as_json,
         render=render,
     )
 
 
 def _conversation(calls: int, as_text: bool) -> list[dict[str, Any]]:
-    """A question, calls of the dummy, their results, an answer."""
+    """Return messages with a question, calls of the dummy tool, results and an answer."""
     arguments = json.dumps(_ARGUMENTS) if as_text else _ARGUMENTS
     function = {"name": _NAME, "arguments": arguments}
-    made = [{"id": _IDS[i], "type": "function", "function": function} for i in range(calls)]
+    tool_calls = [{"id": _IDS[i], "type": "function", "function": function} for i in range(calls)]
     results = [
         {"role": "tool", "name": _NAME, "tool_call_id": _IDS[i], "content": _RESULTS[i]}
         for i in range(calls)
     ]
-    asked = {"role": "user", "content": _USER}
+    question = {"role": "user", "content": _USER}
     return [
-        asked,
-        {"role": "assistant", "content": "", "tool_calls": made},
+        question,
+        {"role": "assistant", "content": "", "tool_calls": tool_calls},
         *results,
         {"role": "assistant", "content": _ANSWER},
     ]
 
 
 def _call(text: str, after: int = 0) -> tuple[int, int, dict[str, Any]]:
-    """The first JSON object after `after` that has the dummy's name and arguments: where it begins
-    and ends, and what it is."""
+    """Return begin, end and value of the first JSON object after `after` with the dummy's name and
+    arguments."""
     decoder = json.JSONDecoder()
     for opening in re.compile(r"\{").finditer(text, after):
         try:
@@ -208,22 +225,22 @@ def _call(text: str, after: int = 0) -> tuple[int, int, dict[str, Any]]:
 
 
 def _key(call: dict[str, Any], value: Any) -> str:
-    return next(key for key, own in call.items() if own == value)
+    return next(key for key, item in call.items() if item == value)
 
 
 def _around(text: str, results: Sequence[str], as_json: bool) -> list[str]:
-    """`text` cut at the results."""
+    """Return the parts of `text` between the results."""
     parts = []
     for result in results:
-        part, found, text = text.partition(json.dumps(result)[1:-1] if as_json else result)
-        if not found:
+        part, separator, text = text.partition(json.dumps(result)[1:-1] if as_json else result)
+        if not separator:
             raise _Unreadable
         parts.append(part)
     return [*parts, text]
 
 
 def _before_answer(text: str, opening: str) -> str:
-    """The end of a result's turn: `text` up to the assistant's turn that follows."""
+    """Return the end of a result turn: `text` up to the following assistant turn."""
     text = text.partition(_ANSWER)[0]
     if text.endswith(opening):
         return text.removesuffix(opening)
@@ -231,8 +248,8 @@ def _before_answer(text: str, opening: str) -> str:
 
 
 def _several(render: Render, as_text: bool, as_json: bool) -> tuple[str | None, str | None]:
-    """What stands between two calls, and between their results; None for a template that refuses
-    several."""
+    """Return the text between two calls and the text between two results; None for a template that
+    rejects several calls."""
     try:
         text = render(_conversation(2, as_text), [_DUMMY]).partition(_USER)[2]
         _, end, _ = _call(text)
@@ -243,23 +260,24 @@ def _several(render: Render, as_text: bool, as_json: bool) -> tuple[str | None, 
 
 
 @lru_cache(maxsize=64)
-def _openings(render: Render, tools: tuple[Tool, ...]) -> tuple[str, tuple[str, str]] | None:
-    """The text before the user's first turn, and, for a conversation that begins with the system's,
-    before and after that; None if the template cannot write these tools."""
+def openings(render: Render, tools: tuple[DeclaredTool, ...]) -> tuple[str, tuple[str, str]] | None:
+    """Return the text before the first user turn, and the texts before and after a leading system
+    prompt. None if the template rejects these tools."""
     schemas = [tool.schema for tool in tools]
-    asked = {"role": "user", "content": _ANSWER}
+    question = {"role": "user", "content": _ANSWER}
     try:
-        begin_user, found, _ = render([asked], schemas).partition(_ANSWER)
-        if not found:
+        begin_user, separator, _ = render([question], schemas).partition(_ANSWER)
+        if not separator:
             return None
     except Exception:  # a Jinja template may raise anything
         return None
+
     try:
-        both = render([{"role": "system", "content": _USER}, asked], schemas)
-        before, found, rest = both.partition(_USER)
-        to_user, found_user, _ = rest.partition(_ANSWER)
-        if found and found_user:
-            return begin_user, (before, to_user)
-    except Exception:  # one without the system's role: its prompt stands in the user's first turn
+        both = render([{"role": "system", "content": _USER}, question], schemas)
+        before_system, separator, after_system = both.partition(_USER)
+        to_user, found_user, _ = after_system.partition(_ANSWER)
+        if separator and found_user:
+            return begin_user, (before_system, to_user)
+    except Exception:  # without a system role, the system prompt is part of the first user turn
         pass
     return begin_user, (begin_user, "\n\n")

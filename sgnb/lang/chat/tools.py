@@ -1,8 +1,8 @@
 """Tools: Python functions that a model may call.
 
-A `Tool` is a function with the JSON schema of its arguments, a `ToolCall` what the model wrote. How
-calls look in a model's text is `tool_format.py`'s business; here they are written step by step,
-each under a grammar.
+A `Tool` is a function with the JSON schema of the arguments, a `ToolCall` a call by the model.
+`tool_format.py` defines the text of calls. This module generates calls step by step, each
+constrained by a grammar.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import to_json
@@ -23,32 +23,41 @@ from ...errors import OptionError, ProgramError, nearest, shown
 from ...sampling import SamplingParams
 from ...segment import Segment
 from ..location import Location, add_location, caller
-
-if TYPE_CHECKING:
-    from .tool_format import ToolFormat
+from .tool_format import ToolFormat
 
 OnError = Literal["user", "model"]
 ON_ERROR = get_args(OnError)
 
 MAX_CALLS = 16
-"""Calls in one turn at most: a model that repeats itself would not end."""
+"""Maximum number of calls per turn: a model that repeats a call would not stop."""
 
 BETWEEN_CALLS_TOKENS = 64
-"""Room for the marks between two calls, one token for each byte if need be."""
+"""Token limit for the text between two calls, enough for a token per byte."""
 
 _NO_VALUE = inspect.Parameter.empty
 
 
 class Tool:
-    """A function that a model may call. Its type hints and defaults become the JSON schema of its
-    arguments, its docstring describes it: what stands in its "Args:", or after ":param name:",
-    describes an argument."""
+    """Function that a model may call.
+
+    Type hints and defaults determine the JSON schema of the arguments. The docstring describes the
+    tool, and the section "Args:" or lines ":param name:" describe the arguments.
+
+    Args:
+        func: Function or `async def` function. Every parameter needs a type hint.
+        name: Name for the model; the function's name if None.
+        description: Description for the model; the docstring's text before the sections if None.
+
+    Raises:
+        OptionError: The name is invalid, or an argument has no JSON schema.
+
+    Example:
+        sgl.Tool(search, description="Search the web.")
+    """
 
     def __init__(
         self, func: Callable[..., Any], name: str | None = None, description: str | None = None
     ) -> None:
-        """name, description: those of the function where left out. OptionError for a function
-        whose arguments a schema cannot say."""
         if not callable(func):
             raise _no_function(func)
         self.func = func
@@ -63,23 +72,36 @@ class Tool:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The tool as chat templates take it: {"type": "function", "function": {...}}."""
+        """The tool in the format of chat templates: {"type": "function", "function": {...}}."""
         function = {"name": self.name, "description": self.description}
         return {"type": "function", "function": function | {"parameters": self.parameters()}}
 
     def parameters(self, definitions: str = "#/$defs") -> dict[str, Any]:
-        """The JSON schema of the arguments, an object; shared parts lie under `definitions`."""
+        """Return the JSON schema of the arguments, an object.
+
+        Args:
+            definitions: Path of shared definitions in references.
+        """
         template = definitions + "/{model}"
         return dict(_without_titles(self._arguments.model_json_schema(ref_template=template)))
 
     def __call__(self, arguments: dict[str, Any]) -> Any:
-        """What the function returns for these `arguments`, JSON values; of an `async def` a
-        coroutine. They are validated and become the types of the hints: pydantic's ValidationError
-        if they cannot."""
+        """Call the function.
+
+        Args:
+            arguments: JSON values by argument name, validated and converted to the types of the
+                hints.
+
+        Returns:
+            The function's return value; a coroutine for an `async def` function.
+
+        Raises:
+            ValidationError: pydantic cannot validate or convert the arguments.
+        """
         values = self._arguments.model_validate(arguments)
         fields = type(values).model_fields
-        given = {str(fields[name].alias): getattr(values, name) for name in values.model_fields_set}
-        return self.func(**given)
+        names = values.model_fields_set
+        return self.func(**{str(fields[name].alias): getattr(values, name) for name in names})
 
     def __repr__(self) -> str:
         return f"<tool {self.name}>"
@@ -87,26 +109,30 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call that a model wrote. Calling it runs the tool."""
+    """Call of a tool, generated by a model. Calling the object runs the tool."""
 
     name: str
-    arguments: dict[str, Any]  # JSON values
+    arguments: dict[str, Any]  # JSON values by argument name
     tool: Tool = field(repr=False)
-    id: str = field(default="", repr=False)  # "" where the model's format has none
-    text: str = field(default="", repr=False)  # what the model wrote before it, and the call
+    id: str = field(default="", repr=False)  # "" if the model's format has no ids
+    text: str = field(default="", repr=False)  # the model's text before the call, and the call
 
     def __call__(self, on_error: OnError = "user") -> Any:
-        """What the tool returns; of an `async def` tool a coroutine.
+        """Run the tool.
 
-        on_error: what the tool raises, or its arguments' validation, is raised here ("user"), with
-        the line of the program, or is returned as text for the model to read ("model").
+        Args:
+            on_error: "user" raises an error of the tool or of the argument validation, with the
+                program's line as a note. "model" returns the error as text for the model.
+
+        Returns:
+            The tool's return value; a coroutine for an `async def` tool.
         """
         if on_error not in ON_ERROR:
             raise OptionError(f"on_error={on_error!r} is not known", nearest(on_error, ON_ERROR))
         return self.run(on_error, caller())
 
     def run(self, on_error: OnError, location: Location) -> Any:
-        """As calling it does; `location` is the program's line."""
+        """Run the tool. `location` is the program's line for error notes."""
 
         def failed(error: Exception) -> str:
             if on_error == "model":
@@ -132,25 +158,34 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """What one generation may call, and whether it must."""
+    """Tools of a generation."""
 
     tools: tuple[Tool, ...]
-    optional: bool  # it may answer in text
-    parallel: bool  # and may call several times
+    optional: bool  # the model may answer in text
+    parallel: bool  # the model may call several times
 
     def write(
         self, params: SamplingParams, form: ToolFormat, marks: re.Pattern[str] | None
     ) -> Generator[
         Segment | SamplingParams, tuple[str, dict[str, Any]], tuple[Any, dict[str, Any]]
     ]:
-        """The steps of the generation: yields text to append, and parameters to generate with, for
-        which it is sent the text and its meta information. Returns the variable's value and its
-        meta information.
+        """Generate text or tool calls in steps.
 
-        The text before a call is free and ends at the mark that opens one; each call is a text of
-        the JSON schema of all of them.
+        Free text ends at the marker of a call. Each call matches the JSON schema of all tools.
+
+        Args:
+            params: Sampling parameters of the generation.
+            form: The model's tool format.
+            marks: Matches special tokens.
+
+        Yields:
+            Segments to append, and sampling parameters for a generation. The caller sends the
+            generated text and meta information.
+
+        Returns:
+            The value of the variable and the meta information.
         """
-        params, said = replace(params, n=1), ""
+        params, answer = replace(params, n=1), ""
         if self.optional:
             mark = form.mark(marks)
             free = replace(
@@ -159,9 +194,10 @@ class ToolUse:
                 skip_special_tokens=params.skip_special_tokens
                 and not (marks and marks.fullmatch(mark)),
             )
-            said, meta = yield free
+            answer, meta = yield free
             if meta.get("stopped_by") != mark:
-                return said, meta
+                return answer, meta
+
         yield Segment(form.open)
         calls: list[ToolCall] = []
         no_stops: dict[str, Any] = {"stop": (), "stop_token_ids": (), "stop_regex": ()}
@@ -169,56 +205,61 @@ class ToolUse:
         of_call = replace(
             bound, json_schema=calls_schema(self.tools, form), json_whitespace=form.whitespace
         )
+
         while True:
             text, meta = yield of_call
-            calls.append(self._parse(text, said if not calls else "", form))
+            calls.append(self._parse(text, answer if not calls else "", form))
             if not self.parallel or form.separator is None or len(calls) == MAX_CALLS:
                 yield Segment(form.close)
                 break
-            same = form.close if form.separator.startswith(form.close) else ""  # read as marks
-            yield Segment(same)
-            end, going_on = form.close.removeprefix(same), form.separator.removeprefix(same)
-            either = f"{re.escape(end)}|{re.escape(going_on)}"
+            # special tokens are recognized
+            shared_close = form.close if form.separator.startswith(form.close) else ""
+            yield Segment(shared_close)
+            end = form.close.removeprefix(shared_close)
+            continuation = form.separator.removeprefix(shared_close)
+            either = f"{re.escape(end)}|{re.escape(continuation)}"
             between = replace(bound, regex=either, max_new_tokens=BETWEEN_CALLS_TOKENS)
-            if (yield between)[0] != going_on:
+            if (yield between)[0] != continuation:
                 break
         return (calls if self.parallel else calls[0]), meta
 
-    def _parse(self, text: str, said: str, form: ToolFormat) -> ToolCall:
+    def _parse(self, text: str, preceding: str, form: ToolFormat) -> ToolCall:
         try:
-            written = json.loads(text)
+            content = json.loads(text)
         except (ValueError, RecursionError):
-            hint = "raise max_tokens: a recursive schema may be cut by it"
-            raise ProgramError(f"the call {shown(text)} is not whole", hint) from None
-        name, call_id = written[form.name_key], str(written.get(form.id_key, ""))
+            hint = "raise max_tokens, which may cut a recursive schema"
+            raise ProgramError(f"the call {shown(text)} is incomplete", hint) from None
+        name, call_id = content[form.name_key], str(content.get(form.id_key, ""))
         tool = next(tool for tool in self.tools if tool.name == name)
-        return ToolCall(name, written[form.arguments_key], tool, call_id, said + form.open + text)
+        arguments = content[form.arguments_key]
+        return ToolCall(name, arguments, tool, call_id, preceding + form.open + text)
 
 
 def tool_use(tools: Any, choice: str, parallel: bool) -> ToolUse:
-    """Checks the arguments of `gen`. OptionError."""
-    known = as_tools(tools)
-    names = [tool.name for tool in known]
+    """Check the tool arguments of `gen`. Raises OptionError."""
+    available = as_tools(tools)
+    names = [tool.name for tool in available]
     if choice not in ("auto", "required"):
         if choice not in names:
             hint = nearest(str(choice), ["auto", "required", *names])
             raise OptionError(f"tool_choice={choice!r} is not known", hint)
-        known = tuple(tool for tool in known if tool.name == choice)
-    return ToolUse(known, choice == "auto", parallel)
+        available = tuple(tool for tool in available if tool.name == choice)
+    return ToolUse(available, choice == "auto", parallel)
 
 
 def as_tools(tools: Any) -> tuple[Tool, ...]:
-    """Functions and `Tool`s as tools. OptionError."""
+    """Return functions and `Tool` objects as tools. Raises OptionError for an invalid or repeated
+    tool."""
     if callable(tools) or not isinstance(tools, Iterable):
         raise OptionError(f"tools={shown(tools)} is no list", "give a list of functions")
-    known = tuple(tool if isinstance(tool, Tool) else _tool(tool) for tool in tools)
-    names = [tool.name for tool in known]
-    if not known:
+    available = tuple(tool if isinstance(tool, Tool) else _tool(tool) for tool in tools)
+    names = [tool.name for tool in available]
+    if not available:
         raise OptionError("tools=[] leaves nothing to call", "give one function or more")
     if repeated := next((name for name in names if names.count(name) > 1), None):
         hint = "each name once: Tool(func, name=...)"
         raise OptionError(f"two tools are named {repeated!r}", hint)
-    return known
+    return available
 
 
 def _no_function(tool: Any) -> OptionError:
@@ -238,7 +279,8 @@ def _tool(func: Any) -> Tool:
 
 
 def result_text(value: Any) -> str:
-    """What a tool returned, as the model reads it: text as it is, all else as JSON."""
+    """Return the result of a tool as text for the model: strings unchanged, other values as
+    JSON."""
     if inspect.iscoroutine(value):
         value.close()
         message = f"{caller()}: the result of an async tool was not awaited"
@@ -247,25 +289,25 @@ def result_text(value: Any) -> str:
         return value
     try:
         return to_json(value, fallback=str).decode()
-    except ValueError:  # bytes that are no UTF-8, or a list in itself
+    except ValueError:  # bytes without valid UTF-8, or a list that contains itself
         return str(value)
 
 
 def error_text(error: Exception) -> str:
-    """What a tool raised, as the model reads it."""
+    """Return the error of a tool as text for the model."""
     if isinstance(error, ValidationError):
-        places = [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
-        return "Error: " + "; ".join(f"{place}: {what}" for place, what in places)
+        details = [(".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
+        return "Error: " + "; ".join(f"{path}: {message}" for path, message in details)
     return f"Error: {type(error).__name__}: {error}"
 
 
 @lru_cache(maxsize=256)
 def calls_schema(tools: tuple[Tool, ...], form: ToolFormat) -> str:
-    """The JSON schema of one call of any of `tools`, as JSON text."""
+    """Return the JSON schema of a call of any of the tools, as JSON text."""
     cases = []
     for tool in tools:
-        own = {form.name_key: {"const": tool.name}, form.arguments_key: _at(tool)}
-        properties = {key: own.get(key, written) for key, written in form.members()}
+        specific = {form.name_key: {"const": tool.name}, form.arguments_key: _at(tool)}
+        properties = {key: specific.get(key, schema) for key, schema in form.members()}
         cases.append(
             {
                 "type": "object",
@@ -283,22 +325,24 @@ def _at(tool: Tool) -> dict[str, str]:
 
 
 def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[BaseModel]:
-    """The arguments of `func` as a model. Fields have made-up names, the arguments' are aliases: a
-    model's own words, such as `copy`, are arguments like others."""
+    """Return a pydantic model of the arguments of `func`. Field names are generated and arguments
+    are aliases, because argument names such as `copy` conflict with attributes of pydantic
+    models."""
     try:
         signature = inspect.signature(func)
-    except ValueError as error:  # of a function written in C
-        message = f"the tool {name} does not say its arguments: {error}"
+    except ValueError as error:  # some functions written in C have no signature
+        message = f"the tool {name} has no signature: {error}"
         raise OptionError(message, f"write one that calls it: def {name}(...)") from error
     try:
         hints = typing.get_type_hints(func, include_extras=True)
-    except Exception as error:  # whatever evaluating an annotation raises
+    except Exception as error:  # evaluating an annotation may raise any exception
         message = f"the type hints of the tool {name} cannot be read: {error}"
-        raise OptionError(message, "import what they name") from error
+        raise OptionError(message, "import the names in the hints") from error
+
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(signature.parameters.values()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            message = f"the tool {name} takes {parameter}, which a schema cannot say"
+            message = f"the tool {name} takes {parameter}, which a schema cannot describe"
             raise OptionError(message, "give each argument a name of its own")
         if parameter.name not in hints:
             message = f"the argument {parameter.name!r} of the tool {name} has no type hint"
@@ -309,12 +353,13 @@ def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[Base
             hints[parameter.name],
             Field(default, alias=parameter.name, description=about),
         )
+
     try:
         model: type[BaseModel] = create_model(name, __config__=_STRICT, **fields)
         model.model_json_schema()
-    except Exception as error:  # pydantic's own kinds of error
+    except Exception as error:  # pydantic raises several classes of errors
         message = f"the arguments of the tool {name} have no JSON schema: {error}"
-        raise OptionError(message, "use types that JSON can write") from error
+        raise OptionError(message, "use types with a JSON form") from error
     return model
 
 
@@ -323,26 +368,27 @@ _SECTION = re.compile(r"\n\s*(?:(?:Args|Arguments|Parameters|Returns|Raises)\s*:
 
 
 def _summary(doc: str) -> str:
-    """The docstring before its sections."""
+    """Return the docstring up to the first section."""
     return _SECTION.split("\n" + doc, maxsplit=1)[0].strip()
 
 
 def _about(argument: str, doc: str) -> str | None:
-    """What the docstring says of an argument, on its line."""
+    """Return the description of an argument in the docstring, a single line."""
     line = rf"^\s*(?::param\s+(?:\w+\s+)?)?{re.escape(argument)}\s*(?:\([^)]*\))?\s*:\s*(\S.*)$"
-    found = re.search(line, doc, re.MULTILINE)
-    return found[1].strip() if found else None
+    match = re.search(line, doc, re.MULTILINE)
+    return match[1].strip() if match else None
 
 
 def _without_titles(schema: Any) -> Any:
-    """Without the titles that pydantic makes of names: the model reads the names already."""
+    """Return a schema without the titles that pydantic derives from names: the model reads the
+    names."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    # An argument may be called so: then it is a schema.
-    kept = {k: value for k, value in schema.items() if k != "title" or isinstance(value, dict)}
+    # An argument may have the name "title": the value is then a schema.
+    entries = {k: value for k, value in schema.items() if k != "title" or isinstance(value, dict)}
     return {
         key: value if key in ("default", "const", "enum") else _without_titles(value)
-        for key, value in kept.items()
+        for key, value in entries.items()
     }

@@ -1,2 +1,2 @@
-"""A program as it runs: its ops, its branches and what they hold, its states. Knows the nodes of
-`ir`, and no words that make them."""
+"""Execution of programs: ops, branches, states and runs. Handles nodes of `ir`, independent of the
+primitives that create the nodes."""

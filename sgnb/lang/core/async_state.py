@@ -11,15 +11,16 @@ from .state import ProgramState, limit_of
 
 
 class AsyncProgramState(ProgramState):
-    """State of an `async def` program: the code awaits every read, and the event loop goes on.
+    """State of an `async def` program. Reads return awaitables, so the event loop continues.
 
-    answer = await s["answer"]
+    Example:
+        answer = await s["answer"]
     """
 
     __str__ = ProgramState.__repr__
 
     async def wait(self, timeout: float | None = None) -> bool:  # type: ignore[override]
-        """As `ProgramState.wait`, awaited."""
+        """Wait as `ProgramState.wait` does; to be awaited."""
         return await self.program.waits.wait_async(self._idle, limit_of(timeout))
 
     def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
@@ -27,10 +28,10 @@ class AsyncProgramState(ProgramState):
             await self.program.waits.wait_async(ready)
             return value()
 
-        return _AsyncRead(read())
+        return _ReadCoroutine(read())
 
 
-class _AsyncRead(Coroutine[Any, Any, Any]):
+class _ReadCoroutine(Coroutine[Any, Any, Any]):
     """The coroutine of a read. Formatting the coroutine as text raises an ExpressionError."""
 
     def __init__(self, read: Coroutine[Any, Any, Any]) -> None:
@@ -55,6 +56,6 @@ class _AsyncRead(Coroutine[Any, Any, Any]):
         return str(self)
 
     def __str__(self) -> str:
-        self.close()  # Python need not warn of what is said here
+        self.close()  # no additional warning of Python
         hint = "await it there: f\"{await s['name']}\""
         raise ExpressionError(f"{caller()}: a text cannot hold {self!r}", hint)

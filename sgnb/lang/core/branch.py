@@ -1,10 +1,10 @@
-"""One stream of a program: a queue of ops, and what the ops done so far have made (text,
-variables, messages).
+"""Branch: a stream of a program with a queue of ops and the results so far (text, variables,
+messages).
 
-A branch moves on by itself: the result of a call completes its op, and the ops after it run at
-once on the thread that brought the result, up to the next call. No op runs code of the program,
-and none waits. Every method expects the lock of the branch's program to be held, and calls no
-executor: calls are left with the program to be sent.
+A branch advances by itself: the result of a call completes an op, and the following ops run on the
+thread that delivered the result, up to the next call. Ops never run the program's code and never
+wait. All methods require the lock of the program and call no executor: calls are queued in the
+program's outbox.
 """
 
 from __future__ import annotations
@@ -16,26 +16,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted
-from ...events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
-from ...reservation import Reservation
-from ...sampling import SamplingParams
-from ...segment import Kind, Segment
-from ..chat.reasoning import reasoning_name
-from ..executor import Ahead, Call, Delta, Executor, Result, ScoreCall, Scores
-from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
+from ...events import BranchFinished, BranchStarted, TextAppended
+from ...segment import Segment
+from ..executor import Delta, Executor, LookaheadBuffer, Result, Scores
+from ..ir import role_text
 from ..location import add_location
-from .choices import describe, pick, wants_unconditional
-from .joining import gather, start_join
+from .joining import gather
+from .op_execution import FINISH, START, append_result, take_texts
 from .ops import (
-    Assign,
     Choose,
     Fork,
     Generate,
     GenerateCalls,
     Join,
     Op,
-    VarScopeBegin,
-    VarScopeEnd,
 )
 from .scope import Scope
 from .snapshot import Snapshot
@@ -46,45 +40,50 @@ if TYPE_CHECKING:
 
 
 class Branch:
-    """A stream of a program, forked from `parent` or a program's own."""
+    """Stream of a program: the root of the program, or a fork of `parent`."""
 
     def __init__(self, program: Program, id: str, scope: Scope, parent: Branch | None = None):
         self.program, self.id, self.scope, self.parent = program, id, scope, parent
         self.queue: deque[Op] = deque()
-        self.waiting: Op | None = None  # the op that runs now
-        self.cancel: Callable[[], None] | None = None  # its call
-        self.done = -1  # ops that have run; -1 before the branch begins
+        self.waiting: Op | None = None  # the running op
+        self.cancel: Callable[[], None] | None = None  # cancels the call of the running op
+        self.done = -1  # number of completed ops; -1 before the branch begins
         self.busy = self.finished = False
+
         self.text = ""
-        self.segments: list[Segment] = []  # the same, told apart by how it becomes tokens
-        self.streamed = ""  # by the op that runs now
-        self.partial, self.partial_reasoning = "", ""  # the same, the reasoning told apart
-        self.partial_meta: Callable[[], dict[str, Any]] = dict  # see `Delta`
-        self.generated: list[tuple[int, int, Any]] = []  # begin and end in `text`, and meta
-        self.op_at = 0  # characters before the generation that runs now
-        self.steps: Generator[Any, Any, Any] | None = None  # of a `GenerateCalls`
-        self.chat = program.executor.chat  # with the tools that the program declared
-        tokens = program.run.num_api_spec_tokens
-        self.ahead = None if tokens is None else Ahead(tokens)
+        self.segments: list[Segment] = []  # `text`, split by tokenization
+        self.generated: list[tuple[int, int, Any]] = []  # (begin, end, meta) in `text`
         self.variables: dict[str, Any] = {}
-        self.earlier: dict[str, tuple[Any, ...]] = {}  # values that later ones of a name replaced
+        self.earlier: dict[str, tuple[Any, ...]] = {}  # replaced values
         self.meta: dict[str, Any] = {}
         self.messages: list[dict[str, str]] = []
-        self.role_at = 0  # characters before the open role
-        self.fork_at = 0  # segments before the fork
-        self.messages_at = 0  # and messages
-        self.var_scopes: list[int] = []  # where the open ones began
-        self.unjoined = 0  # children that the join waiting here still needs
-        self.joiner: Branch | None = None  # the parent, while its join waits for this branch
-        self.error: BaseException | None = None  # why no further op will run
+        self.chat = program.executor.chat  # with the program's declared tools
+        self.role_at = 0  # length of `text` before the content of the open role
+        self.var_scopes: list[int] = []  # positions in `text` at which open scopes began
+
+        self.op_at = 0  # length of `text` before the running generation
+        self.steps: Generator[Any, Any, Any] | None = None  # of a running `GenerateCalls`
+        self.streamed = ""  # text of the running op, including reasoning
+        self.partial, self.partial_reasoning = "", ""  # `streamed`, split
+        self.partial_meta: Callable[[], dict[str, Any]] = dict  # see `Delta`
+        tokens = program.run.num_api_spec_tokens
+        self.lookahead = None if tokens is None else LookaheadBuffer(tokens)
+
+        self.fork_at = 0  # number of segments before the fork
+        self.messages_at = 0  # number of messages before the fork
+        self.unjoined = 0  # running children of the waiting join
+        self.joiner: Branch | None = None  # the parent while its join waits for this branch
+
+        self.error: BaseException | None = None  # error that ended the branch
         self.error_reported = False  # the program has read the error
-        self.excused = False  # and had read the error before the join
-        self.expired = False  # the op that runs now has used up its timeout
+        self.excused = False  # the program had read the error before the join
+
+        self.expired = False  # the running op has reached its timeout
         self.limited = -1  # `done` at the latest op with a timeout
         self._traceback: TracebackType | None = None
 
     def begin(self) -> None:
-        """Start, with what the parent holds now."""
+        """Begin with the current content of the parent."""
         if self.error is not None:
             return
         if self.parent is not None:
@@ -95,67 +94,73 @@ class Branch:
             self.earlier, self.generated = dict(parent.earlier), list(parent.generated)
             self.messages, self.messages_at = list(parent.messages), len(parent.messages)
             self.chat = parent.chat
+
         self.done = 0
         parent_id = self.parent.id if self.parent else ""
-        self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
+        self.emit(BranchStarted(self._run, self.id, parent_id, self.text))
         self.advance()
 
-    def restore(self, held: Snapshot) -> None:
-        """Hold what `held` does, before the branch begins."""
+    def restore(self, snapshot: Snapshot) -> None:
+        """Initialize the branch with the content of a snapshot, before the branch begins."""
         executor = self.program.executor
-        self.segments = held.read_by(executor.tokenizer_id, executor.chat)
+        self.segments = snapshot.read_by(executor.tokenizer_id, executor.chat)
         self.text = "".join(segment.text for segment in self.segments)
-        self.variables, self.meta = dict(held.variables), dict(held.meta)
-        self.earlier = dict(held.earlier)
-        self.messages = [dict(message) for message in held.messages]
-        if held.role is not None:
+        self.variables, self.meta = dict(snapshot.variables), dict(snapshot.meta)
+        self.earlier = dict(snapshot.earlier)
+        self.messages = [dict(message) for message in snapshot.messages]
+        if snapshot.role is not None:
             ends = accumulate(len(segment.text) for segment in self.segments)
             opened = [isinstance(segment.origin, tuple) for segment in self.segments]
             self.role_at = max(compress(ends, opened), default=0)
-        self.scope.take_over(self.variables, held.role)
-        self.scope.in_conversation = bool(self.messages) or held.role is not None
+        self.scope.take_over(self.variables, snapshot.role)
+        self.scope.in_conversation = bool(self.messages) or snapshot.role is not None
         self.scope.tools_declared = any(message["role"] == "tool" for message in self.messages)
 
     def snapshot(self) -> Snapshot:
-        """What it holds now."""
+        """Return the current content."""
         return Snapshot(
-            tuple(_as_read_by(None, segment) for segment in self.segments),
-            tuple(dict(message) for message in self.messages),
-            dict(self.variables),
-            dict(self.earlier),
-            dict(self.meta),
-            self.program.executor.tokenizer_id,
+            segments=tuple(_as_read_by(None, segment) for segment in self.segments),
+            messages=tuple(dict(message) for message in self.messages),
+            variables=dict(self.variables),
+            earlier=dict(self.earlier),
+            meta=dict(self.meta),
+            tokenizer=self.program.executor.tokenizer_id,
         )
 
     def append(self, op: Op) -> None:
+        if self.error is not None:
+            self._drop([op], self.error)
+            return
         self.queue.append(op)
         self.advance()
 
     def advance(self) -> None:
-        """Run queued ops until one has to wait."""
+        """Run queued ops until an op has to wait."""
         while self.queue and self.waiting is None and self.done >= 0 and self.error is None:
             if self.program.cancelled:
                 self.fail(Aborted("the run was stopped"))
                 return
             self.waiting = self.queue.popleft()
-            if _RUN[type(self.waiting)](self, self.waiting):
+            if START[type(self.waiting)](self, self.waiting):
                 self._complete()
         self._changed()
 
     def deliver(self, op: Op, message: Delta | Result | Scores) -> None:
-        """Take what the executor says about the call of `op`; ignored after the op's end."""
+        """Process a message of the executor for the call of `op`. Ignored after the end of the
+        op."""
         if self.waiting is not op:
             return
         if isinstance(message, Delta):
             self._take_piece(op, message)
             return
+
         self.cancel = None
         if message.error is not None:
             self._end_call(op, message, message.error)
             return
         try:
-            over = _TAKE[type(op)](self, op, message)
-        except Exception as error:  # values or an answer of the wrong shape
+            over = FINISH[type(op)](self, op, message)
+        except Exception as error:  # malformed values or answers
             self.fail(_located(error, op))
             return
         self._forget_partial()
@@ -164,7 +169,8 @@ class Branch:
             self.advance()
 
     def fail(self, error: BaseException) -> None:
-        """End here: queued ops never run, and what depends on them fails with the same error."""
+        """End the branch with an error: queued ops never run, and dependent branches fail with the
+        same error."""
         if self.error is not None:
             return
         error = self._cause(error)
@@ -172,32 +178,36 @@ class Branch:
         ops = [self.waiting, *self.queue]
         self.queue.clear()
         self.waiting = None
-        for op in ops:
-            for child in op.children if isinstance(op, Fork) else ():
-                child.fail(error)
+        self._drop(ops, error)
         if self.joiner is not None:
             self.error_reported = True
             self.joiner.fail(error)
         self.finish()
         self._changed()
 
+    def _drop(self, ops: Iterable[Op | None], error: BaseException) -> None:
+        """Fail the children of forks that never run."""
+        for op in ops:
+            for child in op.children if isinstance(op, Fork) else ():
+                child.fail(error)
+
     def finish(self) -> None:
-        """Say that the branch is over. Harmless when repeated."""
+        """Emit the end of the branch, once."""
         if not self.finished:
             self.finished = True
-            if self.ahead is not None:
-                self.ahead.kept = None
+            if self.lookahead is not None:
+                self.lookahead.unused = None
             if self.done >= 0:
-                self._emit(BranchFinished(self._run, self.id, _message(self.error)))
+                self.emit(BranchFinished(self._run, self.id, _message(self.error)))
 
     def raise_error(self) -> None:
-        """Raise the branch's error, if it has one, as the original exception."""
+        """Raise the error of the branch, if any, as the original exception."""
         if (error := self.read_error()) is not None:
             raise error.with_traceback(self._traceback)
 
     def read_error(self) -> BaseException | None:
-        """Return the error, and mark the error as read. A branch that never began shares the error
-        of its parent."""
+        """Return the error and mark the error as read. A branch that never began shares the error
+        of the parent."""
         branch = self
         while branch.done < 0 and branch.parent is not None:
             branch = branch.parent
@@ -219,19 +229,14 @@ class Branch:
 
     @property
     def idle(self) -> bool:
-        """All ops so far have run, or no more will."""
+        """True if all ops so far have run, or an error ended the branch."""
         return self.error is not None or self.done == self.scope.num_ops
 
     @property
     def _run(self) -> str:
         return self.program.run.id
 
-    def _reservation(self, backend: Executor | None) -> Reservation | None:
-        """The program's, for a call to the run's own executor: no other one is told of its end."""
-        holding = self.program.reservation_ref
-        return None if holding is None or backend is not None else holding.reservation
-
-    def _emit(self, event: Any) -> None:
+    def emit(self, event: Any) -> None:
         self.program.run.emit(event)
 
     def _complete(self) -> None:
@@ -239,7 +244,7 @@ class Branch:
         self.done += 1
 
     def _changed(self) -> None:
-        """Tell whoever counts on this branch that it became busy or idle."""
+        """Notify the joining parent and the program if the branch became busy or idle."""
         busy = self.error is None and (self.waiting is not None or bool(self.queue))
         if self.idle and self.scope.joined:
             self._joined()
@@ -248,7 +253,8 @@ class Branch:
             self.program.count_busy(1 if busy else -1)
 
     def _joined(self) -> None:
-        """Idle, and nothing can be added: let the join count this branch as over."""
+        """Count this branch as complete in the parent's join: the branch is idle and accepts no
+        further ops."""
         self.finish()
         parent, self.joiner = self.joiner, None
         if parent is not None and parent.error is None:
@@ -264,19 +270,21 @@ class Branch:
         self.advance()
 
     def add(self, *segments: Segment) -> None:
-        if text := self._extend(segments):
-            self._emit(TextAppended(self._run, self.id, text))
+        if text := self.extend(segments):
+            self.emit(TextAppended(self._run, self.id, text))
 
-    def _extend(self, segments: Iterable[Segment]) -> str:
-        """Their text."""
+    def extend(self, segments: Iterable[Segment]) -> str:
+        """Append segments to the text, and return the appended text."""
         new = [s for s in segments if s.text or s.kind == "output" or s.origin]
         self.segments += new
         self.text += (text := "".join([segment.text for segment in new]))
         return text
 
     def _end_call(self, op: Op, message: Result | Scores, error: Exception) -> None:
-        """Fail with the error of a call, and keep the partial text. A stopped generation counts as
-        run: the partial text is the value of the variable."""
+        """Fail with the error of a call, and keep the partial text.
+
+        A stopped generation counts as completed: the partial text is the value of the variable.
+        """
         if self.expired and isinstance(error, Aborted) and isinstance(op, Generate | Choose):
             error = timed_out(op)
         if isinstance(op, Generate):
@@ -287,16 +295,16 @@ class Branch:
                 self._complete()
             else:
                 split = op.reasoning.split if op.reasoning is not None else lambda text: ("", text)
-                self._extend([Segment(split(result.texts[0])[1], "data")])
+                self.extend([Segment(split(result.texts[0])[1], "data")])
         self._forget_partial()
         self.fail(_located(error, op))
 
     def _take_partial(self, op: Generate, result: Result) -> None:
         if not isinstance(op, GenerateCalls):
-            self._take_texts(op, result)
+            take_texts(self, op, result)
             return
-        kept = result.segments if self.program.run.keep_tokens else ()
-        self._keep(op, result, result.texts[0], kept)
+        segments = result.segments if self.program.run.keep_tokens else ()
+        append_result(self, op, result, result.texts[0], segments)
         self.set(op.name, self.text[self.op_at :])
         self.meta[op.name] = result.meta[0]
 
@@ -320,209 +328,33 @@ class Branch:
             self.earlier[name] = (*self.earlier.get(name, ()), self.variables[name])
         self.variables[name] = value
 
+    @property
+    def num_forked_segments(self) -> int:
+        """Number of segments of the prompt before the fork."""
+        return sum(_counts(segment) for segment in self.segments[: self.fork_at])
+
     def prompt(self, backend: Executor | None = None) -> tuple[str, tuple[Segment, ...]]:
-        """The text for a call to `backend`, None for the run's own: in another's prompt the roles
-        are those of its own chat template, and what it did not make is text. Roles' marks say what
-        they stand for."""
+        """Return text and segments of the prompt for a call to `backend`; None: the run's backend.
+
+        For another backend, roles use that backend's chat template, and outputs of other models
+        become text. Role segments keep their origin.
+        """
         segments = [_as_read_by(backend, segment) for segment in self.segments]
         text = self.text if backend is None else "".join([s.text for s in segments])
         return text, tuple(filter(_counts, segments))
 
-    def _text(self, op: Text) -> bool:
-        self.add(Segment(op.text, self._kind(op.kind)))
-        return True
-
-    def _kind(self, kind: Kind | None) -> Kind:
-        return "raw" if self.program.run.special_tokens else kind or "raw"
-
-    def _begin_role(self, op: RoleBegin) -> bool:
-        self.add(self._mark(op, self.messages[-1]["role"] if self.messages else None))
-        self.role_at = len(self.text)
-        return True
-
-    def _end_role(self, op: RoleEnd) -> bool:
-        self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
-        self.add(self._mark(op, None))
-        return True
-
-    def _mark(self, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
-        mark = role_text(self.chat, op, previous)
-        if mark == role_text(self.program.executor.chat, op, previous):
-            return mark
-        return Segment(mark.text)  # tells of tools, which no other template's mark does
-
-    def _use_tools(self, op: UseTools) -> bool:
-        self.chat = self.chat.tools.declare(self.program.executor.chat, op.tools)
-        return True
-
-    def _add_results(self, op: ToolResults) -> bool:
-        """Results are data, even where a program reads marks in data."""
-        for before, result in self.chat.tools.results(self.chat, op.calls, op.texts):
-            self.add(Segment(before), Segment(result, "data"))
-        self.messages += [{"role": "tool", "content": text} for text in op.texts]
-        return True
-
-    def _assign(self, op: Assign) -> bool:
-        self.set(op.name, op.value)
-        return True
-
-    def _begin_var_scope(self, op: VarScopeBegin) -> bool:
-        self.var_scopes.append(len(self.text))
-        return True
-
-    def _end_var_scope(self, op: VarScopeEnd) -> bool:
-        self.set(op.name, self.text[self.var_scopes.pop() :])
-        return True
-
-    def _generate(self, op: Generate) -> bool:
-        self.op_at = len(self.text)
-        self._call(op, op.params)
-        return False
-
-    def _generate_calls(self, op: GenerateCalls) -> bool:
-        self.op_at = len(self.text)
-        self.steps = op.use.write(op.params, self.chat.tools, self.program.executor.special_tokens)
-        return self._next_step(op, None)
-
-    def _next_step(self, op: GenerateCalls, result: Result | None) -> bool:
-        """Go on to the next generation; True after the last."""
-        assert self.steps is not None
-        try:
-            step = self.steps.send(None if result is None else (result.texts[0], result.meta[0]))
-            while isinstance(step, Segment):
-                self.add(step)
-                step = next(self.steps)
-        except StopIteration as end:
-            self.steps = None
-            value, self.meta[op.name] = end.value
-            self.set(op.name, value)
-            return True
-        self._call(op, step)
-        return False
-
-    def _call(self, op: Generate, params: SamplingParams) -> None:
-        run = self.program.run
-        prompt, segments = self.prompt(op.backend)
-        forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
-        stream = run.stream or op.timeout is not None  # the partial text is always known
-        call = Call(
-            prompt, params, run.id, self.id, op.name, stream, op.location, segments, forked,
-            self._reservation(op.backend), self.ahead,
-        )  # fmt: skip
-        self.program.outbox.append((self, op, call))
-
-    def _choose(self, op: Choose) -> bool:
-        select = op.select
-        unconditional = wants_unconditional(select.method)
-        prompt, segments = self.prompt(select.backend)
-        call = ScoreCall(
-            prompt, select.choices, unconditional, self._run, self.id, op.name, select.location,
-            segments, self._kind(select.kind), self._reservation(select.backend), self.ahead,
-        )  # fmt: skip
-        self.program.outbox.append((self, op, call))
-        return False
-
-    def _fork(self, op: Fork) -> bool:
-        for child in op.children:
-            child.begin()
-        return True
-
-    def _take_texts(self, op: Generate, result: Result) -> bool:
-        several, run = op.params.n > 1, self.program.run
-        texts, segments = list(result.texts), self._kept(result)
-        if op.reasoning is not None:
-            thoughts, texts = map(list, zip(*map(op.reasoning.split, texts), strict=True))
-            self.set(reasoning_name(op.name), thoughts if several else thoughts[0])
-            if texts[0] != result.texts[0]:
-                cut = Segment("", "output"), Segment(texts[0], "data")
-                segments = cut if segments and run.keep_tokens else ()
-        self.set(op.name, texts if several else texts[0])
-        self.meta[op.name] = list(result.meta) if several else result.meta[0]
-        self._keep(op, result, texts[0], segments)
-        return True
-
-    def _kept(self, result: Result) -> tuple[Segment, ...]:
-        """Return the segments of a result; without `keep_tokens`, their text as data."""
-        if self.program.run.keep_tokens or not result.segments:
-            return result.segments
-        return (Segment("".join(segment.text for segment in result.segments), "data"),)
-
-    def _take_step(self, op: GenerateCalls, result: Result) -> bool:
-        kept = result.segments if self.program.run.keep_tokens else ()
-        self._keep(op, result, result.texts[0], kept)
-        return self._next_step(op, result)
-
-    def _keep(self, op: Generate, result: Result, text: str, segments: tuple[Segment, ...]) -> None:
-        """Append the `text` of a result, as `segments` where its tokens are known."""
-        if op.backend is not None:
-            segments = tuple(
-                s._replace(origin=op.backend) if s.kind == "output" else s for s in segments
-            )
-        self._append_made(segments or (Segment(text, "data"),), result.meta[0])
-        self.program.tainted.add(result.texts)
-        self._emit(GenerationDone(self._run, self.id, op.name, text))
-
-    def _append_made(self, segments: Iterable[Segment], meta: dict[str, Any]) -> None:
-        begin = len(self.text)
-        self._extend(segments)
-        self.generated.append((begin, len(self.text), meta))
-
-    def _take_scores(self, op: Choose, scores: Scores) -> bool:
-        select = op.select
-        values, index = scores.values, scores.chosen
-        if index is None:
-            index = pick(values, select.temperature, select.seed)
-        chosen = select.choices[index]
-        self.set(op.name, chosen)
-        self.meta[op.name] = {
-            **describe(select, scores),
-            **scores.meta,
-            "choices": select.choices,
-            "scores": values,
-            "choice_scores": scores.choices,
-            "chosen": chosen,
-        }
-        self._append_made([Segment(chosen, self._kind(select.kind))], self.meta[op.name])
-        self._emit(ChoiceMade(self._run, self.id, op.name, select.choices, values, chosen))
-        return True
-
-
-_RUN: dict[type, Callable[[Branch, Any], bool]] = {
-    Text: Branch._text,
-    RoleBegin: Branch._begin_role,
-    RoleEnd: Branch._end_role,
-    UseTools: Branch._use_tools,
-    ToolResults: Branch._add_results,
-    Assign: Branch._assign,
-    VarScopeBegin: Branch._begin_var_scope,
-    VarScopeEnd: Branch._end_var_scope,
-    Generate: Branch._generate,
-    GenerateCalls: Branch._generate_calls,
-    Choose: Branch._choose,
-    Fork: Branch._fork,
-    Join: start_join,
-}
-"""Each starts an op; True when it is over at once."""
-
-_TAKE: dict[type, Callable[[Branch, Any, Any], bool]] = {
-    Generate: Branch._take_texts,
-    GenerateCalls: Branch._take_step,
-    Choose: Branch._take_scores,
-}
-"""Each takes a result; True when its op is over."""
-
 
 def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
     if segment.kind == "output":
-        own = segment.origin is backend
-        return segment._replace(origin=None) if own else Segment(segment.text, "data")
+        is_own = segment.origin is backend
+        return segment._replace(origin=None) if is_own else Segment(segment.text, "data")
     if segment.origin is not None and backend is not None:
         return role_text(backend.chat, *segment.origin)
     return segment
 
 
 def _counts(segment: Segment) -> bool:
-    """Whether a prompt has it: empty text is left out."""
+    """Return whether the prompt includes a segment: empty text is omitted."""
     return bool(segment.text) or segment.kind == "output"
 
 

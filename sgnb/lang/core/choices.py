@@ -1,8 +1,9 @@
-"""How a select picks: a method turns the choices' token log-probabilities into a score for each.
+"""Scoring methods of `select`: functions from the choices' token log-probabilities to a score per
+choice.
 
-The largest score wins, the first of equals. A method of your own is any function with the same
-signature; wrap it in `needs_unconditional` when it reads `ChoiceScore.unconditional`, which costs
-one more scoring pass. Methods written for SGLang, `ChoicesSamplingMethod`, work too.
+The highest score wins; of equal scores the first. A user-defined method is a function with the same
+signature. Wrap the method in `needs_unconditional` to get `ChoiceScore.unconditional`, which costs
+another scoring pass. A `ChoicesSamplingMethod` in SGLang's format works, too.
 """
 
 from __future__ import annotations
@@ -22,23 +23,24 @@ from ..executor import ChoiceScore, Scores
 from ..ir import ChoicesMethod, Select
 
 Triple = tuple[float | None, int, str | None]
-"""Log-probability, token, the token's text."""
+"""Log-probability, token id, text of the token."""
 
 
 @dataclass
 class ChoicesDecision:
-    """What a `ChoicesSamplingMethod` decides."""
+    """Result of a `ChoicesSamplingMethod`."""
 
-    decision: str  # one of the choices
-    meta_info: dict[str, Any] | None = None  # becomes part of the select's
+    decision: str  # the selected choice
+    meta_info: dict[str, Any] | None = None  # added to the select's meta information
 
 
 class ChoicesSamplingMethod(ABC):
-    """SGLang's kind of method: decides by itself. Derive from it, or write the two members."""
+    """Base class of methods in SGLang's format, which select the choice themselves. Duck-typed
+    classes with both members work, too."""
 
     @property
     def requires_unconditional_logprobs(self) -> bool:
-        """Whether it reads `unconditional_token_logprobs`, which costs one more scoring pass."""
+        """True to receive `unconditional_token_logprobs`, which costs another scoring pass."""
         return False
 
     @abstractmethod
@@ -46,47 +48,63 @@ class ChoicesSamplingMethod(ABC):
         self,
         *,
         choices: list[str],
-        normalized_prompt_logprobs: list[float],  # the mean of each choice's
-        input_token_logprobs: list[list[Triple]],  # of each choice's tokens
-        output_token_logprobs: list[list[Triple]],  # of a token after each choice
-        unconditional_token_logprobs: list[list[Triple]] | None = None,  # without the prompt
+        normalized_prompt_logprobs: list[float],
+        input_token_logprobs: list[list[Triple]],
+        output_token_logprobs: list[list[Triple]],
+        unconditional_token_logprobs: list[list[Triple]] | None = None,
     ) -> ChoicesDecision:
-        """Choose one of `choices`.
+        """Select one of `choices`.
 
-        normalized_prompt_logprobs: the mean of each choice's log-probabilities.
-        input_token_logprobs: those of each choice's tokens.
-        output_token_logprobs: of a token after each choice.
-        unconditional_token_logprobs: of each choice's tokens without the prompt, where
-        `requires_unconditional_logprobs`.
+        Args:
+            choices: The choices.
+            normalized_prompt_logprobs: Mean log-probability of each choice's tokens.
+            input_token_logprobs: Log-probabilities of each choice's tokens.
+            output_token_logprobs: Log-probabilities of a token after each choice.
+            unconditional_token_logprobs: Log-probabilities of each choice's tokens without the
+                prompt; None unless `requires_unconditional_logprobs` is true.
         """
 
 
 def wants_unconditional(method: Any) -> bool:
-    """Whether the choices are to be scored without the prompt too."""
+    """Return whether the method needs scores without the prompt."""
     asks = getattr(method, "requires_unconditional_logprobs", False)
     return bool(asks or getattr(method, "needs_unconditional", False))
 
 
 def needs_unconditional(method: ChoicesMethod) -> ChoicesMethod:
-    """Mark a `method` as one that compares with each choice's likelihood without the prompt."""
+    """Mark `method` as a method that reads `ChoiceScore.unconditional`."""
     vars(method)["needs_unconditional"] = True
     return method
 
 
 def token_length_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
-    """Of each of `choices` the mean log-probability of its tokens."""
+    """Return the mean log-probability of each choice's tokens. `choices`: scores of the choices."""
     return [fmean(choice.logprobs) for choice in choices]
 
 
 def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
-    """Greedy decoding among the choices: at each position those with the largest log-probability
-    stay, a short one with its mean. The score is the number of positions that a choice stayed."""
+    """Score choices by greedy decoding: at each position the choices with the highest
+    log-probability remain.
+
+    A choice that is shorter than the longest is padded with its mean log-probability. The score is
+    the number of positions at which a choice remained.
+
+    Args:
+        choices: Scores of the choices.
+    """
     rows = _padded(choices)
+    tokens = [_named_tokens(choice) for choice in choices]
     scores = [0.0] * len(rows)
     staying = list(range(len(rows)))
     for position in range(len(rows[0])):
-        best = max(rows[i][position] for i in staying)
-        staying = [i for i in staying if rows[i][position] == best]
+        best = max(staying, key=lambda i: rows[i][position])
+        # rows of a batch differ in the last bits, so equal tokens decide before equal numbers
+        prefix = tokens[best][: position + 1]
+        staying = [
+            i
+            for i in staying
+            if tokens[i][: position + 1] == prefix or rows[i][position] == rows[best][position]
+        ]
         for i in staying:
             scores[i] += 1.0
     return scores
@@ -94,10 +112,15 @@ def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
 
 @needs_unconditional
 def unconditional_likelihood_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
-    """Of each of `choices` the mean gain of its tokens over their log-probability without the
-    prompt, which counts as 0 for the first token."""
+    """Return the mean gain of each choice's token log-probabilities compared with the
+    log-probabilities without the prompt. The first token has no unconditional log-probability,
+    which counts as 0.
+
+    Args:
+        choices: Scores of the choices.
+    """
     pairs = [zip(choice.logprobs, choice.unconditional, strict=True) for choice in choices]
-    return [fmean(given - (alone or 0.0) for given, alone in pair) for pair in pairs]
+    return [fmean(logprob - (prior or 0.0) for logprob, prior in pair) for pair in pairs]
 
 
 METHODS: dict[str, ChoicesMethod] = {
@@ -108,7 +131,7 @@ METHODS: dict[str, ChoicesMethod] = {
 
 
 def choices_method(method: Any) -> ChoicesMethod:
-    """The method itself, or the one of that name. Anything else is an OptionError."""
+    """Return `method` if callable, or the method with this name. Raises OptionError otherwise."""
     if callable(method):
         return method
     if method not in METHODS:
@@ -117,8 +140,11 @@ def choices_method(method: Any) -> ChoicesMethod:
 
 
 def apply_method(select: Select, scores: Scores) -> Scores:
-    """`scores` with the values, or the choice, of the select's method, or its error. Nothing that a
-    method of the user's raises leaves it. A model that has chosen itself has the last word."""
+    """Return `scores` with the values or the choice of the select's method, or with an error.
+
+    Errors of user-defined methods become the error of the scores. A choice made by the model takes
+    precedence over the method.
+    """
     if scores.chosen is not None:
         return scores
     method = select.method
@@ -127,37 +153,40 @@ def apply_method(select: Select, scores: Scores) -> Scores:
     try:
         if hasattr(method, "requires_unconditional_logprobs"):
             return _decide(select, scores)
-        given = method(scores.choices)
-        if not isinstance(given, Iterable):
-            return Scores(error=ProgramError(f"choices_method={name} gave {shown(given)}", hint))
-        values = tuple(scalar(value) for value in given)
+        result = method(scores.choices)
+        if not isinstance(result, Iterable):
+            return Scores(error=ProgramError(f"choices_method={name} gave {shown(result)}", hint))
+        values = tuple(scalar(value) for value in result)
     except Exception as error:
         return Scores(error=error)
-    except BaseException as caught:  # SystemExit, say, which would end the thread in silence
+    except BaseException as caught:  # SystemExit, for example, would end the thread silently
         failure = ProgramError(f"choices_method={name} raised {shown(caught)}", hint)
         failure.__cause__ = caught
         return Scores(error=failure)
+
     if len(values) != len(scores.choices):
-        what = f"{len(values)} values for {len(scores.choices)} choices"
-        return Scores(error=ProgramError(f"choices_method={name} gave {what}", hint))
+        message = f"{len(values)} values for {len(scores.choices)} choices"
+        return Scores(error=ProgramError(f"choices_method={name} gave {message}", hint))
     for value in values:
-        # NaN is no larger and no smaller than another score
+        # NaN cannot be compared
         if not isinstance(value, (int, float)) or value != value:
-            what = f"choices_method={name} gave {shown(value)}, which is no number"
-            return Scores(error=ProgramError(what, hint))
+            message = f"choices_method={name} gave {shown(value)}, which is no number"
+            return Scores(error=ProgramError(message, hint))
     return replace(scores, values=values)
 
 
 def _decide(select: Select, scores: Scores) -> Scores:
-    """`apply_method` for a `ChoicesSamplingMethod`."""
+    """Apply a `ChoicesSamplingMethod`."""
     method: Any = select.method
-    found = describe(select, scores)
+    description = describe(select, scores)
     keys = signature(ChoicesSamplingMethod.__call__).parameters
-    given = {key: found.get(key) for key in keys if key not in ("self", "choices")}
-    decision = method(choices=list(select.choices), **given)
+    arguments = {key: description.get(key) for key in keys if key not in ("self", "choices")}
+    decision = method(choices=list(select.choices), **arguments)
     if decision.decision not in select.choices:
-        what = f"{type(method).__name__} decided for {shown(decision.decision)}, which is no choice"
-        return Scores(error=ProgramError(what, f"decide for one of {list(select.choices)}"))
+        selected = shown(decision.decision)
+        message = f"{type(method).__name__} decided for {selected}, which is no choice"
+        return Scores(error=ProgramError(message, f"decide for one of {list(select.choices)}"))
+
     return replace(
         scores,
         meta={**scores.meta, **(decision.meta_info or {})},
@@ -167,8 +196,8 @@ def _decide(select: Select, scores: Scores) -> Scores:
 
 
 def describe(select: Select, scores: Scores) -> dict[str, Any]:
-    """A select's scores in SGLang's shapes, and what each method would have chosen; nothing of a
-    model that has chosen without."""
+    """Return scores in SGLang's format and the decision of each method; {} if the model made the
+    choice without scores."""
     choices = scores.choices
     if not choices:
         return {}
@@ -184,6 +213,7 @@ def describe(select: Select, scores: Scores) -> dict[str, Any]:
         info["normalized_unconditional_prompt_logprobs"] = gains
     else:
         del methods["unconditional_likelihood_normalized"]
+
     if select.method is greedy_token_selection:
         info["greedy_logprob_matrix"] = _padded(choices)
     winners = {name: pick(method(choices), 0.0, None) for name, method in methods.items()}
@@ -191,18 +221,25 @@ def describe(select: Select, scores: Scores) -> dict[str, Any]:
 
 
 def _triples(choice: ChoiceScore, logprobs: Sequence[float | None]) -> list[Triple]:
+    return [(value, *token) for value, token in zip(logprobs, _named_tokens(choice), strict=True)]
+
+
+def _named_tokens(choice: ChoiceScore) -> list[tuple[int, str | None]]:
+    """The ids and texts of a choice's tokens: a service may report no ids."""
     texts = choice.texts or (None,) * len(choice.tokens)
-    return list(zip(logprobs, choice.tokens, texts, strict=True))
+    return list(zip(choice.tokens, texts, strict=True))
 
 
 def _padded(choices: Sequence[ChoiceScore]) -> list[list[float]]:
-    """The log-probabilities of each choice; a short one goes on with its mean."""
+    """Return the log-probabilities of each choice, padded with the mean to the length of the
+    longest."""
     length = max(len(choice.logprobs) for choice in choices)
     return [[*c.logprobs, *[fmean(c.logprobs)] * (length - len(c.logprobs))] for c in choices]
 
 
 def pick(scores: Sequence[float], temperature: float, seed: int | None) -> int:
-    """The index of the largest score; above temperature 0, sampled from softmax(score / t)."""
+    """Return the index of the highest score; above temperature 0 a sample from softmax(score /
+    t)."""
     best = max(range(len(scores)), key=scores.__getitem__)
     if temperature == 0:
         return best

@@ -1,7 +1,5 @@
-"""The ops in a branch's queue: nodes of the program with their names and sampling settled.
-`Text`, `RoleBegin`, `RoleEnd`, `UseTools` and `ToolResults` are ops as they are. Knows no
-execution.
-"""
+"""Ops of a branch's queue: expressions with resolved names and sampling parameters. `Text`,
+`RoleBegin`, `RoleEnd`, `UseTools` and `ToolResults` are ops themselves."""
 
 from __future__ import annotations
 
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generate:
+    """Generate text."""
+
     name: str
     params: SamplingParams
     location: Location
@@ -31,13 +31,16 @@ class Generate:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GenerateCalls(Generate):
-    """In steps, see `ToolUse.write`; `params` are those of its free text."""
+    """Generate text or tool calls in steps, see `ToolUse.write`. `params` apply to the free
+    text."""
 
     use: ToolUse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choose:
+    """Select a choice."""
+
     name: str
     select: Select
 
@@ -52,33 +55,38 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
+    """Set a variable."""
+
     name: str
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class VarScopeBegin:
+    """Begin a scope whose text becomes a variable."""
+
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class VarScopeEnd:
-    """The text since the scope began becomes the variable `name`."""
+    """End a scope: the text since the begin becomes the variable `name`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
-    """The children begin with what the branch holds when it comes here."""
+    """Begin the children with the current content of the branch."""
 
     children: tuple[Branch, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """Wait for the children; then gather `names` as lists, or, with `append`, append their text.
-    With `keep` there is one child, and its values of `names` are the branch's own."""
+    """Wait for the children, then set `names` to lists of the children's values. With `append`,
+    append the children's text instead. With `keep` there is a single child, and `names` get the
+    child's values."""
 
     children: tuple[Branch, ...]
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The models that a run asks beside its own, and what its log is told of the calls to them."""
+"""Calls of a run to models behind a `backend` argument, and events of the calls."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .ops import Choose, Generate
 
 
 class OtherModels:
-    """Of a run on `executor`."""
+    """Other models of a run, and the events of calls to these models."""
 
     def __init__(self, run: str, executor: Executor) -> None:
-        self.backends: list[Executor] = []  # in the order in which they were asked first
+        self.backends: list[Executor] = []  # in order of the first call
         self._run, self._executor = run, executor
         self._lock = threading.Lock()
 
     def ask(self, branch: str, op: Generate | Choose, backend: Executor) -> Executor:
-        """Who answers a call to `backend`. Whoever follows the run is told that it is made."""
+        """Emit the event of a call to `backend` and return the executor that answers."""
         with self._lock:
-            if not any(backend is known for known in self.backends):
+            if not any(backend is other for other in self.backends):
                 self.backends.append(backend)
             number = self._number(backend)
         log = self._executor.log
@@ -29,15 +29,15 @@ class OtherModels:
         return instead_of(self._executor, backend)
 
     def title(self, backend: Executor) -> str:
-        """A backend's letter in views, and its model's name."""
+        """Return the letter of a backend in views, and the model's name."""
         return f"{model_letter(self._number(backend))} {model_name(backend)}"
 
     def _number(self, backend: Executor) -> int:
-        return 1 + next(i for i, one in enumerate(self.backends) if one is backend)
+        return 1 + next(i for i, other in enumerate(self.backends) if other is backend)
 
     def answered(self, branch: str, message: Result | Scores) -> None:
-        """Tell that the call is over, and what it took."""
+        """Emit the event of the end of a call, with token counts."""
         meta = message.meta if isinstance(message, Result) else (message.meta,)
         names = "prompt_tokens", "cached_tokens", "completion_tokens"
-        counts = (sum(int(one.get(name) or 0) for one in meta) for name in names)
+        counts = (sum(int(info.get(name) or 0) for info in meta) for name in names)
         self._executor.log.emit(ModelAnswered(self._run, branch, *counts))

@@ -1,10 +1,9 @@
-"""One program of a run: the lock under which its branches live, and the way to and from the
-executor.
+"""Program: the lock of its branches, and the calls to the executor.
 
-Whoever changes a branch holds `changed`; calls are sent, and cancelled, after it has been released,
-so that an executor may take locks of its own. A result is worked on right where it arrives, on the
-executor's thread: that is a few dozen microseconds without I/O, less than handing it to another
-thread would cost while the engine keeps the interpreter busy.
+Changes of a branch require the lock `changed`. Calls are sent and cancelled after the lock is
+released, so an executor may use locks. Results are processed on the executor's thread: this takes a
+few dozen microseconds without I/O, less than a switch to another thread while the engine holds the
+GIL.
 """
 
 from __future__ import annotations
@@ -39,43 +38,43 @@ if TYPE_CHECKING:
     from .run import Run
 
 WAIT_SECONDS = 0.1
-"""Longest wait without a look at the state on the main thread, which takes interrupts and displays,
-and with work `meanwhile`."""
+"""Poll interval of waits on the main thread, which handles interrupts and displays, and of waits
+with `meanwhile`."""
 
 WORKER_WAIT_SECONDS = 1.0
-"""The same on other threads: ten polls a second by hundreds of waiting threads cost more processor
-time than the programs."""
+"""Poll interval of waits on other threads. Ten polls per second by hundreds of threads would cost
+more processor time than the programs."""
 
 Outgoing = tuple[Branch, Op, Call | ScoreCall]
-"""A call not yet sent to the executor."""
+"""Call not yet sent to the executor."""
 
 _log = logging.getLogger(__name__)
 
 inside: ContextVar[Program | None] = ContextVar("inside", default=None)
-"""The program whose code runs here."""
+"""The program whose code runs in this context."""
 
 
 class Program:
-    """The branches of one program, and its calls."""
+    """Branches and calls of a program."""
 
     def __init__(self, run: Run, number: int, initial: Snapshot | None = None) -> None:
         self.run, self.executor = run, run.executor
         self.changed = threading.Lock()
         self.waits = Waits(self.changed)
         self.outbox: list[Outgoing] = []
-        self.closed = False  # that code has returned: no op will be added
-        self.finished = False  # and all ops are over
+        self.closed = False  # the code has returned: no further ops
+        self.finished = False  # closed, and all ops have ended
         self.cancelled = False
-        self.begun_at: float | None = None  # of time.monotonic()
+        self.begun_at: float | None = None  # time.monotonic()
         self.ended_at: float | None = None
-        self.num_tokens = 0  # that its generations have made
-        self.value: Any = None  # what the code returned
-        self.failure: BaseException | None = None  # what it raised
-        self._busy = 0  # branches with ops to run
-        self.nested: list[Run] = []  # begun by its code, and not over or with an error to be read
-        self.reservation_ref: ReservationRef | None = (
-            None  # what it, or who called it, has reserved
-        )
+        self.num_tokens = 0  # number of generated tokens
+        self.value: Any = None  # return value of the code
+        self.failure: BaseException | None = None  # error of the code
+
+        self._busy = 0  # number of branches with pending ops
+        self.nested: list[Run] = []  # begun by the code: not finished, or with an unread error
+        self.called: list[str] = []  # ids of all nested runs
+        self.reservation_ref: ReservationRef | None = None  # the program's or the caller's
         outer = run.outer
         if (
             outer is not None
@@ -83,7 +82,7 @@ class Program:
             and outer.executor is run.executor
         ):
             self.attach(outer.reservation_ref)
-        self.called: list[str] = []  # the ids of the runs that began in it, and in those
+
         self.tainted = TaintedTexts(run.executor.special_tokens)
         self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
@@ -92,8 +91,8 @@ class Program:
             self.root.restore(initial)
 
     def attach(self, reservation_ref: ReservationRef) -> None:
-        """Its calls belong to a reservation. Before it starts."""
-        reservation_ref.take()
+        """Use a reservation for the calls of the program. Call before the start."""
+        reservation_ref.acquire()
         self.reservation_ref = reservation_ref
 
     def start(self) -> None:
@@ -104,8 +103,8 @@ class Program:
 
     @contextlib.contextmanager
     def code(self) -> Iterator[None]:
-        """The program's code runs inside: begins the program, and closes it, with what was
-        raised."""
+        """Context for the program's code: start the program, and close the program with the error
+        of the code, if any."""
         token = inside.set(self)
         try:
             self.start()
@@ -119,7 +118,7 @@ class Program:
         self.close()
 
     def append(self, branch: Branch, expr: Any) -> None:
-        """Queue every node of `expr` on `branch`. Does not wait."""
+        """Queue all nodes of `expr` on `branch`. Does not wait."""
         nodes = parts(expr)
         self.executor.log.home.check()
         try:
@@ -133,44 +132,47 @@ class Program:
             self.send()
 
     def taint(self, value: Any) -> None:
-        """The texts in `value` are data wherever the program appends them."""
+        """Mark all texts in `value` as data."""
         with self.changed:
             self.tainted.add(value)
 
     def _split_by_taint(self, node: Expr, role: str | None) -> list[Expr]:
-        """`node` with its text as data or raw: what stands in a role is data, and so is what an
-        argument brought or a model wrote; what else the program appends is raw. A call that names
-        the run's own backend names none."""
+        """Return `node` with the kinds of its text resolved.
+
+        Text in a role, arguments and generated texts are data; other text is raw. A call to the
+        run's own backend loses the explicit backend.
+        """
         other = node.backend if isinstance(node, Gen | Select) else None
         if other is not None and is_own(self.executor, other):
             node = replace(node, backend=None)  # type: ignore[type-var]
         if isinstance(node, Text) and node.kind is None:
             if role is not None:
-                self._warn_of_marks(node.text, role)
+                self._warn_of_special_tokens(node.text, role)
                 return [replace(node, kind="data")]
             return [Text(text, kind) for text, kind in self.tainted.split_by_taint(node.text)]
         if isinstance(node, Select):
-            known = any(
+            is_tainted = any(
                 kind == "data" for c in node.choices for _, kind in self.tainted.split_by_taint(c)
             )
-            return [replace(node, kind="data" if role or known else "raw")]
+            return [replace(node, kind="data" if role or is_tainted else "raw")]
         return [node]
 
-    def _warn_of_marks(self, text: str, role: str) -> None:
-        """Say once for each line that special tokens which the program itself wrote are text."""
-        told_apart = self.tainted.split_by_taint(text)
-        own = any(
-            kind == "raw" and self.tainted.has_special_tokens(part) for part, kind in told_apart
+    def _warn_of_special_tokens(self, text: str, role: str) -> None:
+        """Warn, once per line, that special tokens written by the program in a role are plain
+        text."""
+        stretches = self.tainted.split_by_taint(text)
+        written = any(
+            kind == "raw" and self.tainted.has_special_tokens(part) for part, kind in stretches
         )
-        if self.run.special_tokens or not own:
+        if self.run.special_tokens or not written:
             return
         location = caller()
-        what = f"special tokens in the content of the role {role!r} are plain text"
-        warn_once(f"{what}; write raw(text) where they are meant", location)
+        message = f"special tokens in the content of the role {role!r} are plain text"
+        warn_once(f"{message}; write raw(text) where they are meant", location)
 
     def add(self, branch: Branch, op: Op) -> None:
-        """Queue an op that no expression stands for. Does not wait. A variable may be set after
-        the end too."""
+        """Queue an op without an expression. Does not wait. `Assign` is allowed after the program's
+        end, too."""
         self.executor.log.home.check()
         with self.changed:
             if self.cancelled or not (self.closed and isinstance(op, Assign)):
@@ -181,7 +183,7 @@ class Program:
         self.send()
 
     def fork(self, branch: Branch, size: int) -> tuple[Branch, ...]:
-        """Queue a fork on `branch`; the children it will begin. Does not wait."""
+        """Queue a fork on `branch` and return the children. Does not wait."""
         self.executor.log.home.check()
         with self.changed:
             self.check_open(branch)
@@ -198,11 +200,11 @@ class Program:
     def join(
         self, branch: Branch, children: tuple[Branch, ...], append: bool, keep: bool = False
     ) -> None:
-        """End the children of a fork and queue their join on `branch`. Does not wait. What `append`
-        and `keep` mean, `Join` says."""
+        """End the children of a fork and queue a join on `branch`. Does not wait. `Join` describes
+        `append` and `keep`."""
         with self.changed:
-            for over in (branch, *children):
-                self.check_open(over)
+            for member in (branch, *children):
+                self.check_open(member)
             if append and not keep:
                 for child in children:
                     child.scope.check_joins_as_text()
@@ -221,7 +223,7 @@ class Program:
         self.send()
 
     def check_open(self, branch: Branch) -> None:
-        """Raise unless `branch` can take ops. The lock is held."""
+        """Raise an error if `branch` accepts no ops. The lock is held."""
         if self.cancelled or self.run.cancelled:
             hint = "what it had produced is kept; run it again to go on"
             raise Aborted("the run was stopped", hint)
@@ -233,7 +235,7 @@ class Program:
             raise ProgramError(f"{caller()}: branch {branch.id} was joined", hint)
 
     def send(self) -> None:
-        """Hand waiting calls to the executor. The lock is not held."""
+        """Send queued calls to the executor. The lock is not held."""
         calls: list[Outgoing] = []
         try:
             while self.outbox:
@@ -241,7 +243,7 @@ class Program:
                     calls, self.outbox = self.outbox, []
                 for branch, op, call in calls:
                     self._send(branch, op, call)
-        except BaseException:  # an interrupt: the next `send` or `cancel` takes the unsent calls
+        except BaseException:  # interrupt: the next `send` or `cancel` handles the unsent calls
             with self.changed:
                 self.outbox[:0] = [c for c in calls if c[0].waiting is c[1] and not c[0].cancel]
             raise
@@ -255,11 +257,12 @@ class Program:
         send: Any = executor.generate if isinstance(call, Call) else executor.score
         try:
             cancel = send(call, sink)
-        except Exception as error:  # refused at once: the same to the program as a call that fails
+        except Exception as error:  # an immediate refusal equals a failed call
             self._receive(branch, op, Result(error=error))
             return
+
         with self.changed:
-            if branch.waiting is not op:  # its result was quicker, and a later op may run by now
+            if branch.waiting is not op:  # the result arrived first; a later op may be running
                 return
             branch.cancel, number = cancel, branch.done
             if op.timeout is not None and branch.limited != number:
@@ -278,33 +281,34 @@ class Program:
             return
         assert isinstance(op, Choose)
         method = op.select.method
-        if any(method is own for own in METHODS.values()):  # a user's may raise when it is compared
+        if any(method is builtin for builtin in METHODS.values()):  # `==` of user objects may raise
             self.deliver(branch, op, apply_method(op.select, message))
             return
 
         def work() -> None:
-            inside.set(self)  # of this thread alone
+            inside.set(self)  # this thread only
             self.deliver(branch, op, apply_method(op.select, message))
 
-        # Of the user's, and perhaps slow: other programs wait for this thread.
+        # User code may be slow, and other programs wait for this thread.
         threading.Thread(target=work, name="sgnb-choices", daemon=True).start()
 
     def deliver(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
         with self.changed:
             if isinstance(message, Result):
-                self.num_tokens += sum(one.get("completion_tokens", 0) for one in message.meta)
+                self.num_tokens += sum(info.get("completion_tokens", 0) for info in message.meta)
             branch.deliver(op, message)
             self.waits.notify()
         self.send()
 
     def count_busy(self, change: int) -> None:
-        """Branches call this, with the lock, when they become busy or idle."""
+        """Count a branch that became busy (1) or idle (-1). The lock is held."""
         self._busy += change
         if self._busy == 0:
             self._finish_if_over()
 
     def close(self, failure: BaseException | None = None) -> None:
-        """No op will be added. `failure` is what ended the program's code, if something did."""
+        """End the program's code, with the error `failure` if the code failed. No further ops
+        follow."""
         with self.changed:
             if not self.closed:
                 self.closed, self.failure = True, failure
@@ -312,7 +316,7 @@ class Program:
                 self.waits.notify()
 
     def raise_failure(self) -> None:
-        """Raise what the program's code raised, if it did."""
+        """Raise the error of the program's code, if any."""
         if self.failure is not None:
             raise self.failure
 
@@ -320,10 +324,11 @@ class Program:
         if not self.closed or self._busy or self.finished:
             return
         self.finished, self.ended_at = True, time.monotonic()
-        self.tainted = TaintedTexts(None)  # as large as the arguments, and nothing will be appended
+        self.tainted = TaintedTexts(None)  # free the texts: nothing follows
         if self.failure is not None:
             self.root.error = None
             self.root.fail(self.failure)
+
         for branch in self.branches:
             if branch.unread:
                 assert branch.error is not None
@@ -332,18 +337,18 @@ class Program:
             branch.finish()
         self.waits.notify()
         if self.reservation_ref is not None:
-            self.reservation_ref.leave(self.num_tokens if self.root.error is None else None)
+            self.reservation_ref.release(self.num_tokens if self.root.error is None else None)
         self.run.count_finished(self)
 
     def __del__(self) -> None:
-        """As asyncio does for tasks."""
+        """Log an unread error, as asyncio does for tasks."""
         error = self.root.error
         if self.finished and not self.root.error_reported and not isinstance(error, Aborted | None):
             _log.error("a program failed, and nobody read its error", exc_info=error)
 
     def cancel(self) -> None:
-        """Stop at the next token, the runs nested in this program too. Calls in flight still bring
-        what they have; nothing else runs."""
+        """Stop the program and nested runs at the next token. Running calls return partial
+        results."""
         with self.changed:
             if self.cancelled:
                 return
@@ -357,18 +362,20 @@ class Program:
                 may_grow = not (self.closed or branch.scope.joined)
                 if not in_flight and (branch.busy or branch.done < 0 or may_grow):
                     branch.fail(stopped)
-            calls = [(one, one.done, one.cancel) for one in self.branches if one.cancel]
+            calls = [(b, b.done, b.cancel) for b in self.branches if b.cancel]
             self.waits.notify()
+
         for call in calls:
             stop_call(*call)
         for run in tuple(self.nested):
             run.cancel()
 
     def drain(self, deadline: float) -> None:
-        """Close, wait until `deadline` (of time.monotonic) for calls in flight, fail the rest."""
-        self.close(Aborted("the run was stopped"))  # unless its code has returned
-        while (left := deadline - time.monotonic()) > 0:
-            if self.waits.wait(lambda: self.finished, left):
+        """Close the program, wait for running calls until `deadline` (time.monotonic), and fail the
+        remaining calls."""
+        self.close(Aborted("the run was stopped"))  # no effect if the code has returned
+        while (remaining := deadline - time.monotonic()) > 0:
+            if self.waits.wait(lambda: self.finished, remaining):
                 break
         with self.changed:
             for branch in self.branches:
@@ -396,6 +403,7 @@ class Program:
         with self.changed:
             if ready():
                 return True
+
         on_main = threading.current_thread() is threading.main_thread()
         poll = WAIT_SECONDS if on_main or meanwhile is not None else WORKER_WAIT_SECONDS
         try:
@@ -416,5 +424,5 @@ class Program:
 
 
 def _gathered(children: tuple[Branch, ...]) -> tuple[str, ...]:
-    """The names that a join of `children` will set."""
+    """Return the names that a join of `children` sets."""
     return tuple(dict.fromkeys(name for child in children for name in child.scope.new_names()))

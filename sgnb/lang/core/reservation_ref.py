@@ -1,4 +1,4 @@
-"""A program's reservation while it is in use."""
+"""Reference to a program's reservation, shared with called programs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ...reservation import Reservation
 
 
 class ReservationRef:
-    """Held by the program that reserved and by those that it calls; when the last of them is over
-    it is released."""
+    """Reference-counted reservation: released when the last program with the reservation has
+    ended."""
 
     def __init__(
         self, reservation: Reservation, release: Callable[[Reservation, int | None], None]
@@ -18,18 +18,21 @@ class ReservationRef:
         self.reservation = reservation
         self._release = release
         self._holders = 0
-        self._made: int | None = 0
+        self._num_tokens: int | None = 0
         self._lock = threading.Lock()
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         with self._lock:
             self._holders += 1
 
-    def leave(self, made: int | None) -> None:
-        """made: the tokens that a holder's generations wrote, None after an error."""
+    def release(self, num_tokens: int | None) -> None:
+        """Remove a program. `num_tokens`: number of generated tokens, None after an error."""
         with self._lock:
             self._holders -= 1
-            self._made = None if made is None or self._made is None else self._made + made
+            if num_tokens is None or self._num_tokens is None:
+                self._num_tokens = None
+            else:
+                self._num_tokens += num_tokens
             last = self._holders == 0
         if last:
-            self._release(self.reservation, self._made)
+            self._release(self.reservation, self._num_tokens)

@@ -1,14 +1,14 @@
-"""One run: a program, or a batch of them, on an executor, from `RunStarted` to `RunFinished`.
+"""Run: execution of a program or batch on an executor, from `RunStarted` to `RunFinished`.
 
     with Run(executor, title="my cell", source=body) as run:
         s = run.state()
         ...                             # s += text and generations
     s["answer"]
 
-Leaving the block waits for everything that was appended, and raises the first error when no program
-succeeded. An exception inside it, an interrupt above all, stops the run's calls at the next token
-and keeps what they brought. Without the block a run ends by itself, when the last of its programs
-is finished.
+The end of the block waits for everything that was appended, and raises the first error if no
+program succeeded. An exception in the block, for example an interrupt, stops the run's calls at the
+next token and keeps partial results. Without the block, a run ends when the last program has
+finished.
 """
 
 from __future__ import annotations
@@ -36,39 +36,60 @@ Status = Literal["running", "done", "error", "interrupted"]
 _numbers = itertools.count(1)
 _watchers: list[Callable[[Run], None]] = []
 _foreground: weakref.WeakSet[Run] = weakref.WeakSet()
-"""Runs that the main thread has begun, outside of programs, and that are not over."""
+"""Unfinished runs begun by the main thread outside of programs."""
 
 
 def watch(started: Callable[[Run], None]) -> Callable[[], None]:
-    """Have `started(run)` called for every run before its first op, on the thread that starts it.
-    Returns the function that ends this."""
+    """Register a function to be called for every run before the first op.
+
+    Args:
+        started: Called with the run, on the thread that starts the run.
+
+    Returns:
+        A function that removes the registration.
+    """
     _watchers.append(started)
     return lambda: _watchers.remove(started)
 
 
 class Run:
-    """The programs of one run, their executor, and what all their generations share."""
+    """Programs of a run, their executor, and settings common to all generations.
+
+    Args:
+        executor: Executes the calls.
+        title: Name of the run in views.
+        source: Source of the program, for views.
+        location: Location of the source.
+        total: Number of programs; None if unknown.
+        defaults: Sampling defaults for all generations.
+        stream: Request text from the executor during generation.
+        special_tokens: Recognize special tokens in data.
+        keep_tokens: Keep sampled token ids in later prompts.
+        num_api_spec_tokens: See `LookaheadBuffer`.
+        initial: Content that programs start with.
+        traced: The run only records a graph: no events, no waits.
+    """
 
     def __init__(
         self,
         executor: Executor,
         title: str = "",
-        source: str = "",  # the program's text, for people,
-        location: Location | None = None,  # and where it begins
-        total: int | None = 1,  # programs that will run; None: not known yet
-        defaults: SamplingParams | Mapping[str, Any] | None = None,  # for every `gen`
-        stream: bool = False,  # ask the executor for text as it is made
-        special_tokens: bool = False,  # special tokens written in data are read as such
-        keep_tokens: bool = True,  # outputs stay the tokens that they were made of
-        num_api_spec_tokens: int | None = None,  # see `Ahead`
-        initial: Snapshot | None = None,  # what its programs begin with
-        traced: bool = False,  # it only becomes a graph: no view is told, and nobody waits for it
+        source: str = "",
+        location: Location | None = None,
+        total: int | None = 1,
+        defaults: SamplingParams | Mapping[str, Any] | None = None,
+        stream: bool = False,
+        special_tokens: bool = False,
+        keep_tokens: bool = True,
+        num_api_spec_tokens: int | None = None,
+        initial: Snapshot | None = None,
+        traced: bool = False,
     ) -> None:
         executor.log.home.check()
         self.id = f"run{next(_numbers)}"
         self.title, self.total = title, total
         self.status: Status = "running"
-        self.message = ""  # of `RunFinished`
+        self.message = ""  # message of `RunFinished`
         self.executor, self.stream = executor, stream
         self.others = OtherModels(self.id, executor)
         self.special_tokens, self.keep_tokens, self.initial = special_tokens, keep_tokens, initial
@@ -76,19 +97,21 @@ class Run:
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
         self.emit = executor.log.emit
-        self.states: list[ProgramState] = []  # of the programs, in order, less those let go
-        self.on_finished: Callable[[Program], None] | None = None  # must be quick, and not wait
-        self._params: dict[Any, SamplingParams] = {}  # by the arguments of `params`
-        self.begun = self.finished = 0  # programs
-        self.cancelled = False  # no program is to begin
-        self._failed = 0  # of those let go
+        # states of programs in order, without forgotten programs
+        self.states: list[ProgramState] = []
+        self.on_finished: Callable[[Program], None] | None = None  # must not block
+        self._params: dict[Any, SamplingParams] = {}  # cache of `params`
+        self.begun = self.finished = 0  # numbers of programs
+        self.cancelled = False  # no further program begins
+        self._failed = 0  # number of forgotten programs that failed
         self._first_failed: ProgramState | None = None
         self._over = False
         self._ending = threading.Lock()
-        self._failure: BaseException | None = None  # what `finish` was told
+        self._failure: BaseException | None = None  # error passed to `finish`
         self.outer = None if traced else inside.get()  # the program whose code began this run
         if traced:
             return
+
         if self.outer is not None:
             self.outer.nested.append(self)
             caller: Program | None = self.outer
@@ -102,8 +125,8 @@ class Run:
             started(self)
 
     def state(self, start: bool = True) -> ProgramState:
-        """The state of the run's next program. With `start` the program begins, and its code is
-        whoever holds the state."""
+        """Return the state of the next program. With `start` the program begins, and the caller
+        acts as the program's code."""
         program = Program(self, self.begun, self.initial)
         state = ProgramState(program.root, inside=start)
         self.begun += 1
@@ -113,7 +136,7 @@ class Run:
         return state
 
     def forget(self, state: ProgramState) -> None:
-        """Of a finished program remember only whether it failed."""
+        """Remove the state of a finished program; only count a failure."""
         self.states.remove(state)
         if state.program.root.error is not None:
             self._failed += 1
@@ -125,7 +148,8 @@ class Run:
         in_assistant: bool,
         backend: Executor | None = None,
     ) -> SamplingParams:
-        """The run's defaults with `options`, and in the assistant's role the template's stops."""
+        """Return the run's defaults with `options`; in the assistant's role with the template's
+        stops."""
         key = options, in_assistant, backend
         if key not in self._params:
             params = SamplingParams.make(self.defaults, **dict(options))
@@ -140,8 +164,8 @@ class Run:
         return self._params[key]
 
     def tick(self) -> None:
-        """Call `meanwhile`, on the main thread alone: only that one may display. Every wait for one
-        of the run's programs does this about ten times a second."""
+        """Call `meanwhile` on the main thread, the only thread that may display. Waits for programs
+        of the run call `tick` about ten times per second."""
         if threading.current_thread() is not threading.main_thread():
             return
         if self.meanwhile is not None:
@@ -150,19 +174,19 @@ class Run:
             self.outer.run.tick()
 
     def wait(self) -> None:
-        """Wait until every program is finished."""
+        """Wait until every program has finished."""
         for state in self.states:
             state.program.wait_finished()
 
     def cancel(self) -> None:
-        """Stop every program's calls at the next token, from any thread. Waits for nothing."""
+        """Stop all calls at the next token. Callable from any thread; does not wait."""
         self.cancelled = True
         for state in list(self.states):
             state.cancel()
 
     @staticmethod
     def stop_all(error: BaseException) -> None:
-        """Stop the runs that the main thread has begun, as an `error` wants."""
+        """Stop all runs begun by the main thread because of `error`."""
         begun = tuple(_foreground)
         for run in begun:
             run.cancel()
@@ -170,9 +194,11 @@ class Run:
             run.finish(error)
 
     def join(self) -> None:
-        """Wait until the run and those nested in it are over, and raise the first error when none
-        of its programs succeeded; of a nested run, if nobody has read it. An exception here stops
-        them."""
+        """Wait for the run and nested runs, and raise the first error if no program succeeded.
+
+        A nested run raises only errors that the program has not read. An exception here stops the
+        run.
+        """
         try:
             self.wait()
             for state in self.states:
@@ -187,12 +213,13 @@ class Run:
             raise
 
     def mark_read(self) -> None:
-        """What ended the programs' code is raised where they were begun."""
+        """Mark the errors of all programs as read, because the caller of the run raises the
+        error."""
         for state in self.states:
             state.program.root.error_reported = True
 
     def count_finished(self, program: Program) -> None:
-        """Programs call this, with their lock, when they are finished."""
+        """Count a finished program. Programs call this method with their lock held."""
         if self.on_finished is not None:
             self.on_finished(program)
         with self._ending:
@@ -202,7 +229,8 @@ class Run:
             self.finish()
 
     def finish(self, error: BaseException | None = None) -> None:
-        """End the run; after an `error`, stop it first. Harmless when repeated."""
+        """End the run, and stop the programs first if there is an `error`. Repeated calls have no
+        effect."""
         try:
             if error is not None:
                 self._failure = self._failure or error
@@ -218,7 +246,7 @@ class Run:
                     self.outer.nested.remove(self)
 
     def _stop(self) -> None:
-        """Stop the programs and the runs nested in them, and take what their calls have brought."""
+        """Stop the programs and nested runs, and keep partial results."""
         self.mark_read()
         self.cancel()
         deadline = time.monotonic() + DRAIN_SECONDS
@@ -250,7 +278,7 @@ class Run:
             first.raise_error()
 
     def _outcome(self) -> tuple[Status, str]:
-        """The status and message of `RunFinished`."""
+        """Return status and message of `RunFinished`."""
         failed = self._errors()
         earlier = self._first_failed and self._first_failed.program.root.error
         first = self._failure or earlier or (failed[0] if failed else None)

@@ -1,7 +1,7 @@
-"""The static scope of a branch: its names, its role and the number of its ops, before any has run.
+"""Static scope of a branch: names, open role and number of ops, before any op has run.
 
-Written as the program appends, so that a name which can never be set and a role inside a role are
-errors at their line. Knows no values, no text and no execution.
+Updated when the program appends, so that unknown variables and nested roles are errors at the
+user's line. Independent of values, text and execution.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool, Executor | None], Sampli
 
 
 class Scope:
-    """What a branch was given so far."""
+    """Names, role and op count of a branch."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         """Name -> number of the op that sets it last; ops count from 1, and 0 is inherited."""
-        self.own: set[str] = set()  # set by this branch itself
-        self.unnamed: set[str] = set()  # made up for nameless generations: a join leaves them alone
-        self.role: str | None = None  # the open one
-        self.forked_in: str | None = None  # the one that was open at the fork
-        self.in_own_turns = False  # roles have begun or ended since
+        self.own: set[str] = set()  # names set by this branch
+        # generated names of unnamed generations, excluded from joins
+        self.unnamed: set[str] = set()
+        self.role: str | None = None  # open role
+        self.forked_in: str | None = None  # role that was open at the fork
+        self.in_own_turns = False  # a role has begun or ended since the fork
         self.num_ops = 0
-        self.in_conversation = False  # a role has begun
+        self.in_conversation = False  # a role has begun in the conversation
         self.tools_declared = False
-        self.joined = False  # takes no more ops
-        self.children = 0  # branches forked from it
+        self.joined = False  # accepts no further ops
+        self.children = 0  # number of forked branches
 
     def child(self) -> Scope:
-        """The scope that a fork at this point begins with."""
+        """Return the scope of a branch forked at this point."""
         child = Scope()
         child.names = dict.fromkeys(self.names, 0)
         child.unnamed = set(self.unnamed)
@@ -49,11 +50,12 @@ class Scope:
         return child
 
     def take_over(self, names: Iterable[str], role: str | None) -> None:
-        """Begin with what a snapshot holds."""
+        """Initialize the scope from a snapshot."""
         self.names, self.role = dict.fromkeys(names, 0), role
 
     def lower(self, node: Expr, params_of: ParamsOf) -> Op:
-        """Record the op for `node` as the branch's next. After an error nothing is recorded."""
+        """Record and return the op for `node` as the branch's next op. Records nothing after an
+        error."""
         match node:
             case Text():
                 op: Op = node
@@ -68,7 +70,12 @@ class Scope:
                     )
                 else:
                     op = Generate(
-                        name, params, node.location, node.backend, node.reasoning, node.timeout
+                        name=name,
+                        params=params,
+                        location=node.location,
+                        backend=node.backend,
+                        reasoning=node.reasoning,
+                        timeout=node.timeout,
                     )
             case UseTools():
                 op = self._use_tools(node)
@@ -86,7 +93,7 @@ class Scope:
         return op
 
     def record(self, op: Op) -> None:
-        """Count `op`; an op that sets a name now answers for it."""
+        """Count `op` and register the names that the op sets."""
         self.num_ops += 1
         if isinstance(op, (Generate, Choose, Assign, VarScopeEnd)):
             self.gather([op.name])
@@ -94,38 +101,39 @@ class Scope:
             self.gather([reasoning_name(op.name)])
 
     def gather(self, names: Iterable[str]) -> None:
-        """The latest op sets all of `names`."""
+        """Register `names` as set by the latest op."""
         self.names.update(dict.fromkeys(names, self.num_ops))
         self.own.update(names)
 
     def new_names(self) -> list[str]:
-        """The names set since the fork, in their order, without those made up."""
+        """Return the names set since the fork in order, without generated names."""
         new = self.own - self.unnamed
         return [name for name in self.names if name in new]
 
     def check_new(self, name: str) -> None:
-        """Say once that a name which this branch has set already is used again."""
+        """Warn once if this branch has already set `name`."""
         if name in self.own:
-            what = f"the name {name!r} is used again: s[{name!r}] is its last value"
-            warn_once(f"{what}, s.history({name!r}) has all", caller())
+            message = f"the name {name!r} is used again: s[{name!r}] is its last value"
+            warn_once(f"{message}, s.history({name!r}) has all", caller())
 
     def check_joins_as_text(self) -> None:
-        """Raise a ProgramError where the text since the fork ends the role that was open there, or
-        leaves one open: the parent would not know of it."""
+        """Raise ProgramError if the text since the fork ends the role open at the fork, or leaves a
+        role open: the parent's scope would not match the text."""
         if not self.in_own_turns:
             return
         if self.forked_in is not None:
-            what = f"a branch ended the role {self.forked_in!r}, which was open at the fork"
+            reason = f"a branch ended the role {self.forked_in!r}, which was open at the fork"
             hint = f"end it in the parent, after the join: {self.forked_in}_end()"
         elif self.role is not None:
-            what = f"a branch has left the role {self.role!r} open"
+            reason = f"a branch has left the role {self.role!r} open"
             hint = f"end it before the join: {self.role}_end()"
         else:
             return
-        raise ProgramError(f"{caller()}: {what}: its text cannot be joined", hint)
+        raise ProgramError(f"{caller()}: {reason}: its text cannot be joined", hint)
 
     def unknown(self, name: str, in_forks: Iterable[str] = ()) -> UnknownVariableError:
-        """The error for a name that no op sets. `in_forks`: names of the branch's forks."""
+        """Return the error for a name that no op sets. `in_forks`: names set by forks of the
+        branch."""
         if name in in_forks:
             hint = "a fork sets it: join() the fork first, or read it from the fork's branch"
         elif self.names:
@@ -153,25 +161,26 @@ class Scope:
 
     def _outside_roles(self, node: ToolResults) -> ToolResults:
         if self.role is not None:
-            what = f"a tool's result stands inside the role {self.role!r}"
-            raise ProgramError(f"{caller()}: {what}", "end the role first: it has one of its own")
+            reason = f"a tool result is inside the role {self.role!r}"
+            hint = "end the role first: tool results have a separate role"
+            raise ProgramError(f"{caller()}: {reason}", hint)
         return node
 
     def _begin(self, node: RoleBegin) -> RoleBegin:
         if node.role not in ROLES:
-            what = f"there is no role {node.role!r}"
-            raise ProgramError(f"{caller()}: {what}", nearest(node.role, ROLES))
+            reason = f"there is no role {node.role!r}"
+            raise ProgramError(f"{caller()}: {reason}", nearest(node.role, ROLES))
         if self.role is not None:
-            what = f"the role {node.role!r} begins inside the role {self.role!r}"
+            reason = f"the role {node.role!r} begins inside the role {self.role!r}"
             hint = f"end the role {self.role!r} first; roles do not nest"
-            raise ProgramError(f"{caller()}: {what}", hint)
+            raise ProgramError(f"{caller()}: {reason}", hint)
         self.role, self.in_conversation, self.in_own_turns = node.role, True, True
         return node
 
     def _end(self, node: RoleEnd) -> RoleEnd:
         if self.role != node.role:
             inside = f"inside the role {self.role!r}" if self.role else "outside any role"
-            what = f"the role {node.role!r} ends {inside}"
-            raise ProgramError(f"{caller()}: {what}", f"begin it: {node.role}_begin()")
+            reason = f"the role {node.role!r} ends {inside}"
+            raise ProgramError(f"{caller()}: {reason}", f"begin it: {node.role}_begin()")
         self.role, self.in_own_turns = None, True
         return node

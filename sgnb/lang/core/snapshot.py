@@ -1,5 +1,4 @@
-"""What a state holds, apart from its run: goes on in another run or engine, and is written as JSON.
-Knows no execution."""
+"""Snapshots: the content of a state, independent of runs and engines, with a JSON form."""
 
 from __future__ import annotations
 
@@ -14,34 +13,37 @@ from ..chat.tools import ToolCall
 from ..ir import RoleBegin, RoleEnd, role_text
 
 VERSION = 1
-"""Of the JSON."""
+"""Version of the JSON format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A state as it was: `f.run(..., continue_from=snapshot)` goes on from it."""
+    """Immutable copy of a state. `program.run(..., continue_from=snapshot)` continues from the
+    snapshot."""
 
-    segments: tuple[Segment, ...]  # the text, by where it came from
-    messages: tuple[dict[str, str], ...] = ()  # the roles that were ended
-    variables: dict[str, Any] = field(default_factory=dict)  # by name
-    earlier: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # see `state.history`
-    meta: dict[str, Any] = field(default_factory=dict)  # of the variables; not in the JSON
-    tokenizer: str = ""  # whose tokens those of the outputs are
+    segments: tuple[Segment, ...]  # the text, split by origin
+    messages: tuple[dict[str, str], ...] = ()  # finished turns
+    variables: dict[str, Any] = field(default_factory=dict)  # values by name
+    # earlier values by name, see `ProgramState.history`
+    earlier: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    # meta information by variable; not part of the JSON
+    meta: dict[str, Any] = field(default_factory=dict)
+    tokenizer: str = ""  # tokenizer of the token ids
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "".join(segment.text for segment in self.segments)
 
     @property
     def role(self) -> str | None:
-        """The one that is open."""
+        """The open role, or None."""
         marks = [s.origin[0] for s in self.segments if isinstance(s.origin, tuple)]
         return marks[-1].role if marks and isinstance(marks[-1], RoleBegin) else None
 
     def read_by(self, tokenizer: str, chat: ChatTemplate) -> list[Segment]:
-        """The segments for a model with this tokenizer and template: outputs of another tokenizer
-        are text, and roles have the template's own marks."""
+        """Return the segments for a model with this tokenizer and template. Outputs of another
+        tokenizer become text, and roles use the template's text."""
         read = []
         for segment in self.segments:
             if isinstance(segment.origin, tuple):
@@ -52,9 +54,12 @@ class Snapshot:
         return read
 
     def to_json(self) -> str:
-        """As JSON, with the variables, without their meta information. OptionError for a variable
-        that JSON cannot hold."""
-        held = {
+        """Serialize text and variables, without meta information, for `from_json`.
+
+        Raises:
+            OptionError: JSON cannot hold a variable.
+        """
+        content = {
             "sgnb": VERSION,
             "tokenizer": self.tokenizer,
             "segments": [_plain(segment) for segment in self.segments],
@@ -63,7 +68,7 @@ class Snapshot:
             "earlier": self.earlier,
         }
         try:
-            return dumps(held, ensure_ascii=False, default=_written)
+            return dumps(content, ensure_ascii=False, default=_written)
         except (TypeError, ValueError):
             values = [*self.variables.items()]
             values += [(name, value) for name, all in self.earlier.items() for value in all]
@@ -93,7 +98,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class _MarkJson:
-    """A role's beginning or end."""
+    """JSON form of the begin or end of a role."""
 
     role: Role
     begins: bool
@@ -116,7 +121,7 @@ class _MessageJson:
 
 @dataclass(frozen=True)
 class _SnapshotJson:
-    """The JSON of a snapshot."""
+    """JSON form of a snapshot."""
 
     tokenizer: str
     segments: tuple[_SegmentJson, ...]
@@ -142,7 +147,8 @@ def _segment(saved: _SegmentJson) -> Segment:
 
 
 def _written(value: Any) -> Any:
-    """A call is its name and arguments: a tool is a function, which JSON cannot hold."""
+    """Return name and arguments of a tool call. The tool itself is a function, which JSON cannot
+    hold."""
     if isinstance(value, ToolCall):
         return {"name": value.name, "arguments": value.arguments}
     raise TypeError

@@ -1,4 +1,4 @@
-"""Reading a branch while it is being made: its text, or one variable's, piece by piece."""
+"""Streaming reads: the text of a branch or variable, piece by piece during generation."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from .stopping import PARTIAL
 
 
 class _Cursor:
-    """How far one reader has come."""
+    """Position of a reader in the text of a branch or variable.
+
+    `pieces` holds the new texts, or pairs of text and meta information. `over` is True at the end
+    of the text, `failed` if an error caused the end.
+    """
 
     def __init__(
         self, branch: Branch, may_grow: Callable[[], bool], name: str | None, with_meta: bool
     ) -> None:
         self.branch, self.name, self.with_meta = branch, name, with_meta
-        self._may_grow = may_grow  # whether text may follow that no op stands for yet
-        self.pieces: list[Any] = []  # what is new: texts, or pairs of text and meta information
-        self.over = False  # nothing will follow
-        self.failed = False  # because of an error
-        self._seen = 0  # characters
-        self._begin, self._tokens = 0, 0  # the generation read last, and how many of its tokens
+        self._may_grow = may_grow  # returns whether the program may append further ops
+        self.pieces: list[Any] = []
+        self.over = False
+        self.failed = False
+        self._num_read = 0  # number of characters read
+        self._begin, self._tokens = 0, 0  # begin of the current generation, and its tokens read
 
     def look(self) -> bool:
-        """Take what is new; whether there is something, or an end. The program's lock is held."""
+        """Read new text into `pieces`. Returns whether there is new text or an end. The program's
+        lock is held."""
         text = self._whole() if self.name is None else self._variable(self.name)
-        new, begin = text[self._seen :], self._seen
-        self._seen += len(new)
+        new, begin = text[self._num_read :], self._num_read
+        self._num_read += len(new)
         self.pieces = [new] if new else []
         if new and self.with_meta:
             self.pieces = self._explained(begin, new)
@@ -53,6 +58,7 @@ class _Cursor:
             if self.failed or self._may_grow():
                 return ""
             raise branch.scope.unknown(name)
+
         now = branch.waiting
         if not isinstance(now, Generate):
             return ""
@@ -61,12 +67,15 @@ class _Cursor:
         return branch.text[branch.op_at :] + branch.partial if now.name == name else ""
 
     def _explained(self, begin: int, new: str) -> list[tuple[str, dict[str, Any]]]:
-        """`new`, which begins at `begin`, cut where generations begin and end, with theirs."""
+        """Split `new`, which starts at `begin`, at the borders of generations, and add the meta
+        information of each generation."""
         branch = self.branch
         if self.name is not None:
             done = branch.meta.get(self.name)
             live = isinstance(branch.waiting, Generate) and branch.waiting.name == self.name
-            return [(new, self._own(0, branch.partial_meta() if live or done is None else done))]
+            meta = branch.partial_meta() if live or done is None else done
+            return [(new, self._meta_of(0, meta))]
+
         pieces: list[tuple[str, dict[str, Any]]] = []
         end = len(branch.text)
         for first, last, meta in [*branch.generated, (end, end + len(branch.partial), None)]:
@@ -76,14 +85,14 @@ class _Cursor:
                 pieces.append((new[: first - begin], {}))
                 new, begin = new[first - begin :], first
             if new:
-                own = self._own(first, branch.partial_meta() if meta is None else meta)
-                pieces.append((new[: last - begin], own))
+                info = self._meta_of(first, branch.partial_meta() if meta is None else meta)
+                pieces.append((new[: last - begin], info))
                 new, begin = new[last - begin :], last
         return [*pieces, (new, {})] if new else pieces
 
-    def _own(self, begin: int, meta: Any) -> dict[str, Any]:
-        """The meta information so far of the generation that begins at `begin`, with the
-        log-probabilities of the tokens that came since the last piece."""
+    def _meta_of(self, begin: int, meta: Any) -> dict[str, Any]:
+        """Return the meta information so far of the generation at `begin`, including the
+        log-probabilities of the tokens since the last piece."""
         info = dict((meta[0] if meta else {}) if isinstance(meta, list) else meta)
         if begin != self._begin:
             self._begin, self._tokens = begin, 0

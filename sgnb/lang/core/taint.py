@@ -1,5 +1,5 @@
-"""Which parts of a program's text are data: texts that it was given as arguments or that a model
-wrote, and in which special tokens are written. Knows no tokenizer and no execution."""
+"""Taint tracking: which parts of a program's text are data, i.e. arguments or generated texts, and
+must not be read as special tokens. Independent of tokenizers and execution."""
 
 from __future__ import annotations
 
@@ -10,72 +10,81 @@ from typing import Any
 
 from ...segment import Kind
 
+_CONTAINERS = (Mapping, list, tuple, set, frozenset)
+
 
 class TaintedTexts:
-    """The texts that are data wherever a program appends them."""
+    """Texts that are data wherever a program appends them.
 
-    def __init__(self, marks: re.Pattern[str] | None) -> None:
-        """marks: finds the special tokens that a tokenizer would read in a text."""
-        self._marks = marks
-        self._texts: dict[str, None] = {}  # those that spell marks
-        self._whole: set[str] = set()
+    Args:
+        special_tokens: Matches special tokens; None if the tokenizer has no special tokens.
+    """
+
+    def __init__(self, special_tokens: re.Pattern[str] | None) -> None:
+        self._special_tokens = special_tokens
+        self._texts: dict[str, None] = {}  # texts with special tokens
+        self._exact_texts: set[str] = set()
 
     def has_special_tokens(self, text: str) -> bool:
-        return self._marks is not None and self._marks.search(text) is not None
+        return self._special_tokens is not None and self._special_tokens.search(text) is not None
 
     def add(self, value: Any) -> None:
-        """Take a text, or those in a list, tuple, set or mapping, which may hold itself."""
-        todo, seen = [value], {}
-        while todo:
-            one = todo.pop()
-            if isinstance(one, str):
-                self._add_text(one)
-            elif isinstance(one, (Mapping, list, tuple, set, frozenset)) and id(one) not in seen:
-                seen[id(one)] = one  # lives on, so that no other has its id
-                todo += chain.from_iterable(one.items()) if isinstance(one, Mapping) else one
+        """Add a text, or all texts inside a list, tuple, set or mapping. Containers may contain
+        themselves."""
+        pending, visited = [value], {}
+        while pending:
+            item = pending.pop()
+            if isinstance(item, str):
+                self._add_text(item)
+            elif isinstance(item, _CONTAINERS) and id(item) not in visited:
+                visited[id(item)] = item  # keeps the object alive: its id stays unique
+                pending += chain.from_iterable(item.items()) if isinstance(item, Mapping) else item
 
     def _add_text(self, text: str) -> None:
-        self._whole.add(text)
+        self._exact_texts.add(text)
         if self.has_special_tokens(text):
             self._texts[text.strip()] = None
 
     def split_by_taint(self, text: str) -> list[tuple[str, Kind]]:
-        """`text` in order, as raw stretches and data. A known text that the program took apart
-        counts line by line. One that is appended whole is data too where it spells no mark: beside
-        others it may."""
-        if text in self._whole:
+        """Split `text` into raw and data stretches.
+
+        A tainted text without an exact match is searched line by line. A `text` equal to a tainted
+        text is data even without special tokens, because neighboring text may complete a special
+        token.
+        """
+        if text in self._exact_texts:
             return [(text, "data")]
         if not self._texts or not self.has_special_tokens(text):
             return [(text, "raw")]
         result: list[tuple[str, Kind]] = []
-        at = 0
-        for start, end in _merged(self._found(text)):
-            result += [(text[at:start], "raw"), (text[start:end], "data")]
-            at = end
-        return [(part, kind) for part, kind in [*result, (text[at:], "raw")] if part]
+        position = 0
+        for start, end in _merged(self._spans(text)):
+            result += [(text[position:start], "raw"), (text[start:end], "data")]
+            position = end
+        return [(part, kind) for part, kind in [*result, (text[position:], "raw")] if part]
 
-    def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        for known in self._texts:
-            places = list(_places(known, text))
-            if not places:
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        for tainted in self._texts:
+            spans = list(_occurrences(tainted, text))
+            if not spans:
                 lines = {
-                    line.strip() for line in known.splitlines() if self.has_special_tokens(line)
+                    line.strip() for line in tainted.splitlines() if self.has_special_tokens(line)
                 }
-                places = [place for line in lines for place in _places(line, text)]
-            yield from places
+                spans = [span for line in lines for span in _occurrences(line, text)]
+            yield from spans
 
 
-def _places(part: str, text: str) -> Iterator[tuple[int, int]]:
-    """Where `part` lies in `text`: start and end."""
+def _occurrences(part: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each occurrence of `part` in `text`."""
     start = text.find(part)
     while start >= 0:
         yield start, start + len(part)
         start = text.find(part, start + 1)
 
 
-def _merged(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(places):
+    for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:

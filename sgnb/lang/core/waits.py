@@ -39,6 +39,7 @@ class Waits:
                 return True
             self._home.check()
             self._listeners.append(arrived.set)
+
         try:
             arrived.wait(seconds)
         finally:
@@ -60,6 +61,7 @@ class Waits:
                 return True
             self._home.check()
             self._listeners.append(wake)
+
         try:
             async with asyncio.timeout(None if seconds == math.inf else seconds) as limit:
                 while True:

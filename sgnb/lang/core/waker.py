@@ -1,7 +1,7 @@
-"""Wakes what waits on an event loop, from other threads. Knows nothing of programs.
+"""Wake-ups of event-loop tasks from other threads. Independent of programs.
 
-Telling a loop something from outside is a system call, which gives up the GIL: what wakes while the
-loop is at work, it is told together.
+`call_soon_threadsafe` makes a system call, which releases the GIL. Wake-ups that arrive while the
+loop is busy share a single call.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from weakref import WeakKeyDictionary
 
 
 class Waker:
-    """Of one event loop."""
+    """Pending wake-ups of an event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._woken: deque[asyncio.Event] = deque()
-        self._told = False  # the loop will look at `_woken`
+        self._notified = False  # the loop is about to read `_woken`
 
     def wake(self, waiting: asyncio.Event) -> None:
-        """Set `waiting`, on the loop. Any thread may call this."""
+        """Set `waiting` on the loop. Callable from any thread."""
         self._woken.append(waiting)
-        if not self._told:
-            self._told = True
-            with suppress(RuntimeError):  # the loop was closed in the middle of the wait
+        if not self._notified:
+            self._notified = True
+            with suppress(RuntimeError):  # the loop was closed during the wait
                 self._loop.call_soon_threadsafe(self._wake_all)
 
     def _wake_all(self) -> None:
-        self._told = False  # before the look: whatever comes after it tells the loop again
+        self._notified = False  # reset before the read: a later wake-up notifies the loop again
         while self._woken:
             self._woken.popleft().set()
 
@@ -38,7 +38,7 @@ _wakers: WeakKeyDictionary[asyncio.AbstractEventLoop, Waker] = WeakKeyDictionary
 
 
 def running_waker() -> Waker:
-    """That of the event loop which runs here."""
+    """Return the waker of the running event loop."""
     loop = asyncio.get_running_loop()
     waker = _wakers.get(loop)
     if waker is None:

@@ -3,8 +3,8 @@ all text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from xml.sax.saxutils import escape
+from collections.abc import Iterable, Sequence
+from xml.sax.saxutils import escape, quoteattr
 
 from ...errors import printable
 from ..ir import Gen, Select
@@ -49,18 +49,22 @@ def picture(nodes: Sequence[Node], title: str) -> str:
 
     description = f"The graph of {printable(title)}: {len(drawn)} nodes in {len(columns)} streams"
     scale = max(min(1, ROOM / width), SMALLEST)
+    return svg([*lines, *boxes], width, height, description, STYLE, scale)
+
+
+def svg(
+    elements: Iterable[str], width: int, height: int, description: str, style: str, scale: float = 1
+) -> str:
+    """Return an SVG document of `width` x `height` pixels, displayed at `scale`. A light background
+    suits light and dark pages."""
+    label = quoteattr(description)
     return (
         '<svg xmlns="http://www.w3.org/2000/svg"'
         f' width="{scale * width:.0f}" height="{scale * height:.0f}"'
-        f' viewBox="0 0 {width} {height}" role="img" aria-label={_attribute(description)}>'
-        f"<style>{STYLE}</style>{card(width, height)}{''.join(lines)}{''.join(boxes)}</svg>"
+        f' viewBox="0 0 {width} {height}" role="img" aria-label={label}>'
+        f'<style>{style}</style><rect class="card" x="0.5" y="0.5"'
+        f' width="{width - 1}" height="{height - 1}" rx="8"/>{"".join(elements)}</svg>'
     )
-
-
-def card(width: float, height: float) -> str:
-    """Return a light background of `width` x `height` pixels, for light and dark pages."""
-    size = f'width="{width - 1}" height="{height - 1}"'
-    return f'<rect class="card" x="0.5" y="0.5" {size} rx="8"/>'
 
 
 def _box(node: Node, x: float, y: float) -> str:
@@ -85,7 +89,3 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> str:
     aside = begin + (GAP / 2 if right else -GAP / 2)
     bend = f"M{begin},{y1 + HEIGHT / 2}H{aside}V{y2 + HEIGHT / 2}H{end}"
     return f'<path class="across" d="{bend}"/>'
-
-
-def _attribute(text: str) -> str:
-    return '"' + escape(text, {'"': "&quot;"}) + '"'

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from ...errors import OptionError, TraceError, shown
 from ..core.state import ProgramState
 from ..executor import Executor
 from .call_usage import RequestUsage, RunUsage, measure_usage
-from .drawing import card
+from .drawing import svg
 from .dry_execution import DryExecution
 from .estimate import Bound, CallEstimate, bound, estimate_calls
 from .graph import Graph
@@ -133,11 +133,7 @@ class Explanation:
         bars = [_bar(call, usage, i, RIGHT / total) for i, (call, usage) in enumerate(rows)]
         width, height = LEFT + RIGHT + 2 * MARGIN, len(self.calls) * ROW + 2 * MARGIN
         description = f"{self.title}: {' '.join(self._summary())}"
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-            f' viewBox="0 0 {width} {height}" role="img" aria-label={quoteattr(description)}>'
-            f"<style>{STYLE}</style>{card(width, height)}{''.join(bars)}</svg>"
-        )
+        return svg(bars, width, height, description, STYLE)
 
 
 def explain_graph(

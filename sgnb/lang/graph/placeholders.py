@@ -189,26 +189,30 @@ for _name in (*_OPERATIONS, *(f"__{name}__" for name in _NUMBERS.split())):
 def plain(value: Any) -> Any:
     """Replace the placeholders in `value` by texts with marks, also inside lists, tuples, sets and
     dicts."""
-    if isinstance(value, PlaceholderText):
-        return "".join(("", value))
-    if type(value) in (list, tuple, set, frozenset):
-        return type(value)(map(plain, value))
-    if type(value) is dict:
-        return {plain(key): plain(item) for key, item in value.items()}
-    return value
+
+    def change(text: str) -> str:
+        return "".join(("", text)) if isinstance(text, PlaceholderText) else text
+
+    return _map_texts(value, change)
 
 
 def with_placeholders(value: Any, placeholders: Placeholders) -> Any:
     """Replace the marked texts in `value` by placeholders: the inverse of `plain`."""
+
+    def change(text: str) -> str:
+        return PlaceholderText(text, placeholders) if _OPEN in text else text
+
+    return _map_texts(value, change)
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Apply `change` to `value` or to the texts in lists, tuples, sets and dicts."""
     if isinstance(value, str):
-        return PlaceholderText(value, placeholders) if _OPEN in value else value
+        return change(value)
     if type(value) in (list, tuple, set, frozenset):
-        return type(value)(with_placeholders(item, placeholders) for item in value)
+        return type(value)(_map_texts(item, change) for item in value)
     if type(value) is dict:
-        return {
-            with_placeholders(key, placeholders): with_placeholders(item, placeholders)
-            for key, item in value.items()
-        }
+        return {_map_texts(key, change): _map_texts(item, change) for key, item in value.items()}
     return value
 
 
@@ -255,12 +259,8 @@ def numbers(value: Any) -> Iterator[int]:
 
 def fill(value: Any, read: Callable[[int], str]) -> Any:
     """Replace each placeholder in the texts of `value` by `read(number)`."""
-    if isinstance(value, str):
-        if _OPEN not in value:
-            return value
-        return _MARK.sub(lambda mark: read(ord(mark[1]) - _FIRST), value)
-    if type(value) in (list, tuple, set, frozenset):
-        return type(value)(fill(item, read) for item in value)
-    if type(value) is dict:
-        return {fill(key, read): fill(item, read) for key, item in value.items()}
-    return value
+
+    def change(text: str) -> str:
+        return _MARK.sub(lambda mark: read(ord(mark[1]) - _FIRST), text) if _OPEN in text else text
+
+    return _map_texts(value, change)

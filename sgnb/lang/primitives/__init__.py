@@ -1,2 +1,2 @@
-"""The words of a program: primitives, and what is made of them and of states. Arguments are checked
-at the line that wrote them."""
+"""Primitives of the language, and functions built from primitives and states. Arguments are checked
+at the line of the call."""

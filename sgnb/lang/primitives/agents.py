@@ -1,5 +1,4 @@
-"""The loop of an agent: generate, run the tools that the model calls, append what they return,
-until it answers in text."""
+"""Agent loop: generate, run tool calls, append the results, until the model answers in text."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from ...errors import OptionError, ProgramError, nearest, shown
-from ...sampling import scalar
+from ...sampling import integer, read_option
 from ..chat.tools import ON_ERROR, OnError, ToolCall, as_tools
 from ..core.async_state import AsyncProgramState
 from ..core.state import ProgramState
@@ -33,40 +32,53 @@ def agent(
     parallel_tool_calls: bool = True,
     **options: Any,
 ) -> Any:
-    """Let the model call `tools` until it answers; its answer, which also becomes the variable
-    `name`. In an `async def` program it is awaited, and tools may be `async def` too.
+    """Run an agent loop: the model calls `tools` until the model answers in text.
 
-    The conversation so far ends with the user's turn. `use_tools(tools)` before its first turn
-    tells the model of them as its own template does; without it a turn of the user's does.
+    The conversation must end with a user turn. Append `use_tools(tools)` before the first turn to
+    declare the tools with the model's own chat template; otherwise `agent` declares the tools in a
+    user turn.
 
-    max_turns: turns of the model's at most; the variables f"{name}_0", f"{name}_1" ... are what it
-    wrote in each. on_limit: when none of them is an answer, that is a ProgramError ("error"); or
-    the last turn may not call, and so is one ("answer").
-    on_error: what a tool raises is its result, as text for the model ("model"), or is raised here
-    ("user").
-    options: those of `gen`, for every turn; `tool_choice` not for one that may not call.
+    Args:
+        s: State of the program.
+        tools: Functions or `Tool` objects. An `async def` program may use `async def` tools.
+        max_turns: Maximum number of model turns, 1 or more. The texts of the turns are the
+            variables f"{name}_0", f"{name}_1", and so on.
+        name: Variable that receives the answer.
+        on_error: "model" appends the error of a tool as the result, for the model to read; "user"
+            raises the error.
+        on_limit: Behavior after `max_turns` turns without an answer: "error" raises ProgramError;
+            "answer" allows no calls in the last turn, which becomes the answer.
+        parallel_tool_calls: Allow several calls in a turn.
+        **options: Arguments of `gen` for every turn. `tool_choice` does not apply to a turn without
+            calls.
+
+    Returns:
+        The answer. In an `async def` program a coroutine that returns the answer.
+
+    Raises:
+        OptionError: An argument is invalid.
+        ProgramError: There was no answer after `max_turns` turns, or a program that is not `async
+            def` has an `async def` tool.
+
+    Example:
+        s += sgl.use_tools([search]) + sgl.user("Who wrote The Trial?")
+        sgl.agent(s, [search], max_turns=4, max_tokens=200)
     """
-    known = as_tools(tools)
-    for key, value, allowed in (("on_error", on_error, ON_ERROR), ("on_limit", on_limit, ON_LIMIT)):
-        if value not in allowed:
-            raise OptionError(f"{key}={value!r} is not known", nearest(str(value), allowed))
-    if not isinstance(name, str) or not name:
-        message = f"{caller()}: name={shown(name)} is not a name"
-        raise OptionError(message, "give a string that is not empty: the turns are named after it")
-    max_turns = scalar(max_turns)
-    if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
-        raise OptionError(f"max_turns={max_turns!r} is not allowed", "give an integer of 1 or more")
+    available = as_tools(tools)
+    max_turns = _checked_turns(name, max_turns, on_error, on_limit)
     is_async, location = isinstance(s, AsyncProgramState), caller()
-    if not is_async and (waits := next((one.name for one in known if one.is_async), None)):
-        message = f"{location}: the tool {waits!r} is an async def, and the program is not"
+    async_names = [candidate.name for candidate in available if candidate.is_async]
+    if async_names and not is_async:
+        message = f"{location}: the tool {async_names[0]!r} is an async def, and the program is not"
         raise ProgramError(message, "make the program an async def, and await agent(...)")
 
     def turns() -> Generator[Callable[[], Any], Any, str]:
-        """The conversation; yields what may have to be awaited."""
+        """Run the turns. Yields functions whose results may have to be awaited."""
         nonlocal s
         if not s._branch.scope.tools_declared:
             s._branch.scope.tools_declared = True
-            s += user(raw(s.program.executor.chat.tools.describe(known)))
+            s += user(raw(s.program.executor.chat.tools.describe(available)))
+
         numbers = (i for i in itertools.count() if f"{name}_{i}" not in s)
         for turn in range(max_turns):
             key = f"{name}_{next(numbers)}"
@@ -74,19 +86,30 @@ def agent(
                 s += assistant(gen(key, **{**options, "tool_choice": "auto"}))
             else:
                 several = parallel_tool_calls
-                s += assistant(gen(key, tools=known, parallel_tool_calls=several, **options))
-            said = yield partial(s.__getitem__, key)
-            if isinstance(said, str):
-                s[name] = said
-                return said
-            calls = [said] if isinstance(said, ToolCall) else said
+                s += assistant(gen(key, tools=available, parallel_tool_calls=several, **options))
+            value = yield partial(s.__getitem__, key)
+            if isinstance(value, str):
+                s[name] = value
+                return value
+            calls = [value] if isinstance(value, ToolCall) else value
             results = yield partial(_run, calls, on_error, is_async, location)
             s += tool(calls, results)
-        what = f"{max_turns} turns of the model were calls, and none an answer"
+        reason = f"{max_turns} turns of the model were calls, and none an answer"
         hint = 'raise max_turns, or give on_limit="answer": the last turn may then not call'
-        raise ProgramError(f"{location}: {what}", hint)
+        raise ProgramError(f"{location}: {reason}", hint)
 
     return _drive_async(turns()) if is_async else _drive(turns())
+
+
+def _checked_turns(name: Any, max_turns: Any, on_error: Any, on_limit: Any) -> int:
+    """Check arguments of `agent` and return `max_turns` as an int."""
+    for key, value, allowed in (("on_error", on_error, ON_ERROR), ("on_limit", on_limit, ON_LIMIT)):
+        if value not in allowed:
+            raise OptionError(f"{key}={value!r} is not known", nearest(str(value), allowed))
+    if not isinstance(name, str) or not name:
+        message = f"{caller()}: name={shown(name)} is not a name"
+        raise OptionError(message, "give a string that is not empty: the turns are named after it")
+    return read_option("max_turns", max_turns, "an integer of 1 or more", integer(1))
 
 
 def _drive(steps: Generator[Callable[[], Any], Any, str]) -> str:
@@ -112,16 +135,16 @@ async def _drive_async(steps: Generator[Callable[[], Any], Any, str]) -> str:
 def _run(
     calls: list[ToolCall], on_error: OnError, is_async: bool, location: Location
 ) -> list[Any] | Awaitable[list[Any]]:
-    """The results of the calls, in their order. In an async program they run side by side, tools
-    that are no `async def` on threads: the event loop waits for none."""
+    """Run the calls and return the results in order. An async program runs the calls concurrently,
+    and tools that are not `async def` on threads."""
     if not is_async:
         return [call.run(on_error, location) for call in calls]
     return _side_by_side([_result(call, on_error, location) for call in calls])
 
 
-async def _side_by_side(running: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Their results, in order. After the first error none goes on."""
-    tasks = [asyncio.ensure_future(one) for one in running]
+async def _side_by_side(coroutines: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Return the results in order. The first error cancels the other calls."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
     finally:

@@ -1,4 +1,4 @@
-"""`global_config`: SGLang's settings of the whole language, for programs that change them."""
+"""`global_config`: global settings with the names of SGLang."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ _WITHOUT_EFFECT = {
 
 
 class GlobalConfig:
-    """`default_backend` is an executor or an engine, and `skip_special_tokens_in_output` holds for
-    every later `gen`. The others change nothing, which is said when they are set."""
+    """Global settings of the language.
+
+    `default_backend` is the engine or executor of programs without a backend.
+    `skip_special_tokens_in_output` applies to every later `gen`. Other settings exist for
+    compatibility with SGLang and have no effect; setting a different value warns.
+    """
 
     default_backend: Any
     skip_special_tokens_in_output: bool
@@ -35,7 +39,7 @@ class GlobalConfig:
 
     @property
     def global_config(self) -> GlobalConfig:
-        """The settings themselves, for `from sgnb.global_config import global_config`."""
+        """The settings, for `from sgnb.global_config import global_config`."""
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -51,12 +55,20 @@ global_config = GlobalConfig()
 
 
 def set_default_executor(executor: Any) -> None:
-    """What runs programs that name no backend: an executor, or an engine."""
+    """Set the backend of programs without a `backend` argument.
+
+    Args:
+        executor: Engine or executor; None removes the default.
+    """
     global_config.default_backend = executor
 
 
 def executor_for(backend: Any) -> Executor:
-    """Of `backend`, or else of the default one. OptionError where there is none."""
+    """Return the executor of `backend`, or of the default backend if None.
+
+    Raises:
+        OptionError: There is no default backend, or `backend` cannot run programs.
+    """
     chosen = global_config.default_backend if backend is None else backend
     if chosen is None:
         hint = "load a model, or call sgnb.set_default_backend(...)"

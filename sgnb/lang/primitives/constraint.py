@@ -1,8 +1,7 @@
-"""What a generation's text must be, as a program says it: `dtype`, `regex`, `json_schema`, `ebnf`,
-and the `stop_regex` that ends it.
+"""Constraints of generations: `dtype`, `regex`, `json_schema`, `ebnf` and `stop_regex`.
 
-Checked at the line that wrote it, as far as that needs no engine. Compiling is the engine's
-business.
+Arguments are checked at the line of the call, as far as possible without an engine. The engine
+compiles the grammars.
 """
 
 from __future__ import annotations
@@ -28,27 +27,33 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "bool": (REGEX_BOOL, ()),
     "str": (REGEX_STR, ()),
 }
-"""dtype -> the pattern of its texts, and what also stops the generation."""
+"""Regular expression and additional stop strings of each dtype."""
 
 
-def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
-    """`given`, its dtype as regex and stops, its schema as text, its patterns and ends checked.
-    OptionError or GrammarError."""
-    options = dict(given)
+def resolve_constraints(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return options with `dtype` replaced by a regex and stops, `json_schema` as JSON text, and
+    checked patterns.
+
+    Raises:
+        OptionError: Options exclude each other, or a dtype is unknown.
+        GrammarError: A pattern or schema is invalid.
+    """
+    options = dict(arguments)
     if "dtype" in options:
         dtype = options.pop("dtype")
         if "regex" in options:
-            what = f"regex={options.pop('regex')!r} has no effect beside dtype={_name(dtype)}"
-            warn_once(f"{what}, which is a regex of its own", caller())
+            option = f"regex={options.pop('regex')!r} has no effect with dtype={_name(dtype)}"
+            warn_once(f"{option}: dtype sets the regex", caller())
         for kind in KINDS:
             if kind in options:
                 message = f"dtype={_name(dtype)} and {kind} exclude each other"
                 raise OptionError(message, "give one of them")
         options["regex"], stops = _pattern(dtype)
         if stops:
-            own = options.get("stop", ())
-            options["stop"] = (*((own,) if isinstance(own, str) else own), *stops)
+            stop = options.get("stop", ())
+            options["stop"] = (*((stop,) if isinstance(stop, str) else stop), *stops)
         options.setdefault("leading_blank", True)
+
     documents = options.pop("documents", None)
     if documents is not None and "json_schema" not in options:
         raise OptionError("documents has no effect", "it needs json_schema=...")
@@ -95,13 +100,13 @@ def _is_scalar(schema: Any) -> bool:
 
 @lru_cache(maxsize=1024)
 def check_regex(pattern: str) -> None:
-    """Raise the GrammarError that using this pattern would."""
+    """Raise GrammarError for an invalid pattern."""
     parse(pattern)
 
 
 @lru_cache(maxsize=1024)
 def check_stop_regex(pattern: str) -> None:
-    """The same for one that ends a text."""
+    """Raise GrammarError for an invalid `stop_regex` pattern."""
     parse_occurrence(pattern)
 
 
@@ -117,7 +122,8 @@ def _name(dtype: Any) -> str:
 
 
 def _schema(schema: Any) -> str:
-    """Cached `schema_text`, which is slow for a type: a batch says the same one in each program."""
+    """Return `schema_text(schema)`, cached: slow for a type, and the programs of a batch share the
+    type."""
     return _cached_text(schema) if isinstance(schema, Hashable) else schema_text(schema)
 
 

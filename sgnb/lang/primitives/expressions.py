@@ -1,8 +1,7 @@
-"""The primitives: `gen` and its kin, `select` and the roles. Each returns an expression and changes
-nothing.
+"""Primitives: generations, selections, roles and tool declarations. Each function returns an
+expression without side effects.
 
-Arguments are checked here, at the line that wrote them; what an argument means is `SamplingParams`'
-business.
+Arguments are checked at the line of the call. `SamplingParams` defines sampling arguments.
 """
 
 from __future__ import annotations
@@ -85,67 +84,84 @@ def gen(
     documents: Mapping[str, Any] | None = None,
     **unknown: Any,
 ) -> Gen | Select:
-    """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
+    r"""Generate text and store the text in the variable `name`.
 
-    What is None comes from the run. With `n` > 1 the variable is a list and its first text is
-    appended. `choices` and `choices_method` make it a `select`. `backend`, an engine or an
-    executor, is asked instead of the run's. The other arguments are those of `SamplingParams`,
-    where `max_tokens` and `min_tokens` are called `max_new_tokens` and `min_new_tokens`.
+    Arguments that are None use the defaults of the run. `SamplingParams` describes the arguments
+    without a description below; the names of `max_tokens` and `min_tokens` are `max_new_tokens` and
+    `min_new_tokens` in `SamplingParams`.
 
-    dtype: int, float, bool or str: the text is constrained to such a literal; the variable stays
-    text. An int or float also stops at a blank or a line break.
+    Args:
+        name: Variable of the text; gen_0, gen_1 and so on if None.
+        max_tokens: Maximum number of generated tokens. With tools, the limit of the text and of
+            each call.
+        n: Number of samples. With n > 1 the variable is a list, and the first sample is appended.
+        stop: String or strings that end the text and are removed from the text.
+        temperature: 0 is greedy.
+        dtype: int, float, bool or str: constrain the text to a literal of this type. The value
+            remains a string. int and float also stop at a blank or line break.
+        choices: Strings to select from instead of generating text, see `select`.
+        choices_method: Scoring method for `choices`.
+        backend: Engine or executor that generates the text instead of the run's backend.
+        tools: Functions or `Tool` objects that the model may call. The variable is a `ToolCall`, or
+            the text if the model answers in text. Declare the tools with `use_tools`.
+        tool_choice: "auto", "required" (a call), or the name of the tool to call.
+        parallel_tool_calls: Allow several calls. The variable is then a list of calls, or the text.
+        timeout: Seconds from the call to the end of the text, including the time in the engine's
+            queue. After the timeout the call stops, the variable holds the partial text with the
+            finish reason "abort", and the branch ends with `TimedOut`.
+        documents: Schemas by URI for the `$ref`s of `json_schema`. Nothing is fetched;
+            `read_documents` reads a folder.
 
-    tools: functions that the model may call: the variable is a `ToolCall`, or text where it
-    answered so. tool_choice: "auto"; "required", a call; a tool's name, a call of it. With
-    parallel_tool_calls the variable is a list of calls, or text. `max_tokens` bounds the text and
-    each call. Tell the model of the tools with `use_tools`.
+    Returns:
+        The expression, to be appended to a state.
 
-    timeout: seconds from the call to the end of the answer, waiting in the engine's queue included.
-    Then the call is stopped: the variable has the partial text, the finish reason is "abort", and
-    the branch ends with a `TimedOut` error.
+    Raises:
+        OptionError: An argument is unknown or invalid. Arguments without effect warn.
+        GrammarError: A regex or schema is invalid.
 
-    documents: schemas by URI, to which `$ref`s of `json_schema` may refer. Nothing is fetched; see
-    `read_documents` for a folder.
-
-    A wrong or unknown argument is an OptionError, one without effect a warning; a regex or a schema
-    that cannot be read is a GrammarError.
+    Example:
+        s += "Name: " + sgl.gen("name", max_tokens=8, stop="\n")
     """
-    own = locals().items()
-    given = {key: scalar(value) for key, value in own if value is not None and key in _OPTIONS}
+    arguments = locals().items()
+    given_options = [(key, value) for key, value in arguments if key in _OPTIONS]
+    options = {key: scalar(value) for key, value in given_options if value is not None}
     if unknown:
         key = next(iter(unknown))
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
     if choices is not None and tools is None:
-        for key in given.keys() - {"temperature", "seed"}:
-            what = f"{key}={given[key]!r} has no effect beside choices"
-            warn_once(f"{what}, which are scored and not sampled", caller())
-        temperature, seed = given.get("temperature"), given.get("seed")
+        for key in options.keys() - {"temperature", "seed"}:
+            option = f"{key}={options[key]!r} has no effect with choices"
+            warn_once(f"{option}: choices are scored, not sampled", caller())
+        temperature, seed = options.get("temperature"), options.get("seed")
         return select(name, choices, temperature, choices_method, seed, backend, timeout)
     if choices_method is not None:
         method_of(choices_method)
         warn_once(f"choices_method={choices_method!r} has no effect without choices", caller())
     if not global_config.skip_special_tokens_in_output:
-        given["skip_special_tokens"] = False
+        options["skip_special_tokens"] = False
+
     executor = None if backend is None else executor_of(backend)
     if tools is None:
         if tool_choice != "auto" or parallel_tool_calls:
-            what = "parallel_tool_calls" if parallel_tool_calls else f"tool_choice={tool_choice!r}"
-            warn_once(f"{what} has no effect without tools", caller())
+            choice = f"tool_choice={tool_choice!r}"
+            option = "parallel_tool_calls" if parallel_tool_calls else choice
+            warn_once(f"{option} has no effect without tools", caller())
         return Gen(
-            _checked_name(name),
-            _options(given),
-            caller(),
-            executor,
+            name=_checked_name(name),
+            options=_options(options),
+            location=caller(),
+            backend=executor,
             timeout=checked_timeout(timeout),
         )
-    others = {"choices": choices, "backend": backend, **given}
+
+    others = {"choices": choices, "backend": backend, **options}
     for key in ("choices", "dtype", "regex", "json_schema", "ebnf", "n", "backend"):
         if others.get(key) is not None:
             message = f"{key}={others[key]!r} and tools exclude each other"
             raise OptionError(message, "give one of them")
     use = tool_use(tools, tool_choice, parallel_tool_calls)
     limit = checked_timeout(timeout)
-    return Gen(_checked_name(name), _options(given), caller(), tools=use, timeout=limit)
+    return Gen(_checked_name(name), _options(options), caller(), tools=use, timeout=limit)
 
 
 _OF_TOOLS = {"tools", "tool_choice", "parallel_tool_calls"}
@@ -160,7 +176,7 @@ def gen_int(
     stop: str | Iterable[str] | None = None,
     **options: Any,
 ) -> Gen | Select:
-    """A whole number: `gen(name, max_tokens, n=n, stop=stop, dtype=int, ...)`."""
+    """Generate an integer: `gen(name, max_tokens, n=n, stop=stop, dtype=int, ...)`."""
     return gen(name, max_tokens, n=n, stop=stop, dtype=int, **options)
 
 
@@ -171,7 +187,7 @@ def gen_string(
     stop: str | Iterable[str] | None = None,
     **options: Any,
 ) -> Gen | Select:
-    """Words in double quotes: `gen(name, max_tokens, n=n, stop=stop, dtype=str, ...)`."""
+    """Generate a double-quoted string: `gen(name, max_tokens, n=n, stop=stop, dtype=str, ...)`."""
     return gen(name, max_tokens, n=n, stop=stop, dtype=str, **options)
 
 
@@ -184,12 +200,27 @@ def select(
     backend: Any = None,
     timeout: float | None = None,
 ) -> Select:
-    """The best of `choices` after the text so far, kept under `name` and appended.
+    """Append the best of several choices and store the choice in the variable `name`.
 
-    `choices_method` scores them, `token_length_normalized` where it is left out. With a temperature
-    above 0 one is drawn, with weights exp(score / temperature), the same one each time for the same
-    `seed`. `backend`, an engine or an executor, is asked instead of the run's. `timeout` is in
-    seconds, as in `gen`; after a timeout a select has no value.
+    Args:
+        name: Variable of the choice; gen_0, gen_1 and so on if None.
+        choices: Distinct, non-empty strings.
+        temperature: 0 selects the best score. Above 0 a choice is sampled with weights exp(score /
+            temperature).
+        choices_method: Scoring function, a `ChoicesSamplingMethod`, or a method's name. Default:
+            `token_length_normalized`.
+        seed: Makes the sample reproducible.
+        backend: Engine or executor that scores the choices instead of the run's backend.
+        timeout: Seconds, as in `gen`. After the timeout the variable has no value.
+
+    Returns:
+        The expression, to be appended to a state.
+
+    Raises:
+        OptionError: An argument is invalid.
+
+    Example:
+        s += "The capital of France is " + sgl.select("city", ["Paris", "Rome"])
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
@@ -198,39 +229,58 @@ def select(
     choices = tuple(map(scalar, choices))
     if not choices:
         raise OptionError("choices=[] leaves nothing to select", "give one choice or more")
+
     temperature, seed = 0.0 if temperature is None else scalar(temperature), scalar(seed)
     _options({"temperature": temperature} | ({} if seed is None else {"seed": seed}))
     method = token_length_normalized if choices_method is None else method_of(choices_method)
     if temperature and hasattr(method, "requires_unconditional_logprobs"):
-        what = f"temperature={temperature!r} has no effect"
-        warn_once(f"{what}: a ChoicesSamplingMethod decides by itself", caller())
+        option = f"temperature={temperature!r} has no effect"
+        warn_once(f"{option}: a ChoicesSamplingMethod decides by itself", caller())
     executor = None if backend is None else executor_of(backend)
-    own = _checked_name(name), choices, method, temperature, seed, caller()
-    return Select(*own, backend=executor, timeout=checked_timeout(timeout))
+    return Select(
+        name=_checked_name(name),
+        choices=choices,
+        method=method,
+        temperature=temperature,
+        seed=seed,
+        location=caller(),
+        backend=executor,
+        timeout=checked_timeout(timeout),
+    )
 
 
 def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Concat:
-    """`expr`, whose generations begin with reasoning: the answer alone is appended and becomes the
-    variable, and `NAME_reasoning_content` has the reasoning.
+    """Separate leading reasoning from the answer of generations.
 
-    model_type: SGLang's name of the kind of model, which says what marks the reasoning; <think> and
-    </think> by default.
+    Only the answer is appended and stored in the generation's variable NAME. The variable
+    NAME_reasoning_content holds the reasoning.
+
+    Args:
+        expr: Expression with generations.
+        model_type: SGLang's name of the model family, which determines the reasoning markers.
+            Default: <think> and </think>.
+
+    Raises:
+        OptionError: `model_type` is unknown.
     """
     reasoning = reasoning_of(model_type)
     nodes = () if expr is None else parts(expr)
-    told_apart = [replace(n, reasoning=reasoning) if isinstance(n, Gen) else n for n in nodes]
-    return Concat(tuple(told_apart))
+    replaced = [replace(n, reasoning=reasoning) if isinstance(n, Gen) else n for n in nodes]
+    return Concat(tuple(replaced))
 
 
 def data(text: str) -> Text:
-    """`text` as plain text wherever it stands, special tokens written in it too: for what a tool or
-    a file brought. Arguments, contents of roles and what a model wrote are so already."""
+    """Mark `text` as data: special tokens in the text are plain text. Use for text from a tool or
+    file.
+
+    Arguments of programs, contents of roles and generated text are data already.
+    """
     return _text(text, "data")
 
 
 def raw(text: str) -> Text:
-    """`text` as the tokenizer reads it wherever it stands, special tokens written in it included:
-    for marks that a program means, inside a role too."""
+    """Mark `text` as raw: the tokenizer recognizes special tokens in the text, also inside a
+    role."""
     return _text(text, "raw")
 
 
@@ -242,68 +292,83 @@ def _text(text: Any, kind: Kind) -> Text:
 
 
 def system(expr: Any = None) -> Concat:
-    """`expr` as the system prompt."""
+    """Return `expr` as the system prompt."""
     return role("system", expr)
 
 
 def user(expr: Any = None) -> Concat:
-    """`expr` as the user's message."""
+    """Return `expr` as a user message."""
     return role("user", expr)
 
 
 def assistant(expr: Any = None) -> Concat:
-    """`expr` as the assistant's message: generations in it also stop at the template's stops."""
+    """Return `expr` as an assistant message. Generations inside also stop at the chat template's
+    stops."""
     return role("assistant", expr)
 
 
 def use_tools(tools: Iterable[Any]) -> UseTools:
-    """Tells the model of `tools`, functions or `Tool`s, where the conversation begins: as its own
-    chat template does, else in the system prompt. Comes before the first role."""
+    """Declare `tools` (functions or `Tool` objects) at the begin of the conversation.
+
+    The declaration follows the model's chat template if possible, otherwise it is part of the
+    system prompt. Append the expression before the first role.
+    """
     return UseTools(as_tools(tools))
 
 
 def tool(call: ToolCall | Iterable[ToolCall], result: Any) -> ToolResults:
-    """What `call` returned, its `result`, in the tool role; for a list of calls a list of results.
-    Text stands as it is and all else as JSON; special tokens written in it are plain text."""
+    """Return the result of a tool call in the tool role.
+
+    Special tokens in results are plain text.
+
+    Args:
+        call: Tool call, or a list of calls.
+        result: Result of the call, or a list with a result per call. Strings are inserted
+            unchanged, other values as JSON.
+
+    Raises:
+        ProgramError: `call` is no tool call, or the number of results differs from the number of
+            calls.
+    """
     if isinstance(call, ToolCall):
         return ToolResults((call,), (result_text(result),))
     calls = tuple(call) if isinstance(call, (list, tuple)) else ()
-    if not calls or not all(isinstance(one, ToolCall) for one in calls):
+    if not calls or not all(isinstance(item, ToolCall) for item in calls):
         raise ProgramError(f"{caller()}: {call!r} is no call", 'give s["..."] of gen(tools=...)')
     if not isinstance(result, (list, tuple)) or len(result) != len(calls):
-        what = f"{len(calls)} calls need a list of as many results"
-        raise ProgramError(f"{caller()}: {what}", "give [call() for call in calls]")
+        message = f"{len(calls)} calls need a list of as many results"
+        raise ProgramError(f"{caller()}: {message}", "give [call() for call in calls]")
     return ToolResults(calls, tuple(map(result_text, result)))
 
 
 def system_begin() -> RoleBegin:
-    """Opens the system's turn, up to `system_end`."""
+    """Begin a system turn, until `system_end`."""
     return RoleBegin("system")
 
 
 def system_end() -> RoleEnd:
-    """Closes what `system_begin` opened."""
+    """End the turn begun by `system_begin`."""
     return RoleEnd("system")
 
 
 def user_begin() -> RoleBegin:
-    """Opens the user's turn, up to `user_end`."""
+    """Begin a user turn, until `user_end`."""
     return RoleBegin("user")
 
 
 def user_end() -> RoleEnd:
-    """Closes what `user_begin` opened."""
+    """End the turn begun by `user_begin`."""
     return RoleEnd("user")
 
 
 def assistant_begin() -> RoleBegin:
-    """Opens the assistant's turn, up to `assistant_end`: generations in it also stop at the
+    """Begin an assistant turn, until `assistant_end`. Generations inside also stop at the chat
     template's stops."""
     return RoleBegin("assistant")
 
 
 def assistant_end() -> RoleEnd:
-    """Closes what `assistant_begin` opened."""
+    """End the turn begun by `assistant_begin`."""
     return RoleEnd("assistant")
 
 
@@ -313,10 +378,10 @@ def _checked_name(name: Any) -> str | None:
     raise OptionError(f"name={name!r} is not a name", "a name is a non-empty string")
 
 
-def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The given options under their `SamplingParams` names, checked and hashable."""
-    known = {_RENAMED.get(key, key): value for key, value in resolve_constraints(given).items()}
-    options = tuple((key, _hashable(value)) for key, value in known.items())
+def _options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Check the options and return them under `SamplingParams` names, in hashable form."""
+    resolved = resolve_constraints(arguments).items()
+    options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in resolved)
     try:
         _check(**dict(options))
     except OptionError as error:
@@ -325,8 +390,8 @@ def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _as_typed(text: str) -> str:
-    for typed, known in _RENAMED.items():
-        text = text.replace(known, typed)
+    for typed, internal in _RENAMED.items():
+        text = text.replace(internal, typed)
     return text
 
 
@@ -341,9 +406,9 @@ def _hashable(value: Any) -> Any:
 
 @lru_cache(maxsize=1024, typed=True)
 def _check(**options: Any) -> None:
-    """Refuse values out of range. What is left out comes from the run, so that a lone minimum may
-    exceed the usual maximum."""
-    least = options.get("min_new_tokens")
-    if isinstance(least, int):
-        options.setdefault("max_new_tokens", max(least, 0))
+    """Raise OptionError for values out of range. Missing options come from the run, so a
+    `min_new_tokens` alone may exceed the default maximum."""
+    minimum = options.get("min_new_tokens")
+    if isinstance(minimum, int):
+        options.setdefault("max_new_tokens", max(minimum, 0))
     SamplingParams.make(**options)

@@ -1,6 +1,5 @@
-"""Mistakes that a program's source shows and its run does not: an expression of the language that
-nothing appends. Reads the source; runs nothing of it.
-"""
+"""Lint of program sources: expressions that the program creates but never appends. The source is
+parsed, not executed."""
 
 from __future__ import annotations
 
@@ -18,9 +17,19 @@ from . import expressions
 
 
 def check(func: Callable[..., Any], source: str, first_line: int) -> None:
-    """Raise a ProgramError where `func` gives the name `s` of its state to an expression, and warn
-    where an expression is a statement. source: of `func` or of its body, from `first_line` of its
-    file; what cannot be parsed is not looked at."""
+    """Check the source of a program.
+
+    Warns about an expression that is a statement of its own. Source that cannot be parsed is
+    skipped.
+
+    Args:
+        func: The program's function.
+        source: Source of the function or of its body.
+        first_line: Line number of `source` in the file.
+
+    Raises:
+        ProgramError: An assignment to `s` replaces the state by an expression.
+    """
     func = inspect.unwrap(func)
     if not isinstance(func, FunctionType):
         return
@@ -43,26 +52,26 @@ def statements(source: str) -> list[ast.stmt]:
 
 
 class _Finder(ast.NodeVisitor):
-    """Looks at the function's own statements, not at those of functions inside it."""
+    """Visitor of the function's own statements; nested functions are skipped."""
 
     def __init__(self, func: FunctionType, lines: list[str], first_line: int) -> None:
         code = func.__code__
-        self._file, self._lines, self._before = code.co_filename, lines, first_line - 1
+        self._file, self._lines, self._offset = code.co_filename, lines, first_line - 1
         self._locals, self._globals = code.co_varnames, func.__globals__
         self._closure = dict(zip(code.co_freevars, func.__closure__ or (), strict=True))
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if self._is_expression(node.value):
-            what = f"{shown(ast.unparse(node.value))[1:-1]} is not appended and does nothing"
-            warn_once(f"{what}; write s += ...", self._location(node))
+            message = f"{shown(ast.unparse(node.value))[1:-1]} is not appended and does nothing"
+            warn_once(f"{message}; write s += ...", self._location(node))
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        state = any(isinstance(target, ast.Name) and target.id == "s" for target in node.targets)
-        if state and self._is_expression(node.value):
-            what = "s = ... gives the name of the state to an expression, and appends nothing"
-            place = self._place(node)
-            raise ProgramError(f"{self._location(node)}: {what}", "append it: s += ...") from place
+        targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        if "s" in targets and self._is_expression(node.value):
+            reason = "s = ... replaces the state by an expression and appends nothing"
+            message = f"{self._location(node)}: {reason}"
+            raise ProgramError(message, "append it: s += ...") from self._caret_error(node)
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.AST) -> None:
@@ -71,39 +80,39 @@ class _Finder(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
 
     def _is_expression(self, node: ast.expr) -> bool:
-        """Whether its value is one of the language's, as far as names tell."""
+        """Return whether the node creates an expression of the language, as far as names show."""
         match node:
             case ast.Call(func=func):
                 return getattr(self._value(func), "__module__", "") == expressions.__name__
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 return self._is_expression(left) or self._is_expression(right)
-            case ast.IfExp(body=one, orelse=other):
-                return self._is_expression(one) or self._is_expression(other)
-            case ast.Tuple(elts=several) | ast.BoolOp(values=several):
-                return any(map(self._is_expression, several))
+            case ast.IfExp(body=body, orelse=orelse):
+                return self._is_expression(body) or self._is_expression(orelse)
+            case ast.Tuple(elts=items) | ast.BoolOp(values=items):
+                return any(map(self._is_expression, items))
         return False
 
     def _value(self, node: ast.expr) -> Any:
-        """What a name, or an attribute of a module, stands for; None if that is not known."""
+        """Return the value of a name or of a module attribute; None if unknown."""
         match node:
             case ast.Name(id=name) if name in self._closure:
                 try:
                     return self._closure[name].cell_contents
-                except ValueError:  # nothing yet
+                except ValueError:  # the cell is empty so far
                     return None
             case ast.Name(id=name) if name not in self._locals:
                 return self._globals.get(name)
-            case ast.Attribute(value=of, attr=name):
-                module = self._value(of)
+            case ast.Attribute(value=owner, attr=name):
+                module = self._value(owner)
                 return getattr(module, name, None) if isinstance(module, ModuleType) else None
         return None
 
     def _location(self, node: ast.stmt) -> Location:
-        return Location(self._file, self._before + node.lineno)
+        return Location(self._file, self._offset + node.lineno)
 
-    def _place(self, node: ast.stmt) -> SyntaxError:
-        """Shows the line with a caret wherever an error's cause is shown."""
+    def _caret_error(self, node: ast.stmt) -> SyntaxError:
+        """Return an error that shows the line with a caret, as the cause of another error."""
         begin, line = self._location(node).line, self._lines[node.lineno - 1]
         last = node.end_col_offset if node.end_lineno == node.lineno else len(line)
-        where = self._file, begin, node.col_offset + 1, line, begin, (last or 0) + 1
-        return SyntaxError("nothing is appended here", where)
+        position = self._file, begin, node.col_offset + 1, line, begin, (last or 0) + 1
+        return SyntaxError("nothing is appended here", position)

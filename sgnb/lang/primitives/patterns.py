@@ -1,10 +1,10 @@
-"""Higher words, made of the small ones: plain functions of a state, which fork it, append, read and
-go on as one of the forks (`ProgramState.keep`).
+"""Search and voting patterns: functions that fork a state, append, read, and continue as one of the
+forks (`ProgramState.keep`).
 
-What they append are expressions: one for all forks, a list, or a function of the fork's number. The
-forks share what the state holds, which is computed once. At temperature 0 equal expressions give
-equal texts: give `gen` a temperature, and for repeatable draws a `seed` for each fork:
-`lambda i: gen("answer", seed=i)`.
+A `step` is an expression for all forks, a list with an expression per fork, or a function of the
+fork's index. The forks share the prompt prefix, which is computed once. At temperature 0 equal
+expressions generate equal texts: pass a temperature to `gen`, and for reproducible samples a `seed`
+per fork: `lambda i: gen("answer", seed=i)`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,29 @@ from ..location import caller
 from .expressions import select
 
 Step = Any
-"""What `ForkGroup += step` takes: an expression, a list of them, or a function of the number."""
+"""Argument of `ForkGroup += step`: an expression, a list of expressions, or a function of the
+index."""
 
 Score = Callable[[ProgramState], "float | Expr"]
-"""A number for a branch; or an expression for the model to answer with one, which is asked beside
-the branch and leaves nothing in it."""
+"""Score of a branch: a number, or an expression whose value is a number. The expression runs in a
+fork of the branch and leaves the branch unchanged."""
 
 
 def best_of_n(s: ProgramState, n: int, step: Step, score: Score) -> list[float]:
-    """Best of n: append `step` to `n` forks, and go on as the one with the largest `score`, the
-    first of equals. Returns the scores.
+    """Append `step` to n forks and continue as the fork with the highest score.
 
-    best_of_n(s, 4, gen("answer", temperature=1), score=lambda b: -len(b["answer"]))
+    Args:
+        s: State of the program.
+        n: Number of forks.
+        step: Expression, list of expressions, or function of the fork's index.
+        score: Function that returns the score of a fork: a number, or an expression for the model.
+            The first of equal scores wins.
+
+    Returns:
+        The scores of the forks.
+
+    Example:
+        best_of_n(s, 4, gen("answer", temperature=1), score=lambda b: -len(b["answer"]))
     """
     group = s.fork(n)
     group += step
@@ -47,11 +58,26 @@ def best_of_n(s: ProgramState, n: int, step: Step, score: Score) -> list[float]:
 def majority_vote(
     s: ProgramState, n: int, step: Step, vote: Callable[[ProgramState], Any]
 ) -> Counter[Any]:
-    """Self-consistency: append `step` to `n` forks, read the `vote` of each, and go on as the first
-    one of the majority (of a tie, the first that voted). Returns how often each vote was given.
+    """Append `step` to n forks and continue as the first fork with the majority's vote
+    (self-consistency).
 
-    majority_vote(s, 8, gen("steps", temperature=1) + "Answer: " + gen_int("answer"),
-                  vote=lambda b: int(b["answer"]))
+    Args:
+        s: State of the program.
+        n: Number of forks.
+        step: Expression, list of expressions, or function of the fork's index.
+        vote: Function that returns the hashable vote of a fork. In a tie, the earliest vote wins.
+
+    Returns:
+        The count of each vote.
+
+    Raises:
+        ProgramError: A vote is not hashable.
+
+    Example:
+        majority_vote(
+            s, 8, gen("steps", temperature=1) + "Answer: " + gen_int("answer"),
+            vote=lambda b: int(b["answer"]),
+        )
     """
     group = s.fork(n)
     group += step
@@ -65,29 +91,47 @@ def majority_vote(
 def judge(
     s: ProgramState, candidates: Iterable[Any], question: Any, grades: Sequence[str] = "12345"
 ) -> list[float]:
-    """LLM as a judge: the grade of each of `candidates`, all asked at once in forks of `s`, which
-    stays as it is. A grade counts as its place in `grades` from 1 on, and the result is the mean of
-    all, each weighted by its probability.
+    r"""Grade candidates with the model (LLM as a judge). The state itself does not change.
 
-    question: what follows the candidate; or a function of it that gives all that comes before the
-    grade, such as `lambda text: user(f"Grade this: {text}") + assistant_begin()`.
+    All candidates are graded concurrently in forks of `s`. A grade counts as its position in
+    `grades`, from 1 on.
 
-    judge(s, [a["answer"], b["answer"]], question="\\nHow good is this answer, from 1 to 5? ")
+    Args:
+        s: State of the program.
+        candidates: Texts or expressions.
+        question: Text or expression after the candidate; or a function of the candidate that
+            returns everything before the grade, for example `lambda text: user(f"Grade this:
+            {text}") + assistant_begin()`.
+        grades: Grades in ascending order.
+
+    Returns:
+        The expected grade of each candidate: the mean of the positions, weighted by the
+        probabilities of the grades.
+
+    Example:
+        judge(s, [a["answer"], b["answer"]], question="\nHow good is this answer, from 1 to 5? ")
     """
     candidates = list(candidates)
     if not candidates:
         return []
     group = s.fork(len(candidates))
-    asked = question if callable(question) else lambda candidate: candidate + question
-    group += [asked(one) + select("grade", list(grades)) for one in candidates]
+    prompt_of = question if callable(question) else lambda candidate: candidate + question
+    group += [prompt_of(candidate) + select("grade", list(grades)) for candidate in candidates]
     return [_expected(branch.get_meta_info("grade")["scores"]) for branch in group]
 
 
 def map_over(s: ProgramState, items: Iterable[Any], step: Callable[[Any], Any]) -> None:
-    """Append `step(item)` to a fork for each of `items`, and join: each variable becomes a list, in
-    their order. Does not wait.
+    r"""Append `step(item)` to a fork per item, then join the forks. Does not wait.
 
-    map_over(s, pages, lambda page: page + "\\nIn short: " + gen("summary"))
+    Each variable of the forks becomes a list in the order of the items.
+
+    Args:
+        s: State of the program.
+        items: Items.
+        step: Function that returns the expression for an item.
+
+    Example:
+        map_over(s, pages, lambda page: page + "\nIn short: " + gen("summary"))
     """
     steps = [step(item) for item in items]
     if steps:
@@ -103,13 +147,26 @@ def retry(
     tries: int = 3,
     feedback: Callable[[ProgramState], Any] | None = None,
 ) -> int:
-    """Append `step` to a fork until `valid` of it is true, and go on as that one. A ValueError of
-    the code in `valid` means no. Returns how many tries it took; if none is valid, a ProgramError.
+    """Append `step` to a fork until `valid` returns true, and continue as this fork.
 
-    feedback: what to append after a try that is not valid, which stays in `s` then. Without it the
-    next try begins as if there had been none.
+    Args:
+        s: State of the program.
+        step: Expression, list with one expression, or function of the try's number.
+        valid: Function of the fork. A ValueError in `valid`, other than an SgnbError, counts as
+            false.
+        tries: Maximum number of tries.
+        feedback: Function of the fork that returns an expression to append after an invalid try.
+            The invalid try then stays in the text. Without feedback the next try starts from the
+            original text.
 
-    retry(s, gen("year", max_tokens=8), valid=lambda b: int(b["year"]) > 1900)
+    Returns:
+        The number of tries.
+
+    Raises:
+        ProgramError: No try was valid.
+
+    Example:
+        retry(s, gen("year", max_tokens=8), valid=lambda b: int(b["year"]) > 1900)
     """
     tries = _whole("tries", tries, 1)
     reason: ValueError | None = None
@@ -119,7 +176,7 @@ def retry(
         try:
             good = valid(group[0])
         except ValueError as error:
-            if isinstance(error, SgnbError):  # of the program, such as a request that is refused
+            if isinstance(error, SgnbError):  # an error of the program, such as a refused request
                 raise
             good, reason = False, error
         if good or feedback is not None:
@@ -139,13 +196,28 @@ def beam_search(
     width: int = 3,
     depth: int = 3,
 ) -> float:
-    """Beam search over thoughts: `propose(branch)` gives the expressions by which a branch may go
-    on, one for each child; the `width` children with the largest `score` go on, `depth` times. A
-    branch without proposals is over, and stays if its score does. `s` goes on as the best. Returns
-    its score.
+    r"""Search over continuations with a beam, and continue as the best branch.
 
-    beam_search(s, propose=lambda b: [gen("line", stop="\\n", seed=i) for i in range(4)],
-                score=lambda b: "\\nIs this promising? " + select("vote", ["1", "2", "3"]))
+    In each of `depth` rounds every branch of the beam is extended by its proposals, and the `width`
+    branches with the highest scores form the next beam. A branch without proposals is complete and
+    competes with its score.
+
+    Args:
+        s: State of the program.
+        propose: Function of a branch that returns a list of expressions, one per child.
+        score: Function that returns the score of a branch: a number, or an expression for the
+            model.
+        width: Number of branches in the beam.
+        depth: Number of rounds.
+
+    Returns:
+        The score of the best branch.
+
+    Example:
+        beam_search(
+            s, propose=lambda b: [gen("line", stop="\n", seed=i) for i in range(4)],
+            score=lambda b: "\nIs this promising? " + select("vote", ["1", "2", "3"]),
+        )
     """
     width, depth = _whole("width", width, 1), _whole("depth", depth, 0)
     beam = [(0.0, s)]
@@ -167,12 +239,27 @@ def tree_search(
     solved: Callable[[ProgramState], bool],
     budget: int = 20,
 ) -> bool:
-    """Tree of thoughts, best first: open the branch with the largest `score`, with a child for each
-    expression of `propose(branch)`, until one is `solved` or `budget` branches have been opened.
-    `s` goes on as that one, or as the best. Returns whether it is solved.
+    """Search over continuations best-first (tree of thoughts), and continue as the solution or the
+    best branch.
 
-    tree_search(s, propose=lambda b: [" left", " right"], score=lambda b: -distance(b.text()),
-                solved=lambda b: distance(b.text()) == 0)
+    Each step opens the branch with the highest score: every proposal becomes a child.
+
+    Args:
+        s: State of the program.
+        propose: Function of a branch that returns a list of expressions, one per child.
+        score: Function that returns the score of a branch: a number, or an expression for the
+            model.
+        solved: Function of a branch that returns whether the search is over.
+        budget: Maximum number of opened branches.
+
+    Returns:
+        Whether a branch is solved.
+
+    Example:
+        tree_search(
+            s, propose=lambda b: [" left", " right"], score=lambda b: -distance(b.text()),
+            solved=lambda b: distance(b.text()) == 0,
+        )
     """
     budget, order = _whole("budget", budget, 0), count()
     frontier = [(0.0, next(order), s)]
@@ -192,11 +279,11 @@ def tree_search(
     return False
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _whole(name: str, value: Any, minimum: int) -> int:
     value = scalar(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        what = f"{caller()}: {name}={shown(value)} is not allowed"
-        raise OptionError(what, f"give an integer of {least} or more")
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        message = f"{caller()}: {name}={shown(value)} is not allowed"
+        raise OptionError(message, f"give an integer of {minimum} or more")
     return value
 
 
@@ -218,9 +305,9 @@ def _children(branch: ProgramState, steps: list[Any]) -> Sequence[ProgramState]:
 
 
 def _scores(branches: Iterable[ProgramState], score: Score) -> list[float]:
-    """Of all branches; those that the model gives are asked for at once."""
-    asked = [(branch, score(branch)) for branch in branches]
-    answers = [_ask(branch, v) if isinstance(v, Expr) else v for branch, v in asked]
+    """Return the scores of all branches. Scores from the model are requested concurrently."""
+    pairs = [(branch, score(branch)) for branch in branches]
+    answers = [_ask(branch, v) if isinstance(v, Expr) else v for branch, v in pairs]
     return [_number(answer() if callable(answer) else answer) for answer in answers]
 
 
@@ -233,7 +320,7 @@ def _number(score: Any) -> float:
 
 
 def _ask(branch: ProgramState, expr: Expr) -> Callable[[], Any]:
-    """Append `expr` to a fork; what gives its last variable."""
+    """Append `expr` to a fork and return a function that reads the last variable of the fork."""
     [fork] = branch.fork(1)
     fork += expr
     names = fork._branch.scope.names
@@ -241,6 +328,6 @@ def _ask(branch: ProgramState, expr: Expr) -> Callable[[], Any]:
 
 
 def _expected(scores: Sequence[float]) -> float:
-    """The mean place, from 1 on, of mean log-probabilities."""
+    """Return the expected position, from 1 on, for mean log-probabilities."""
     weights = [exp(score) for score in scores]
-    return sum(place * weight for place, weight in enumerate(weights, 1)) / sum(weights)
+    return sum(position * weight for position, weight in enumerate(weights, 1)) / sum(weights)

@@ -109,6 +109,7 @@ class Display:
             self._try(self._refresh_static)
         elif self.static and self._states:
             print(self.text())
+
         if self.run is not None:
             self._emitter.unfollow(self.run)
         self._view = self._static_view = None

@@ -331,72 +331,26 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
 
   const isSilent = () => store.live && performance.now() - store.heard > SILENT_AFTER;
   function paintHead(run, state, silent) {
-    const said = silent
-      ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`]
-      : run
-        ? [run.status, run.status]
-        : store.live
-          ? ["running", "live"]
-          : ["done", "as it was"];
+    const said = statusOf(store, run, silent);
     if (isBare(state)) {
       const [{ grammar, source }] = state.automata.values();
       setText(title, `${grammar} ${inLine(source, 200)}`);
       status.hidden = tabs.hidden = foot.hidden = true;
       return;
     }
-    const variant = run && state.comparison?.variants.find(({ runs }) => runs.includes(run.run));
-    setText(
-      title,
-      run
-        ? `${visible(run.title) || "run"}${variant ? `, ${variant.name}` : ""}`
-        : state.engine
-          ? visible(String(state.engine.model).split("/").at(-1))
-          : "engine",
-    );
+    setText(title, headingOf(state, run));
     setText(status, said[1]);
     status.className = `sgnb-status sgnb-is-${said[0]}`;
     if (!run) return;
-    const f = run.metrics,
-      seconds = [...run.models.values()].reduce(
-        (sum, { engine, cached }) => sum + cached * (secondsPerToken(store.of(engine).steps) ?? 0),
-        0,
-      );
-    const saved = seconds ? `: about ${duration(seconds)}` : "";
+    const f = run.metrics;
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
-    const again = f.recomputed_tokens
-      ? `; ${grouped(f.recomputed_tokens)} more recomputed for lack of a checkpoint`
-      : "";
-    setText(
-      gain,
-      f.prompt_tokens
-        ? `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}${again}`
-        : "",
-    );
-    const parts = [
-      f.total > 1 && `${f.finished}/${f.total} done`,
-      f.output_tokens && plural(f.output_tokens, "new token"),
-      f.jumped_tokens && `${f.jumped_tokens} forced`,
-      f.output_tokens && run.seconds && `${Math.round(f.output_tokens / run.seconds)} tok/s`,
-      plural(f.passes, "pass", "passes"),
-      duration(run.seconds),
-    ];
-    if (run.status === "running" && f.finished && f.finished < f.total)
-      parts.push(`${duration((run.seconds / f.finished) * (f.total - f.finished))} left`);
-    setText(metrics, parts.filter(Boolean).join(" · "));
+    setText(gain, savingsOf(store, run));
+    setText(metrics, wordsOfMetrics(run));
     progress.hidden = f.total <= 1;
     progress.setAttribute("aria-valuemax", Math.max(1, f.total));
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
-    const notes = [
-      run.message,
-      !run.message &&
-        run.failed &&
-        f.total > 1 &&
-        `${run.failed} failed${run.failed === 1 ? "" : ", the first with"}: ${run.firstError}`,
-      state.lost && `incomplete: ${plural(state.lost, "record")} lost`,
-      state.stopped && `the engine has stopped: ${state.stopped}`,
-    ];
-    setText(note, visible(notes.filter(Boolean).join("\n")));
+    setText(note, notesOf(state, run));
     setText(models, wordsOfModels(run).join("\n"));
     list(
       legend,
@@ -452,31 +406,9 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   card.addEventListener("transitionend", () => paint(true));
   stage.hidden = true;
   select();
-  return { paint: () => paint(false), stats, close: () => resized.disconnect() };
+  return { paint: () => paint(false), stats: () => statsOf(store, runOf(store.state), chosen), close };
 
-  function stats() {
-    const state = store.state,
-      run = runOf(state);
-    const characters = run ? [...run.branches.values()].reduce((sum, branch) => sum + lengthOf(branch.pieces), 0) : 0;
-    return {
-      records: store.records.length,
-      engines: 1 + state.others.size,
-      nodes: state.nodes.size - 1,
-      cached: state.cachedTokens,
-      evicted: state.evicted,
-      checkpoints: state.checkpoints,
-      missing: state.missing,
-      lost: state.lost,
-      locked: [...state.nodes.values()].filter((node) => node.locks > 0).length,
-      characters,
-      view: chosen,
-      ...(run
-        ? {
-            status: run.status,
-            ...run.metrics,
-            hit_rate: run.metrics.cached_tokens / Math.max(1, run.metrics.prompt_tokens),
-          }
-        : {}),
-    };
+  function close() {
+    resized.disconnect();
   }
 }

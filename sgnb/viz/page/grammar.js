@@ -57,7 +57,7 @@ function newGrammarPanel(host, page) {
     const steps = request ? stepsOf(state, request) : [];
     walk.hidden = !steps.length;
     list(walk, steps.slice(0, SHOWN_STEPS), newStep, paintStep);
-    setText(note, request ? noteOf(request, steps.length) : isBare(state) ? "" : "nothing here is bound by a grammar");
+    setText(note, request ? noteOf(request, steps.length) : isBare(state) ? "" : "no generation here has a grammar");
     figure.paint(state, request, request ? state.automata.get(request.automaton) : [...state.automata.values()][0]);
   }
   function noteOf(request, steps) {
@@ -250,7 +250,7 @@ function newFigure(page) {
     const words = whereOf(state, shown, lit);
     setText(where, words);
     surface.say(
-      `${plural(drawn.states.length, "state")}, ${plural(graph.arrows.length, "edge")}. ${words}. Arrow keys go along.`,
+      `${plural(drawn.states.length, "state")}, ${plural(graph.arrows.length, "edge")}. ${words}. The arrow keys move between states.`,
     );
     map.say(
       `columns ${part.columns[0] + 1} to ${part.columns[1] + 1} of ${graph.width} are shown; a click shows another part`,

@@ -105,7 +105,7 @@ function newPair(page) {
     const named = (text) => (text === null ? "nothing more" : `“${inLine(text, 24)}”`);
     const alike =
       more && more >= Math.max(here?.length ?? 0, there?.length ?? 0)
-        ? ` The texts go on alike for ${plural(more, "character")}, but not as tokens.`
+        ? ` The next ${plural(more, "character")} are equal, but the tokens differ.`
         : "";
     const parts =
       here === null && there === null

@@ -5,8 +5,6 @@ const HIGHEST = 44; // maximum pixels of a row
 const TALLEST = 340; // maximum pixels of the drawing; larger drawings scroll
 const MAPPED = 3; // multiple of the height; larger drawings have a minimap
 const SCROLLBAR = 16;
-const LINE = 15;
-const LETTER = 6.65;
 const REASONS = {
   memory: "for lack of memory",
   flush: "by a flush",
@@ -14,7 +12,6 @@ const REASONS = {
   spoilt: "non-finite logits",
   weights: "the weights changed",
 };
-const FADE = 16; // pixels of the fade at a cut end of the drawing
 
 function newTreePanel(host, page) {
   const tools = el("div", "sgnb-tools");
@@ -292,7 +289,6 @@ function newTreePanel(host, page) {
         colours.fg,
       );
   }
-  // A cut end of the drawing fades out and has an arrow.
   function drawEnds(context, colours, { left, top, width, height }) {
     const ends = {
       left: left > 1,
@@ -302,29 +298,7 @@ function newTreePanel(host, page) {
     };
     const seen = Object.keys(ends).filter((end) => ends[end]);
     stage.dataset.beyond = seen.join(" ");
-    for (const end of seen) {
-      for (let i = 0; i < FADE; i += 2) {
-        const [x, y] = { left: [i, 0], right: [width - i - 2, 0], top: [0, i], bottom: [0, height - i - 2] }[end];
-        fillTinted(
-          context,
-          colours.bg,
-          0.9 * (1 - i / FADE),
-          x,
-          y,
-          x || end === "left" ? 2 : width,
-          y || end === "top" ? 2 : height,
-        );
-      }
-      const [x, y, sign] = {
-        left: [8, height / 2, "←"],
-        right: [width - 8, height / 2, "→"],
-        top: [width / 2, 8, "↑"],
-        bottom: [width / 2, height - 8, "↓"],
-      }[end];
-      fillTinted(context, colours.soft, 1, x - 8, y - 8, 16, 16);
-      context.fillStyle = colours.fg;
-      context.fillText(sign, x - LETTER / 2, y);
-    }
+    drawCutEnds(context, colours, seen, width, height);
   }
   // Fill and frame of a node, in both forms.
   function styleOf(colours, node) {
@@ -357,9 +331,10 @@ function newTreePanel(host, page) {
     context.setLineDash([]);
     if (made) fillTinted(context, colours.computed, dim ? 0.3 : 1, x + 1, y, 3, tall);
     const above = Math.max(0, -y);
-    drawLabel(
+    drawNodeLabel(
       context,
       dim ? { ...colours, fg: colours.muted } : colours,
+      shownState.tokenTable,
       node,
       x + 7,
       y + above + 1,
@@ -380,35 +355,6 @@ function newTreePanel(host, page) {
         y + above + Math.min(tall - above, height - y - above) - 9,
         dim,
       );
-  }
-  function drawPin(context, colours, x, y) {
-    context.globalAlpha = 1;
-    context.fillStyle = context.strokeStyle = colours.fg;
-    context.lineWidth = 1.5;
-    context.beginPath();
-    context.arc(x, y - 2, 3, 0, 2 * Math.PI);
-    context.fill();
-    context.beginPath();
-    context.moveTo(x, y);
-    context.lineTo(x, y + 6);
-    context.stroke();
-  }
-  function drawCheckpoint(context, colours, x, y, dim) {
-    context.globalAlpha = dim ? 0.3 : 1;
-    context.fillStyle = colours.fg;
-    context.strokeStyle = colours.bg;
-    context.lineWidth = 1.5;
-    context.beginPath();
-    for (const [dx, dy] of [
-      [-5, 0],
-      [0, -5.5],
-      [5, 0],
-      [0, 5.5],
-    ])
-      context.lineTo(x + dx, y + dy);
-    context.closePath();
-    context.stroke();
-    context.fill();
   }
   const radius = (node) => 3 + Math.min(7, Math.sqrt(node.tokens.length) / 2);
   function drawEdge(context, { up, x }, y, left, top) {
@@ -443,27 +389,6 @@ function newTreePanel(host, page) {
     context.fillText(labelOf(item), x + 24, y);
     if (pinned) drawPin(context, colours, x + 2, y - 6);
     if (node.checkpoint) drawCheckpoint(context, colours, x + 5, y + 8, dim);
-  }
-  // Text in the available lines, then length and number of hits.
-  function drawLabel(context, colours, node, x, y, width, tall, hit) {
-    const own = tall >= 2 * LINE,
-      beside = width - (node.checkpoint ? 11 : 0); // position of the checkpoint mark
-    const letters = Math.floor((own ? width : beside) / LETTER),
-      count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
-    const lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
-    const aside = own || letters < count.length + 8 ? 0 : count.length + 2;
-    const text = inLine(textOfTokens(shownState.tokenTable, node.tokens.slice(0, 40 * lines)), 4000);
-    const room = letters - aside;
-    context.fillStyle = colours.fg;
-    for (let i = 0; i < lines && room > 1; i += 1) {
-      const last = i === lines - 1,
-        part = text.slice(i * room, (i + 1) * room);
-      const more = last && text.length > (i + 1) * room;
-      context.fillText(more ? `${part.slice(0, -1)}…` : part, x, y + LINE * (i + 0.5) + (own ? 0 : (tall - LINE) / 2));
-    }
-    if (!aside && !(own && beside >= LETTER * count.length)) return;
-    context.fillStyle = colours.muted;
-    context.fillText(count, aside ? x + beside - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);
   }
   function highlight(selection) {
     lit = selection ? nodesOf(shownState, selection) : null;

@@ -7,10 +7,9 @@ otherwise.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from ...sequences import common_length
 from .models import letter_of
 
 
@@ -110,21 +109,6 @@ class BranchText:
     @property
     def length(self) -> int:
         return sum(len(text) for _, text in self.segments)
-
-
-def common_length(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Return the length of the longest common prefix.
-
-    Uses bisection, because comparing slices is much faster than comparing items.
-    """
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def take(segments: list[list[str]], length: int) -> list[list[str]]:

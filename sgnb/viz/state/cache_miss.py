@@ -24,7 +24,7 @@ from ...events import (
     RequestFinished,
     RequestQueued,
 )
-from .branch_text import common_length
+from ...sequences import common_length
 from .token_table import TokenTable, visible
 from .tree import ROOT, TreeState
 
@@ -57,7 +57,7 @@ class Difference(NamedTuple):
         if self.before:
             parts += f", after {_quoted(self.before)}"
         if self.more_text:
-            parts += f"; the texts go on alike for {self.more_text:,} characters, but not as tokens"
+            parts += f"; the next {self.more_text:,} characters are equal, but the tokens differ"
         return parts
 
 
@@ -198,14 +198,14 @@ class _LookupReplay:
         in_tree, evicted = self._in_tree(prompt), self._most_evicted(prompt)
         ends = self._without_states(prompt, at, admitted.again)
         if evicted is not None:
-            ends.append((*evicted[:1], "evicted", f"was cached, and evicted before: {evicted[1]}"))
+            ends.append((*evicted[:1], "evicted", f"was cached earlier and evicted: {evicted[1]}"))
         others = max((n for space, n in in_tree.items() if space != queued.namespace), default=0)
         ends.append((others, "namespace", "is cached in another namespace"))
         common = 0 if differs is None else differs.tokens
 
         if queued.purpose == "score":
             cached = max(in_tree.get(queued.namespace, 0), common)
-            ends.append((cached, "scored", "what is scored is computed, in the cache or not"))
+            ends.append((cached, "scored", "scored tokens are always computed"))
         elif nearest is not None:
             over = nearest.request in self._finished
             state = "was not kept after" if over else "was not computed yet by"
@@ -219,11 +219,13 @@ class _LookupReplay:
                 at = end
 
         if at < last and differs is None:
-            yield Reason("first", last - at, "no prompt came before it")
+            yield Reason("first", last - at, "no earlier prompt")
         elif at < last:
             assert differs is not None
             yield Reason(
-                "differs", last - at, f"differs from all before; nearest at {differs.line()}"
+                "differs",
+                last - at,
+                f"differs from all earlier prompts; most similar at {differs.line()}",
             )
 
         if at <= last:
@@ -246,7 +248,7 @@ class _LookupReplay:
         where = f"was kept behind token {position:,}" if position else "of it was kept"
         never = (
             f"is cached, but no state {where}; a smaller checkpoint_every keeps more, and so does"
-            " a fork where prompts part"
+            " a fork where prompts diverge"
         )
         return [(position, "no state", dropped), (end, "no state", never)]
 

@@ -6,7 +6,7 @@ checkpoint; "sampled" was generated; "jumped" was forced by a grammar. Text of a
 letter appended: "sampled B".
 
 In a large batch only the first branches keep the text; the other branches are rows and counts. The
-live page implements the same reducer (`page/reduce.js`).
+live page implements the same reducer (`page/reduce.js`, `page/run_records.js`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from ...events import (
     TextStreamed,
     TokensNamed,
 )
-from .branch_text import BranchText, common_length, drop, take
+from ...sequences import common_length
+from .branch_text import BranchText, drop, take
 from .metrics import Metrics, Row, duration
 from .models import Model, OpenCall, made_by
 from .run_request import RunRequest
@@ -281,6 +282,7 @@ class RunState:
         call = self._calls.get(event.branch)
         if self._engine and call is not None:
             call.counted = True
+
         model.begin(self._now)
         request = RunRequest(
             row=row,

@@ -1,6 +1,6 @@
 """Radix tree, rebuilt from a log. A pure reducer: no clock, no I/O; unknown events are ignored.
 
-The live page implements the same reducer (`page/reduce.js`).
+The live page implements the same reducer (`page/tree_records.js`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Automaton as a static SVG picture, equal to the page's drawing (`page/automaton.js`).
+"""Automaton as a static SVG picture, equal to the page's drawing (`page/automaton*.js`).
 
 Large automata are cut to the part at the start. Escapes all text. Computes no layout of columns and
 rows.

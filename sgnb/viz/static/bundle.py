@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from xml.sax.saxutils import escape
 
 from ..state.run_state import RunState
-from ..state.token_table import visible
 from ..state.tree import TreeState
 from .plain_text import Shown, plain_text
 from .run_svg import draw_run
-from .svg import INSIDE, MARGIN, document, tag
-from .timeline import draw
+from .svg import MARGIN, document, tag
+from .timeline import draw_comparison
 from .tree_svg import draw_tree
 
 LIMIT = 60_000
@@ -91,10 +89,7 @@ def picture(states: Sequence[Shown], rows: int, name: str) -> str:
         elif isinstance(state, TreeState):
             body, height = draw_tree(state, runs[-1] if runs else None, rows)
         else:
-            shapes, height = draw(state, INSIDE)
-            body = "".join(
-                tag(n, escape(visible(text)), **attributes) for n, attributes, text in shapes
-            )
+            body, height = draw_comparison(state)
         parts.append(tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
 

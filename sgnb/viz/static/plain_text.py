@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from ..state.branch_text import BranchText, common_length, take
+from ...sequences import common_length
+from ..state.branch_text import BranchText, take
 from ..state.comparison import AS_IS, Comparison
 from ..state.metrics import Row, duration
 from ..state.models import Model
@@ -243,6 +244,7 @@ def tree_heading(tree: TreeState, run: RunState | None = None) -> str:
     parts = [f"radix tree{whose}: {nodes}", counted(tree.tokens, "token"), f"{tree.locked} locked"]
     if tree.pins:
         parts.append(f"{len(tree.pins)} pinned")
+
     if tree.evicted:
         parts.append(f"{tree.evicted} evicted")
     if tree.engine and tree.engine.states:

@@ -1,12 +1,11 @@
-"""Static picture of a comparison: findings, metrics, and the lanes of each variant on a common time
-axis. Returns shapes; knows no SVG."""
+"""Drawing of a comparison as SVG: findings, metrics, and the lanes of each variant on a common time
+axis."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from math import floor, log10
-from typing import Any, NamedTuple
 
 from ..state.comparison import Bar, Comparison
 from ..state.metrics import duration
@@ -20,6 +19,7 @@ from .plain_text import (
     label,
     losses,
 )
+from .svg import INSIDE, tag, text_at
 
 LANE, LANES = 15, 6
 """Height of a lane in pixels, and maximum lanes per variant."""
@@ -35,51 +35,39 @@ SMALL = 0.8
 """Minimum width of a bar in pixels."""
 
 
-class SvgShape(NamedTuple):
-    """An element with text."""
-
-    name: str
-    attributes: dict[str, str | float]
-    text: str = ""
-
-
-def draw(state: Comparison, width: int) -> tuple[list[SvgShape], float]:
+def draw_comparison(state: Comparison) -> tuple[str, float]:
     """Draw a comparison.
 
-    Args:
-        state: State of the comparison.
-        width: Width of the picture in pixels.
-
     Returns:
-        Shapes and the height in pixels.
+        SVG elements, and the height in pixels.
     """
     heading, *more = [compare_heading(state), *losses(state), *state.lines]
-    shapes, y = [_text(0, 12, heading, "h")], 18.0
+    shapes, y = [text_at(0, 12, heading, "h")], 18.0
     for line in more:
         gains = GAIN.search(line)
-        for part in _folded(line, int(width / 6.2)):
-            shapes.append(_text(0, y + 12, part, "g" if gains else "m"))
+        for part in _folded(line, int(INSIDE / 6.2)):
+            shapes.append(text_at(0, y + 12, part, "g" if gains else "m"))
             y += 17
 
     y += 6
     again = any(row.get("recomputed_tokens") for row in state.rows())
     ends = COLUMNS | ({"computed": COMPUTED_AGAIN} if again else {})
-    shapes += [_text(x, y + 12, name, "r") for name, x in ends.items() if name]
+    shapes += [text_at(x, y + 12, name, "r") for name, x in ends.items() if name]
     y += 18
 
     for cells in compare_cells(state):
-        shapes.append(SvgShape("path", {"class": "l", "d": f"M0 {y:.0f}h{width}"}))
-        shapes.append(_text(0, y + 14, cells[0], ""))
+        shapes.append(tag("path", class_="l", d=f"M0 {y:.0f}h{INSIDE}"))
+        shapes.append(text_at(0, y + 14, cells[0], ""))
         columns = zip(list(ends.values())[1:], cells[1:], strict=True)
-        shapes += [_text(x, y + 14, cell, "r") for x, cell in columns if cell]
+        shapes += [text_at(x, y + 14, cell, "r") for x, cell in columns if cell]
         y += 20
 
     lanes, height = _lanes(state, y + 12)
-    return shapes + lanes, y + 12 + height
+    return "".join([*shapes, *lanes]), y + 12 + height
 
 
-def _lanes(state: Comparison, y: float) -> tuple[list[SvgShape], float]:
-    shapes: list[SvgShape] = []
+def _lanes(state: Comparison, y: float) -> tuple[list[str], float]:
+    shapes: list[str] = []
     shown = [(v.name, v.shown) for v in state.variants.values() if v.shown is not None]
     if not shown:
         return shapes, 0
@@ -89,34 +77,36 @@ def _lanes(state: Comparison, y: float) -> tuple[list[SvgShape], float]:
     base = GUTTER + scale * shown[0][1].metrics.seconds
 
     for name, run in shown:
-        shapes.append(_text(0, y + 11, name, "h"))
+        shapes.append(text_at(0, y + 11, name, "h"))
         end = GUTTER + scale * run.metrics.seconds
         rows = list(state.timeline(run.run).items())
         limit = len(rows) if len(rows) == LANES + 1 else LANES
         tall = LANE * (1 + min(len(rows), limit) + (len(rows) > limit))
         if run is not shown[0][1]:
-            shapes.append(SvgShape("path", {"class": "e", "d": f"M{base:.1f} {y - 4:.1f}v{tall}"}))
+            shapes.append(tag("path", class_="e", d=f"M{base:.1f} {y - 4:.1f}v{tall}"))
         line = f"M{end:.1f} {y + 4:.1f}v{tall - 6:.1f}"
         shapes += [
-            SvgShape("path", {"class": "v", "d": line}),
-            _text(end + 5, y + 11, duration(run.metrics.seconds), "m"),
+            tag("path", class_="v", d=line),
+            text_at(end + 5, y + 11, duration(run.metrics.seconds), "m"),
         ]
         y += LANE
         for branch, bars in rows[:limit]:
-            shapes.append(_text(10, y + 10, in_line(f"{branch} {bars[-1].name}", 18), "c"))
+            shapes.append(text_at(10, y + 10, in_line(f"{branch} {bars[-1].name}", 18), "c"))
             for bar in bars:
                 shapes += _bar(bar, run, scale, y)
             y += LANE
         if len(rows) > limit:
-            shapes.append(_text(10, y + 10, f"and {counted(len(rows) - limit, 'more lane')}", "m"))
+            shapes.append(
+                text_at(10, y + 10, f"and {counted(len(rows) - limit, 'more lane')}", "m")
+            )
             y += LANE
         y += 5
 
     marks, tick = [], tick_of(longest)
     for i in range(int(longest / tick) + 1):
         x = GUTTER + scale * tick * i
-        marks.append(SvgShape("path", {"class": "l", "d": f"M{x:.1f} {top:.1f}v{y - top:.1f}"}))
-        shapes.append(_text(x, y + 12, duration(tick * i) if i else "0", "m"))
+        marks.append(tag("path", class_="l", d=f"M{x:.1f} {top:.1f}v{y - top:.1f}"))
+        shapes.append(text_at(x, y + 12, duration(tick * i) if i else "0", "m"))
 
     return [*marks, *shapes, *_legend(y + 20)], y + 40 - top
 
@@ -129,7 +119,7 @@ def tick_of(seconds: float) -> float:
     return next(power * times for times in (1, 2, 5, 10) if power * times >= least)
 
 
-def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[SvgShape]:
+def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[str]:
     """Draw the phases of a request: waiting, prefill, decode and jumps. An unfinished request ends
     with the run."""
     begin = run.began or 0.0
@@ -139,27 +129,27 @@ def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[SvgShape]:
     first = end if bar.first is None else bar.first
     spans = [("w", bar.queued, admitted), ("p", admitted, first), ("d", first, end)]
     for style, start, stop in spans:
-        if (stop - start) * scale >= SMALL:
+        width = (stop - start) * scale
+        if width >= SMALL:
             x = GUTTER + scale * (start - begin)
-            size = {"x": x, "y": y + 1, "width": (stop - start) * scale, "height": LANE - 4}
-            yield SvgShape("rect", {"class": style, **size})
+            yield tag("rect", class_=style, x=x, y=y + 1, width=width, height=LANE - 4)
 
     if bar.jumps:
         marks = "".join(
             f"M{GUTTER + scale * (t - begin):.1f} {y:.1f}v{LANE - 2}" for t in bar.jumps[:40]
         )
-        yield SvgShape("path", {"class": "j", "d": marks})
+        yield tag("path", class_="j", d=marks)
 
 
-def _legend(y: float) -> Iterator[SvgShape]:
+def _legend(y: float) -> Iterator[str]:
     names = [("w", "waiting"), ("p", "prompt computed"), ("d", "tokens sampled"), ("j", "forced")]
     x = 0.0
     for style, text in names:
         if style == "j":
-            yield SvgShape("path", {"class": style, "d": f"M{x + 8} {y + 1}v12"})
+            yield tag("path", class_=style, d=f"M{x + 8} {y + 1}v12")
         else:
-            yield SvgShape("rect", {"class": style, "x": x, "y": y + 2, "width": 16, "height": 10})
-        yield _text(x + 22, y + 11, text, "m")
+            yield tag("rect", class_=style, x=x, y=y + 2, width=16, height=10)
+        yield text_at(x + 22, y + 11, text, "m")
         x += 46 + 7 * len(text)
 
 
@@ -173,8 +163,3 @@ def _folded(line: str, width: int) -> Sequence[str]:
         pieces.append(shown[:cut])
         shown = shown[cut:]
     return [*pieces, shown]
-
-
-def _text(x: float, y: float, text: str, style: str) -> SvgShape:
-    attributes: dict[str, Any] = {"class": style, "x": x, "y": y}
-    return SvgShape("text", attributes, text)

@@ -19,10 +19,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..codec import build, parse, reading
-from .attention.cascade import number_nodes
-from .cache.checkpoints import StatePlan
-from .step_input import (
+from sgnb.codec import build, parse, reading
+from sgnb.engine.attention.cascade import number_nodes
+from sgnb.engine.cache.checkpoints import StatePlan
+from sgnb.engine.step_input import (
     AttentionInput,
     EmbeddingSpan,
     Filters,

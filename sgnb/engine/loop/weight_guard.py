@@ -7,10 +7,10 @@ import warnings
 import weakref
 from collections.abc import Callable
 
-from ..errors import printable
-from ..events import WeightsChanged
-from .loop import EngineLoop
-from .model.weight_monitor import WeightMonitor
+from ...errors import printable
+from ...events import WeightsChanged
+from ..model.weight_monitor import WeightMonitor
+from .engine_loop import EngineLoop
 
 
 class WeightGuard:
@@ -54,7 +54,7 @@ class WeightGuard:
         dropped = [f"{event.tokens:,} cached tokens were dropped"]
         dropped += [f"{event.pins:,} pins undone"] if event.pins else []
         if event.requests:
-            dropped.append(f"{event.requests:,} running requests compute their tokens again")
+            dropped.append(f"{event.requests:,} running requests recompute their tokens")
         # Python shows a warning once per text: the number makes each change a text of its own.
         return printable(
             f"the weights of {self._name} changed ({where}change {self.changes} under this "

@@ -6,32 +6,32 @@ rewritten in the meantime are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..errors import GrammarError, RequestError
-from ..events import Alternatives
-from .request.batch import NO_ROW, Batch
-from .request.request import Request
-from .request.request_state import RequestState
-from .sampling.results import Extra, StepResults
-from .sampling.torch_sampler import SamplerOutput
+from ...errors import GrammarError, RequestError
+from ...events import Alternatives
+from ..request.batch import NO_ROW, Batch
+from ..request.request import Request
+from ..request.request_state import RequestState
+from ..sampling.results import Extra, StepResults
+from ..sampling.torch_sampler import SamplerOutput
 
 NO_NUMBERS = (
     "the model's logits are NaN or infinite",
     'float16 overflows in some models: load with dtype="bfloat16" or "float32". '
-    "Else the weights are spoilt",
+    "Otherwise the weights are corrupt",
 )
 NO_TOKEN = (
-    "the request's own biases and penalties leave no token that can be chosen",
-    "let logit_bias spare some tokens",
+    "logit_bias and penalties of the request forbid all tokens",
+    "remove tokens from logit_bias",
 )
 
 
@@ -123,6 +123,27 @@ class AsyncStepOutput:
         return output
 
 
+class InFlightStep(NamedTuple):
+    """Step running on the device."""
+
+    step: int
+    began: float  # `time.perf_counter`, seconds
+    batch: Batch
+    output: AsyncStepOutput
+    last: list[Request]  # requests with their last token in the step
+
+    def append_plain(self, output: StepOutput, stop_tokens: Set[int]) -> bool:
+        """Append the tokens of a step without further work: no texts are read, no grammar moves
+        on, no stop token is among the tokens. Returns False for any other step."""
+        requests, tokens = output.requests, output.tokens
+        if requests is not self.batch.requests or not stop_tokens.isdisjoint(tokens):
+            return False
+        if not all(map(attrgetter("appends_only"), requests)):
+            return False
+        Request.append_each(requests, (self.batch.ends + 1).tolist(), tokens)
+        return True
+
+
 def _is_non_finite(request: Request, extra: Extra, sample: Sequence[Any] | None) -> bool:
     """Return True if a log-probability is NaN or positive infinity, or no logit is finite. Stores
     the scores in the request."""
@@ -141,7 +162,8 @@ def _is_non_finite(request: Request, extra: Extra, sample: Sequence[Any] | None)
 def _verify(request: Request, chosen: SamplerOutput) -> list[Any] | None:
     """Compare drafted tokens with the model's tokens. Returns the fields of the first mismatch,
     which replaces all later drafts, or None."""
-    constraint = request.state.constraint
+    state: RequestState = request.state
+    constraint = state.constraint
     assert constraint is not None
     columns = [column.tolist() for column in chosen]
     agree = constraint.verify(columns[0])
@@ -152,17 +174,16 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
     """Put the request's token into `output` and advance the grammar. An error of the grammar fails
     only this request. sample: fields of `SamplerOutput`."""
     token, logprob, log_mass, allowed = sample
-    constraint = request.state.constraint
+    state: RequestState = request.state
+    constraint = state.constraint
     binds = constraint is not None and constraint.binds
     if not allowed:
-        output.failed.append(
-            (request, explain(request.state) if binds else RequestError(*NO_TOKEN))
-        )
+        output.failed.append((request, explain(state) if binds else RequestError(*NO_TOKEN)))
         return
     alternatives = _alternatives(request, extra.top)
     if constraint is not None:
         try:
-            ends = token in request.state.stop_tokens
+            ends = token in state.stop_tokens
             record = constraint.accept_token(token, ends, allowed, logprob, logprob - log_mass)
         except BaseException as error:
             output.failed.append((request, error))
@@ -182,7 +203,8 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
 
 def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alternatives]:
     """Return the alternatives to the next token, before the grammar advances."""
-    state, results = request.state, []
+    state: RequestState = request.state
+    results: list[Alternatives] = []
     for pairs in _pairs(top):
         tokens, logprobs = zip(*pairs, strict=True)
         allowed = (True,) * len(tokens)
@@ -209,14 +231,14 @@ def explain(state: RequestState) -> BaseException:
 
     if np.delete(allowed, ends).any():
         return GrammarError(
-            "no token that the grammar allows is left by the model and by logit_bias",
-            "let logit_bias spare what the grammar needs",
+            "the model and logit_bias forbid all tokens that the grammar allows",
+            "remove the grammar's tokens from logit_bias",
         )
 
     return GrammarError(
-        "the grammar allows only tokens that stop the text, after "
-        f"{bytes(state.constraint.data[-40:])!r}, and it may not end there",
-        "leave out stop_token_ids or min_new_tokens, or let the grammar end there",
+        "the grammar allows only stop tokens after "
+        f"{bytes(state.constraint.data[-40:])!r}, but the text may not end there",
+        "remove stop_token_ids or min_new_tokens, or allow the end in the grammar",
     )
 
 

@@ -1,7 +1,7 @@
 """Generator of docs/JSON_SCHEMA.md from the tables of supported keywords.
 
-`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` writes the page; without a path, prints
-the page.
+`python -m tools.json_schema docs/JSON_SCHEMA.md` writes the page; without a path, prints the
+page.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from .index import MAX_CHARACTERS, MAX_DEPTH
-from .keywords import ANNOTATION, ENFORCED, KEYWORDS, REFUSED
-from .numbers import FRACTION_DIGITS, INTEGER_DIGITS
-from .string_formats import ANY_TEXT_NOTE, ENCODINGS, FORMATS, NUMBER_FORMATS
+from sgnb.grammar.schema.index import MAX_CHARACTERS, MAX_DEPTH
+from sgnb.grammar.schema.keywords import ANNOTATION, ENFORCED, KEYWORDS, REFUSED
+from sgnb.grammar.schema.numbers import FRACTION_DIGITS, INTEGER_DIGITS
+from sgnb.grammar.schema.string_formats import ANY_TEXT_NOTE, ENCODINGS, FORMATS, NUMBER_FORMATS
 
 _INTRODUCTION = f"""# JSON Schema
 
@@ -21,8 +21,8 @@ A JSON schema as a constraint guarantees that the generated text is JSON and val
 This page lists the supported keywords of draft 2020-12, and of draft-07 where both drafts agree.
 Most small schemas compile within 20 milliseconds, once per process.
 
-`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` generates this page from the tables of
-the compiler.
+`python -m tools.json_schema docs/JSON_SCHEMA.md` generates this page from the tables of the
+compiler.
 
 The engine may generate fewer texts than the schema allows; the sections below list the
 differences. A refused keyword raises an error with the keyword, the position and an alternative.
@@ -103,9 +103,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        prog="python -m sgnb.grammar.schema.coverage", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="python -m tools.json_schema", description=__doc__)
     parser.add_argument("path", nargs="?", type=Path, help="the file to write")
     target = parser.parse_args().path
     if target is None:

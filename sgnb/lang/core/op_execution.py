@@ -1,0 +1,269 @@
+"""Execution of ops on a branch: what each op appends or calls, and how results become text and
+variables. Locks as `Branch` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from ...events import ChoiceMade, GenerationDone
+from ...reservation import Reservation
+from ...sampling import SamplingParams
+from ...segment import Kind, Segment
+from ..chat.reasoning import reasoning_name
+from ..executor import Call, Executor, Result, ScoreCall, Scores
+from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
+from .choices import describe, pick, wants_unconditional
+from .joining import start_join
+from .ops import (
+    Assign,
+    Choose,
+    Fork,
+    Generate,
+    GenerateCalls,
+    Join,
+    VarScopeBegin,
+    VarScopeEnd,
+)
+
+if TYPE_CHECKING:
+    from .branch import Branch
+
+
+def append_text(branch: Branch, op: Text) -> bool:
+    branch.add(Segment(op.text, _kind_of(branch, op.kind)))
+    return True
+
+
+def begin_role(branch: Branch, op: RoleBegin) -> bool:
+    branch.add(_role_mark(branch, op, branch.messages[-1]["role"] if branch.messages else None))
+    branch.role_at = len(branch.text)
+    return True
+
+
+def end_role(branch: Branch, op: RoleEnd) -> bool:
+    branch.messages.append({"role": op.role, "content": branch.text[branch.role_at :]})
+    branch.add(_role_mark(branch, op, None))
+    return True
+
+
+def _role_mark(branch: Branch, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
+    mark = role_text(branch.chat, op, previous)
+    if mark == role_text(branch.program.executor.chat, op, previous):
+        return mark
+    # Text with tool declarations, which other templates cannot replace.
+    return Segment(mark.text)
+
+
+def use_tools(branch: Branch, op: UseTools) -> bool:
+    branch.chat = branch.program.executor.chat.declare(op.tools)
+    return True
+
+
+def add_results(branch: Branch, op: ToolResults) -> bool:
+    """Append tool results. Results are data even if the program recognizes special tokens in
+    data."""
+    user = branch.chat.roles["user"]
+    for prefix, result in branch.chat.tools.results(user, op.calls, op.texts):
+        branch.add(Segment(prefix), Segment(result, "data"))
+    branch.messages += [{"role": "tool", "content": text} for text in op.texts]
+    return True
+
+
+def assign(branch: Branch, op: Assign) -> bool:
+    branch.set(op.name, op.value)
+    return True
+
+
+def begin_var_scope(branch: Branch, op: VarScopeBegin) -> bool:
+    branch.var_scopes.append(len(branch.text))
+    return True
+
+
+def end_var_scope(branch: Branch, op: VarScopeEnd) -> bool:
+    branch.set(op.name, branch.text[branch.var_scopes.pop() :])
+    return True
+
+
+def generate(branch: Branch, op: Generate) -> bool:
+    branch.op_at = len(branch.text)
+    _queue_call(branch, op, op.params)
+    return False
+
+
+def generate_calls(branch: Branch, op: GenerateCalls) -> bool:
+    branch.op_at = len(branch.text)
+    special_tokens = branch.program.executor.special_tokens
+    branch.steps = op.use.write(op.params, branch.chat.tools, special_tokens)
+    return _next_step(branch, op, None)
+
+
+def _next_step(branch: Branch, op: GenerateCalls, result: Result | None) -> bool:
+    """Advance to the next generation of a call sequence. Returns True after the last."""
+    assert branch.steps is not None
+    try:
+        step = branch.steps.send(None if result is None else (result.texts[0], result.meta[0]))
+        while isinstance(step, Segment):
+            branch.add(step)
+            step = next(branch.steps)
+    except StopIteration as end:
+        branch.steps = None
+        value, branch.meta[op.name] = end.value
+        branch.set(op.name, value)
+        return True
+    _queue_call(branch, op, step)
+    return False
+
+
+def _queue_call(branch: Branch, op: Generate, params: SamplingParams) -> None:
+    run = branch.program.run
+    prompt, segments = branch.prompt(op.backend)
+    stream = run.stream or op.timeout is not None  # a timeout needs the partial text
+    call = Call(
+        prompt=prompt,
+        params=params,
+        run=run.id,
+        branch=branch.id,
+        name=op.name,
+        stream=stream,
+        location=op.location,
+        segments=segments,
+        forked=branch.num_forked_segments,
+        reservation=_reservation_of(branch, op.backend),
+        lookahead=branch.lookahead,
+    )
+    branch.program.outbox.append((branch, op, call))
+
+
+def choose(branch: Branch, op: Choose) -> bool:
+    select = op.select
+    unconditional = wants_unconditional(select.method)
+    prompt, segments = branch.prompt(select.backend)
+    call = ScoreCall(
+        prompt=prompt,
+        choices=select.choices,
+        unconditional=unconditional,
+        run=branch.program.run.id,
+        branch=branch.id,
+        name=op.name,
+        location=select.location,
+        segments=segments,
+        kind=_kind_of(branch, select.kind),
+        reservation=_reservation_of(branch, select.backend),
+        lookahead=branch.lookahead,
+    )
+    branch.program.outbox.append((branch, op, call))
+    return False
+
+
+def fork(branch: Branch, op: Fork) -> bool:
+    for child in op.children:
+        child.begin()
+    return True
+
+
+def take_texts(branch: Branch, op: Generate, result: Result) -> bool:
+    several, run = op.params.n > 1, branch.program.run
+    texts, segments = list(result.texts), _kept_segments(branch, result)
+    if op.reasoning is not None:
+        thoughts, texts = map(list, zip(*map(op.reasoning.split, texts), strict=True))
+        branch.set(reasoning_name(op.name), thoughts if several else thoughts[0])
+        if texts[0] != result.texts[0]:
+            cut = Segment("", "output"), Segment(texts[0], "data")
+            segments = cut if segments and run.keep_tokens else ()
+    branch.set(op.name, texts if several else texts[0])
+    branch.meta[op.name] = list(result.meta) if several else result.meta[0]
+    append_result(branch, op, result, texts[0], segments)
+    return True
+
+
+def _kept_segments(branch: Branch, result: Result) -> tuple[Segment, ...]:
+    """Return the segments of a result; without `keep_tokens`, their text as data."""
+    if branch.program.run.keep_tokens or not result.segments:
+        return result.segments
+    return (Segment("".join(segment.text for segment in result.segments), "data"),)
+
+
+def take_step(branch: Branch, op: GenerateCalls, result: Result) -> bool:
+    segments = result.segments if branch.program.run.keep_tokens else ()
+    append_result(branch, op, result, result.texts[0], segments)
+    return _next_step(branch, op, result)
+
+
+def append_result(
+    branch: Branch, op: Generate, result: Result, text: str, segments: tuple[Segment, ...]
+) -> None:
+    """Append the `text` of a result, as `segments` if the tokens are known."""
+    if op.backend is not None:
+        segments = tuple(
+            s._replace(origin=op.backend) if s.kind == "output" else s for s in segments
+        )
+    _append_generated(branch, segments or (Segment(text, "data"),), result.meta[0])
+    branch.program.tainted.add(result.texts)
+    branch.emit(GenerationDone(branch.program.run.id, branch.id, op.name, text))
+
+
+def _append_generated(branch: Branch, segments: Iterable[Segment], meta: dict[str, Any]) -> None:
+    begin = len(branch.text)
+    branch.extend(segments)
+    branch.generated.append((begin, len(branch.text), meta))
+
+
+def take_scores(branch: Branch, op: Choose, scores: Scores) -> bool:
+    select = op.select
+    values, index = scores.values, scores.chosen
+    if index is None:
+        index = pick(values, select.temperature, select.seed)
+
+    chosen = select.choices[index]
+    branch.set(op.name, chosen)
+    branch.meta[op.name] = {
+        **describe(select, scores),
+        **scores.meta,
+        "choices": select.choices,
+        "scores": values,
+        "choice_scores": scores.choices,
+        "chosen": chosen,
+    }
+    segment = Segment(chosen, _kind_of(branch, select.kind))
+    _append_generated(branch, [segment], branch.meta[op.name])
+    run = branch.program.run.id
+    branch.emit(ChoiceMade(run, branch.id, op.name, select.choices, values, chosen))
+    return True
+
+
+def _kind_of(branch: Branch, kind: Kind | None) -> Kind:
+    return "raw" if branch.program.run.special_tokens else kind or "raw"
+
+
+def _reservation_of(branch: Branch, backend: Executor | None) -> Reservation | None:
+    """Return the program's reservation for calls to the run's executor; None for other
+    backends, which are not notified of the program's end."""
+    reference = branch.program.reservation_ref
+    return None if reference is None or backend is not None else reference.reservation
+
+
+START: dict[type, Callable[[Branch, Any], bool]] = {
+    Text: append_text,
+    RoleBegin: begin_role,
+    RoleEnd: end_role,
+    UseTools: use_tools,
+    ToolResults: add_results,
+    Assign: assign,
+    VarScopeBegin: begin_var_scope,
+    VarScopeEnd: end_var_scope,
+    Generate: generate,
+    GenerateCalls: generate_calls,
+    Choose: choose,
+    Fork: fork,
+    Join: start_join,
+}
+"""Functions that start an op. Return True if the op is complete."""
+
+FINISH: dict[type, Callable[[Branch, Any, Any], bool]] = {
+    Generate: take_texts,
+    GenerateCalls: take_step,
+    Choose: take_scores,
+}
+"""Functions that process the result of an op's call. Return True if the op is complete."""

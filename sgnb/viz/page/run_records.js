@@ -1,0 +1,128 @@
+// Runs and branches: handlers of records with a run id.
+
+function stream(state, request, kind, bytes, final = false) {
+  const branch = request.shown && state.runs.get(request.run).branches.get(request.branch);
+  if (!branch || branch.generatedFrom === null) return;
+  let text;
+  [text, request.pending] = decodeMore(request.pending, bytes);
+  if (final && request.pending.length) text += "\ufffd";
+  const to = request.prompt.length + request.output.length;
+  const from = Math.min(request.told, to);
+  // Forced text may start inside a token, because retokenization replaces the last tokens.
+  const whole =
+    kind === "jumped"
+      ? textOfTokens(
+          state.tokenTable,
+          request.output.slice(from - request.prompt.length).map(({ token }) => token),
+        )
+      : text;
+  const by = markOf(state.runs.get(request.run), request.model);
+  append(branch.pieces, {
+    kind,
+    text,
+    request: request.id,
+    from,
+    to,
+    by,
+    ...(whole.length > text.length && { skip: whole.length - text.length }),
+  });
+  if (text) request.told = to;
+}
+
+function finishText(run, event, text) {
+  const row = rowOf(run, event.branch);
+  if (row) Object.assign(row, { answer: text, name: event.name });
+  const branch = run.branches.get(event.branch),
+    by = markOf(run, run.calls.get(event.branch)?.model);
+  run.calls.delete(event.branch);
+  if (!branch) return;
+  let same = 0;
+  if (branch.generatedFrom !== null) {
+    const streamed = textOf(drop(branch.pieces, branch.generatedFrom));
+    same = commonPrefix(streamed, text);
+    cut(branch, branch.generatedFrom + same);
+    branch.generatedFrom = null;
+  }
+  append(branch.pieces, { kind: "sampled", text: text.slice(same), by });
+  branch.variables[event.name] = text;
+  branch.makers[event.name] = by;
+}
+
+// Handlers of records with a run id.
+const OF_RUNS = {
+  RunFinished(run, event) {
+    run.status = event.status;
+    run.message = event.message;
+  },
+  BranchStarted(run, event, state, t) {
+    if (!event.branch.includes("."))
+      run.rows.set(event.branch, {
+        branch: event.branch,
+        status: "running",
+        error: "",
+        arguments: "",
+        name: "",
+        answer: "",
+        prompt: 0,
+        cached: 0,
+        again: 0,
+        output: 0,
+        began: t,
+        ended: null,
+      });
+    if (run.branches.size >= KEPT_BRANCHES) {
+      run.hidden += 1;
+      return;
+    }
+    const branch = newBranch(event.branch, event.parent);
+    const parent = run.branches.get(event.parent);
+    if (parent && textOf(parent.pieces).endsWith(event.text)) {
+      branch.pieces = parent.pieces.map((piece) => ({ ...piece }));
+      branch.shared = lengthOf(parent.pieces);
+    } else {
+      append(branch.pieces, { kind: "text", text: event.text });
+    }
+    branch.forkedAt = parent ? lengthOf(parent.pieces) : 0;
+    run.branches.set(event.branch, branch);
+  },
+  ProgramCalled(run, event) {
+    const row = run.rows.get(event.branch);
+    if (row) row.arguments = event.arguments;
+  },
+  BranchFinished(run, event, state, t) {
+    run.calls.delete(event.branch);
+    if (!event.branch.includes(".")) run.metrics.finished += 1;
+    if (event.error) {
+      run.failed += 1;
+      run.firstError ||= event.error;
+    }
+    const status = { status: event.error ? "error" : "done", error: event.error };
+    const row = run.rows.get(event.branch),
+      branch = run.branches.get(event.branch);
+    if (row) Object.assign(row, status, { ended: t });
+    if (branch) Object.assign(branch, status);
+  },
+  TextAppended(run, event) {
+    const branch = run.branches.get(event.branch);
+    if (!branch) return;
+    branch.generatedFrom = null;
+    append(branch.pieces, { kind: "text", text: event.text });
+  },
+  TextStreamed(run, event) {
+    const branch = run.branches.get(event.branch),
+      by = markOf(run, run.calls.get(event.branch)?.model);
+    if (!branch) return;
+    branch.generatedFrom ??= lengthOf(branch.pieces);
+    append(branch.pieces, { kind: "sampled", text: event.text, by });
+  },
+  ModelAsked: askModel,
+  ModelAnswered(run, event, state, t) {
+    answerModel(run, event, rowOf(run, event.branch), t);
+  },
+  GenerationDone(run, event) {
+    finishText(run, event, event.text);
+  },
+  ChoiceMade(run, event) {
+    finishText(run, event, event.chosen);
+  },
+};

@@ -1,0 +1,75 @@
+// Heading of a run in words: status, title, savings, metrics and notes.
+
+const secondsUnheard = (store) => Math.round((performance.now() - store.heard) / 1000);
+
+// The status as [class, text].
+function statusOf(store, run, silent) {
+  if (silent) return ["error", `no message from the kernel for ${secondsUnheard(store)} s`];
+  if (run) return [run.status, run.status];
+  return store.live ? ["running", "live"] : ["done", "as it was"];
+}
+
+function headingOf(state, run) {
+  if (!run) return state.engine ? visible(String(state.engine.model).split("/").at(-1)) : "engine";
+  const variant = state.comparison?.variants.find(({ runs }) => runs.includes(run.run));
+  return `${visible(run.title) || "run"}${variant ? `, ${variant.name}` : ""}`;
+}
+
+function savingsOf(store, run) {
+  const f = run.metrics;
+  if (!f.prompt_tokens) return "";
+  const seconds = [...run.models.values()].reduce(
+    (sum, { engine, cached }) => sum + cached * (secondsPerToken(store.of(engine).steps) ?? 0),
+    0,
+  );
+  const saved = seconds ? `: about ${duration(seconds)}` : "";
+  const again = f.recomputed_tokens ? `; ${grouped(f.recomputed_tokens)} more recomputed for lack of a checkpoint` : "";
+  return `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}${again}`;
+}
+
+function wordsOfMetrics(run) {
+  const f = run.metrics;
+  const parts = [
+    f.total > 1 && `${f.finished}/${f.total} done`,
+    f.output_tokens && plural(f.output_tokens, "new token"),
+    f.jumped_tokens && `${f.jumped_tokens} forced`,
+    f.output_tokens && run.seconds && `${Math.round(f.output_tokens / run.seconds)} tok/s`,
+    plural(f.passes, "pass", "passes"),
+    duration(run.seconds),
+  ];
+  if (run.status === "running" && f.finished && f.finished < f.total)
+    parts.push(`${duration((run.seconds / f.finished) * (f.total - f.finished))} left`);
+  return parts.filter(Boolean).join(" · ");
+}
+
+function notesOf(state, run) {
+  const others = run.failed === 1 ? "" : ", the first with";
+  const notes = [
+    run.message,
+    !run.message && run.failed && run.metrics.total > 1 && `${run.failed} failed${others}: ${run.firstError}`,
+    state.lost && `incomplete: ${plural(state.lost, "record")} lost`,
+    state.stopped && `the engine has stopped: ${state.stopped}`,
+  ];
+  return visible(notes.filter(Boolean).join("\n"));
+}
+
+// Counts of a view, for tests and measurements. `view`: name of the open panel.
+function statsOf(store, run, view) {
+  const state = store.state;
+  const characters = run ? [...run.branches.values()].reduce((sum, branch) => sum + lengthOf(branch.pieces), 0) : 0;
+  const hitRate = run && run.metrics.cached_tokens / Math.max(1, run.metrics.prompt_tokens);
+  return {
+    records: store.records.length,
+    engines: 1 + state.others.size,
+    nodes: state.nodes.size - 1,
+    cached: state.cachedTokens,
+    evicted: state.evicted,
+    checkpoints: state.checkpoints,
+    missing: state.missing,
+    lost: state.lost,
+    locked: [...state.nodes.values()].filter((node) => node.locks > 0).length,
+    characters,
+    view,
+    ...(run ? { status: run.status, ...run.metrics, hit_rate: hitRate } : {}),
+  };
+}

@@ -1,0 +1,85 @@
+// Marks and labels of tree nodes on a canvas.
+
+const LINE = 15; // pixels of a line of text
+const LETTER = 6.65; // pixels of a letter
+const FADE = 16; // pixels of the fade at a cut end of the drawing
+
+function drawPin(context, colours, x, y) {
+  context.globalAlpha = 1;
+  context.fillStyle = context.strokeStyle = colours.fg;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.arc(x, y - 2, 3, 0, 2 * Math.PI);
+  context.fill();
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(x, y + 6);
+  context.stroke();
+}
+
+function drawCheckpoint(context, colours, x, y, dim) {
+  context.globalAlpha = dim ? 0.3 : 1;
+  context.fillStyle = colours.fg;
+  context.strokeStyle = colours.bg;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  for (const [dx, dy] of [
+    [-5, 0],
+    [0, -5.5],
+    [5, 0],
+    [0, 5.5],
+  ])
+    context.lineTo(x + dx, y + dy);
+  context.closePath();
+  context.stroke();
+  context.fill();
+}
+
+// Text in the available lines, then length and number of hits.
+function drawNodeLabel(context, colours, tokenTable, node, x, y, width, tall, hit) {
+  const own = tall >= 2 * LINE,
+    beside = width - (node.checkpoint ? 11 : 0); // position of the checkpoint mark
+  const letters = Math.floor((own ? width : beside) / LETTER),
+    count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
+  const lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
+  const aside = own || letters < count.length + 8 ? 0 : count.length + 2;
+  const text = inLine(textOfTokens(tokenTable, node.tokens.slice(0, 40 * lines)), 4000);
+  const room = letters - aside;
+  context.fillStyle = colours.fg;
+  for (let i = 0; i < lines && room > 1; i += 1) {
+    const last = i === lines - 1,
+      part = text.slice(i * room, (i + 1) * room);
+    const more = last && text.length > (i + 1) * room;
+    context.fillText(more ? `${part.slice(0, -1)}…` : part, x, y + LINE * (i + 0.5) + (own ? 0 : (tall - LINE) / 2));
+  }
+  if (!aside && !(own && beside >= LETTER * count.length)) return;
+  context.fillStyle = colours.muted;
+  context.fillText(count, aside ? x + beside - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);
+}
+
+// The cut ends of a drawing fade out and have an arrow.
+function drawCutEnds(context, colours, ends, width, height) {
+  for (const end of ends) {
+    for (let i = 0; i < FADE; i += 2) {
+      const [x, y] = { left: [i, 0], right: [width - i - 2, 0], top: [0, i], bottom: [0, height - i - 2] }[end];
+      fillTinted(
+        context,
+        colours.bg,
+        0.9 * (1 - i / FADE),
+        x,
+        y,
+        x || end === "left" ? 2 : width,
+        y || end === "top" ? 2 : height,
+      );
+    }
+    const [x, y, sign] = {
+      left: [8, height / 2, "←"],
+      right: [width - 8, height / 2, "→"],
+      top: [width / 2, 8, "↑"],
+      bottom: [width / 2, height - 8, "↓"],
+    }[end];
+    fillTinted(context, colours.soft, 1, x - 8, y - 8, 16, 16);
+    context.fillStyle = colours.fg;
+    context.fillText(sign, x - LETTER / 2, y);
+  }
+}
