@@ -130,6 +130,8 @@ def test_a_blank_before_values_of_llguidance() -> None:
         ("{}", False),
         ("true", False),
         ('{"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer"}}}', False),
+        ('{"type": 5}', False),
+        ('{"type": [{}]}', False),
     ],
 )
 def test_scalar_schemas(schema: str, scalar: bool) -> None:

@@ -93,7 +93,8 @@ def _is_scalar(schema: Any) -> bool:
         return not any(isinstance(value, (dict, list)) for value in values)
     kinds = schema.get("type")
     if kinds is not None:
-        return _SCALARS.issuperset([kinds] if isinstance(kinds, str) else kinds)
+        types = kinds if isinstance(kinds, list) else [kinds]
+        return all(isinstance(name, str) and name in _SCALARS for name in types)
     parts = schema.get("anyOf") or schema.get("oneOf")
     return isinstance(parts, list) and all(map(_is_scalar, parts))
 
