@@ -69,16 +69,30 @@ class Code:
 
 class GraphCode(Code):
     """Source and location of a graph's program. The lines of the graph (`listing`) distinguish
-    several graphs of a program."""
+    several graphs of a program.
+
+    Args:
+        constants: Returns the constants of the traced program; None for none.
+    """
 
     def __init__(
-        self, func: Callable[..., Any], source: str, listing: str, location: Location | None
+        self,
+        func: Callable[..., Any],
+        source: str,
+        listing: str,
+        location: Location | None,
+        constants: Callable[[], dict[str, str]] | None = None,
     ) -> None:
         super().__init__(func, source, f"{source}\n{listing}")
         self.location = location
+        self._constants = constants
 
     def check(self) -> None:
         """Do nothing: the trace checked the code."""
+
+    def constants(self) -> dict[str, str]:
+        """Return the constants of the traced program, if the code of the program runs."""
+        return {} if self._constants is None else self._constants()
 
 
 def signature_without_state(func: Callable[..., Any], reserved: Set[str]) -> Signature:

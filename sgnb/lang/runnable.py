@@ -76,6 +76,7 @@ class Runnable:
         self._names = tuple(self._signature.parameters)
         kinds = [parameter.kind for parameter in self._signature.parameters.values()]
         self._open_ended = inspect.Parameter.VAR_KEYWORD in kinds
+        self._fixed_names: frozenset[str] = frozenset()  # parameters that a graph has fixed
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -297,6 +298,11 @@ class Runnable:
         return fixed
 
     @property
+    def signature(self) -> inspect.Signature:
+        """The parameters of the function after the state."""
+        return self._signature
+
+    @property
     def arg_names(self) -> list[str]:
         """Names of the function's arguments, without `s`."""
         return list(self._names)
@@ -357,7 +363,7 @@ class Runnable:
         """Trace a call of `run` inside a traced program."""
         self._refuse_in_trace(self.is_async, "an async def")
         self._code.check()
-        recorder = tracer.recorder
+        recorder, defaults = tracer.recorder, plain(defaults)
         settings = self._run_settings(recorder.stream(tracer.root), backend, stream, **defaults)
         call = CallNode(self.func.__name__, _plain_items(arguments), settings)
         run = Run(tracer.executor, call.title, defaults=defaults, traced=True)
@@ -439,6 +445,9 @@ class Runnable:
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[BoundArguments, dict[str, Any]]:
         """Split `kwargs` into arguments of the function and sampling defaults."""
+        if fixed := sorted(self._fixed_names & kwargs.keys()):
+            message = f"{caller()}: the graph of {self.func.__name__} has fixed {fixed[0]!r}"
+            raise OptionError(message, f"give the value to the trace: compile({fixed[0]}=...)")
         keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
         defaults = {key: kwargs[key] for key in keys}
         arguments = {key: value for key, value in kwargs.items() if key not in defaults}

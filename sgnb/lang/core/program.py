@@ -139,12 +139,9 @@ class Program:
     def _split_by_taint(self, node: Expr, role: str | None) -> list[Expr]:
         """Return `node` with the kinds of its text resolved.
 
-        Text in a role, arguments and generated texts are data; other text is raw. A call to the
-        run's own backend loses the explicit backend.
+        Text in a role, arguments and generated texts are data; other text is raw.
         """
-        other = node.backend if isinstance(node, Gen | Select) else None
-        if other is not None and is_own(self.executor, other):
-            node = replace(node, backend=None)  # type: ignore[type-var]
+        node = self._for_own_backend(node)
         if isinstance(node, Text) and node.kind is None:
             if role is not None:
                 self._warn_of_special_tokens(node.text, role)
@@ -156,6 +153,13 @@ class Program:
             )
             return [replace(node, kind="data" if role or is_tainted else "raw")]
         return [node]
+
+    def _for_own_backend(self, node: Expr) -> Expr:
+        """Return `node` without a backend that is the run's own."""
+        other = node.backend if isinstance(node, Gen | Select) else None
+        if other is not None and is_own(self.executor, other):
+            return replace(node, backend=None)  # type: ignore[type-var]
+        return node
 
     def _warn_of_special_tokens(self, text: str, role: str) -> None:
         """Warn, once per line, that special tokens written by the program in a role are plain

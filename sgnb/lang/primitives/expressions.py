@@ -120,8 +120,9 @@ def gen(
         s += "Name: " + sgl.gen("name", max_tokens=8, stop="\n")
     """
     arguments = locals().items()
-    given_options = [(key, value) for key, value in arguments if key in _OPTIONS]
-    options = {key: scalar(value) for key, value in given_options if value is not None}
+    options = {
+        key: scalar(value) for key, value in arguments if value is not None and key in _OPTIONS
+    }
     if unknown:
         key = next(iter(unknown))
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
@@ -377,6 +378,22 @@ def _checked_name(name: Any) -> str | None:
 
 def _options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Check the options and return them under `SamplingParams` names, in hashable form."""
+    if "dtype" in arguments or not _SCALARS.issuperset(map(type, arguments.values())):
+        return _checked_options(arguments)
+    return _scalar_options(*arguments.items(), *map(type, arguments.values()))
+
+
+_SCALARS = {str, int, float, bool}
+
+
+@lru_cache(maxsize=1024)
+def _scalar_options(*items: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the checked options of the pairs in `items`. The types after the pairs distinguish
+    equal values such as 1 and True."""
+    return _checked_options(dict(items[: len(items) // 2]))
+
+
+def _checked_options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     resolved = resolve_constraints(arguments).items()
     options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in resolved)
     try:
