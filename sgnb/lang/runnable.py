@@ -15,7 +15,7 @@ from inspect import BoundArguments
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from ..errors import OptionError, ProgramError, TraceError, nearest
+from ..errors import OptionError, ProgramError, TraceError, nearest, shown
 from ..event_loops import on_close
 from ..events import ProgramCalled
 from ..sampling import SamplingParams, integer, read_option
@@ -217,6 +217,7 @@ class Runnable:
         continue_from: ProgramState | Snapshot | None = None,
         save: str | os.PathLike[str] | None = None,
         as_frame: bool = False,
+        types: Mapping[str, Any] | None = None,
         **defaults: Any,
     ) -> Any:
         """Run the program for each row of arguments. Programs run concurrently.
@@ -237,6 +238,8 @@ class Runnable:
                 without an error are not run again: the result is a `SavedState` read from the file.
             as_frame: Return a data frame with the rows, variables, errors, tokens and seconds
                 instead of states.
+            types: Types of variables in the data frame, for example `{"city": City}`. A text that
+                is not a value of its type becomes None, with the reason in the column of errors.
             **defaults: Sampling defaults for all generations.
 
         Returns:
@@ -257,6 +260,9 @@ class Runnable:
         if as_frame and generator_style:
             hint = "a data frame needs all rows: omit one of the two options"
             raise OptionError("as_frame and generator_style exclude each other", hint)
+        if types and not as_frame:
+            hint = "pass as_frame=True, or read states.get(name, type)"
+            raise OptionError(f"types={shown(types)} has no effect", hint)
         self._refuse_unknown(defaults, _DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
         if rows.total == 0:
@@ -281,7 +287,7 @@ class Runnable:
         if generator_style:
             return programs.stream()
         states = programs.all()
-        return frame(rows, programs.arguments, states) if as_frame else states
+        return frame(rows, programs.arguments, states, types or {}) if as_frame else states
 
     def bind(self, **kwargs: Any) -> Self:
         """Return a copy of the program with fixed arguments.

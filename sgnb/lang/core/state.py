@@ -22,6 +22,7 @@ from .program import Program
 from .snapshot import Snapshot
 from .streaming import iterate, iterate_async
 from .timers import checked_timeout
+from .typed_values import probabilities_of, typed
 
 JoinMode = Literal["gather_variable", "concate_and_append"]
 JOIN_MODES = get_args(JoinMode)
@@ -127,6 +128,44 @@ class ProgramState:
             A dict; a list of dicts for a generation with n > 1; {} for other variables.
         """
         return self._read(*self._reading(name, lambda: self._branch.meta.get(name, {})))
+
+    def get(self, name: str, type_: Any) -> Any:
+        """Wait for the variable `name`, and return the value as an instance of a type.
+
+        Args:
+            name: A variable, for example of `gen(name, json_schema=Model)`.
+            type_: A pydantic model, a dataclass, a TypedDict, or a type such as `int` or
+                `list[str]`.
+
+        Returns:
+            The value; a list of values for a generation with n > 1 and after a join.
+
+        Raises:
+            AnswerError: The text is not a value of the type, for example because `max_tokens` has
+                cut the text.
+            OptionError: `type_` is not a type that pydantic can validate.
+            UnknownVariableError: The program does not set the variable.
+
+        Example:
+            city = s.get("city", City)
+        """
+        return self._read(
+            *self._reading(name, lambda: typed(name, self._branch.variables[name], type_))
+        )
+
+    def probabilities(self, name: str) -> dict[str, float]:
+        """Wait for the select `name`, and return the probability of each choice.
+
+        A probability is the probability of the choice's text after the prompt, divided by the sum
+        over all choices. The method of the select has no effect.
+
+        Raises:
+            ProgramError: The variable is not of a select, or the model reported no scores.
+            UnknownVariableError: The program does not set the variable.
+        """
+        return self._read(
+            *self._reading(name, lambda: probabilities_of(name, self._branch.meta.get(name)))
+        )
 
     def text(self) -> str:
         """Wait for everything appended, and return the text of the branch; the text up to an
