@@ -20,6 +20,7 @@ from .graph.recorder import is_open
 from .graph.tracer import trace
 from .location import caller, warn_once
 from .primitives.config import executor_for
+from .primitives.program_method import ProgramMethod
 from .runnable import Runnable
 
 MAX_GRAPHS = 16
@@ -125,6 +126,7 @@ class SglFunction(Runnable):
                 self._graphs[key] = None
         return self._graphs.get(key)
 
+    @ProgramMethod
     def trace(self, *, backend: Any = None, partial: bool = False, **arguments: Any) -> Graph:
         """Return the program as a graph, without calling a model. The code runs once.
 
@@ -188,6 +190,7 @@ class SglFunction(Runnable):
         order = by if isinstance(by, Sequence) else executor_of(by)
         return move_constants(graph, executor, order)
 
+    @ProgramMethod
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """Estimate the cost of each call of a run, as `CompiledProgram.explain` does.
 
@@ -222,6 +225,7 @@ class SglFunction(Runnable):
         graph = self.trace(backend=executor, **arguments.arguments)
         return explain_graph(graph, executor, {}, defaults)
 
+    @ProgramMethod
     def compile(
         self,
         *,
@@ -235,7 +239,7 @@ class SglFunction(Runnable):
 
         Before each run the code of the program runs with the values of the arguments and without a
         model. If the code appends something else than the graph, for example after the change of a
-        global, the run uses a graph of its own arguments, and a warning names both lines.
+        global, the run uses a graph of its own arguments. A warning names both lines.
 
         Args:
             backend: As in `trace`.

@@ -36,6 +36,8 @@ from .graph.tracer import Tracer, TracingState
 from .location import caller
 from .pool import MAX_WORKERS, BatchTasks, LoopTasks, start_thread
 from .primitives.config import executor_for
+from .primitives.option_names import SHORT_NAMES, with_long_names
+from .primitives.program_method import ProgramMethod
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
@@ -101,6 +103,7 @@ class Runnable:
             return self._call(args[0], arguments)
         return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
 
+    @ProgramMethod
     def run(
         self,
         *args: Any,
@@ -263,6 +266,7 @@ class Runnable:
         if types and not as_frame:
             hint = "pass as_frame=True, or read states.get(name, type)"
             raise OptionError(f"types={shown(types)} has no effect", hint)
+        defaults = with_long_names(defaults)
         self._refuse_unknown(defaults, _DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
         if rows.total == 0:
@@ -289,6 +293,7 @@ class Runnable:
         states = programs.all()
         return frame(rows, programs.arguments, states, types or {}) if as_frame else states
 
+    @ProgramMethod
     def bind(self, **kwargs: Any) -> Self:
         """Return a copy of the program with fixed arguments.
 
@@ -317,6 +322,10 @@ class Runnable:
     def bind_arguments(self) -> dict[str, Any]:
         """Arguments fixed by `bind`."""
         return dict(self.bound)
+
+    def __dir__(self) -> list[str]:
+        """Return the names for completion: methods and properties, without internal attributes."""
+        return [name for name in object.__dir__(self) if name not in _INTERNAL]
 
     def __repr__(self) -> str:
         return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
@@ -454,9 +463,10 @@ class Runnable:
         if fixed := sorted(self._fixed_names & kwargs.keys()):
             message = f"{caller()}: the graph of {self.func.__name__} has fixed {fixed[0]!r}"
             raise OptionError(message, f"give the value to the trace: compile({fixed[0]}=...)")
-        keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
-        defaults = {key: kwargs[key] for key in keys}
-        arguments = {key: value for key, value in kwargs.items() if key not in defaults}
+        known = {*_DEFAULTS, *SHORT_NAMES}
+        keys = [key for key in kwargs if key in known and key not in self._names]
+        arguments = {key: value for key, value in kwargs.items() if key not in keys}
+        defaults = with_long_names({key: kwargs[key] for key in keys})
         return self._arguments(args, arguments, _DEFAULTS), defaults
 
     def _arguments(
@@ -507,3 +517,9 @@ def _initial(state: ProgramState | Snapshot | None) -> Snapshot | None:
 
 _OF_RUN = arguments_of(Runnable.run)
 """Reserved names: `run` would take arguments with these names."""
+
+_INTERNAL = {
+    "func", "bound", "is_async", "special_tokens", "keep_tokens", "num_api_spec_tokens",
+    "explain_graph", "graph_for", "signature",
+}  # fmt: skip
+"""Public names that other modules of sgnb use, and that completion leaves out."""

@@ -38,10 +38,9 @@ from ..ir import (
 from ..location import caller, warn_once
 from .config import global_config
 from .constraint import resolve_constraints
+from .option_names import SHORT_NAMES, with_long_names
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
-
-_RENAMED = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 
 
 def gen(
@@ -123,8 +122,10 @@ def gen(
     options = {
         key: scalar(value) for key, value in arguments if value is not None and key in _OPTIONS
     }
-    if unknown:
-        key = next(iter(unknown))
+    for key, value in unknown.items():
+        if key in SHORT_NAMES.values():
+            options = with_long_names({**options, key: value})
+            continue
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
     if choices is not None and tools is None:
         for key in options.keys() - {"temperature", "seed"}:
@@ -395,7 +396,7 @@ def _scalar_options(*items: Any) -> tuple[tuple[str, Any], ...]:
 
 def _checked_options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     resolved = resolve_constraints(arguments).items()
-    options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in resolved)
+    options = tuple((SHORT_NAMES.get(key, key), _hashable(value)) for key, value in resolved)
     try:
         _check(**dict(options))
     except OptionError as error:
@@ -404,7 +405,7 @@ def _checked_options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _as_typed(text: str) -> str:
-    for typed, internal in _RENAMED.items():
+    for typed, internal in SHORT_NAMES.items():
         text = text.replace(internal, typed)
     return text
 
