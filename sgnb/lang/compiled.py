@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from inspect import BoundArguments, Signature
+from inspect import BoundArguments, Parameter, Signature
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -226,16 +226,18 @@ def _planner_for(graph: Graph, executor: Executor) -> Planner | None:
 def _code_of(plan: Plan) -> Callable[..., Any]:
     """Return a function that replays a graph."""
     signature = plan.graph.signature
+    names = list(signature.parameters)[1:]
 
     def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
-        values = signature.bind(s, *args, **kwargs).arguments
-        del values["s"]
+        values = dict(zip(names, args, strict=False)) | kwargs
         if isinstance(s, TracingState):
             return inline(plan, s, values)
         return plan.run(s, values, executor_for)
 
     return _named(code, plan.graph, signature)
 
+
+_OPEN_KINDS = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
 
 _chosen: ContextVar[tuple[CheckedGraph, RunGraph] | None] = ContextVar("_chosen", default=None)
 """The graph of the run that begins, if known before the program's code."""
@@ -244,10 +246,15 @@ _chosen: ContextVar[tuple[CheckedGraph, RunGraph] | None] = ContextVar("_chosen"
 def _code_of_checked(checked: CheckedGraph) -> Callable[..., Any]:
     """Return a function that replays a graph after the comparison with the program's code."""
     signature = checked.signature
+    names = list(signature.parameters)[1:]
+    is_closed = all(p.kind not in _OPEN_KINDS for p in signature.parameters.values())
 
     def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
-        values = signature.bind(s, *args, **kwargs).arguments
-        del values["s"]
+        if is_closed:
+            values = dict(zip(names, args, strict=False)) | kwargs
+        else:
+            values = signature.bind(s, *args, **kwargs).arguments
+            del values["s"]
         if isinstance(s, TracingState):
             return checked.trace_inside(s, values)
         chosen = _chosen.get()
