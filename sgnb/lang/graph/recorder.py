@@ -36,7 +36,7 @@ def _generated(stream: int, op: Generate, name: str, version: int) -> Any:
     return Variables(Variable(stream, name, version, i) for i in range(op.params.n))
 
 
-class Titled:
+class TitleContext:
     """A context with a title on the stack of running programs; cheaper than a generator."""
 
     __slots__ = ("_title", "_titles")
@@ -72,9 +72,9 @@ class GraphRecorder:
         """Return the number of a branch's stream."""
         return self._streams[branch]
 
-    def titled(self, title: str) -> Titled:
+    def titled(self, title: str) -> TitleContext:
         """Return a context that attributes added entries to the program `title`."""
-        return Titled(self._titles, title)
+        return TitleContext(self._titles, title)
 
     def begin_stream(self, branch: Branch) -> None:
         """Begin the stream of `branch`."""

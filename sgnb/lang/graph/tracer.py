@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 
 from ...errors import SgnbError, TraceError
 from ..core.branch import Branch
+from ..core.fork_group import ForkGroup
 from ..core.ops import Join, Op
 from ..core.program import Program, inside
 from ..core.run import Run
 from ..core.scope import Scope
-from ..core.state import ForkGroup, ProgramState
+from ..core.state import ProgramState
 from ..executor import Executor
 from ..ir import parts
 from ..location import caller, line_of_error
