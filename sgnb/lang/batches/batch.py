@@ -15,10 +15,11 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import Aborted, AnswerError, shown
+from ...sampling import integer, read_option
 from ..core.run import Run
 from ..core.state import ProgramState
 from ..core.typed_values import typed
-from ..pool import BatchTasks, LoopTasks
+from ..pool import MAX_WORKERS, BatchTasks, LoopTasks
 from .rows import Rows
 from .saved import SavedRows, SavedState
 
@@ -261,6 +262,13 @@ def frame(
         tokens=[state.tokens for state in states],
         seconds=[state.seconds for state in states],
     )
+
+
+def thread_limit(num_threads: Any) -> int:
+    """Return the argument `num_threads` of `run_batch` as a number."""
+    if num_threads == "auto":
+        return MAX_WORKERS
+    return read_option("num_threads", num_threads, '"auto" or an integer of 1 or more', integer(1))
 
 
 def _bar(total: int | None) -> Any:

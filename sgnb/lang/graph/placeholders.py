@@ -219,6 +219,11 @@ def plain(value: Any) -> Any:
     return _map_texts(value, change)
 
 
+def plain_items(arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return names and `plain` values of arguments."""
+    return tuple((name, plain(value)) for name, value in arguments.items())
+
+
 def with_placeholders(value: Any, placeholders: Placeholders) -> Any:
     """Replace the marked texts in `value` by placeholders: the inverse of `plain`."""
 
