@@ -8,7 +8,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from ..errors import ModelError, OptionError, printable, shown
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
+from ..home_process import HomeProcess
 from .attention import AttentionBackend, BackendName, check_backend, make_backend
 from .cache.kv_cache import KVCache
 from .cache.manager import CacheManager
@@ -104,6 +105,13 @@ def cleaned_up_load(name: str) -> Iterator[None]:
             raise
         message = f"{name!r} cannot be loaded: {first_line(loss)}"
         raise ModelError(message, hint_for(loss)) from error
+
+
+@cache
+def torch_process() -> HomeProcess:
+    """Return the process of the first engine. Torch hangs or crashes in a forked child: the threads
+    of its pools run in the parent."""
+    return HomeProcess("torch")
 
 
 def assemble(

@@ -7,7 +7,6 @@ import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from transformers import PreTrainedModel
 from .. import models
 from ..events import WaitingRequest
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler
-from ..home_process import HomeProcess
 from ..reservation import Reservation
 from ..sampling import SamplingParams, read_option, scalar
 from ..segment import Segment
-from .assembly import assemble, check_options, cleaned_up_load
+from .assembly import assemble, check_options, cleaned_up_load, torch_process
 from .cache import manual
 from .cache.manual import EvictionReport
 from .cache.sequence import CacheScope
@@ -75,7 +73,7 @@ class Engine:
         self._model = weakref.ref(model) if isinstance(model, PreTrainedModel) else None
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
         check_options(settings, tokenizer)
-        _torch_process().check()
+        torch_process().check()
         with cleaned_up_load(self.model_name):
             try:
                 self._loop = self._assemble(source, tokenizer, settings)
@@ -416,13 +414,6 @@ class Engine:
         """Return the grammar numbered by a `GrammarReady` event, or None if forgotten."""
         number = arguments.number("number", number)
         return None if self._grammars is None else self._grammars.find(number)
-
-
-@cache
-def _torch_process() -> HomeProcess:
-    """Return the process of the first engine. Torch hangs or crashes in a forked child: the threads
-    of its pools run in the parent."""
-    return HomeProcess("torch")
 
 
 def _close(loop: EngineLoop, grammars: GrammarCompiler | None) -> None:

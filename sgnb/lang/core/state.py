@@ -6,7 +6,6 @@ the read raises the error. States only access the branch and the program.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .program import Program
 from .snapshot import Snapshot
 from .streaming import iterate, iterate_async
-from .timers import checked_timeout
+from .timers import limit_of
 from .typed_values import probabilities_of, typed
 
 SHOWN_TEXT = 1000
@@ -418,9 +417,3 @@ def _ended_by(end: Callable[[], None]) -> Iterator[None]:
             end()
         raise
     end()
-
-
-def limit_of(timeout: Any) -> float:
-    """Return the seconds of a `timeout` argument of `wait`, infinity for None."""
-    seconds = checked_timeout(timeout, least=0.0)
-    return math.inf if seconds is None else seconds
