@@ -1,5 +1,4 @@
-"""Public Python API of the engine: load, generate, inspect the cache, close. Knows no notebooks and
-no programs."""
+"""Python API of the engine: load, generate, inspect the cache, close. Knows no programs."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ from .request.request_state import OnOutput, Origin
 from .request.waiting import SchedulePolicy
 
 SWITCH_INTERVAL = 1e-4
-"""GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
-any busy thread: the engine's own gives the GIL up many times a step."""
+"""GIL switch interval of an open engine, in seconds. At 5 ms the GPU idles behind busy threads."""
 
 
 class Engine:
