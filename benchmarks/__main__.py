@@ -42,6 +42,7 @@ NAMES = (
     "views",
     "compile",
     "compiler",
+    "compiled_check",
     "models",
     "damaged_files",
     "hybrid",

@@ -116,6 +116,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, path = _HOME[name].partition(":")
     value = attrgetter(path)(import_module(f".{module}", __name__))
+    if module == "lang":
+        import_module(".backends", __name__)  # lets programs run on engines
     globals()[name] = value
     return value
 

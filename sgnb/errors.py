@@ -68,6 +68,10 @@ class UnknownVariableError(ProgramError, KeyError):
     """A variable that no operation of the program sets."""
 
 
+class AnswerError(SgnbError, ValueError):
+    """A generated text that is not a value of the requested type."""
+
+
 class EngineError(SgnbError):
     """A closed engine, or an engine that stopped on an internal error (its `__cause__`)."""
 

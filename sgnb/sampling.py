@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from operator import index
 from typing import Any, TypeVar
 
@@ -202,6 +203,7 @@ class SamplingParams:
         return cls(**{name: getattr(params, name) for name in cls.names()})
 
     @classmethod
+    @lru_cache
     def names(cls) -> tuple[str, ...]:
         return tuple(f.name for f in fields(cls))
 

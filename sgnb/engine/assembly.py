@@ -103,17 +103,6 @@ class Parts:
         )
 
 
-def check_process() -> None:
-    """Raise EngineError in a forked child of a process with engines. Torch hangs or crashes
-    in the child: the threads of torch's pools run in the parent."""
-    _torch_process().check()
-
-
-@cache
-def _torch_process() -> HomeProcess:
-    return HomeProcess("torch")
-
-
 @contextlib.contextmanager
 def cleaned_up_load(name: str) -> Iterator[None]:
     """Release the device memory of a load that fails. Raises ModelError if memory ran out or the
@@ -129,6 +118,13 @@ def cleaned_up_load(name: str) -> Iterator[None]:
             raise
         message = f"{name!r} cannot be loaded: {first_line(loss)}"
         raise ModelError(message, hint_for(loss)) from error
+
+
+@cache
+def torch_process() -> HomeProcess:
+    """Return the process of the first engine. Torch hangs or crashes in a forked child: the threads
+    of its pools run in the parent."""
+    return HomeProcess("torch")
 
 
 def assemble(

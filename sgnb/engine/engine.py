@@ -1,5 +1,4 @@
-"""Public Python API of the engine: load, generate, inspect the cache, close. Knows no notebooks and
-no programs."""
+"""Python API of the engine: load, generate, inspect the cache, close. Knows no programs."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from ..grammar.compiler import CompiledGrammar, GrammarCompiler
 from ..reservation import Reservation
 from ..sampling import SamplingParams, read_option, scalar
 from ..segment import Segment
-from .assembly import assemble, check_options, check_process, cleaned_up_load
+from .assembly import assemble, check_options, cleaned_up_load, torch_process
 from .cache import manual
 from .cache.manual import EvictionReport
 from .cache.sequence import CacheScope
@@ -32,8 +31,7 @@ from .request.request_state import OnOutput, Origin
 from .request.waiting import SchedulePolicy
 
 SWITCH_INTERVAL = 1e-4
-"""GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
-any busy thread: the engine's own gives the GIL up many times a step."""
+"""GIL switch interval of an open engine, in seconds. At 5 ms the GPU idles behind busy threads."""
 
 
 class Engine:
@@ -72,7 +70,7 @@ class Engine:
         self._model = weakref.ref(model) if isinstance(model, PreTrainedModel) else None
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
         check_options(settings, tokenizer)
-        check_process()
+        torch_process().check()
         with cleaned_up_load(self.model_name):
             try:
                 self._loop = self._assemble(source, tokenizer, settings)

@@ -71,6 +71,7 @@ class Scheduler:
         # Match and remaining tokens of the first request that did not fit. No request starts
         # until this request fits.
         self._blocked: tuple[Match, int] | None = None
+
         self._waits = WaitLog(emit)
         self._held = HeldRequests(self._waits)
         self._decode = PlainDecode()

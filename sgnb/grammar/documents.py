@@ -45,6 +45,7 @@ def bundle(schema: Any, documents: Mapping[str, Any]) -> str:
         if uri in documents and uri not in found:
             found[uri] = _embedded(uri, documents[uri], root)
             waiting += _references(found[uri], uri)
+
     if found:
         others = root.get("$defs")
         root["$defs"] = {**(others if isinstance(others, dict) else {}), **found}

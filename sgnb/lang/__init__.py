@@ -20,9 +20,10 @@ from .core.choices import (
     token_length_normalized,
     unconditional_likelihood_normalized,
 )
+from .core.fork_group import ForkGroup
 from .core.run import Run, watch
 from .core.snapshot import Snapshot
-from .core.state import ForkGroup, ProgramState
+from .core.state import ProgramState
 from .decorator import SglFunction, function
 from .graph.graph import Graph
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
@@ -30,24 +31,11 @@ from .location import name_cells
 from .primitives.agents import agent
 from .primitives.config import global_config, set_default_executor
 from .primitives.expressions import (
-    assistant,
-    assistant_begin,
-    assistant_end,
-    data,
     gen,
     gen_int,
     gen_string,
-    raw,
     select,
     separate_reasoning,
-    system,
-    system_begin,
-    system_end,
-    tool,
-    use_tools,
-    user,
-    user_begin,
-    user_end,
 )
 from .primitives.patterns import (
     beam_search,
@@ -57,6 +45,21 @@ from .primitives.patterns import (
     map_over,
     retry,
     tree_search,
+)
+from .primitives.roles import (
+    assistant,
+    assistant_begin,
+    assistant_end,
+    data,
+    raw,
+    system,
+    system_begin,
+    system_end,
+    tool,
+    use_tools,
+    user,
+    user_begin,
+    user_end,
 )
 
 set_default_backend = set_default_executor

@@ -1,18 +1,22 @@
-"""Source, location, signature and constants of a program's Python function."""
+"""The Python function of a program: source, location, constants, signature, and bound arguments."""
 
 from __future__ import annotations
 
+import copy
 import dis
 import functools
 import inspect
-from collections.abc import Callable, Set
-from inspect import Parameter, Signature
+from collections.abc import Callable, Mapping, Set
+from inspect import BoundArguments, Parameter, Signature
 from types import CellType
-from typing import Any
+from typing import Any, Self
 
-from ..errors import ProgramError
+from ..errors import OptionError, ProgramError, nearest
+from ..sampling import SamplingParams
 from .location import Location, caller
 from .primitives import lint
+from .primitives.option_names import SHORT_NAMES, with_long_names
+from .primitives.program_method import ProgramMethod
 from .source import source_of
 
 
@@ -69,16 +73,30 @@ class Code:
 
 class GraphCode(Code):
     """Source and location of a graph's program. The lines of the graph (`listing`) distinguish
-    several graphs of a program."""
+    several graphs of a program.
+
+    Args:
+        constants: Returns the constants of the traced program; None for none.
+    """
 
     def __init__(
-        self, func: Callable[..., Any], source: str, listing: str, location: Location | None
+        self,
+        func: Callable[..., Any],
+        source: str,
+        listing: str,
+        location: Location | None,
+        constants: Callable[[], dict[str, str]] | None = None,
     ) -> None:
         super().__init__(func, source, f"{source}\n{listing}")
         self.location = location
+        self._constants = constants
 
     def check(self) -> None:
         """Do nothing: the trace checked the code."""
+
+    def constants(self) -> dict[str, str]:
+        """Return the constants of the traced program, if the code of the program runs."""
+        return {} if self._constants is None else self._constants()
 
 
 def signature_without_state(func: Callable[..., Any], reserved: Set[str]) -> Signature:
@@ -135,3 +153,103 @@ def _constants(func: Callable[..., Any]) -> dict[str, str]:
     outside = func.__globals__ | closure
     values = {name: outside.get(name) for name in read - written}
     return {k: repr(v) for k, v in values.items() if isinstance(v, str | int | float | tuple)}
+
+
+_OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
+DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
+"""Sampling parameters that a run may set for all generations."""
+
+_INTERNAL = {
+    "func", "bound", "is_async", "special_tokens", "keep_tokens", "num_api_spec_tokens",
+    "explain_graph", "graph_for", "signature",
+}  # fmt: skip
+"""Public names that other modules of sgnb use, and that completion leaves out."""
+
+
+class BoundFunction:
+    """Base class of programs: a function with some arguments bound.
+
+    Args:
+        func: Function with the state `s` as the first parameter.
+        bound: Values of bound arguments.
+        reserved: Names that no parameter may have.
+    """
+
+    def __init__(
+        self, func: Callable[..., Any], bound: Mapping[str, Any] | None, reserved: Set[str]
+    ) -> None:
+        self.func = func
+        self.bound = dict(bound or {})
+        self._signature = signature_without_state(func, reserved)
+        self._names = tuple(self._signature.parameters)
+        kinds = [parameter.kind for parameter in self._signature.parameters.values()]
+        self._open_ended = Parameter.VAR_KEYWORD in kinds
+        self._fixed_names: frozenset[str] = frozenset()  # parameters that a graph has fixed
+
+    @ProgramMethod
+    def bind(self, **kwargs: Any) -> Self:
+        """Return a copy of the program with fixed arguments.
+
+        Args:
+            **kwargs: Arguments of the function by name.
+
+        Raises:
+            OptionError: The function has no argument of this name.
+        """
+        self._refuse_unknown(kwargs, self._names)
+        fixed = copy.copy(self)
+        fixed.bound = {**self.bound, **kwargs}
+        return fixed
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters of the function after the state."""
+        return self._signature
+
+    @property
+    def arg_names(self) -> list[str]:
+        """Names of the function's arguments, without `s`."""
+        return list(self._names)
+
+    @property
+    def bind_arguments(self) -> dict[str, Any]:
+        """Arguments fixed by `bind`."""
+        return dict(self.bound)
+
+    def __dir__(self) -> list[str]:
+        """Return the names for completion: methods and properties, without internal attributes."""
+        return [name for name in object.__dir__(self) if name not in _INTERNAL]
+
+    def __repr__(self) -> str:
+        return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[BoundArguments, dict[str, Any]]:
+        """Split `kwargs` into arguments of the function and sampling defaults."""
+        if fixed := sorted(self._fixed_names & kwargs.keys()):
+            message = f"{caller()}: the graph of {self.func.__name__} has fixed {fixed[0]!r}"
+            raise OptionError(message, f"give the value to the trace: compile({fixed[0]}=...)")
+        known = {*DEFAULTS, *SHORT_NAMES}
+        keys = [key for key in kwargs if key in known and key not in self._names]
+        arguments = {key: value for key, value in kwargs.items() if key not in keys}
+        defaults = with_long_names({key: kwargs[key] for key in keys})
+        return self._arguments(args, arguments, DEFAULTS), defaults
+
+    def _arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], extra_names: tuple[str, ...] = ()
+    ) -> BoundArguments:
+        self._refuse_unknown(kwargs, (*self._names, *extra_names))
+        try:
+            return self._signature.bind(*args, **{**self.bound, **kwargs})
+        except TypeError as error:
+            message = f"{caller()}: {self.func.__name__}: {error}"
+            raise OptionError(message, f"its arguments are {self._signature}") from None
+
+    def _refuse_unknown(self, arguments: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        for name in arguments:
+            if name not in names and not self._open_ended:
+                advice = f"it belongs to one generation: gen(..., {name}=...)"
+                hint = advice if name in _OF_ONE_CALL else nearest(name, names)
+                message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
+                raise OptionError(message, hint)

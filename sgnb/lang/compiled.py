@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from inspect import BoundArguments
+from inspect import BoundArguments, Parameter, Signature
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..errors import SgnbError, TraceError
 from .code import GraphCode
+from .core.program import Program
 from .core.reservation_ref import ReservationRef
 from .core.state import ProgramState
-from .executor import Executor, admitting
+from .executor import Admitting, Executor, admitting
 from .graph.code_motion import cache_prefix
 from .graph.estimate import Bound
 from .graph.explanation import Explanation, explain_graph
 from .graph.graph import Graph
 from .graph.replay import Plan
+from .graph.run_graphs import CheckedGraph, RunGraph
 from .graph.tracer import TracingState, inline
 from .planning import Planner
 from .primitives.config import executor_for
@@ -28,36 +31,61 @@ from .runnable import Runnable
 class CompiledProgram(Runnable):
     """A program that runs a graph.
 
+    With `original`, the code of the program runs before each run, with the values of the arguments
+    and without a model. If the code appends something else than the graph, the run uses a graph of
+    its own arguments, and a warning names both lines.
+
     For a partial graph, `original` is interpreted, and called programs run as graphs if possible.
 
     Args:
         graph: The graph, for example from `Graph.from_json`.
         original: The traced program; required for a partial graph.
+        check: Compare the graph with the code of `original` before each run.
+        traced: The graph of the trace, if `graph` is a changed graph, such as `Motion.graph`.
 
     Raises:
-        TraceError: The graph is partial, and `original` is missing.
+        TraceError: The graph is partial, and `original` is missing. In a run: the program depends
+            on generated data for these arguments.
 
     Example:
         compiled = program.compile()
         compiled.run(question="...")["answer"]
     """
 
-    def __init__(self, graph: Graph, original: Runnable | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        original: Runnable | None = None,
+        *,
+        check: bool = True,
+        traced: Graph | None = None,
+    ) -> None:
         if graph.stopped and original is None:
             raise TraceError(f"{graph!r} is not the whole program", graph.stopped)
+        self.graph, self._plan = graph, Plan(graph)
+        self._checked: CheckedGraph | None = None
         interpreted = original if graph.stopped else None
-        func = _code_of(graph) if interpreted is None else _with_graphs_inside(interpreted.func)
         bound = {} if interpreted is None else interpreted.bound
-        settings = graph.settings
+        settings, constants = graph.settings, None
+        if interpreted is not None:
+            func = _with_graphs_inside(interpreted.func, check)
+        elif original is not None and check:
+            traced_plan = None if traced is None else Plan(traced)
+            self._checked = CheckedGraph(self._plan, original, traced_plan)
+            func, constants = _code_of_checked(self._checked), original._code.constants
+        else:
+            func = _code_of(self._plan)
         super().__init__(
             func,
             bound,
             special_tokens=settings.special_tokens,
             keep_tokens=settings.keep_tokens,
             num_api_spec_tokens=settings.num_api_spec_tokens,
-            code=GraphCode(func, settings.source, graph.print_graph_dfs(), settings.location),
+            code=GraphCode(
+                func, settings.source, graph.print_graph_dfs(), settings.location, constants
+            ),
         )
-        self.graph = graph
+        self._fixed_names = frozenset(graph.fixed) - self.signature.parameters.keys()
         self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()
 
     def cache(self, backend: Any = None) -> int:
@@ -81,7 +109,8 @@ class CompiledProgram(Runnable):
                 interpreted or has tools.
         """
         arguments, defaults = self._split(args, kwargs)
-        return Planner(self.graph, executor_for(backend)).bound(arguments.arguments, defaults)
+        graph, values = self._graph_of(arguments)
+        return Planner(graph, executor_for(backend)).bound(values, defaults)
 
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """Estimate the cost of each call of a run, without sending a request.
@@ -96,7 +125,8 @@ class CompiledProgram(Runnable):
             `after(state)` adds the measurements of a run.
         """
         arguments, defaults = self._split(args, kwargs)
-        return explain_graph(self.graph, executor_for(backend), arguments.arguments, defaults)
+        graph, values = self._graph_of(arguments)
+        return explain_graph(graph, executor_for(backend), values, defaults)
 
     def _arranged(self, rows: list[BoundArguments]) -> list[int]:
         """Return an order with equal beginnings next to each other, for prefix reuse in a small
@@ -110,24 +140,58 @@ class CompiledProgram(Runnable):
             keys.append([prefix_numbers.setdefault(p, len(prefix_numbers)) for p in prefixes])
         return sorted(range(len(rows)), key=keys.__getitem__)
 
+    def graph_for(self, values: Mapping[str, Any], state: ProgramState) -> RunGraph:
+        """Return the graph of a run with argument `values` on `state`, without running the graph.
+
+        Raises:
+            TraceError: The program depends on generated data for these arguments.
+        """
+        if self._checked is None:
+            return RunGraph(self._plan, values)
+        return self._checked.graph_for(values, state.program, state._branch.scope)
+
+    def _graph_of(self, arguments: BoundArguments) -> tuple[Graph, Mapping[str, Any]]:
+        """Return the graph of a run without a state, and the values of the graph's parameters."""
+        if self._checked is None:
+            return self.graph, arguments.arguments
+        plan, values = self._checked.graph_for(arguments.arguments, None)
+        return plan.graph, values
+
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         program = state.program
         # A program run by a select's method uses the reservation of the outer program.
         executor = None if program.reservation_ref else admitting(program.executor)
-        planner = None if executor is None else self._planner(executor)
-        if executor is not None and planner is not None:
-            reservation = planner.reserve(arguments.arguments, program.run)
+        if executor is None:
+            super()._work(state, arguments)
+            return
+        run_graph, chosen = RunGraph(self._plan, arguments.arguments), None
+        if self._checked is not None:
+            with contextlib.suppress(Exception):  # raised again below, inside the run
+                scope = state._branch.scope
+                run_graph = self._checked.graph_for(arguments.arguments, program, scope)
+                chosen = self._checked, run_graph
+        self._reserve(executor, program, run_graph)
+        token = _chosen.set(chosen)
+        try:
+            super()._work(state, arguments)
+        finally:
+            _chosen.reset(token)
+
+    def _reserve(self, executor: Admitting, program: Program, run_graph: RunGraph) -> None:
+        """Reserve the KV slots of a run, if the calls are known before the run."""
+        if run_graph.plan.graph is self.graph:
+            planner = self._planner(executor)
+        else:
+            planner = _planner_for(run_graph.plan.graph, executor)
+        if planner is not None:
+            reservation = planner.reserve(run_graph.arguments, program.run)
             if reservation is not None:
                 program.attach(ReservationRef(reservation, executor.release))
-        super()._work(state, arguments)
 
     def _planner(self, executor: Executor) -> Planner | None:
-        """Return the planner for `executor`; None if the calls are not known before the run."""
+        """Return the planner of the compiled graph for `executor`."""
         if executor not in self._planners:
-            try:
-                self._planners[executor] = Planner(self.graph, executor)
-            except SgnbError:
-                self._planners[executor] = None
+            self._planners[executor] = _planner_for(self.graph, executor)
         return self._planners[executor]
 
     def print_graph(self) -> None:
@@ -135,14 +199,14 @@ class CompiledProgram(Runnable):
         self.graph.print_graph()
 
 
-graphs_inside: ContextVar[bool] = ContextVar("graphs_inside", default=False)
-"""True if called programs run as graphs if possible."""
+graphs_inside: ContextVar[bool | None] = ContextVar("graphs_inside", default=None)
+"""Not None if called programs run as graphs if possible; True if the graphs are checked."""
 
 
-def _with_graphs_inside(func: Callable[..., Any]) -> Callable[..., Any]:
+def _with_graphs_inside(func: Callable[..., Any], check: bool) -> Callable[..., Any]:
     @functools.wraps(func)
     def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
-        token = graphs_inside.set(True)
+        token = graphs_inside.set(check)
         try:
             return func(s, *args, **kwargs)
         finally:
@@ -151,9 +215,18 @@ def _with_graphs_inside(func: Callable[..., Any]) -> Callable[..., Any]:
     return code
 
 
-def _code_of(graph: Graph) -> Callable[..., Any]:
-    """Return a function that replays the graph."""
-    plan, names = Plan(graph), list(graph.signature.parameters)[1:]
+def _planner_for(graph: Graph, executor: Executor) -> Planner | None:
+    """Return a planner; None if the calls are not known before the run."""
+    try:
+        return Planner(graph, executor)
+    except SgnbError:
+        return None
+
+
+def _code_of(plan: Plan) -> Callable[..., Any]:
+    """Return a function that replays a graph."""
+    signature = plan.graph.signature
+    names = list(signature.parameters)[1:]
 
     def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
         values = dict(zip(names, args, strict=False)) | kwargs
@@ -161,6 +234,40 @@ def _code_of(graph: Graph) -> Callable[..., Any]:
             return inline(plan, s, values)
         return plan.run(s, values, executor_for)
 
+    return _named(code, plan.graph, signature)
+
+
+_OPEN_KINDS = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
+
+_chosen: ContextVar[tuple[CheckedGraph, RunGraph] | None] = ContextVar("_chosen", default=None)
+"""The graph of the run that begins, if known before the program's code."""
+
+
+def _code_of_checked(checked: CheckedGraph) -> Callable[..., Any]:
+    """Return a function that replays a graph after the comparison with the program's code."""
+    signature = checked.signature
+    names = list(signature.parameters)[1:]
+    is_closed = all(p.kind not in _OPEN_KINDS for p in signature.parameters.values())
+
+    def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
+        if is_closed:
+            values = dict(zip(names, args, strict=False)) | kwargs
+        else:
+            values = signature.bind(s, *args, **kwargs).arguments
+            del values["s"]
+        if isinstance(s, TracingState):
+            return checked.trace_inside(s, values)
+        chosen = _chosen.get()
+        if chosen is not None and chosen[0] is checked:
+            run_graph = chosen[1]
+        else:
+            run_graph = checked.graph_for(values, s.program, s._branch.scope)
+        return run_graph.plan.run(s, run_graph.arguments, executor_for)
+
+    return _named(code, checked.plan.graph, signature)
+
+
+def _named(code: Callable[..., Any], graph: Graph, signature: Signature) -> Callable[..., Any]:
     code.__name__ = code.__qualname__ = graph.title
-    code.__signature__ = graph.signature  # type: ignore[attr-defined]
+    code.__signature__ = signature  # type: ignore[attr-defined]
     return code

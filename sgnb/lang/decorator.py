@@ -20,6 +20,7 @@ from .graph.recorder import is_open
 from .graph.tracer import trace
 from .location import caller, warn_once
 from .primitives.config import executor_for
+from .primitives.program_method import ProgramMethod
 from .runnable import Runnable
 
 MAX_GRAPHS = 16
@@ -87,11 +88,17 @@ class SglFunction(Runnable):
         self._graphs: dict[Any, CompiledProgram | None] = {}
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
-        if graphs_inside.get():
+        if (check := graphs_inside.get()) is not None:
             given = self._fixed(arguments)
-            if (graph := self._graph_for(given)) is not None:
+            graph = self._graph_for(given, check)
+            if graph is not None:
                 texts = {k: v for k, v in arguments.arguments.items() if k not in given}
-                return graph._call(state, graph._arguments((), texts))
+                try:
+                    run_graph = graph.graph_for(texts, state)
+                except TraceError:  # not for these texts
+                    return super()._call(state, arguments)
+                state.program.taint(arguments.arguments)
+                return run_graph.plan.run(state, run_graph.arguments, executor_for)
         return super()._call(state, arguments)
 
     def _fixed(self, arguments: BoundArguments) -> dict[str, Any]:
@@ -104,19 +111,22 @@ class SglFunction(Runnable):
             if not (isinstance(value, str) and is_open(parameters[name], self.bound))
         }
 
-    def _graph_for(self, given: Mapping[str, Any]) -> CompiledProgram | None:
+    def _graph_for(self, given: Mapping[str, Any], check: bool) -> CompiledProgram | None:
         """Return the compiled program for these argument values. None if the program is not
         traceable, or if the values have no unambiguous representation."""
-        key = tuple((name, repr(value)) for name, value in given.items())
+        key = check, *((name, repr(value)) for name, value in given.items())
         if self._open_ended or not all(type(value) in _PLAIN for value in given.values()):
             return None
         if key not in self._graphs and len(self._graphs) < MAX_GRAPHS:
             try:
-                self._graphs[key] = self.compile(**given)
+                self._graphs[key] = CompiledProgram(
+                    self.trace(**given), self.bind(**given), check=check
+                )
             except SgnbError:
                 self._graphs[key] = None
         return self._graphs.get(key)
 
+    @ProgramMethod
     def trace(self, *, backend: Any = None, partial: bool = False, **arguments: Any) -> Graph:
         """Return the program as a graph, without calling a model. The code runs once.
 
@@ -180,6 +190,7 @@ class SglFunction(Runnable):
         order = by if isinstance(by, Sequence) else executor_of(by)
         return move_constants(graph, executor, order)
 
+    @ProgramMethod
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """Estimate the cost of each call of a run, as `CompiledProgram.explain` does.
 
@@ -214,23 +225,44 @@ class SglFunction(Runnable):
         graph = self.trace(backend=executor, **arguments.arguments)
         return explain_graph(graph, executor, {}, defaults)
 
+    @ProgramMethod
     def compile(
-        self, *, backend: Any = None, partial: bool = False, move: Any = None, **arguments: Any
+        self,
+        *,
+        backend: Any = None,
+        partial: bool = False,
+        move: Any = None,
+        check: bool = True,
+        **arguments: Any,
     ) -> CompiledProgram:
-        """Return a program that runs the graph of `trace` without the original code.
+        """Return a program that runs the graph of `trace`.
+
+        Before each run the code of the program runs with the values of the arguments and without a
+        model. If the code appends something else than the graph, for example after the change of a
+        global, the run uses a graph of its own arguments. A warning names both lines.
 
         Args:
             backend: As in `trace`.
             partial: Interpret a program that cannot be traced to the end, with a warning; called
                 programs with a graph run as graphs.
             move: Run the graph of `moved(by=move)` instead.
+            check: Compare the graph with the code before each run. Without the check the code does
+                not run again, and globals, files and helpers keep their values at the trace.
             **arguments: As in `trace`.
+
+        Returns:
+            The compiled program.
+
+        Raises:
+            TraceError: The program depends on generated data or on an argument without a value.
         """
+        traced = None
         if move is None:
             graph = self.trace(backend=backend, partial=partial, **arguments)
         else:
+            traced = self.trace(backend=executor_for(backend), **arguments)
             graph = self.moved(by=move, backend=backend, **arguments).graph
         if graph.stopped:
             what = f"{graph.title} is interpreted, not run as a graph: {graph.stopped}"
             warn_once(what, caller())
-        return CompiledProgram(graph, self.bind(**arguments))
+        return CompiledProgram(graph, self.bind(**arguments), check=check, traced=traced)

@@ -1,6 +1,7 @@
 """SGLang's path of a program's state and of a fork's group."""
 
-from .core.state import ForkGroup, ProgramState
+from .core.fork_group import ForkGroup
+from .core.state import ProgramState
 
 ProgramStateGroup = ForkGroup
 

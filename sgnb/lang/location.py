@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
+from traceback import walk_tb
 from types import FrameType
 from typing import Any, NamedTuple
 
 _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
 """Prefixes of modules without user code. IPython frames occur if a magic calls the language."""
+
+_PATHS = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+_LIBRARIES = (*(f"{path}{os.sep}" for path in _PATHS), "<frozen ")
+"""Beginnings of the file names of the standard library and of installed packages."""
 
 
 class Location(NamedTuple):
@@ -42,6 +49,9 @@ def name_cells(label: Callable[[str], str | None]) -> None:
     _cell_label = label
 
 
+_our_files: dict[str, bool] = {}
+"""Source file -> whether the frames of the file are not the user's."""
+
 standing: ContextVar[Location | None] = ContextVar("standing", default=None)
 """Location for code without the user's line on the call stack, for example while a graph runs."""
 
@@ -51,9 +61,52 @@ def caller() -> Location:
     if (location := standing.get()) is not None:
         return location
     frame = sys._getframe(1)
-    while frame.f_back is not None and is_ours(frame):
-        frame = frame.f_back
+    outer = frame.f_back
+    while outer is not None:
+        ours = _our_files.get(frame.f_code.co_filename)
+        if not (_is_in_our_file(frame) if ours is None else ours):
+            break
+        frame, outer = outer, outer.f_back
     return Location(frame.f_code.co_filename, frame.f_lineno)
+
+
+def program_line() -> Location:
+    """Return the nearest line on the calling thread outside of sgnb and of libraries, or `caller()`
+    if all lines are in libraries."""
+    if (known := standing.get()) is not None:
+        return known
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_program(frame):
+        frame = frame.f_back
+    return caller() if frame is None else Location(frame.f_code.co_filename, frame.f_lineno)
+
+
+def line_of_error(error: BaseException) -> Location:
+    """Return the program's line closest to the error, or `caller()`."""
+    lines = [
+        Location(frame.f_code.co_filename, line)
+        for frame, line in walk_tb(error.__traceback__)
+        if is_program(frame)
+    ]
+    return lines[-1] if lines else caller()
+
+
+def is_program(frame: FrameType) -> bool:
+    """Return whether a frame belongs to neither sgnb nor a library."""
+    return not (is_ours(frame) or is_library(frame.f_code.co_filename))
+
+
+def is_library(file: str) -> bool:
+    """Return whether a source file belongs to the standard library or an installed package."""
+    return file.startswith(_LIBRARIES)
+
+
+def _is_in_our_file(frame: FrameType) -> bool:
+    """Return `is_ours(frame)`, and remember the answer for the file."""
+    file, ours = frame.f_code.co_filename, is_ours(frame)
+    if not file.startswith("<"):  # several modules may have code without a file
+        _our_files[file] = ours
+    return ours
 
 
 def is_ours(frame: FrameType) -> bool:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 import functools
 import inspect
 import os
-import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 from inspect import BoundArguments
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from ..errors import OptionError, ProgramError, TraceError, nearest
+from ..errors import OptionError, ProgramError, TraceError, shown
 from ..event_loops import on_close
 from ..events import ProgramCalled
-from ..sampling import SamplingParams, integer, read_option
-from .batches.batch import Batch, States, frame
+from ..sampling import SamplingParams
+from .batches.batch import Batch, States, frame, thread_limit
 from .batches.rows import Rows
 from .batches.saved import SavedRows
-from .code import Code, arguments_of, signature_without_state
+from .code import DEFAULTS, BoundFunction, Code, arguments_of
 from .core.async_state import AsyncProgramState
 from .core.program import inside
 from .core.run import Run
@@ -30,19 +27,17 @@ from .core.snapshot import Snapshot
 from .core.state import ProgramState
 from .executor import Executor, executor_of
 from .graph.nodes import CallNode, RunSettings
-from .graph.placeholders import plain
+from .graph.placeholders import plain, plain_items
 from .graph.replay import shown_arguments
 from .graph.tracer import Tracer, TracingState
 from .location import caller
-from .pool import MAX_WORKERS, BatchTasks, LoopTasks, start_thread
+from .pool import BatchTasks, LoopTasks, start_thread
 from .primitives.config import executor_for
-
-_OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
-_DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
-"""Sampling parameters that a run may set for all generations."""
+from .primitives.option_names import with_long_names
+from .primitives.program_method import ProgramMethod
 
 
-class Runnable:
+class Runnable(BoundFunction):
     """Base class of programs and compiled programs: a function with some arguments bound.
 
     Arguments of the function and sampling defaults are passed together by name. A name that is both
@@ -66,17 +61,12 @@ class Runnable:
         num_api_spec_tokens: int | None = None,
         code: Code | None = None,
     ) -> None:
-        self.func = func
-        self.bound = dict(bound or {})
+        super().__init__(func, bound, _OF_RUN)
+        functools.update_wrapper(self, func)
         self.special_tokens, self.keep_tokens = special_tokens, keep_tokens
         self.num_api_spec_tokens = num_api_spec_tokens
         self.is_async = inspect.iscoroutinefunction(func)
         self._code = code or Code(func)
-        self._signature = signature_without_state(func, _OF_RUN)
-        self._names = tuple(self._signature.parameters)
-        kinds = [parameter.kind for parameter in self._signature.parameters.values()]
-        self._open_ended = inspect.Parameter.VAR_KEYWORD in kinds
-        functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function inside another program if the first argument is that program's state,
@@ -100,6 +90,7 @@ class Runnable:
             return self._call(args[0], arguments)
         return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
 
+    @ProgramMethod
     def run(
         self,
         *args: Any,
@@ -187,7 +178,7 @@ class Runnable:
         self._refuse_in_trace(True, "arun(...)")
         arguments, defaults = self._split(args, kwargs)
         run = self._run(executor_for(backend), defaults, initial=_initial(continue_from))
-        stop_watching = on_close(partial(_cancel_elsewhere, run))
+        stop_watching = on_close(run.cancel_on_a_thread)
         try:
             if self.is_async:
                 state = run.state(start=False)
@@ -216,6 +207,7 @@ class Runnable:
         continue_from: ProgramState | Snapshot | None = None,
         save: str | os.PathLike[str] | None = None,
         as_frame: bool = False,
+        types: Mapping[str, Any] | None = None,
         **defaults: Any,
     ) -> Any:
         """Run the program for each row of arguments. Programs run concurrently.
@@ -236,6 +228,8 @@ class Runnable:
                 without an error are not run again: the result is a `SavedState` read from the file.
             as_frame: Return a data frame with the rows, variables, errors, tokens and seconds
                 instead of states.
+            types: Types of variables in the data frame, for example `{"city": City}`. A text that
+                is not a value of its type becomes None, with the reason in the column of errors.
             **defaults: Sampling defaults for all generations.
 
         Returns:
@@ -252,11 +246,15 @@ class Runnable:
             [state["answer"] for state in states]
         """
         self._refuse_in_trace(True, "run_batch(...)")
-        limit = _thread_limit(num_threads)
+        limit = thread_limit(num_threads)
         if as_frame and generator_style:
             hint = "a data frame needs all rows: omit one of the two options"
             raise OptionError("as_frame and generator_style exclude each other", hint)
-        self._refuse_unknown(defaults, _DEFAULTS)
+        if types and not as_frame:
+            hint = "pass as_frame=True, or read states.get(name, type)"
+            raise OptionError(f"types={shown(types)} has no effect", hint)
+        defaults = with_long_names(defaults)
+        self._refuse_unknown(defaults, DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
         if rows.total == 0:
             empty = States()
@@ -280,34 +278,7 @@ class Runnable:
         if generator_style:
             return programs.stream()
         states = programs.all()
-        return frame(rows, programs.arguments, states) if as_frame else states
-
-    def bind(self, **kwargs: Any) -> Self:
-        """Return a copy of the program with fixed arguments.
-
-        Args:
-            **kwargs: Arguments of the function by name.
-
-        Raises:
-            OptionError: The function has no argument of this name.
-        """
-        self._refuse_unknown(kwargs, self._names)
-        fixed = copy.copy(self)
-        fixed.bound = {**self.bound, **kwargs}
-        return fixed
-
-    @property
-    def arg_names(self) -> list[str]:
-        """Names of the function's arguments, without `s`."""
-        return list(self._names)
-
-    @property
-    def bind_arguments(self) -> dict[str, Any]:
-        """Arguments fixed by `bind`."""
-        return dict(self.bound)
-
-    def __repr__(self) -> str:
-        return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
+        return frame(rows, programs.arguments, states, types or {}) if as_frame else states
 
     _arranged: Callable[[list[BoundArguments]], list[int]] | None = None
     """Returns the order in which the rows of a batch begin, see `Batch`; None: the order of the
@@ -357,15 +328,15 @@ class Runnable:
         """Trace a call of `run` inside a traced program."""
         self._refuse_in_trace(self.is_async, "an async def")
         self._code.check()
-        recorder = tracer.recorder
+        recorder, defaults = tracer.recorder, plain(defaults)
         settings = self._run_settings(recorder.stream(tracer.root), backend, stream, **defaults)
-        call = CallNode(self.func.__name__, _plain_items(arguments), settings)
+        call = CallNode(self.func.__name__, plain_items(arguments.arguments), settings)
         run = Run(tracer.executor, call.title, defaults=defaults, traced=True)
         return recorder.call(call, self.func, arguments.args, arguments.kwargs, run)
 
     def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
         """Trace a call inside a traced program with the program's own state."""
-        call = CallNode(self.func.__name__, _plain_items(arguments))
+        call = CallNode(self.func.__name__, plain_items(arguments.arguments))
         values = arguments.args, arguments.kwargs
         return state.tracer.recorder.call_inside(state, call, self.func, *values)
 
@@ -434,51 +405,6 @@ class Runnable:
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         state.program.taint(arguments.arguments)
         return self.func(state, *arguments.args, **arguments.kwargs)
-
-    def _split(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[BoundArguments, dict[str, Any]]:
-        """Split `kwargs` into arguments of the function and sampling defaults."""
-        keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
-        defaults = {key: kwargs[key] for key in keys}
-        arguments = {key: value for key, value in kwargs.items() if key not in defaults}
-        return self._arguments(args, arguments, _DEFAULTS), defaults
-
-    def _arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], extra_names: tuple[str, ...] = ()
-    ) -> BoundArguments:
-        self._refuse_unknown(kwargs, (*self._names, *extra_names))
-        try:
-            return self._signature.bind(*args, **{**self.bound, **kwargs})
-        except TypeError as error:
-            message = f"{caller()}: {self.func.__name__}: {error}"
-            raise OptionError(message, f"its arguments are {self._signature}") from None
-
-    def _refuse_unknown(self, arguments: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        for name in arguments:
-            if name not in names and not self._open_ended:
-                advice = f"it belongs to one generation: gen(..., {name}=...)"
-                hint = advice if name in _OF_ONE_CALL else nearest(name, names)
-                message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
-                raise OptionError(message, hint)
-
-
-def _thread_limit(num_threads: Any) -> int:
-    """Return the argument `num_threads` as a number."""
-    if num_threads == "auto":
-        return MAX_WORKERS
-    return read_option("num_threads", num_threads, '"auto" or an integer of 1 or more', integer(1))
-
-
-def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, plain(value)) for name, value in arguments.arguments.items())
-
-
-def _cancel_elsewhere(run: Run) -> None:
-    """Stop a run after its event loop was closed. Needs a new thread: the finalizer may interrupt
-    code that holds a program's lock."""
-    run.mark_read()
-    threading.Thread(target=run.cancel, name="sgnb-cancel", daemon=True).start()
 
 
 def _initial(state: ProgramState | Snapshot | None) -> Snapshot | None:

@@ -52,6 +52,12 @@ def source_line(file: str, line: int) -> str:
         return linecache.getline(file, line)
 
 
+def file_source(file: str) -> str:
+    """Return the source of a file or cell, or "" without source."""
+    with _lock:
+        return "".join(linecache.getlines(file))
+
+
 def frames_of(error: BaseException) -> traceback.StackSummary:
     """Return the frames of the traceback of `error`, outermost first."""
     with _lock:

@@ -117,7 +117,8 @@ class Commands:
 
     def _bench_paper(self, argument: str, options: dict[str, Any]) -> Any:
         if unused := options.keys() - {"repeats", "clock", "out"}:
-            flag = f"--{min(unused)}"
+            name = min(unused)
+            flag = "--vs" if name == "against" else f"--{name}"
             raise OptionError(
                 f"{flag} has no effect with --paper", "the workloads define the value"
             )

@@ -38,6 +38,8 @@ def line_words(preceding: list[str], session: Session) -> list[str]:
             return session.engines.names()
         case ["stop"]:
             return [*session.runs.running(), "all"]
+        case ["bench", *_, "--vs" | "--against"]:
+            return [*OPPONENTS]
         case ["bench", *rest]:
             return _values(rest, session) or _flags(BENCH_OPTIONS)
         case ["load", *rest]:
@@ -79,8 +81,6 @@ def _values(preceding: list[str], session: Session) -> list[str]:
         return ["all", "none", *VIEWS]
     if last == "--vs":
         return [*PER_REQUEST]
-    if last == "--against":
-        return [*OPPONENTS]
     if any(option.flags[-1] == last and option.convert is on_off for option in LOAD_OPTIONS):
         return ["on", "off"]
 

@@ -137,6 +137,7 @@ def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
     if isinstance(pattern_or_schema, (list, tuple)):
         choices = [re.escape(read_option("choices", c, "strings", text)) for c in pattern_or_schema]
         return GrammarSpec("regex", "|".join(choices))
+
     if isinstance(pattern_or_schema, str) and "::=" in pattern_or_schema:
         return GrammarSpec("ebnf", pattern_or_schema)
     if isinstance(pattern_or_schema, str) and not pattern_or_schema.lstrip().startswith("{"):

@@ -126,11 +126,12 @@ FSM_OPTIONS = (
 BENCH_OPTIONS = (
     option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
     option(
-        "--against",
+        "--against --vs",
         f"comma-separated opponents: {', '.join(OPPONENTS)}, an address, a program"
         " (default: without each technique)",
         "NAMES",
         text,
+        dest="against",
     ),
     option("--paper", "the SGLang paper's workloads (all, or by name) instead of a program"),
     option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),

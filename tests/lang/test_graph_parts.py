@@ -79,13 +79,21 @@ def test_the_same_as_the_program(make: type[FakeExecutor]) -> None:
 
 
 def test_each_graph_is_traced_once(make: type[FakeExecutor]) -> None:
-    compiled = outer.compile(partial=True)
+    compiled = outer.compile(partial=True, check=False)
     run_on(make(), compiled, "a")
     RAN.clear()
     run_on(make(), compiled, "b")
     assert RAN == ["longer"]
     run_on(make(), outer, "b")
     assert RAN.count("three") == 4, "the program itself is not changed"
+
+
+def test_the_code_of_each_graph_runs_once_per_call(make: type[FakeExecutor]) -> None:
+    compiled = outer.compile(partial=True)
+    run_on(make(), compiled, "a")
+    RAN.clear()
+    run_on(make(), compiled, "b")
+    assert RAN.count("three") == 4
 
 
 def test_its_parts_wait_for_nothing(make: type[FakeExecutor]) -> None:

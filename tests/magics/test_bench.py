@@ -70,7 +70,7 @@ def test_the_papers_workloads_by_name(shell: Any) -> None:
     [
         ("%sglang bench", "PROGRAM, or --paper"),
         ("%sglang bench hellaswg --paper", "did you mean 'hellaswag'"),
-        ("%sglang bench --paper --against nocache", "--against has no effect"),
+        ("%sglang bench --paper --against nocache", "--vs has no effect"),
         ("%sglang bench json --paper --repeats 0", "repeats=0 is not allowed"),
     ],
 )
@@ -203,7 +203,7 @@ def test_an_interrupt_keeps_what_was_measured(ask: Any, capsys: Any) -> None:
         ASK.replace("ask", "stopped")
         + "s['a']\nif next(count) == 5: raise KeyboardInterrupt\n"
     )  # fmt: skip
-    ask.fails("%sglang bench stopped --over ['a'] --against itself --repeats 9 -o kept")
+    ask.fails("%sglang bench stopped --over ['a'] --vs itself --repeats 9 -o kept")
     assert ask.ns["kept"].measured.done == 1
     assert "one round of 9, then it was stopped" in capsys.readouterr().out
     assert not SESSION.runs.running()
@@ -233,6 +233,7 @@ def test_what_cannot_be_measured_is_refused(ask: Any, line: str, message: str) -
 
 
 def test_it_is_completed_and_in_the_help() -> None:
-    assert "--against" in line_words(["bench", "ask"], SESSION)
-    assert "nooverlap" in line_words(["bench", "ask", "--against"], SESSION)
+    assert "--vs" in line_words(["bench", "ask"], SESSION)
+    for flag in ("--vs", "--against"):
+        assert "nooverlap" in line_words(["bench", "ask", flag], SESSION)
     assert "%sglang bench [PROGRAM]" in line_help() and "guidance" in line_help()

@@ -68,6 +68,7 @@ class JumpWriter:
         self.accept(matcher, tokens)
         tail: list[OpenToken] = []
         length, after = 0, matcher.state
+
         for token in reversed(tokens):
             length += len(self._pieces[token])
             if length > forced:
@@ -79,6 +80,7 @@ class JumpWriter:
             labels = matcher.labels(self._pieces[token])
             tail.append(OpenToken(token, mask, matcher.is_final, matcher.state, after, labels))
             after = matcher.state
+
         return tail[::-1]
 
     def accept(self, matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from inspect import BoundArguments
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
-from ...errors import Aborted, shown
+from ...errors import Aborted, AnswerError, shown
+from ...sampling import integer, read_option
 from ..core.run import Run
 from ..core.state import ProgramState
-from ..pool import BatchTasks, LoopTasks
+from ..core.typed_values import typed
+from ..pool import MAX_WORKERS, BatchTasks, LoopTasks
 from .rows import Rows
 from .saved import SavedRows, SavedState
 
@@ -32,6 +35,15 @@ SHOWN_VARIABLES = 3
 class States(list[State]):
     """List of the states of a batch, in the order of the rows. The representation shows the number
     of rows and failures, and the first answers."""
+
+    def get(self, name: str, type_: Any) -> list[Any]:
+        """Return the variable `name` of each row as an instance of a type; see `ProgramState.get`.
+
+        Raises:
+            AnswerError: The text of a row is not a value of the type.
+            Exception: The error of a failed row.
+        """
+        return [state.get(name, type_) for state in self]
 
     def __repr__(self) -> str:
         errors = [(row, error) for row, state in enumerate(self) if (error := _error(state))]
@@ -216,16 +228,47 @@ class Batch:
         self._workers.add(tasks)
 
 
-def frame(rows: Rows, arguments: list[dict[str, Any]], states: list[State]) -> Any:
-    """Return a data frame with the rows, variables, errors, tokens and seconds."""
-    variables = [s.variables if isinstance(s, SavedState) else s._branch.variables for s in states]
+def frame(
+    rows: Rows,
+    arguments: list[dict[str, Any]],
+    states: list[State],
+    types: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Return a data frame with the rows, variables, errors, tokens and seconds.
+
+    Args:
+        rows: The rows of the batch.
+        arguments: The arguments of each row.
+        states: The state of each row.
+        types: Types of variables. A text that is not a value of its type becomes None, and the
+            column of errors has the reason.
+    """
+    variables, errors = [], []
+    for state in states:
+        read = state.variables if isinstance(state, SavedState) else state._branch.variables
+        values = dict(read)
+        error = state.error()
+        for name in types.keys() & values.keys():
+            try:
+                values[name] = typed(name, values[name], types[name])
+            except AnswerError as reason:
+                values[name], error = None, error or reason
+        variables.append(values)
+        errors.append(None if error is None else f"{type(error).__name__}: {error}")
     return rows.frame(
         arguments,
         variables,
-        error=[None if (e := s.error()) is None else f"{type(e).__name__}: {e}" for s in states],
+        error=errors,
         tokens=[state.tokens for state in states],
         seconds=[state.seconds for state in states],
     )
+
+
+def thread_limit(num_threads: Any) -> int:
+    """Return the argument `num_threads` of `run_batch` as a number."""
+    if num_threads == "auto":
+        return MAX_WORKERS
+    return read_option("num_threads", num_threads, '"auto" or an integer of 1 or more', integer(1))
 
 
 def _bar(total: int | None) -> Any:

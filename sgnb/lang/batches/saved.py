@@ -20,6 +20,7 @@ from ...errors import Aborted, OptionError, shown
 from ..core.program import Program
 from ..core.scope import Scope
 from ..core.state import ProgramState
+from ..core.typed_values import probabilities_of, typed
 from ..location import caller
 
 _BEGIN = '{"row": '
@@ -73,6 +74,30 @@ class SavedState:
         Keys are strings."""
         self[name]
         return self.meta.get(name, {})
+
+    def get(self, name: str, type_: Any) -> Any:
+        """Return a variable as an instance of a type; see `ProgramState.get`.
+
+        Args:
+            name: A variable.
+            type_: A pydantic model, a dataclass, or a type such as `int`.
+
+        Returns:
+            The value; a list of values for several samples.
+
+        Raises:
+            AnswerError: The text is not a value of the type.
+            UnknownVariableError: The program did not set the variable.
+        """
+        return typed(name, self[name], type_)
+
+    def probabilities(self, name: str) -> dict[str, float]:
+        """Return the probability of each choice of the select `name`.
+
+        Raises:
+            ProgramError: The variable is not of a select, or the model reported no scores.
+        """
+        return probabilities_of(name, self.get_meta_info(name))
 
     def text(self) -> str:
         """Return the text of the program."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..ir import ExpressionError
 from ..location import caller
-from .state import ProgramState, limit_of
+from .state import ProgramState
+from .timers import limit_of
 
 
 class AsyncProgramState(ProgramState):

@@ -205,6 +205,7 @@ def describe(select: Select, scores: Scores) -> dict[str, Any]:
         "normalized_prompt_logprobs": token_length_normalized(choices),
         "input_token_logprobs": [_triples(choice, choice.logprobs) for choice in choices],
         "output_token_logprobs": [list(choice.next) for choice in choices],
+        "probabilities": _probabilities(select, choices),
     }
     methods = dict(METHODS)
     if all(choice.unconditional for choice in choices):
@@ -218,6 +219,13 @@ def describe(select: Select, scores: Scores) -> dict[str, Any]:
         info["greedy_logprob_matrix"] = _padded(choices)
     winners = {name: pick(method(choices), 0.0, None) for name, method in methods.items()}
     return info | {"decisions": {name: select.choices[i] for name, i in winners.items()}}
+
+
+def _probabilities(select: Select, choices: Sequence[ChoiceScore]) -> dict[str, float]:
+    """Return the probability of each choice relative to all choices."""
+    totals = [sum(choice.logprobs) for choice in choices]
+    weights = [math.exp(total - max(totals)) for total in totals]
+    return dict(zip(select.choices, (w / sum(weights) for w in weights), strict=True))
 
 
 def _triples(choice: ChoiceScore, logprobs: Sequence[float | None]) -> list[Triple]:

@@ -56,3 +56,8 @@ def _take_messages(parent: Branch, child: Branch) -> None:
     text_at = sum(len(segment.text) for segment in child.segments[: child.fork_at])
     if child.role_at > text_at:
         parent.role_at = child.role_at - text_at + len(parent.text)
+
+
+def gathered_names(children: tuple[Branch, ...]) -> tuple[str, ...]:
+    """Return the names that a join of `children` sets."""
+    return tuple(dict.fromkeys(name for child in children for name in child.scope.new_names()))

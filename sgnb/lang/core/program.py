@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Aborted, ProgramError
 from ..executor import Call, Delta, Result, ScoreCall, Scores, is_own
 from ..ir import Expr, Gen, Select, Text, parts
-from ..location import caller, warn_once
+from ..location import caller
 from ..pool import blocking
 from .branch import Branch
 from .choices import METHODS, apply_method
+from .joining import gathered_names
 from .ops import Assign, Choose, Fork, Generate, Join, Op
 from .reservation_ref import ReservationRef
 from .scope import Scope
@@ -139,15 +140,13 @@ class Program:
     def _split_by_taint(self, node: Expr, role: str | None) -> list[Expr]:
         """Return `node` with the kinds of its text resolved.
 
-        Text in a role, arguments and generated texts are data; other text is raw. A call to the
-        run's own backend loses the explicit backend.
+        Text in a role, arguments and generated texts are data; other text is raw.
         """
-        other = node.backend if isinstance(node, Gen | Select) else None
-        if other is not None and is_own(self.executor, other):
-            node = replace(node, backend=None)  # type: ignore[type-var]
+        node = self._for_own_backend(node)
         if isinstance(node, Text) and node.kind is None:
             if role is not None:
-                self._warn_of_special_tokens(node.text, role)
+                if not self.run.special_tokens:
+                    self.tainted.warn_of_special_tokens(node.text, role)
                 return [replace(node, kind="data")]
             return [Text(text, kind) for text, kind in self.tainted.split_by_taint(node.text)]
         if isinstance(node, Select):
@@ -157,18 +156,12 @@ class Program:
             return [replace(node, kind="data" if role or is_tainted else "raw")]
         return [node]
 
-    def _warn_of_special_tokens(self, text: str, role: str) -> None:
-        """Warn, once per line, that special tokens written by the program in a role are plain
-        text."""
-        stretches = self.tainted.split_by_taint(text)
-        written = any(
-            kind == "raw" and self.tainted.has_special_tokens(part) for part, kind in stretches
-        )
-        if self.run.special_tokens or not written:
-            return
-        location = caller()
-        message = f"special tokens in the content of the role {role!r} are plain text"
-        warn_once(f"{message}; write raw(text) where they are meant", location)
+    def _for_own_backend(self, node: Expr) -> Expr:
+        """Return `node` without a backend that is the run's own."""
+        other = node.backend if isinstance(node, Gen | Select) else None
+        if other is not None and is_own(self.executor, other):
+            return replace(node, backend=None)  # type: ignore[type-var]
+        return node
 
     def add(self, branch: Branch, op: Op) -> None:
         """Queue an op without an expression. Does not wait. `Assign` is allowed after the program's
@@ -208,7 +201,7 @@ class Program:
             if append and not keep:
                 for child in children:
                     child.scope.check_joins_as_text()
-            names = () if append and not keep else _gathered(children)
+            names = () if append and not keep else gathered_names(children)
             for child in children:
                 child.scope.joined = True
                 child.excused = child.error is not None and child.error_reported and not keep
@@ -421,8 +414,3 @@ class Program:
 
     def wait_finished(self, meanwhile: Callable[[], None] | None = None) -> None:
         self.wait(lambda: self.finished, meanwhile)
-
-
-def _gathered(children: tuple[Branch, ...]) -> tuple[str, ...]:
-    """Return the names that a join of `children` sets."""
-    return tuple(dict.fromkeys(name for child in children for name in child.scope.new_names()))

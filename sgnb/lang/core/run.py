@@ -184,6 +184,12 @@ class Run:
         for state in list(self.states):
             state.cancel()
 
+    def cancel_on_a_thread(self) -> None:
+        """Stop a run whose event loop was closed. Needs a new thread: the finalizer may interrupt
+        code that holds a program's lock."""
+        self.mark_read()
+        threading.Thread(target=self.cancel, name="sgnb-cancel", daemon=True).start()
+
     @staticmethod
     def stop_all(error: BaseException) -> None:
         """Stop all runs begun by the main thread because of `error`."""

@@ -1,4 +1,4 @@
-"""States: the object `s` of a program, and groups of states from forks.
+"""States: the object `s` of a program.
 
 Appending never waits. Reading a value waits only for this value. If an error prevents the value,
 the read raises the error. States only access the branch and the program.
@@ -6,25 +6,23 @@ the read raises the error. States only access the branch and the program.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, get_args
+from typing import Any
 
-from ...errors import Aborted, OptionError, ProgramError, nearest, shown
+from ...errors import Aborted, OptionError, ProgramError, shown
 from ...sampling import scalar
-from ..ir import Expr, RoleBegin, RoleEnd, role
+from ..ir import RoleBegin, RoleEnd, role
 from ..location import caller
 from .branch import Branch
+from .fork_group import ForkGroup
 from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .program import Program
 from .snapshot import Snapshot
 from .streaming import iterate, iterate_async
-from .timers import checked_timeout
-
-JoinMode = Literal["gather_variable", "concate_and_append"]
-JOIN_MODES = get_args(JoinMode)
+from .timers import limit_of
+from .typed_values import probabilities_of, typed
 
 SHOWN_TEXT = 1000
 """Maximum number of characters of the text in `repr`; a longer text is shortened in the middle."""
@@ -127,6 +125,44 @@ class ProgramState:
             A dict; a list of dicts for a generation with n > 1; {} for other variables.
         """
         return self._read(*self._reading(name, lambda: self._branch.meta.get(name, {})))
+
+    def get(self, name: str, type_: Any) -> Any:
+        """Wait for the variable `name`, and return the value as an instance of a type.
+
+        Args:
+            name: A variable, for example of `gen(name, json_schema=Model)`.
+            type_: A pydantic model, a dataclass, a TypedDict, or a type such as `int` or
+                `list[str]`.
+
+        Returns:
+            The value; a list of values for a generation with n > 1 and after a join.
+
+        Raises:
+            AnswerError: The text is not a value of the type, for example because `max_tokens` has
+                cut the text.
+            OptionError: `type_` is not a type that pydantic can validate.
+            UnknownVariableError: The program does not set the variable.
+
+        Example:
+            city = s.get("city", City)
+        """
+        return self._read(
+            *self._reading(name, lambda: typed(name, self._branch.variables[name], type_))
+        )
+
+    def probabilities(self, name: str) -> dict[str, float]:
+        """Wait for the select `name`, and return the probability of each choice.
+
+        A probability is the probability of the choice's text after the prompt, divided by the sum
+        over all choices. The method of the select has no effect.
+
+        Raises:
+            ProgramError: The variable is not of a select, or the model reported no scores.
+            UnknownVariableError: The program does not set the variable.
+        """
+        return self._read(
+            *self._reading(name, lambda: probabilities_of(name, self._branch.meta.get(name)))
+        )
 
     def text(self) -> str:
         """Wait for everything appended, and return the text of the branch; the text up to an
@@ -381,72 +417,3 @@ def _ended_by(end: Callable[[], None]) -> Iterator[None]:
             end()
         raise
     end()
-
-
-def limit_of(timeout: Any) -> float:
-    """Return the seconds of a `timeout` argument of `wait`, infinity for None."""
-    seconds = checked_timeout(timeout, least=0.0)
-    return math.inf if seconds is None else seconds
-
-
-class ForkGroup(Sequence[ProgramState]):
-    """Branches of a fork.
-
-    `group += x` appends to each branch: an expression or string, a list with an expression per
-    branch, or a function of the branch's index. `group[i]` is the state of a branch.
-    """
-
-    def __init__(self, parent: ProgramState, children: tuple[Branch, ...]) -> None:
-        self._parent = parent
-        self._children = children
-        self._states = tuple(type(parent)(child, parent._inside) for child in children)
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def __getitem__(self, i: Any) -> Any:
-        """Return the state of branch `i`."""
-        return self._states[i]
-
-    def __setitem__(self, i: int, state: ProgramState) -> None:
-        """Support `group[i] += expr`; other assignments raise ProgramError."""
-        if state is not self._states[i]:
-            reason = f"branch {i} of a fork cannot be replaced"
-            raise ProgramError(f"{caller()}: {reason}", f"append: group[{i}] += ...")
-
-    def __iadd__(self, step: Any) -> ForkGroup:
-        for state, expr in zip(self._states, self._one_each(step), strict=True):
-            state += expr
-        return self
-
-    def join(self, mode: JoinMode = "gather_variable") -> None:
-        """End the branches and return the results to the parent, in order with appended
-        expressions. Does not wait.
-
-        An error of a branch is raised here or by the next read of the parent.
-
-        Args:
-            mode: "gather_variable": each variable set by the branches becomes a list in the parent.
-                "concate_and_append": the text of each branch since the fork is appended to the
-                parent.
-
-        Raises:
-            OptionError: `mode` is unknown.
-            ProgramError: With "concate_and_append", a branch ends a role of the parent or leaves a
-                role open.
-        """
-        if mode not in JOIN_MODES:
-            raise OptionError(f"join mode {mode!r} is not known", nearest(mode, JOIN_MODES))
-        append = mode == "concate_and_append"
-        self._parent.program.join(self._parent._branch, self._children, append)
-        self._parent.raise_error()
-
-    def _one_each(self, step: Any) -> list[Any]:
-        if isinstance(step, (list, tuple)):
-            if len(step) != len(self):
-                message = f"{caller()}: {len(step)} expressions for {len(self)} branches"
-                raise ProgramError(message, "give one for each")
-            return list(step)
-        if callable(step) and not isinstance(step, Expr):
-            return [step(i) for i in range(len(self))]
-        return [step] * len(self)

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from ...segment import Kind
+from ..location import caller, warn_once
 
 _CONTAINERS = (Mapping, list, tuple, set, frozenset)
 
@@ -62,6 +63,14 @@ class TaintedTexts:
             result += [(text[position:start], "raw"), (text[start:end], "data")]
             position = end
         return [(part, kind) for part, kind in [*result, (text[position:], "raw")] if part]
+
+    def warn_of_special_tokens(self, text: str, role: str) -> None:
+        """Warn, once per line, that special tokens written by the program in a role are plain
+        text."""
+        stretches = self.split_by_taint(text)
+        if any(kind == "raw" and self.has_special_tokens(part) for part, kind in stretches):
+            message = f"special tokens in the content of the role {role!r} are plain text"
+            warn_once(f"{message}; write raw(text) where they are meant", caller())
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         for tainted in self._texts:

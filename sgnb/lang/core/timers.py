@@ -93,3 +93,9 @@ def _serve() -> None:
             except Exception:
                 _log.exception("a timer's action failed")
             del action  # a program may be referenced
+
+
+def limit_of(timeout: Any) -> float:
+    """Return the seconds of a `timeout` argument of `wait`, infinity for None."""
+    seconds = checked_timeout(timeout, least=0.0)
+    return math.inf if seconds is None else seconds

@@ -31,7 +31,7 @@ from .nodes import (
 )
 from .placeholders import Argument, Placeholder, Variable
 
-FORMAT = 4
+FORMAT = 5
 """Version of the JSON format."""
 
 _SAVED_TYPES: dict[str, Any] = {
@@ -57,6 +57,7 @@ class Graph:
     defaults: tuple[tuple[str, str], ...] = ()  # defaults of parameters
     stopped: str = ""  # reason for a partial trace (dependence on generated data); "" if complete
     keyword_only: tuple[str, ...] = ()  # names of parameters
+    fixed: tuple[str, ...] = ()  # parameters whose value or default the trace has used
 
     @property
     def call(self) -> CallNode:

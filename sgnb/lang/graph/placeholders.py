@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from string import printable
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from ...errors import TraceError
 from ..ir import Expr
-from ..location import caller
+from ..location import caller, program_line
 
 _LEFT, _RIGHT, _FIRST = "\U0010f5a7", "\U0010f5a8", 0x100000
 _LETTERS = "zyxwvutsrqponmlkjihgfedcba"
@@ -65,31 +66,47 @@ Placeholder = Argument | Variable
 
 
 class Placeholders:
-    """The numbered placeholders of a program."""
+    """The numbered placeholders of a program.
 
-    def __init__(self, title: str) -> None:
+    Args:
+        title: The name of the program.
+        known: Numbers of the placeholders of an earlier trace, in order.
+    """
+
+    def __init__(self, title: str, known: Mapping[Placeholder, int] = MappingProxyType({})) -> None:
         self.title = title
-        self.all: list[Placeholder] = []
+        self.all: list[Placeholder] = list(known)
         self.refused: TraceError | None = None  # first error, possibly caught by user code
-        self._numbers: dict[Placeholder, int] = {}
+        self.are_used = False  # the program's code has read a placeholder
+        self.warns = not known  # about effects and unstable results, at the first trace only
+        self._numbers = dict(known)
 
     def text(self, placeholder: Placeholder) -> PlaceholderText:
         """Return the text that stands for the value of `placeholder`."""
         number = self._numbers.setdefault(placeholder, len(self.all))
         if number == len(self.all):
             self.all.append(placeholder)
-        return PlaceholderText(f"{_OPEN}{chr(_FIRST + number)}{_CLOSE}", self)
+        return PlaceholderText(mark(number), self)
 
     def refuse(self, reason: str, hint: str) -> NoReturn:
         """Raise a TraceError with the user's line. The error ends the trace, even if user code
         catches the error."""
-        error = TraceError(f"{caller()}: {reason}", hint)
+        error = TraceError(f"{program_line()}: {reason}", hint)
         self.refused = self.refused or error
         raise error
 
     def first(self, text: str) -> Placeholder:
         """Return the placeholder of the first mark in `text`."""
         return next(self.all[number] for number in numbers(text))
+
+    def named(self, text: str) -> str:
+        """Replace the marks in `text` by the names of the placeholders."""
+        return _MARK.sub(lambda match: str(self.all[ord(match[1]) - _FIRST]), text)
+
+
+def mark(number: int) -> str:
+    """Return the mark of the placeholder `number`."""
+    return f"{_OPEN}{chr(_FIRST + number)}{_CLOSE}"
 
 
 _WIDTH = re.compile(r"%[-+ #0]*[\d.]")
@@ -120,6 +137,12 @@ class PlaceholderText(str):
             reason = f"this depends on generated data: {operation} of s[{placeholder.name!r}]"
             hint = f"run the program as it is: {self.placeholders.title}.run(...)"
         self.placeholders.refuse(reason, hint)
+
+    @property
+    def has_generated_data(self) -> bool:
+        """True if a part of the text is generated data."""
+        placeholders = self.placeholders.all
+        return any(isinstance(placeholders[n], Variable) for n in numbers(plain(self)))
 
     def _converted(self, conversion: str) -> PlaceholderText:
         """Return the text after formatting with `conversion`."""
@@ -194,6 +217,11 @@ def plain(value: Any) -> Any:
         return "".join(("", text)) if isinstance(text, PlaceholderText) else text
 
     return _map_texts(value, change)
+
+
+def plain_items(arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return names and `plain` values of arguments."""
+    return tuple((name, plain(value)) for name, value in arguments.items())
 
 
 def with_placeholders(value: Any, placeholders: Placeholders) -> Any:

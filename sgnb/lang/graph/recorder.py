@@ -1,62 +1,80 @@
-"""Recording of a traced program: nodes of the streams, in the order of the program's code."""
+"""Recording of a traced program: entries of the streams, in the order of the program's code."""
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from inspect import Parameter, Signature
+from types import MappingProxyType
 from typing import Any
 
 from ...errors import TraceError
 from ..chat.reasoning import reasoning_name
 from ..core.branch import Branch
 from ..core.ops import Assign, Generate, GenerateCalls, Join, Op, VarScopeBegin, VarScopeEnd
-from ..ir import Expr, Gen, Select, Text, ToolResults, UseTools
+from ..ir import Expr, Gen, Select, Text
 from ..location import Location, caller
+from .building import GIVE_VALUE, NodeBuilder, TraceEntry
 from .graph import Graph
-from .nodes import CallNode, Constant, ForkItem, ForkNode, JoinNode, Node, NodeOp, ReturnNode
-from .placeholders import (
-    Placeholders,
-    PlaceholderText,
-    Variable,
-    cut,
-    is_marked,
-    numbers,
-    plain,
-)
+from .nodes import CallNode, ForkNode, JoinNode, NodeOp, ReturnNode
+from .placeholders import Placeholder, Placeholders, PlaceholderText, Variable, is_marked, plain
 
 TOOL_CALLS = object()
 """Value of a variable that may hold tool calls."""
 
-GIVE_VALUE = "give the argument a value: f.trace(name=value)"
+
+class Variables(list[Any]):
+    """A list of variables, or of values of branches; each read returns a new list."""
+
+
+def _generated(stream: int, op: Generate, name: str, version: int) -> Any:
+    """Return the value of a generated variable: variables, or `TOOL_CALLS`."""
+    if isinstance(op, GenerateCalls):
+        return TOOL_CALLS
+    if op.params.n == 1:
+        return Variable(stream, name, version)
+    return Variables(Variable(stream, name, version, i) for i in range(op.params.n))
+
+
+class TitleContext:
+    """A context with a title on the stack of running programs; cheaper than a generator."""
+
+    __slots__ = ("_title", "_titles")
+
+    def __init__(self, titles: list[str], title: str) -> None:
+        self._titles, self._title = titles, title
+
+    def __enter__(self) -> None:
+        self._titles.append(self._title)
+
+    def __exit__(self, *_: object) -> None:
+        self._titles.pop()
 
 
 class GraphRecorder:
-    """Recorded nodes and the values of variables of all streams."""
+    """Recorded entries and the values of variables of all streams.
 
-    def __init__(self, title: str) -> None:
-        self.nodes: list[Node] = []
-        self.placeholders = Placeholders(title)
-        self.values: dict[Branch, dict[str, Any]] = {}  # value returned by reading a variable
+    Args:
+        title: The name of the program.
+        known: Numbers of the placeholders of an earlier trace; equal placeholders get equal marks.
+    """
+
+    def __init__(self, title: str, known: Mapping[Placeholder, int] = MappingProxyType({})) -> None:
+        self.entries: list[TraceEntry] = []
+        self.placeholders = Placeholders(title, known)
+        # Values of variables; `read` replaces `Variable` and `Variables` by placeholders.
+        self.values: dict[Branch, dict[str, Any]] = {}
         self._streams: dict[Branch, int] = {}
         self._versions: dict[Branch, Counter[str]] = {}
-        self._last: dict[int, Node] = {}  # last node of each stream
-        self._setters: dict[tuple[int, str, int], Node] = {}  # by stream, name and version
         self._titles: list[str] = []  # stack of running programs
 
     def stream(self, branch: Branch) -> int:
         """Return the number of a branch's stream."""
         return self._streams[branch]
 
-    @contextlib.contextmanager
-    def titled(self, title: str) -> Iterator[None]:
-        """Attribute added nodes to the program `title`."""
-        self._titles.append(title)
-        try:
-            yield
-        finally:
-            self._titles.pop()
+    def titled(self, title: str) -> TitleContext:
+        """Return a context that attributes added entries to the program `title`."""
+        return TitleContext(self._titles, title)
 
     def begin_stream(self, branch: Branch) -> None:
         """Begin the stream of `branch`."""
@@ -67,7 +85,8 @@ class GraphRecorder:
         self, branch: Branch, name: str, num_later: int, item: int | None
     ) -> PlaceholderText:
         """Return the placeholder of a name before the `num_later` most recent assignments."""
-        return self._variable(branch, name, self._versions[branch][name] - 1 - num_later, item)
+        version = self._versions[branch][name] - 1 - num_later
+        return self.placeholders.text(Variable(self._streams[branch], name, version, item))
 
     def record_call(self, branch: Branch, call: CallNode) -> None:
         """Record the beginning of a program's code."""
@@ -77,35 +96,39 @@ class GraphRecorder:
         """Record the end of a program's code and the return value."""
         self._add(branch, ReturnNode(plain(value)))
 
-    def record_expr(self, branch: Branch, expr: Expr, op: Op) -> None:
-        """Record an expression appended as `op`."""
+    def record_expr(self, branch: Branch, expr: Expr, op: Op, location: Location) -> None:
+        """Record an expression appended as `op` at `location`."""
         if isinstance(expr, Text):
-            for i, piece in enumerate(cut(plain(expr.text)) or [""]):
-                text: NodeOp
-                text = Constant(piece) if isinstance(piece, str) else self.placeholders.all[piece]
-                self._add(branch, text, kind=expr.kind, continues_text=i > 0)
+            text = expr.text
+            expr = expr if type(text) is str else Text(plain(text), expr.kind)
+            self._add(branch, expr, location=location)
         elif isinstance(expr, Gen):
             assert isinstance(op, Generate)
             names = [op.name]
             if op.reasoning is not None and expr.name is not None:
                 names.append(reasoning_name(op.name))
-            node = self._add(branch, expr, names, location=expr.location)
-            for name, version in node.assignments:
-                self.values[branch][name] = self._generated(branch, op, name, version)
+            entry = self._add(branch, expr, names, expr.location)
+            stream = entry.stream
+            for name, version in entry.assignments:
+                self.values[branch][name] = _generated(stream, op, name, version)
         elif isinstance(expr, Select):
             name = getattr(op, "name")  # noqa: B009
-            node = self._add(branch, expr, [name], location=expr.location)
-            self.values[branch][name] = self._variable(branch, *node.assignments[0])
+            entry = self._add(branch, expr, [name], expr.location)
+            self.values[branch][name] = Variable(entry.stream, *entry.assignments[0])
         else:
-            self._add(branch, expr)  # type: ignore[arg-type]
+            self._add(branch, expr, location=location)  # type: ignore[arg-type]
 
-    def _generated(self, branch: Branch, op: Generate, name: str, version: int) -> Any:
-        """Return the value of a generated variable: placeholders, or `TOOL_CALLS`."""
-        if isinstance(op, GenerateCalls):
-            return TOOL_CALLS
-        if op.params.n == 1:
-            return self._variable(branch, name, version)
-        return [self._variable(branch, name, version, i) for i in range(op.params.n)]
+    def read(self, branch: Branch, name: str) -> Any:
+        """Return the value of a variable, with placeholders for generated data."""
+        return self._with_texts(self.values[branch][name])
+
+    def _with_texts(self, value: Any) -> Any:
+        """Replace variables by placeholder texts, also in lists."""
+        if type(value) is Variable:
+            return self.placeholders.text(value)
+        if type(value) is Variables:
+            return [self._with_texts(item) for item in value]
+        return value
 
     def record_op(self, branch: Branch, op: Op) -> None:
         """Record an op without an expression."""
@@ -115,28 +138,24 @@ class GraphRecorder:
         elif isinstance(op, VarScopeBegin):
             self._add(branch, op)
         elif isinstance(op, VarScopeEnd):
-            node = self._add(branch, op, [op.name])
-            self.values[branch][op.name] = self._variable(branch, *node.assignments[0])
+            entry = self._add(branch, op, [op.name])
+            self.values[branch][op.name] = Variable(entry.stream, *entry.assignments[0])
 
     def record_fork(self, branch: Branch, children: Sequence[Branch]) -> None:
         """Record a fork; each child inherits the branch's variables."""
         for child in children:
             self.begin_stream(child)
             self.values[child] = dict(self.values[branch])
-        fork = self._add(branch, ForkNode(tuple(self._streams[child] for child in children)))
-        for i, child in enumerate(children):
-            self._add(child, ForkItem(i), dependencies=[fork])
+        self._add(branch, ForkNode(tuple(self._streams[child] for child in children)))
 
     def record_join(self, branch: Branch, join: Join) -> None:
         """Record a join and the gathered values."""
         streams = tuple(self._streams[child] for child in join.children)
-        last_nodes = [self._last[stream] for stream in streams]
-        node = JoinNode(streams, join.append, join.keep)
-        self._add(branch, node, join.names, dependencies=last_nodes)
+        self._add(branch, JoinNode(streams, join.append, join.keep), join.names)
 
         for name in join.names:
             owners = [child for child in join.children if name in child.scope.own]
-            gathered = [self.values[child][name] for child in owners]
+            gathered = Variables(self.values[child][name] for child in owners)
             if join.keep:
                 self.values[branch][name] = gathered[0]
             else:
@@ -144,62 +163,56 @@ class GraphRecorder:
                 self.values[branch][name] = TOOL_CALLS if has_calls else gathered
 
     def graph(self, signature: Signature, values: Mapping[str, Any], stopped: str = "") -> Graph:
-        """Return the recorded graph of a program traced with argument `values`."""
+        """Return the recorded graph of a program traced with argument `values`.
+
+        Args:
+            signature: The parameters after the state.
+            values: The values of the parameters that the trace was given.
+            stopped: The reason for the end of a partial trace. The graph then also ends at an
+                entry that cannot become a node.
+
+        Raises:
+            TraceError: An entry cannot become a node, for example because a text with an argument
+                was changed.
+        """
         parameters = [p for p in signature.parameters.values() if is_open(p, values)]
         defaults = [(p.name, p.default) for p in parameters if p.default is not p.empty]
+        builder = NodeBuilder(self.placeholders)
+        try:
+            builder.add_all(self.entries)
+        except TraceError as error:
+            if not stopped:
+                raise
+            stopped = error.message
         return Graph(
-            nodes=tuple(self.nodes),
+            nodes=tuple(builder.nodes),
             placeholders=tuple(self.placeholders.all),
             parameters=tuple(p.name for p in parameters),
             defaults=tuple(defaults),
             stopped=stopped,
             keyword_only=_keyword_only(signature, values),
+            fixed=tuple(p.name for p in signature.parameters.values() if is_fixed(p, values)),
         )
-
-    def _variable(
-        self, branch: Branch, name: str, version: int, item: int | None = None
-    ) -> PlaceholderText:
-        return self.placeholders.text(Variable(self._streams[branch], name, version, item))
 
     def _add(
         self,
         branch: Branch,
-        op: NodeOp,
+        op: NodeOp | Text,
         names: Sequence[str] = (),
-        dependencies: Sequence[Node] = (),
         location: Location | None = None,
-        **text: Any,  # `Node.kind` and `continues_text`
-    ) -> Node:
-        if any(is_marked(plain(name)) for name in names):
-            raise TraceError(f"{location or caller()}: a name depends on an argument", GIVE_VALUE)
-        stream, versions = self._streams[branch], self._versions[branch]
-        placeholders = {number: self.placeholders.all[number] for number in _numbers_in(op)}
-        setters = [
-            self._setters[value.stream, value.name, value.version]
-            for value in (op, *placeholders.values())
-            if type(value) is Variable
-        ]
-        last = [self._last[stream]] if stream in self._last else []
-        distinct = tuple({node.id: node for node in (*last, *dependencies, *setters)}.values())
-        assignments = tuple((name, versions[name]) for name in names)
-        versions.update(names)
-
-        node = Node(
-            id=len(self.nodes),
-            stream=stream,
-            op=op,
-            program=self._titles[-1],
-            location=location or caller(),
-            dependency_ids=tuple(node.id for node in distinct),
-            dependencies=distinct,
-            assignments=assignments,
-            placeholders=tuple(placeholders.items()),
-            **text,
-        )
-        self._setters |= {(stream, *assignment): node for assignment in assignments}
-        self.nodes.append(node)
-        self._last[stream] = node
-        return node
+    ) -> TraceEntry:
+        location = location or caller()
+        assignments: tuple[tuple[str, int], ...] = ()
+        if names:
+            if self.placeholders.are_used and any(is_marked(plain(name)) for name in names):
+                raise TraceError(f"{location}: a name depends on an argument", GIVE_VALUE)
+            versions = self._versions[branch]
+            assignments = tuple([(name, versions[name]) for name in names])
+            for name in names:
+                versions[name] += 1
+        entry = TraceEntry(self._streams[branch], op, assignments, self._titles[-1], location)
+        self.entries.append(entry)
+        return entry
 
 
 def is_open(parameter: Parameter, values: Mapping[str, Any]) -> bool:
@@ -212,6 +225,14 @@ def is_open(parameter: Parameter, values: Mapping[str, Any]) -> bool:
     return parameter.default is parameter.empty or isinstance(parameter.default, str)
 
 
+def is_fixed(parameter: Parameter, values: Mapping[str, Any]) -> bool:
+    """Return whether the trace fixes the value of `parameter`: a given value, or a default that is
+    not text."""
+    if parameter.kind in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL):
+        return False
+    return not is_open(parameter, values)
+
+
 def _keyword_only(signature: Signature, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parameters passed by keyword, including those after an omitted parameter."""
     names, by_keyword = [], False
@@ -222,21 +243,3 @@ def _keyword_only(signature: Signature, values: Mapping[str, Any]) -> tuple[str,
         else:
             by_keyword = by_keyword or name not in values
     return tuple(names)
-
-
-def _numbers_in(op: NodeOp) -> dict[int, None]:
-    """Return the numbers of the placeholders inside a node, in order."""
-    match op:
-        case Gen():
-            inner: Any = (op.options, op.reasoning, op.tools)
-        case Select():
-            inner = op.choices
-        case Assign() | ReturnNode():
-            inner = op.value
-        case CallNode():
-            inner = (op.arguments, () if op.settings is None else op.settings.defaults)
-        case UseTools() | ToolResults():
-            inner = op
-        case _:
-            inner = ()
-    return dict.fromkeys(numbers(inner))

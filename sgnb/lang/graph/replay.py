@@ -62,6 +62,7 @@ class Plan:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.steps: list[Step] = []  # in the order of the trace
         self.streams: dict[int, list[Step]] = {}
         step: Step
         program_of: dict[int, int] = {}  # stream -> first stream of the stream's program
@@ -71,6 +72,7 @@ class Plan:
                 continue
             if not node.continues_text:
                 step = Step(node.id, node)
+                self.steps.append(step)
                 self.streams.setdefault(node.stream, []).append(step)
             if isinstance(op, Constant):
                 step.pieces.append(op.text)
@@ -104,7 +106,73 @@ class Plan:
         return Replay(self, state, arguments, executor_of).run()
 
 
-class Replay:
+class Filler:
+    """Fills the placeholders of nodes with the values of a run.
+
+    Args:
+        arguments: The values of the graph's parameters, defaults included.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arguments = arguments
+
+    def read(self, placeholder: Placeholder) -> str:
+        """Return the text of `placeholder`.
+
+        Raises:
+            ExpressionError: The value of an argument is not a text.
+        """
+        if isinstance(placeholder, Argument):
+            kind, value = "argument", self.arguments[placeholder.name]
+            hint = f"give a string: {placeholder.name}=str(value)"
+        else:
+            kind, value = "variable", self._variable(placeholder)
+            hint = "it was one at the trace"
+        if placeholder.conversion is None and not isinstance(value, str):
+            reason = f"the {kind} {placeholder.name!r} is {shown(value)}, which is no text"
+            raise ExpressionError(f"{standing.get()}: {reason}", hint)
+        return _formatted(value, placeholder.conversion)
+
+    def fill(self, value: Any, node: Node) -> Any:
+        """Fill the placeholders of `value` for this run; lists and dicts are copied."""
+        placeholders = dict(node.placeholders)
+        return fill(value, lambda number: self.read(placeholders[number]))
+
+    def text(self, step: Step) -> str:
+        """Return the text of a step with pieces."""
+        return "".join([p if isinstance(p, str) else self.read(p) for p in step.pieces])
+
+    def gen(self, node: Node) -> Any:
+        """Return the generation of a node."""
+        gen: Any = node.op
+        if not node.placeholders:
+            return gen
+        options = [(name, self._option(value, node)) for name, value in gen.options]
+        return replace(gen, options=tuple(item for item in options if item[1] is not None))
+
+    def select(self, node: Node) -> Any:
+        """Return the select of a node."""
+        select: Any = node.op
+        if not node.placeholders:
+            return select
+        return replace(select, choices=self.fill(select.choices, node))
+
+    def _variable(self, variable: Variable) -> Any:
+        raise NotImplementedError
+
+    def _option(self, value: Any, node: Node) -> Any:
+        """Return a generation option's value; an option that is an argument keeps the argument's
+        type."""
+        match cut(value) if isinstance(value, str) else ():
+            case [int(number)]:
+                placeholder = dict(node.placeholders)[number]
+                if isinstance(placeholder, Argument) and placeholder.conversion is None:
+                    argument = self.arguments[placeholder.name]
+                    return tuple(argument) if isinstance(argument, list) else argument
+        return self.fill(value, node)
+
+
+class Replay(Filler):
     """A single run of a plan. `tracer.py` derives a replay for traced programs."""
 
     def __init__(
@@ -114,8 +182,8 @@ class Replay:
         arguments: Mapping[str, Any],
         executor_of: Callable[[Any], Executor],
     ) -> None:
+        super().__init__({**dict(plan.graph.defaults), **arguments})
         self.executor_of = executor_of
-        self.arguments = {**dict(plan.graph.defaults), **arguments}
         self.branches: dict[int, Branch] = {0: state._branch}
         # remaining steps of each stream, last step first
         self.remaining = {stream: steps[::-1] for stream, steps in plan.streams.items()}
@@ -196,18 +264,6 @@ class Replay:
             program = self.branches[variable.stream].program
             program.wait(partial(self._is_there, variable))
 
-    def _read(self, placeholder: Placeholder) -> str:
-        if isinstance(placeholder, Argument):
-            kind, value = "argument", self.arguments[placeholder.name]
-            hint = f"give a string: {placeholder.name}=str(value)"
-        else:
-            kind, value = "variable", self._variable(placeholder)
-            hint = "it was one at the trace"
-        if placeholder.conversion is None and not isinstance(value, str):
-            reason = f"the {kind} {placeholder.name!r} is {shown(value)}, which is no text"
-            raise ExpressionError(f"{standing.get()}: {reason}", hint)
-        return _formatted(value, placeholder.conversion)
-
     def _variable(self, variable: Variable) -> Any:
         """Return a variable's value, counted from the end of the name's history, because the state
         may hold older values."""
@@ -220,11 +276,6 @@ class Replay:
             num_later = sum(number < setter <= branch.done for setter in setters)
             value = (*branch.earlier.get(name, ()), branch.variables[name])[-1 - num_later]
         return value if variable.item is None else value[variable.item]
-
-    def _fill(self, value: Any, node: Node) -> Any:
-        """Fill the placeholders of `value` for this run; lists and dicts are copied."""
-        placeholders = dict(node.placeholders)
-        return fill(value, lambda number: self._read(placeholders[number]))
 
     def _record_setter(self, step: Step, branch: Branch) -> None:
         """Record the last appended op as the setter of the node's variables."""
@@ -239,40 +290,21 @@ class Replay:
         self._record_setter(step, branch)
 
     def _text(self, step: Step) -> None:
-        text = "".join([p if isinstance(p, str) else self._read(p) for p in step.pieces])
-        self._append(step, Text(text, step.node.kind))
+        self._append(step, Text(self.text(step), step.node.kind))
 
     def _expr(self, step: Step) -> None:
         self._append(step, step.node.op)
 
     def _gen(self, step: Step) -> None:
-        gen: Any = step.node.op
-        if step.node.placeholders:
-            options = [(name, self._option(value, step.node)) for name, value in gen.options]
-            gen = replace(gen, options=tuple(item for item in options if item[1] is not None))
-        self._append(step, gen)
-
-    def _option(self, value: Any, node: Node) -> Any:
-        """Return a generation option's value; an option that is an argument keeps the argument's
-        type."""
-        match cut(value) if isinstance(value, str) else ():
-            case [int(number)]:
-                placeholder = dict(node.placeholders)[number]
-                if isinstance(placeholder, Argument) and placeholder.conversion is None:
-                    argument = self.arguments[placeholder.name]
-                    return tuple(argument) if isinstance(argument, list) else argument
-        return self._fill(value, node)
+        self._append(step, self.gen(step.node))
 
     def _select(self, step: Step) -> None:
-        select: Any = step.node.op
-        if step.node.placeholders:
-            select = replace(select, choices=self._fill(select.choices, step.node))
-        self._append(step, select)
+        self._append(step, self.select(step.node))
 
     def _op(self, step: Step) -> None:
         op: Any = step.node.op
         if isinstance(op, Assign):
-            op = Assign(op.name, self._fill(op.value, step.node))
+            op = Assign(op.name, self.fill(op.value, step.node))
         branch = self.branches[step.node.stream]
         branch.program.add(branch, op)
         self._record_setter(step, branch)
@@ -294,7 +326,7 @@ class Replay:
 
     def _call(self, step: Step) -> None:
         call: Any = step.node.op
-        arguments = dict(self._fill(call.arguments, step.node))
+        arguments = dict(self.fill(call.arguments, step.node))
         if call.settings is not None and step.node.id > 0:
             self._begin(step.node, call.settings, arguments)
         self.branches[step.node.stream].program.taint(arguments)
@@ -308,7 +340,7 @@ class Replay:
                 node.program,
                 settings.source,
                 location=settings.location,
-                defaults=dict(self._fill(settings.defaults, node)),
+                defaults=dict(self.fill(settings.defaults, node)),
                 stream=settings.stream,
                 special_tokens=settings.special_tokens,
                 keep_tokens=settings.keep_tokens,
@@ -324,7 +356,7 @@ class Replay:
 
     def _return(self, step: Step) -> None:
         return_node: Any = step.node.op
-        value = self._fill(return_node.value, step.node)
+        value = self.fill(return_node.value, step.node)
         if step.node.stream == 0:
             self.value = value
             return

@@ -6,41 +6,43 @@ run. A graph inside a traced program is replayed into the outer trace.
 
 from __future__ import annotations
 
-import ast
 import sys
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
-from inspect import Signature
-from traceback import walk_tb
-from types import CodeType
+from inspect import BoundArguments, Signature
 from typing import Any, NoReturn
 
 from ...errors import SgnbError, TraceError
 from ..core.branch import Branch
+from ..core.fork_group import ForkGroup
 from ..core.ops import Join, Op
 from ..core.program import Program, inside
 from ..core.run import Run
-from ..core.state import ForkGroup, ProgramState
+from ..core.scope import Scope
+from ..core.state import ProgramState
 from ..executor import Executor
-from ..ir import Expr, parts
-from ..location import Location, caller, is_ours
-from ..source import parse, source_of
+from ..ir import parts
+from ..location import caller, line_of_error
+from .building import GIVE_VALUE
 from .dry_execution import NoExecutor
 from .graph import Graph
+from .guarded_lines import is_caught
 from .nodes import CallNode, Node, RunSettings
 from .placeholders import (
     Argument,
     Placeholder,
+    Placeholders,
     PlaceholderText,
     Variable,
     is_marked,
     plain,
     with_placeholders,
 )
-from .recorder import GIVE_VALUE, TOOL_CALLS, GraphRecorder, is_open
+from .recorder import TOOL_CALLS, GraphRecorder, is_open
 from .replay import Plan, Replay, Step
+from .watched_code import watched
+from .watchers import WATCHERS, kept_random_state
 
 
 def trace(
@@ -67,17 +69,61 @@ def trace(
     for name, parameter in signature.parameters.items():
         if is_open(parameter, values):
             arguments[name] = recorder.placeholders.text(Argument(name))
+            recorder.placeholders.are_used = True
     bound = signature.bind(**arguments)
     run = Run(executor or NoExecutor(), call.title, traced=True)
     try:
-        recorder.call(call, func, bound.args, bound.kwargs, run)
-        if recorder.placeholders.refused is not None:
-            raise recorder.placeholders.refused
+        with kept_random_state():
+            _record(recorder, call, func, bound, run)
+        return recorder.graph(signature, values)
     except TraceError as error:
         if not partial:
             raise
         return recorder.graph(signature, values, error.message)
-    return recorder.graph(signature, values)
+
+
+def trace_values(
+    graph: Graph,
+    known: Mapping[Placeholder, int],
+    func: Callable[..., Any],
+    bound: BoundArguments,
+    run: Run,
+    scope: Scope | None,
+) -> TraceRecorder:
+    """Trace `func` with the values of all arguments.
+
+    Args:
+        graph: The graph of an earlier trace.
+        known: Numbers of the placeholders of the graph; equal placeholders get equal marks.
+        func: The program's code.
+        bound: The arguments of `func` without the state.
+        run: A traced run with the sampling defaults of the program's run.
+        scope: The names and the role at the beginning of the run.
+
+    Returns:
+        The recorder with the entries of the trace.
+
+    Raises:
+        TraceError: The program depends on generated data for these arguments.
+        Exception: Any error of the program's code before a read of generated data.
+    """
+    recorder = TraceRecorder(graph.title, known)
+    _record(recorder, graph.call, func, bound, run, scope)
+    return recorder
+
+
+def _record(
+    recorder: TraceRecorder,
+    call: CallNode,
+    func: Callable[..., Any],
+    bound: BoundArguments,
+    run: Run,
+    scope: Scope | None = None,
+) -> None:
+    """Run the code of a program and record the entries."""
+    recorder.call(call, func, bound.args, bound.kwargs, run, scope)
+    if recorder.placeholders.refused is not None:
+        raise recorder.placeholders.refused
 
 
 class Tracer(Program):
@@ -87,10 +133,17 @@ class Tracer(Program):
         super().__init__(run, 0)
         self.recorder = recorder
 
+    @property
+    def placeholders(self) -> Placeholders:
+        """The placeholders of the trace."""
+        return self.recorder.placeholders
+
     def append(self, branch: Branch, expr: Any) -> None:
+        self.check_open(branch)
+        location = caller()
         for node in parts(expr):
-            super().append(branch, node)
-            self.recorder.record_expr(branch, node, branch.queue[-1])
+            op = branch.scope.lower(self._for_own_backend(node), self.run.params)
+            self.recorder.record_expr(branch, node, op, location)
 
     def add(self, branch: Branch, op: Op) -> None:
         super().add(branch, op)
@@ -110,15 +163,12 @@ class Tracer(Program):
         assert isinstance(join, Join)
         self.recorder.record_join(branch, join)
 
-    def _split_by_taint(self, node: Expr, role: str | None) -> list[Expr]:
-        return [node]  # split during replay, when the texts are available
-
     def wait(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.refuse("a wait for it")
 
     def check_not_caught(self, operation: str) -> None:
         """Raise a TraceError if the program catches the error that `operation` raises in a run."""
-        if is_caught(trace.__code__):
+        if is_caught(_record.__code__):
             self.refuse(f"an error that {operation} raises inside `try`")
 
     def refuse(self, operation: str) -> NoReturn:
@@ -142,6 +192,7 @@ class TracingState(ProgramState):
     @property
     def ret_value(self) -> Any:
         self.tracer.check_not_caught("ret_value")
+        self.tracer.recorder.placeholders.are_used = True
         return self.program.value
 
     @property
@@ -163,11 +214,22 @@ class TracingState(ProgramState):
     def __getitem__(self, name: str) -> Any:
         values = self.tracer.recorder.values[self._branch]
         if name not in values:
+            if name in self._branch.scope.names:
+                self.tracer.refuse(f"s[{name!r}], which was set before the program")
             raise self._branch.scope.unknown(name, self._names_in_forks())
         self.tracer.check_not_caught(f"s[{name!r}]")
+        self.tracer.recorder.placeholders.are_used = True
         if values[name] is TOOL_CALLS:
             self.tracer.refuse(f"s[{name!r}], which may be a call of a tool")
-        return values[name]
+        return self.tracer.recorder.read(self._branch, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(plain(name), value)
+
+    @contextmanager
+    def var_scope(self, name: str) -> Iterator[None]:
+        with super().var_scope(plain(name)):
+            yield
 
     def __repr__(self) -> str:
         return f"<TracingState branch {self._branch.id}>"
@@ -206,9 +268,12 @@ class TraceRecorder(GraphRecorder):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         run: Run,
+        scope: Scope | None = None,
     ) -> TracingState:
-        """Trace a program on a new stream."""
+        """Trace a program on a new stream that begins with the names and the role of `scope`."""
         tracer = self.begin(run)
+        if scope is not None and scope.num_ops + len(scope.names):
+            tracer.root.scope = scope.child()
         token = inside.set(tracer)
         try:
             value = self.call_inside(TracingState(tracer.root, True), call, func, args, kwargs)
@@ -232,16 +297,22 @@ class TraceRecorder(GraphRecorder):
         try:
             with self.titled(call.title):
                 self.record_call(state._branch, call)
-                return func(state, *args, **kwargs)
-        except SgnbError as error:
-            if not is_marked(str(error)):
-                raise
-            reason = "this needs the value of an argument, or generated data"
-            raise TraceError(f"{caller()}: {reason}", GIVE_VALUE) from error
+                return watched(func, WATCHERS)(state, *args, **kwargs)
+        except TraceError:
+            raise
         except Exception as error:
-            reason = f"{call.title} raised {type(error).__name__} while it was traced: {error}"
-            hint = "an argument without a value may be the cause: f.trace(name=value) gives it one"
-            raise TraceError(f"{_line_of(error)}: {reason}", hint) from error
+            if not self.placeholders.are_used:
+                raise  # no placeholder can be the cause
+            message = self.placeholders.named(str(error))
+            if isinstance(error, SgnbError):
+                if message == str(error) and not is_marked(message):
+                    raise  # a mistake of the program
+                reason, hint = "this needs the value of an argument, or generated data", GIVE_VALUE
+            else:
+                text = "" if is_marked(message) else f": {message}"
+                reason = f"{call.title} raised {type(error).__name__} while it was traced{text}"
+                hint = f"if an argument without a value is the cause, {GIVE_VALUE}"
+            raise TraceError(f"{line_of_error(error)}: {reason}", hint) from error
 
 
 def inline(plan: Plan, state: TracingState, arguments: Mapping[str, Any]) -> Any:
@@ -270,19 +341,19 @@ class _InlineReplay(Replay):
         num_later = sum(number < setter for setter in self.setters[stream, name])
         return self.recorder.variable(self.branches[stream], name, num_later, variable.item)
 
-    def _read(self, placeholder: Placeholder) -> str:
-        text: str = plain(super()._read(placeholder))
+    def read(self, placeholder: Placeholder) -> str:
+        text: str = plain(super().read(placeholder))
         return text
 
-    def _fill(self, value: Any, node: Node) -> Any:
-        return with_placeholders(super()._fill(value, node), self.recorder.placeholders)
+    def fill(self, value: Any, node: Node) -> Any:
+        return with_placeholders(super().fill(value, node), self.recorder.placeholders)
 
     def _call(self, step: Step) -> None:
         node, call = step.node, step.node.op
         assert isinstance(call, CallNode)
         if node.id == 0:  # recorded by the caller
             return
-        arguments, settings = plain(self._fill(call.arguments, node)), None
+        arguments, settings = plain(self.fill(call.arguments, node)), None
         if call.settings is not None:
             settings = self._begin_inlined(node, call.settings)
         call = CallNode(call.title, arguments, settings)
@@ -291,14 +362,14 @@ class _InlineReplay(Replay):
     def _begin_inlined(self, node: Node, settings: RunSettings) -> RunSettings:
         """Begin the stream of a called program. Returns the run settings in the outer graph."""
         calling = self.branches[settings.caller]
-        defaults = plain(self._fill(settings.defaults, node))
+        defaults = plain(self.fill(settings.defaults, node))
         run = Run(calling.program.executor, node.program, defaults=dict(defaults), traced=True)
         self.branches[node.stream] = self.recorder.begin(run).root
         return replace(settings, caller=self.recorder.stream(calling), defaults=defaults)
 
     def _return(self, step: Step) -> None:
         return_node: Any = step.node.op
-        value = self._fill(return_node.value, step.node)
+        value = self.fill(return_node.value, step.node)
         program = self.branches[step.node.stream].program
         if step.node.stream == 0:
             self.value = value
@@ -321,60 +392,3 @@ def _check_returned(value: Any) -> None:
     elif not isinstance(value, str | int | float | bool | None):
         hint = "return texts, numbers, or lists and dicts of them"
         raise TraceError(f"{caller()}: a {type(value).__name__} is returned", hint)
-
-
-def _line_of(error: BaseException) -> Location:
-    """Return the user's line closest to the error."""
-    lines = [
-        Location(frame.f_code.co_filename, line)
-        for frame, line in walk_tb(error.__traceback__)
-        if not is_ours(frame)
-    ]
-    return lines[-1] if lines else caller()
-
-
-def is_caught(outermost: CodeType) -> bool:
-    """Return whether the user's code would catch an exception raised here.
-
-    Args:
-        outermost: The code below whose frame the traced program runs.
-    """
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code is not outermost:
-        if not is_ours(frame):
-            line = frame.f_lineno
-            if any(line in lines for lines in _guarded_lines(frame.f_code)):
-                return True
-        frame = frame.f_back
-    return False
-
-
-@lru_cache(maxsize=256)
-def _guarded_lines(code: CodeType) -> tuple[range, ...]:
-    """Return the line numbers inside `try` statements of a function."""
-    try:
-        tree = parse(textwrap.dedent(source_of(code)))
-    except SyntaxError:  # a lambda in the middle of a statement
-        return ()
-    offset = max(code.co_firstlineno, 1) - 1
-    bodies = [body for node in ast.walk(tree) if (body := _guarded_body(node))]
-    return tuple(
-        range(offset + body[0].lineno, offset + (body[-1].end_lineno or 0) + 1) for body in bodies
-    )
-
-
-def _guarded_body(node: ast.AST) -> Sequence[ast.stmt]:
-    match node:
-        case ast.Try(body=body, handlers=[_, *_]) | ast.TryStar(body=body):
-            return body
-        case ast.With(body=body, items=items) if any(map(_suppresses, items)):
-            return body
-    return ()
-
-
-def _suppresses(item: ast.withitem) -> bool:
-    """Return whether a context manager is `contextlib.suppress`, by its name."""
-    match item.context_expr:
-        case ast.Call(func=ast.Name(id="suppress") | ast.Attribute(attr="suppress")):
-            return True
-    return False

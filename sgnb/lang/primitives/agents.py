@@ -15,7 +15,8 @@ from ..chat.tools import ON_ERROR, OnError, ToolCall, as_tools
 from ..core.async_state import AsyncProgramState
 from ..core.state import ProgramState
 from ..location import Location, caller
-from .expressions import assistant, gen, raw, tool, user
+from .expressions import gen
+from .roles import assistant, raw, tool, user
 
 OnLimit = Literal["error", "answer"]
 ON_LIMIT = get_args(OnLimit)

@@ -1,5 +1,4 @@
-"""Primitives: generations, selections, roles and tool declarations. Each function returns an
-expression without side effects.
+"""Primitives: generations and selections. Each function returns an expression without side effects.
 
 Arguments are checked at the line of the call. `SamplingParams` defines sampling arguments.
 """
@@ -12,11 +11,10 @@ from functools import lru_cache
 from inspect import signature
 from typing import Any
 
-from ...errors import OptionError, ProgramError, nearest, shown
+from ...errors import OptionError, nearest, shown
 from ...sampling import SamplingParams, scalar
-from ...segment import Kind
 from ..chat.reasoning import reasoning_of
-from ..chat.tools import ToolCall, as_tools, result_text, tool_use
+from ..chat.tools import tool_use
 from ..core.choices import ChoicesSamplingMethod, token_length_normalized
 from ..core.choices import choices_method as method_of
 from ..core.timers import checked_timeout
@@ -24,24 +22,16 @@ from ..executor import executor_of
 from ..ir import (
     ChoicesMethod,
     Concat,
-    ExpressionError,
     Gen,
-    RoleBegin,
-    RoleEnd,
     Select,
-    Text,
-    ToolResults,
-    UseTools,
     parts,
-    role,
 )
 from ..location import caller, warn_once
 from .config import global_config
 from .constraint import resolve_constraints
+from .option_names import SHORT_NAMES, with_long_names
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
-
-_RENAMED = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 
 
 def gen(
@@ -123,10 +113,13 @@ def gen(
         s += "Name: " + sgl.gen("name", max_tokens=8, stop="\n")
     """
     arguments = locals().items()
-    given_options = [(key, value) for key, value in arguments if key in _OPTIONS]
-    options = {key: scalar(value) for key, value in given_options if value is not None}
-    if unknown:
-        key = next(iter(unknown))
+    options = {
+        key: scalar(value) for key, value in arguments if value is not None and key in _OPTIONS
+    }
+    for key, value in unknown.items():
+        if key in SHORT_NAMES.values():
+            options = with_long_names({**options, key: value})
+            continue
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
     if choices is not None and tools is None:
         for key in options.keys() - {"temperature", "seed"}:
@@ -269,109 +262,6 @@ def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Conca
     return Concat(tuple(replaced))
 
 
-def data(text: str) -> Text:
-    """Mark `text` as data: special tokens in the text are plain text. Use for text from a tool or
-    file.
-
-    Arguments of programs, contents of roles and generated text are data already.
-    """
-    return _text(text, "data")
-
-
-def raw(text: str) -> Text:
-    """Mark `text` as raw: the tokenizer recognizes special tokens in the text, also inside a
-    role."""
-    return _text(text, "raw")
-
-
-def _text(text: Any, kind: Kind) -> Text:
-    if not isinstance(text, str):
-        message = f"{caller()}: {text!r} is no text"
-        raise ExpressionError(message, f"give a string: {kind}(str(value))")
-    return Text(text, kind)
-
-
-def system(expr: Any = None) -> Concat:
-    """Return `expr` as the system prompt."""
-    return role("system", expr)
-
-
-def user(expr: Any = None) -> Concat:
-    """Return `expr` as a user message."""
-    return role("user", expr)
-
-
-def assistant(expr: Any = None) -> Concat:
-    """Return `expr` as an assistant message. Generations inside also stop at the chat template's
-    stops."""
-    return role("assistant", expr)
-
-
-def use_tools(tools: Iterable[Any]) -> UseTools:
-    """Declare `tools` (functions or `Tool` objects) at the begin of the conversation.
-
-    The declaration follows the model's chat template if possible, otherwise it is part of the
-    system prompt. Append the expression before the first role.
-    """
-    return UseTools(as_tools(tools))
-
-
-def tool(call: ToolCall | Iterable[ToolCall], result: Any) -> ToolResults:
-    """Return the result of a tool call in the tool role.
-
-    Special tokens in results are plain text.
-
-    Args:
-        call: Tool call, or a list of calls.
-        result: Result of the call, or a list with a result per call. Strings are inserted
-            unchanged, other values as JSON.
-
-    Raises:
-        ProgramError: `call` is no tool call, or the number of results differs from the number of
-            calls.
-    """
-    if isinstance(call, ToolCall):
-        return ToolResults((call,), (result_text(result),))
-    calls = tuple(call) if isinstance(call, (list, tuple)) else ()
-    if not calls or not all(isinstance(item, ToolCall) for item in calls):
-        raise ProgramError(f"{caller()}: {call!r} is no call", 'give s["..."] of gen(tools=...)')
-    if not isinstance(result, (list, tuple)) or len(result) != len(calls):
-        message = f"{len(calls)} calls need a list of as many results"
-        raise ProgramError(f"{caller()}: {message}", "give [call() for call in calls]")
-    return ToolResults(calls, tuple(map(result_text, result)))
-
-
-def system_begin() -> RoleBegin:
-    """Begin a system turn, until `system_end`."""
-    return RoleBegin("system")
-
-
-def system_end() -> RoleEnd:
-    """End the turn begun by `system_begin`."""
-    return RoleEnd("system")
-
-
-def user_begin() -> RoleBegin:
-    """Begin a user turn, until `user_end`."""
-    return RoleBegin("user")
-
-
-def user_end() -> RoleEnd:
-    """End the turn begun by `user_begin`."""
-    return RoleEnd("user")
-
-
-def assistant_begin() -> RoleBegin:
-    """Begin an assistant turn, until `assistant_end`. Generations inside also stop at the chat
-    template's stops."""
-    return RoleBegin("assistant")
-
-
-def assistant_end() -> RoleEnd:
-    """End the turn begun by `assistant_begin`."""
-    return RoleEnd("assistant")
-
-
 def _checked_name(name: Any) -> str | None:
     if name is None or (isinstance(name, str) and name):
         return name
@@ -380,8 +270,24 @@ def _checked_name(name: Any) -> str | None:
 
 def _options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Check the options and return them under `SamplingParams` names, in hashable form."""
+    if "dtype" in arguments or not _SCALARS.issuperset(map(type, arguments.values())):
+        return _checked_options(arguments)
+    return _scalar_options(*arguments.items(), *map(type, arguments.values()))
+
+
+_SCALARS = {str, int, float, bool}
+
+
+@lru_cache(maxsize=1024)
+def _scalar_options(*items: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the checked options of the pairs in `items`. The types after the pairs distinguish
+    equal values such as 1 and True."""
+    return _checked_options(dict(items[: len(items) // 2]))
+
+
+def _checked_options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     resolved = resolve_constraints(arguments).items()
-    options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in resolved)
+    options = tuple((SHORT_NAMES.get(key, key), _hashable(value)) for key, value in resolved)
     try:
         _check(**dict(options))
     except OptionError as error:
@@ -390,7 +296,7 @@ def _options(arguments: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _as_typed(text: str) -> str:
-    for typed, internal in _RENAMED.items():
+    for typed, internal in SHORT_NAMES.items():
         text = text.replace(internal, typed)
     return text
 

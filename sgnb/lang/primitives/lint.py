@@ -13,7 +13,10 @@ from typing import Any
 from ...errors import ProgramError, shown
 from ..location import Location, warn_once
 from ..source import parse
-from . import expressions
+from . import expressions, roles
+
+_MODULES = expressions.__name__, roles.__name__
+"""Modules whose functions return expressions."""
 
 
 def check(func: Callable[..., Any], source: str, first_line: int) -> None:
@@ -83,7 +86,7 @@ class _Finder(ast.NodeVisitor):
         """Return whether the node creates an expression of the language, as far as names show."""
         match node:
             case ast.Call(func=func):
-                return getattr(self._value(func), "__module__", "") == expressions.__name__
+                return getattr(self._value(func), "__module__", "") in _MODULES
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 return self._is_expression(left) or self._is_expression(right)
             case ast.IfExp(body=body, orelse=orelse):
