@@ -149,6 +149,7 @@ class LocalExecutor:
             for pending, prompt in zip(group, prompts, strict=True)
             for index, params in enumerate(pending.params)
         ]
+
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         cache_scopes = [
@@ -157,6 +158,7 @@ class LocalExecutor:
             )
             for pending, prompt, *_ in samples
         ]
+
         ids = self.engine.submit(
             inputs, params, sinks, stream=stream, origins=origins, cache_scopes=cache_scopes
         )
