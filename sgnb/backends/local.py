@@ -152,6 +152,7 @@ class LocalExecutor:
         ]
         for pending, prompt in zip(group, prompts, strict=True):
             pending.last_token = prompt[-1] if len(prompt) else None
+
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         cache_scopes = [
@@ -160,6 +161,7 @@ class LocalExecutor:
             )
             for pending, prompt, *_ in samples
         ]
+
         ids = self.engine.submit(
             inputs, params, sinks, stream=stream, origins=origins, cache_scopes=cache_scopes
         )

@@ -117,6 +117,7 @@ def signature_without_state(func: Callable[..., Any], reserved: Set[str]) -> Sig
     ):
         hint = "a program is a function: def name(s, ...)"
         raise ProgramError(f"{caller()}: {func!r} cannot be a program", hint)
+
     signature = inspect.signature(func)
     parameters = list(signature.parameters.values())
     if not parameters or parameters[0].name != "s":

@@ -96,10 +96,12 @@ class Journal:
         self.counts["computed_tokens"] += batch.num_tokens
         self.counts["cascade_steps"] += batch.has_cascade
         self.busy_seconds += seconds
+
         ids = [request.id for request in batch.requests]
         sampling = ids if output.requests is batch.requests else [r.id for r in output.requests]
         tokens = np.asarray(output.tokens, np.int64)
         self.name(tokens)
+
         self.log.emit(
             StepRan(
                 step,

@@ -76,8 +76,10 @@ class NodeBuilder:
             for value in (op, *placeholders.values())
             if isinstance(value, Variable)
         ]
+
         last = [self._last[entry.stream]] if entry.stream in self._last else []
         distinct = tuple({node.id: node for node in (*last, *dependencies, *setters)}.values())
+
         node = Node(
             id=len(self.nodes),
             stream=entry.stream,

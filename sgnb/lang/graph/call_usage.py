@@ -78,6 +78,7 @@ def measure_usage(log: EventLog, runs: Mapping[str, str]) -> RunUsage:
     running: set[int] = set()
     shared: dict[frozenset[int], int] = {}  # running requests -> distinct prompt tokens
     slots = passes = 0
+
     for event in (record.event for record in log.read().records if not record.engine):
         if isinstance(event, RequestQueued):
             if runs.get(event.run) in ("", event.branch.partition(".")[0]):

@@ -139,6 +139,7 @@ def _augmenting_path(
     parts; [] if no path exists."""
     previous: dict[int, int] = {}  # later part -> predecessor on the path
     previous_later = {begin: -1}  # earlier part -> predecessor on the path
+
     queue = deque([begin])
     while queue:
         i = queue.popleft()
@@ -233,6 +234,7 @@ def estimate_calls(
         for request in call.requests:
             hits += sum(cache.hits(request.prompt, request.reusable))
             cache.add((*request.prompt, *request.answer[:-1]))
+
         requests, node = call.requests, call.node
         estimate = CallEstimate(
             name=node.assignments[0][0] if node.assignments else "",

@@ -171,6 +171,7 @@ class _LookupReplay:
         nearest = max(earlier, key=lambda e: common_length(prompt, e.prompt), default=None)
         differs = None if nearest is None else difference(prompt, nearest.prompt, token_table)
         reasons = tuple(self._reasons(queued, admitted, nearest, differs))
+
         return Lookup(
             request=queued.request,
             run=queued.run,
