@@ -17,7 +17,7 @@ from ..lang.batches.rows import Rows, is_frame
 from ..lang.chat import tools
 from ..lang.code import Code
 from ..lang.core import choices
-from ..lang.primitives import agents, expressions, patterns
+from ..lang.primitives import agents, expressions, patterns, roles
 from ..viz import Display
 from ..viz.live.display import in_kernel
 from .body import CELL_LINES_BEFORE_BODY, compile_body
@@ -38,7 +38,7 @@ def _exported(*modules: Any) -> dict[str, Any]:
     return {k: value for k, value in values.items() if getattr(value, "__module__", "") in homes}
 
 
-PRIMITIVES = _exported(expressions, choices)
+PRIMITIVES = _exported(expressions, roles, choices)
 PRIMITIVES.pop("needs_unconditional")
 """Names of the language in a cell, not valid as program names."""
 
