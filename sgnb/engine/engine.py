@@ -73,7 +73,7 @@ class Engine:
         torch_process().check()
         with cleaned_up_load(self.model_name):
             try:
-                self._loop = self._assemble(source, tokenizer, settings)
+                self._assemble(source, tokenizer, settings)
                 weakref.finalize(self, _close, self._loop, self._grammars)
                 self._weight_guard = WeightGuard(self.model_name, self._loop)
                 sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
@@ -373,7 +373,7 @@ class Engine:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
 
     @torch.inference_mode(False)  # tensors derived from weights are written in place later
-    def _assemble(self, source: Any, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
+    def _assemble(self, source: Any, tokenizer: Any, settings: EngineOptions) -> None:
         """Load the model and create the loop. On failure `forget_frames` clears this frame: the
         runner in the parts holds device memory."""
         parts = assemble(self.model_name, source, tokenizer, settings)
@@ -388,7 +388,7 @@ class Engine:
         self.pool_tokens, self.token_bytes = slots.total, slots.unit_bytes
         self.state_bytes = checkpoints.pool.unit_bytes if checkpoints else 0
         self._attention = parts.attention
-        loop = EngineLoop(
+        self._loop = EngineLoop(
             parts.scheduler,
             parts.runner,
             parts.tokenizer,
@@ -397,8 +397,7 @@ class Engine:
             overlap=bool(parts.options.overlap),
             grammar_budget=parts.options.grammar_budget_ms / 1000,
         )
-        self._factory = parts.request_factory(loop.check_open)
-        return loop
+        self._factory = parts.request_factory(self._loop.check_open)
 
     def compiled_grammar(self, number: int) -> CompiledGrammar | None:
         """Return the grammar numbered by a `GrammarReady` event, or None if forgotten."""

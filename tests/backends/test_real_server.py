@@ -108,7 +108,7 @@ def test_what_it_does_not_know_is_done_here(server) -> None:
         s += "The capital of Japan is" + sgl.select("city", [" Paris", " Tokyo"])
 
     assert choose.run(backend=backend(server, False))["city"] == " Tokyo"
-    with pytest.raises(ServiceError, match="is not what regex"):
+    with pytest.raises(ServiceError, match="is not a text that regex"):
         ask.run(backend=model, regex="x+", temperature=0)["a"]
 
 

@@ -133,7 +133,7 @@ def test_a_dead_kernel_is_said(notebook: Notebook, lab: Lab) -> None:
     page.wait_for_timeout(3_000)
     assert page.locator(".sgnb-status").inner_text() == "running", "the thread goes on after a cell"
     page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
-    status = page.locator(".sgnb-status", has_text="no word from the kernel")
+    status = page.locator(".sgnb-status", has_text="no message from the kernel")
     status.wait_for(timeout=60_000)
 
 
