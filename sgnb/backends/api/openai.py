@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from .endpoint import (
 from .executor import ApiExecutor
 from .limits import Limits
 from .responses import Echo, StreamAssembly, assembled, tokens_of
+from .tool_calls import tool_arguments
 from .transport import Failure, Secrets, guarded_http_client, openai_package, translated
 from .usage import fixed_price, listed_price, no_price
 
@@ -39,6 +41,8 @@ MAX_BIAS = 100.0
 MIN_SECRET = 8
 """Minimum number of characters of a secret in a header; "Bearer" and language names are shorter."""
 
+_REFUSALS = ("400", "404", "422")
+_TOOLS_REFUSED = re.compile(r"\btools?\b|tool_choice|tool-call|function call", re.IGNORECASE)
 _REFUSED = ("min_new_tokens", "stop_token_ids", "stop_regex", "ignore_eos", "thinking")
 _IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace")
 
@@ -60,6 +64,8 @@ class OpenAIEndpoint:
     ) -> None:
         self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
         self.enforces = frozenset({"json_schema"} if is_chat else ())
+        self.declares_tools = self.native_tools = is_chat
+        self._limits_calls = True  # until the service refuses `parallel_tool_calls`
         self._is_official, self._extra = is_official, dict(extra_body or {})
         self.secrets = secrets_of(client)
         self.scores = not is_chat  # until the service returns no log-probabilities
@@ -86,10 +92,24 @@ class OpenAIEndpoint:
         try:
             return await self._complete(request, body, on_text)
         except Failure as failure:
-            if "response_format" in body and "response_format" in str(failure.error):
-                self.enforces = frozenset()  # from now on, only check responses
-                raise Failure(failure.reason, failure.error, is_transient=True, wait=0.0) from None
-            raise
+            message = str(failure.error) if failure.reason in _REFUSALS else ""
+            if not self._adapt(body, message):
+                raise
+            is_transient = self.native_tools or not request.tools
+            raise Failure(failure.reason, failure.error, is_transient, wait=0.0) from None
+
+    def _adapt(self, body: dict[str, Any], message: str) -> bool:
+        """Omit the argument that a service refuses in later requests. Returns False if the message
+        names no argument."""
+        if "response_format" in body and "response_format" in message:
+            self.enforces = frozenset()  # from now on, only check responses
+        elif "parallel_tool_calls" in body and "parallel_tool_calls" in message:
+            self._limits_calls = False
+        elif "tools" in body and not self._is_official and _TOOLS_REFUSED.search(message):
+            self.native_tools = False
+        else:
+            return False
+        return True
 
     async def _complete(
         self, request: CompletionRequest, body: dict[str, Any], on_text: Callable[[str], None]
@@ -132,6 +152,9 @@ class OpenAIEndpoint:
             body |= {"logprobs": True, "top_logprobs": top} if self.is_chat else {"logprobs": top}
         if params.json_schema is not None and "json_schema" in self.enforces:
             body["response_format"] = response_format(json.loads(params.json_schema))
+        body |= tool_arguments(request)
+        if not self._limits_calls:
+            body.pop("parallel_tool_calls", None)
         return body
 
     async def score(self, call: ScoreCall) -> ScoreResponse:

@@ -82,7 +82,7 @@ def gen(
     Args:
         name: Variable of the text; gen_0, gen_1 and so on if None.
         max_tokens: Maximum number of generated tokens. With tools, the limit of the text and of
-            each call.
+            each call; on a service the limit of the whole answer.
         n: Number of samples. With n > 1 the variable is a list, and the first sample is appended.
         stop: String or strings that end the text and are removed from the text.
         temperature: 0 is greedy.
