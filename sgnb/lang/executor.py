@@ -218,12 +218,25 @@ def register_engine_adapter(adapter: Callable[[Any], Executor]) -> None:
     _adapter = adapter
 
 
+_fallback: Callable[[Sequence[Executor]], Executor] | None = None
+
+
+def register_fallback(fallback: Callable[[Sequence[Executor]], Executor]) -> None:
+    """Let `executor_of` accept lists. `fallback` returns the executor of a list of executors."""
+    global _fallback
+    _fallback = fallback
+
+
 def executor_of(backend: Any) -> Executor:
-    """Return `backend` itself if it is an executor, or the executor of an engine.
+    """Return `backend` itself if it is an executor, or the executor of an engine or of a list of
+    backends.
 
     Raises:
         OptionError: `backend` cannot run programs.
     """
+    if isinstance(backend, list | tuple):
+        assert _fallback is not None  # registered by the package
+        return _fallback([executor_of(member) for member in backend])
     if _has(backend, "score", "generate"):
         return cast(Executor, backend)
     if _has(backend, "submit", "encode"):

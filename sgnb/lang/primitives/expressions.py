@@ -90,7 +90,8 @@ def gen(
             remains a string. int and float also stop at a blank or line break.
         choices: Strings to select from instead of generating text, see `select`.
         choices_method: Scoring method for `choices`.
-        backend: Engine or executor that generates the text instead of the run's backend.
+        backend: Engine or executor that generates the text instead of the run's backend. A list of
+            backends is asked in order, see `run`.
         tools: Functions or `Tool` objects that the model may call. The variable is a `ToolCall`, or
             the text if the model answers in text. Declare the tools with `use_tools`.
         tool_choice: "auto", "required" (a call), or the name of the tool to call.
