@@ -41,6 +41,10 @@ def openai(service: ToolService, **options) -> sgl.OpenAI:
     return sgl.OpenAI("m", base_url=f"{service.url}/v1", api_key=KEY, **options)
 
 
+def litellm(service: ToolService, **options) -> sgl.LiteLLM:
+    return sgl.LiteLLM("openai/gpt-4o-mini", base_url=f"{service.url}/v1", api_key=KEY, **options)
+
+
 def anthropic(service: ToolService, **options) -> sgl.Anthropic:
     return sgl.Anthropic("claude-haiku-4-5", base_url=service.url, api_key=KEY, **options)
 
@@ -89,7 +93,7 @@ FIVE = Reply("It is 5.")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("make", [openai, sglang])
+@pytest.mark.parametrize("make", [openai, litellm, sglang])
 def test_openais_format(make, stream) -> None:
     with ToolService(Reply("I add.", [GOOD]), FIVE) as service:
         state = by_hand.run(backend=make(service), stream=stream)
@@ -219,6 +223,13 @@ def test_a_text_is_streamed_before_a_call() -> None:
         assert "".join(state.text_iter("call")).startswith("I add two numbers.")
 
 
+def test_anthropics_refusal_of_tools_is_reported() -> None:
+    with ToolService(Reply("tools.0.name: too long", status=400)) as service:
+        with pytest.raises(ServiceError, match=r"tools\.0\.name"):
+            by_hand.run(backend=anthropic(service)).sync()
+        assert len(service.bodies) == 1
+
+
 def test_missing_and_repeated_ids_are_replaced() -> None:
     calls = [GOOD._replace(id=None), GOOD._replace(id="x"), GOOD._replace(id="x")]
     with ToolService(Reply("", calls), FIVE) as service:
@@ -291,11 +302,12 @@ def test_a_select_after_a_call(make) -> None:
 WRITTEN = 'I add. <tool_call>\n{"name": "add", "arguments": {"a": 2, "b": 3}}\n</tool_call>'
 
 
+@pytest.mark.parametrize("make", [openai, litellm])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_service_without_tools_gets_the_plain_format(stream) -> None:
+def test_a_service_without_tools_gets_the_plain_format(make, stream) -> None:
     refusal = Reply("m does not support tools", status=400)
     with ToolService(refusal, Reply(WRITTEN), FIVE) as service:
-        model = openai(service)
+        model = make(service)
         with pytest.warns(UserWarning, match="takes no tools: calls are written"):
             state = by_hand.run(backend=model, stream=stream)
             assert state.ret_value == "It is 5."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ from .endpoint import (
 from .executor import ApiExecutor
 from .limits import Limits
 from .responses import Echo, StreamAssembly, assembled, tokens_of
-from .tool_calls import tool_arguments
+from .tool_calls import REFUSALS, refuses_tools, tool_arguments
 from .transport import Failure, Secrets, guarded_http_client, openai_package, translated
 from .usage import fixed_price, listed_price, no_price
 
@@ -41,8 +40,6 @@ MAX_BIAS = 100.0
 MIN_SECRET = 8
 """Minimum number of characters of a secret in a header; "Bearer" and language names are shorter."""
 
-_REFUSALS = ("400", "404", "422")
-_TOOLS_REFUSED = re.compile(r"\btools?\b|tool_choice|tool-call|function call", re.IGNORECASE)
 _REFUSED = ("min_new_tokens", "stop_token_ids", "stop_regex", "ignore_eos", "thinking")
 _IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace")
 
@@ -92,20 +89,20 @@ class OpenAIEndpoint:
         try:
             return await self._complete(request, body, on_text)
         except Failure as failure:
-            message = str(failure.error) if failure.reason in _REFUSALS else ""
-            if not self._adapt(body, message):
+            if not self._adapt(body, failure):
                 raise
             is_transient = self.native_tools or not request.tools
             raise Failure(failure.reason, failure.error, is_transient, wait=0.0) from None
 
-    def _adapt(self, body: dict[str, Any], message: str) -> bool:
+    def _adapt(self, body: dict[str, Any], failure: Failure) -> bool:
         """Omit the argument that a service refuses in later requests. Returns False if the message
         names no argument."""
+        message = str(failure.error) if failure.reason in REFUSALS else ""
         if "response_format" in body and "response_format" in message:
             self.enforces = frozenset()  # from now on, only check responses
         elif "parallel_tool_calls" in body and "parallel_tool_calls" in message:
             self._limits_calls = False
-        elif "tools" in body and not self._is_official and _TOOLS_REFUSED.search(message):
+        elif "tools" in body and not self._is_official and refuses_tools(failure):
             self.native_tools = False
         else:
             return False

@@ -19,6 +19,17 @@ from ...lang.chat.tool_turns import call_text
 from ...lang.chat.tools import MAX_CALLS, Tool, ToolCall, ToolUse
 from .endpoint import CompletionRequest, Message, RawCall, Sample
 from .formats import FormatMismatch
+from .transport import Failure
+
+REFUSALS = ("400", "404", "422")
+"""Reasons of a `Failure` after which another form of the request may succeed."""
+
+_TOOLS = re.compile(r"\btools?\b|tool_choice|tool-call|function call", re.IGNORECASE)
+
+
+def refuses_tools(failure: Failure) -> bool:
+    """Return whether a service refused the tools of a request, according to the message."""
+    return failure.reason in REFUSALS and bool(_TOOLS.search(str(failure.error)))
 
 
 def choice_of(use: ToolUse) -> str:
