@@ -20,11 +20,13 @@ from .core.choices import (
     token_length_normalized,
     unconditional_likelihood_normalized,
 )
+from .core.fallback import fallback as _fallback
 from .core.fork_group import ForkGroup
 from .core.run import Run, watch
 from .core.snapshot import Snapshot
 from .core.state import ProgramState
 from .decorator import SglFunction, function
+from .executor import register_fallback as _register_fallback
 from .graph.graph import Graph
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
@@ -64,6 +66,7 @@ from .primitives.roles import (
 
 set_default_backend = set_default_executor
 ir.SglFunction = SglFunction  # SGLang's path
+_register_fallback(_fallback)
 
 __all__ = [
     "REGEX_BOOL",

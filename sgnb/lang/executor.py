@@ -13,6 +13,7 @@ from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Kind, Segment
 from .chat import ChatTemplate
+from .chat.tools import Tool, ToolCall, ToolUse
 from .location import Location
 
 
@@ -44,6 +45,10 @@ class Call:
     reservation: Reservation | None = field(default=None, compare=False)
     # Lookahead buffer of the branch, shared by all calls of the branch; None: every call is sent.
     lookahead: LookaheadBuffer | None = field(default=None, compare=False)
+    # For executors with `generates_calls`: tools declared by the program, and tools that the model
+    # may or must call.
+    tools: tuple[Tool, ...] = field(default=(), compare=False)
+    tool_use: ToolUse | None = field(default=None, compare=False)
 
     @property
     def effective_params(self) -> SamplingParams:
@@ -71,6 +76,7 @@ class Result:
     error: Exception | None = None  # reason if the call failed or was aborted
     # Segments of the first text for the prompts of later calls; () if the tokens are unknown.
     segments: tuple[Segment, ...] = ()
+    calls: tuple[ToolCall, ...] = ()  # validated calls, for a `Call` with `tool_use`
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,7 @@ class Executor(Protocol):
     the error.
 
     Optional attributes: `model_name` (see `model_name`), `stand_in` (see `instead_of`), `room` (see
-    `room_of`).
+    `room_of`), `generates_calls` and `declares_tools` (see the functions).
     """
 
     chat: ChatTemplate
@@ -170,6 +176,18 @@ def instead_of(executor: Executor, backend: Executor) -> Executor:
     a dry run, otherwise `backend`."""
     stand_in: Callable[[Executor], Executor] | None = getattr(executor, "stand_in", None)
     return backend if stand_in is None else stand_in(backend)
+
+
+def generates_calls(executor: Executor) -> bool:
+    """Return whether the executor generates and validates tool calls (`Call.tool_use`). Other
+    executors generate the text of a call in steps, see `ToolUse.write`."""
+    return bool(getattr(executor, "generates_calls", False))
+
+
+def declares_tools(executor: Executor) -> bool:
+    """Return whether the executor describes the tools (`Call.tools`) to the model, without a
+    description in the program's text."""
+    return bool(getattr(executor, "declares_tools", False))
 
 
 def is_own(executor: Executor, backend: Executor) -> bool:
@@ -207,12 +225,25 @@ def register_engine_adapter(adapter: Callable[[Any], Executor]) -> None:
     _adapter = adapter
 
 
+_fallback: Callable[[Sequence[Executor]], Executor] | None = None
+
+
+def register_fallback(fallback: Callable[[Sequence[Executor]], Executor]) -> None:
+    """Let `executor_of` accept lists. `fallback` returns the executor of a list of executors."""
+    global _fallback
+    _fallback = fallback
+
+
 def executor_of(backend: Any) -> Executor:
-    """Return `backend` itself if it is an executor, or the executor of an engine.
+    """Return `backend` itself if it is an executor, or the executor of an engine or of a list of
+    backends.
 
     Raises:
         OptionError: `backend` cannot run programs.
     """
+    if isinstance(backend, list | tuple):
+        assert _fallback is not None  # registered by the package
+        return _fallback([executor_of(member) for member in backend])
     if _has(backend, "score", "generate"):
         return cast(Executor, backend)
     if _has(backend, "submit", "encode"):

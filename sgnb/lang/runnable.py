@@ -110,7 +110,8 @@ class Runnable(BoundFunction):
             *args: Arguments of the function.
             stream: Run the code on a separate thread, return immediately, and stream generated text
                 to `ProgramState.text_iter`.
-            backend: Engine or executor; the default backend if None.
+            backend: Engine or executor; the default backend if None. In a list of backends, the
+                next backend answers a call if the previous backend ends with a ServiceError.
             use_thread: Ignored, for compatibility with SGLang. Generations always run in the
                 background.
             continue_from: State or snapshot whose text, messages and variables the program starts

@@ -27,7 +27,7 @@ class Model:
     to a `script` while the text does, and rambles elsewhere. A character is a token."""
 
     model, chat = "letters", PLAIN
-    is_chat = continues = samples = scores = False
+    is_chat = continues = samples = scores = declares_tools = native_tools = False
     enforces: frozenset[str] = frozenset()
     secrets = Secrets(())
 

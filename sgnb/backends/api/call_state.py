@@ -128,7 +128,7 @@ class CallState:
 
 
 def _finish_reason(sample: Sample, length: int) -> dict[str, Any]:
-    if sample.finish == "stop":
+    if sample.finish in ("stop", "tool_calls"):
         return {"type": "stop", "matched": sample.matched}
     if sample.finish == "length":
         return {"type": "length", "length": length}

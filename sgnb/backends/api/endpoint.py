@@ -12,13 +12,14 @@ from typing import Any, Protocol
 
 from ...errors import OptionError, shown
 from ...lang.chat import ChatTemplate
+from ...lang.chat.tools import Tool
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location, warn_once
 from ...sampling import SamplingParams
 from .transport import Secrets
 
-Message = dict[str, str]
-"""A turn: "role" and "content"."""
+Message = dict[str, Any]
+"""A turn in OpenAI's format: "role" and "content", also "tool_calls" or "tool_call_id"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,9 @@ class CompletionRequest:
     # For chat endpoints. Ends with a user turn, or with an assistant turn to continue.
     messages: tuple[Message, ...] = ()
     stream: bool = False
+    tools: tuple[Tool, ...] = ()  # sent in the service's own format
+    tool_choice: str = "none"  # "auto", "required", "none", or the name of a tool
+    parallel_tool_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,15 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
+class RawCall:
+    """A tool call of a response, not validated. `arguments`: JSON according to the service."""
+
+    id: str  # "" if the service sent no id
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """A text of a response."""
 
@@ -59,6 +72,7 @@ class Sample:
     finish: str  # "stop", "length", or a service-specific reason such as "content_filter"
     matched: Any = None  # matched stop, if reported by the service
     meta: dict[str, Any] = field(default_factory=dict)  # further data in SGLang's format
+    calls: tuple[RawCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,11 @@ class Endpoint(Protocol):
     scores: bool  # may return log-probabilities of prompts
     samples: bool  # supports several samples per request
     enforces: frozenset[str]  # enforced grammar kinds, such as "json_schema"
+    declares_tools: bool  # tools are described by requests instead of the program's text
+
+    @property
+    def native_tools(self) -> bool:
+        """True if the service takes `CompletionRequest.tools`, until the service refuses tools."""
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
         """Check `params`: raise OptionError for an unsupported argument, warn at `location` for a

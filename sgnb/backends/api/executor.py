@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from ...errors import Aborted, OptionError, RequestError, shown
+from ...errors import Aborted, OptionError, RequestError, ServiceError, shown
 from ...event_loops import LoopThread
 from ...events import EventLog, RequestQueued, TextStreamed
+from ...lang.chat.tool_turns import merged_tools, tools_in
+from ...lang.chat.tools import ToolUse
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
-from ...lang.ir import RoleBegin
+from ...lang.location import warn_once
 from ...sampling import SamplingParams
 from ...segment import Segment
 from .call_state import CallState
@@ -21,11 +23,15 @@ from .endpoint import CompletionRequest, CompletionResponse, Endpoint, Message, 
 from .formats import FormatMismatch, choice_request, match_format, prepare, selection
 from .limits import Limits, RequestAdmission
 from .speculation import Speculation, first_stop
+from .tool_calls import checked_calls, choice_of, ids_in, instructions, written_calls
 from .transport import Failure
+from .turns import conversation, text_with_system, with_system
 from .usage import Price, TokenUsage, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """Estimate for prompts without a token count."""
+
+T = TypeVar("T")
 
 
 class ApiExecutor:
@@ -40,6 +46,7 @@ class ApiExecutor:
     ) -> None:
         self.endpoint, self.limits = endpoint, limits or Limits()
         self.chat, self.special_tokens, self.log = endpoint.chat, None, EventLog()
+        self.generates_calls, self.declares_tools = True, endpoint.declares_tools
         self._usage = Usage(endpoint.model, price)
         self._token_usage = TokenUsage(self._usage)
         self._admission = RequestAdmission(self.limits, f"the service of {endpoint.model!r}")
@@ -63,22 +70,92 @@ class ApiExecutor:
             RequestError: The prompt is not a conversation.
             OptionError: The service does not support an argument.
         """
-        self.endpoint.check(call.params, call.location)
-        if not self.endpoint.is_chat:
-            return CompletionRequest(call.params, call.prompt, stream=call.stream)
-        turns = conversation(call.name, call.prompt, call.segments, self.endpoint.continues)
-        return CompletionRequest(call.params, messages=turns, stream=call.stream)
+        endpoint, use = self.endpoint, call.tool_use
+        endpoint.check(call.params, call.location)
+        if endpoint.native_tools and (endpoint.is_chat or use is not None):
+            return self._native_request(call)
+
+        tools = merged_tools(call.tools, use.tools if use is not None else ())
+        text = instructions(use, tools, self.chat.tools) if tools else ""
+        is_streamed = call.stream and use is None  # the text of a call is not the program's
+        if endpoint.is_chat:
+            turns = conversation(call.name, call.prompt, call.segments, endpoint.continues)
+            turns = with_system(turns, text) if text else turns
+            return CompletionRequest(call.params, messages=turns, stream=is_streamed)
+
+        prompt = call.prompt
+        if text and endpoint.declares_tools:
+            prompt = text_with_system(self.chat, prompt, call.segments, text)
+        return CompletionRequest(call.params, prompt, stream=is_streamed)
+
+    def _native_request(self, call: Call) -> CompletionRequest:
+        """Return the request with tools, calls and results in the service's own format."""
+        use, continues = call.tool_use, self.endpoint.continues
+        turns = conversation(call.name, call.prompt, call.segments, continues, native_tools=True)
+        offered = call.tools if use is None else use.tools
+        return CompletionRequest(
+            params=call.params,
+            messages=turns,
+            stream=call.stream,
+            tools=merged_tools(tools_in(call.segments), offered),
+            tool_choice="none" if use is None else choice_of(use),
+            parallel_tool_calls=use is not None and use.parallel,
+        )
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
-        if call.lookahead is None:
-            return self.send(self.request_of(call), call, sink)
+        if call.lookahead is None or call.tool_use is not None:
+            request = self.request_of(call)
+            if call.tool_use is None and not request.tools:
+                return self.send(request, call, sink)
+            if call.lookahead is not None:
+                call.lookahead.unused = None
+
+            state = self._call_state(call, request.stream, sink)
+            return self._start(partial(self._generate_with_tools, call, state), state, Result, sink)
         self.endpoint.check(call.params, call.location)
         state = self._call_state(call, call.stream, sink)
         return self._start(partial(self._generate_ahead, call, state), state, Result, sink)
 
     async def _generate_ahead(self, call: Call, state: CallState) -> Result:
         result = await self._speculation(state).generate(call)
-        return result or await self._generate(self.request_of(call), state)
+        return result or await self._generate_with_tools(call, state)
+
+    async def _generate_with_tools(self, call: Call, state: CallState) -> Result:
+        """Return the result of a call with tools. Repeats the request in the plain format if the
+        service refuses tools."""
+        request = self.request_of(call)
+        try:
+            return await self._answer(request, call, state)
+        except ServiceError:
+            if not request.tools or self.endpoint.native_tools:
+                raise
+
+        state.usage.retries["no tools"] += 1
+        if call.location is not None:
+            message = f"the service of {self.model_name!r} takes no tools"
+            warn_once(f"{message}: calls are written in the plain format", call.location)
+        return await self._answer(self.request_of(call), call, state)
+
+    async def _answer(self, request: CompletionRequest, call: Call, state: CallState) -> Result:
+        if call.tool_use is None:
+            return await self._generate(request, state)
+        return await self._generate_calls(request, call.tool_use, state)
+
+    async def _generate_calls(
+        self, request: CompletionRequest, use: ToolUse, state: CallState
+    ) -> Result:
+        """Return text, or validated tool calls."""
+        form, used_ids = self.chat.tools, ids_in(request.messages)
+
+        async def check(response: CompletionResponse) -> Result:
+            sample = response.samples[0]
+            if not request.tools:
+                text, raw_calls = written_calls(sample.text, form)
+                sample = replace(sample, text=text, calls=raw_calls)
+            calls = await asyncio.to_thread(checked_calls, sample, use, form, used_ids)
+            return Result((sample.text,), (state.meta(response, sample),), calls=calls)
+
+        return await self._checked(request, state, "tool call", check)
 
     def _speculation(self, state: CallState) -> Speculation:
         tries = self.limits.format_tries
@@ -162,24 +239,40 @@ class ApiExecutor:
         if grammar is not None and self._checks(grammar.kind):
             await asyncio.to_thread(prepare, grammar)
 
+        async def check(response: CompletionResponse) -> CompletionResponse:
+            texts = [await self._format(sample, request.params) for sample in response.samples]
+            pairs = zip(response.samples, texts, strict=True)
+            samples = (_up_to_stop(replace(sample, text=text), stops) for sample, text in pairs)
+            return replace(response, samples=tuple(samples))
+
+        return await self._checked(request, state, "format", check)
+
+    async def _checked(
+        self,
+        request: CompletionRequest,
+        state: CallState,
+        reason: str,
+        check: Callable[[CompletionResponse], Awaitable[T]],
+    ) -> T:
+        """Return the result of `check` for an answer. Repeats the request `format_tries` times
+        after a FormatMismatch, and counts retries by `reason`."""
         for attempt in range(1, self.limits.format_tries + 1):
             response = await self._complete(request, state)
             try:
-                texts = [await self._format(sample, request.params) for sample in response.samples]
+                return await check(response)
             except FormatMismatch as mismatch:
                 is_last = attempt == self.limits.format_tries
                 if is_last or mismatch.is_truncated or state.delivered:
                     raise mismatch.error(attempt) from None
-                state.usage.retries["format"] += 1
-                continue
-            pairs = zip(response.samples, texts, strict=True)
-            samples = (_up_to_stop(replace(sample, text=text), stops) for sample, text in pairs)
-            return replace(response, samples=tuple(samples))
+                state.usage.retries[reason] += 1
         raise AssertionError("the last try returns or raises")
 
     async def _format(self, sample: Sample, params: SamplingParams) -> str:
         """Return the formatted text. JSON is always checked: some services only claim to enforce
         schemas, and all services truncate at max_tokens."""
+        if sample.calls:
+            names = ", ".join(call.name for call in sample.calls)
+            raise FormatMismatch(replace(sample, text=names), "text: no tool may be called")
         if params.grammar is None or not self._checks(params.grammar.kind):
             return sample.text
         return await asyncio.to_thread(match_format, sample, params)
@@ -216,7 +309,7 @@ class ApiExecutor:
             state.usage.requests += 1
             return self.endpoint.secrets.clean(await work())
 
-        characters = len(request.prompt) + sum(len(turn["content"]) for turn in request.messages)
+        characters = len(request.prompt) + sum(map(_length, request.messages))
         max_new_tokens = request.params.max_new_tokens * request.params.n
         tokens = characters / CHARACTERS_PER_TOKEN + max_new_tokens
         return await self._admission.send(send, tokens, count_failure)
@@ -241,8 +334,11 @@ class ApiExecutor:
         """Let the model pick a choice if the service cannot score."""
         turns: tuple[Message, ...] = ()
         if self.endpoint.is_chat:
-            turns = conversation(call.name, call.prompt, call.segments)
+            native = self.endpoint.native_tools
+            turns = conversation(call.name, call.prompt, call.segments, native_tools=native)
         request = choice_request(call, turns, self.endpoint.enforces)
+        if ids_in(turns):
+            request = replace(request, tools=tools_in(call.segments))
         for attempt in range(1, self.limits.format_tries + 1):
             response = await self._complete(request, state)
             index = selection(response.samples[0].text, call.choices, request.params)
@@ -285,63 +381,11 @@ class ApiExecutor:
         return f"<{type(self).__name__} {self.endpoint.model!r}>"
 
 
-def conversation(
-    name: str, prompt: str, segments: Sequence[Segment], continues: bool = False
-) -> tuple[Message, ...]:
-    """Split a prompt at its role marks into turns. A prompt without roles is a single user turn.
-
-    The last turn is the assistant's if the assistant turn has begun.
-
-    Args:
-        name: Name of the generation, for errors.
-        prompt: The branch's prompt as text.
-        segments: The segments of the prompt.
-        continues: The service can continue an assistant turn.
-
-    Raises:
-        RequestError: Text stands between turns, or the unfinished turn is not the assistant's.
-    """
-    turns: list[Message] = []
-    role: str | None = None
-    text = ""
-    for segment in segments or (Segment(prompt),):
-        mark = segment.origin[0] if isinstance(segment.origin, tuple) else None
-        if mark is None:
-            text += segment.text
-        elif isinstance(mark, RoleBegin):
-            _check_between(name, text)
-            role, text = mark.role, ""
-        else:
-            turns.append({"role": mark.role, "content": text})
-            role, text = None, ""
-
-    if not turns and role is None:
-        return ({"role": "user", "content": text},)
-    if role != "assistant":
-        _check_between(name, text if role is None else "")
-        where = "outside of the roles" if role is None else f"in the role {role!r}"
-        raise RequestError(
-            f"gen {name!r} stands {where}, and a chat model writes whole turns of the assistant's",
-            f'write s += assistant(gen("{name}"))',
-        )
-    if not text:
-        return tuple(turns)
-    if not continues:
-        raise RequestError(
-            f"gen {name!r} continues an assistant's turn that begins with {shown(text)}, but"
-            " this service writes whole turns only",
-            "move the text into the user's turn, or use @function(num_api_spec_tokens=...)",
-        )
-    return (*turns, {"role": "assistant", "content": text})
-
-
-def _check_between(name: str, text: str) -> None:
-    if text.strip():
-        raise RequestError(
-            f"gen {name!r} follows text outside of the roles, {shown(text)}, which a chat model"
-            " cannot be sent",
-            "put the text into a role: s += user(...)",
-        )
+def _length(turn: Message) -> int:
+    """Return the number of characters of a turn."""
+    return len(turn["content"] or "") + sum(
+        len(call["function"]["arguments"]) for call in turn.get("tool_calls", ())
+    )
 
 
 def _check_text(name: str, prompt: str) -> None:

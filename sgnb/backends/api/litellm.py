@@ -23,7 +23,8 @@ from .executor import ApiExecutor
 from .limits import Limits
 from .openai import MAX_BIAS, MIN_SECRET, ROLES_AS_TEXT, bias_of, response_format
 from .responses import StreamAssembly, assembled
-from .transport import IncompleteResponse, Secrets, litellm_package, translated
+from .tool_calls import refuses_tools, tool_arguments
+from .transport import Failure, IncompleteResponse, Secrets, litellm_package, translated
 from .usage import fixed_price, listed_price
 
 _OPENAI_NAMES = {
@@ -60,6 +61,7 @@ class LiteLLMEndpoint:
     `api_key`."""
 
     is_chat = True
+    declares_tools = True
     samples = scores = False
 
     def __init__(self, model: str, chat: ChatTemplate, options: dict[str, Any]) -> None:
@@ -68,7 +70,8 @@ class LiteLLMEndpoint:
         self._takes = frozenset(self._litellm.get_supported_openai_params(model=model) or ())
         enforces_schema = self._litellm.supports_response_schema(model=model)
         self.enforces = frozenset({"json_schema"} if enforces_schema else ())
-        self.continues = model.startswith(_CONTINUE)
+        self.native_tools = "tools" in self._takes
+        self.continues = self._is_anthropic = model.startswith(_CONTINUE)
         self._service = f"the service of {model!r}"
         self.secrets = secrets_in(options)
 
@@ -82,6 +85,16 @@ class LiteLLMEndpoint:
         ignore(self._service, params, (*_IGNORED, *ignored), location)
 
     async def complete(
+        self, request: CompletionRequest, on_text: Callable[[str], None]
+    ) -> CompletionResponse:
+        try:
+            return await self._complete(request, on_text)
+        except Failure as failure:
+            if request.tools and not self._is_anthropic and refuses_tools(failure):
+                self.native_tools = False  # from now on, the plain format
+            raise
+
+    async def _complete(
         self, request: CompletionRequest, on_text: Callable[[str], None]
     ) -> CompletionResponse:
         with translated(self._service, self.secrets):
@@ -114,6 +127,9 @@ class LiteLLMEndpoint:
             body["logit_bias"] = bias_of(params, MAX_BIAS)
         if params.json_schema is not None and self.enforces:
             body["response_format"] = response_format(json.loads(params.json_schema))
+        for name, value in tool_arguments(request).items():
+            if name in self._takes:
+                body[name] = value
         if request.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return body

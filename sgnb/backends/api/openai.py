@@ -26,6 +26,7 @@ from .endpoint import (
 from .executor import ApiExecutor
 from .limits import Limits
 from .responses import Echo, StreamAssembly, assembled, tokens_of
+from .tool_calls import REFUSALS, refuses_tools, tool_arguments
 from .transport import Failure, Secrets, guarded_http_client, openai_package, translated
 from .usage import fixed_price, listed_price, no_price
 
@@ -60,6 +61,8 @@ class OpenAIEndpoint:
     ) -> None:
         self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
         self.enforces = frozenset({"json_schema"} if is_chat else ())
+        self.declares_tools = self.native_tools = is_chat
+        self._limits_calls = True  # until the service refuses `parallel_tool_calls`
         self._is_official, self._extra = is_official, dict(extra_body or {})
         self.secrets = secrets_of(client)
         self.scores = not is_chat  # until the service returns no log-probabilities
@@ -86,10 +89,24 @@ class OpenAIEndpoint:
         try:
             return await self._complete(request, body, on_text)
         except Failure as failure:
-            if "response_format" in body and "response_format" in str(failure.error):
-                self.enforces = frozenset()  # from now on, only check responses
-                raise Failure(failure.reason, failure.error, is_transient=True, wait=0.0) from None
-            raise
+            if not self._adapt(body, failure):
+                raise
+            is_transient = self.native_tools or not request.tools
+            raise Failure(failure.reason, failure.error, is_transient, wait=0.0) from None
+
+    def _adapt(self, body: dict[str, Any], failure: Failure) -> bool:
+        """Omit the argument that a service refuses in later requests. Returns False if the message
+        names no argument."""
+        message = str(failure.error) if failure.reason in REFUSALS else ""
+        if "response_format" in body and "response_format" in message:
+            self.enforces = frozenset()  # from now on, only check responses
+        elif "parallel_tool_calls" in body and "parallel_tool_calls" in message:
+            self._limits_calls = False
+        elif "tools" in body and not self._is_official and refuses_tools(failure):
+            self.native_tools = False
+        else:
+            return False
+        return True
 
     async def _complete(
         self, request: CompletionRequest, body: dict[str, Any], on_text: Callable[[str], None]
@@ -132,6 +149,9 @@ class OpenAIEndpoint:
             body |= {"logprobs": True, "top_logprobs": top} if self.is_chat else {"logprobs": top}
         if params.json_schema is not None and "json_schema" in self.enforces:
             body["response_format"] = response_format(json.loads(params.json_schema))
+        body |= tool_arguments(request)
+        if not self._limits_calls:
+            body.pop("parallel_tool_calls", None)
         return body
 
     async def score(self, call: ScoreCall) -> ScoreResponse:

@@ -14,7 +14,7 @@ from ...errors import RequestError, ServiceError, shown
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...sampling import SamplingParams
 from .client_guard import Refusal
-from .endpoint import CompletionResponse, Sample, Tokens
+from .endpoint import CompletionResponse, RawCall, Sample, Tokens
 from .transport import IncompleteResponse
 
 MAX_COUNT = 2**53
@@ -98,11 +98,12 @@ class StreamAssembly:
     def __init__(self) -> None:
         self.id = ""
         self._without_choices: Any = None  # last chunk without choices, such as an error
-        self._texts: dict[int, list[str]] = {}  # by choice, as the next four
+        self._texts: dict[int, list[str]] = {}  # by choice, as the next five
         self._reasoning: dict[int, list[str]] = {}
         self._refusals: dict[int, list[str]] = {}
         self._finish: dict[int, str] = {}
         self._logprobs: dict[int, list[Any]] = {}
+        self._calls: dict[int, dict[int, RawCall]] = {}  # by choice and index
         self._tokens = Tokens()
         self._length = 0  # characters of all texts
 
@@ -121,7 +122,7 @@ class StreamAssembly:
             text = text_of(getattr(choice, "text", None) if part is None else part.content)
             reasoning = text_of(getattr(part, "reasoning_content", None))
             refusal = text_of(getattr(part, "refusal", None))
-            self._length += len(text) + len(reasoning) + len(refusal)
+            self._length += len(text) + len(reasoning) + len(refusal) + self._add_calls(index, part)
             _check_length(self._length)
 
             self._texts.setdefault(index, []).append(text)
@@ -135,6 +136,31 @@ class StreamAssembly:
         if usage := getattr(chunk, "usage", None):
             self._tokens = tokens_of(usage)
         return first
+
+    def _add_calls(self, choice: int, part: Any) -> int:
+        """Add the tool calls of a message, or the new parts of calls. Returns the number of
+        characters."""
+        calls, length = self._calls.setdefault(choice, {}), 0
+        for entry in getattr(part, "tool_calls", None) or ():
+            function = entry.function
+            new = RawCall(
+                name_of(getattr(entry, "id", None)),
+                name_of(getattr(function, "name", None)),
+                text_of(getattr(function, "arguments", None)),
+            )
+            index = getattr(entry, "index", None)
+            if not isinstance(index, int):  # a whole message, or a service without indices
+                is_whole = bool(new.name)
+                index = len(calls) if is_whole or not calls else max(calls)
+
+            earlier = calls.get(index, RawCall("", "", ""))
+            calls[index] = RawCall(
+                earlier.id or new.id,
+                earlier.name or new.name,
+                earlier.arguments + new.arguments,
+            )
+            length += 1 + len(new.id) + len(new.name) + len(new.arguments)
+        return length
 
     def response(self, params: SamplingParams) -> CompletionResponse:
         """Return the complete response. Raises IncompleteResponse for a text without an end,
@@ -158,7 +184,8 @@ class StreamAssembly:
         finish = self._finish[index]
         if refusal := "".join(self._refusals[index]):
             meta["refusal"], finish = refusal, "refusal"
-        return Sample("".join(self._texts[index]), finish, None, meta)
+        calls = tuple(call for _, call in sorted(self._calls[index].items()))
+        return Sample("".join(self._texts[index]), finish, None, meta, calls)
 
 
 def assembled(response: Any, params: SamplingParams) -> CompletionResponse:

@@ -18,7 +18,7 @@ from ...sequences import common_length
 from .endpoint import CompletionRequest, CompletionResponse, Sample, ScoreResponse, Tokens, refuse
 from .executor import ApiExecutor
 from .limits import Limits
-from .openai import bias_of, get_json, make_client, secrets_of
+from .openai import OpenAIEndpoint, bias_of, get_json, make_client, secrets_of
 from .responses import TokenLogprob, count_of, name_of, score_of, text_of, token_logprob_of
 from .transport import IncompleteResponse, guarded_http_client, openai_package, translated
 from .usage import fixed_price, no_price
@@ -48,6 +48,17 @@ _LOGPROB_NAMES = (
     "top_logprobs_num",
     "return_text_in_logprobs",
 )
+_CHAT_NAMES = (
+    "stop_token_ids",
+    "stop_regex",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "ignore_eos",
+)
+"""Sampling parameters that the server's `/v1/chat/completions` takes beyond OpenAI's."""
+
+_DEFAULT = SamplingParams()
 CONNECT_SECONDS = 30.0
 MAX_BIAS = 1e6
 MAX_RETOKENIZED = 4
@@ -56,17 +67,36 @@ MAX_RETOKENIZED = 4
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
+class _ChatEndpoint(OpenAIEndpoint):
+    """The server's `/v1/chat/completions`, for tool calls in OpenAI's format."""
+
+    def _body(self, request: CompletionRequest) -> dict[str, Any]:
+        body = super()._body(request)
+        values = {name: getattr(request.params, name) for name in _CHAT_NAMES}
+        values["min_tokens"] = request.params.min_new_tokens
+        defaults = {name: getattr(_DEFAULT, name, 0) for name in values}
+        further = {name: value for name, value in values.items() if value != defaults[name]}
+        body["extra_body"] = {**(body["extra_body"] or {}), **further} or None
+        return body
+
+
 class SGLangEndpoint:
     """An `Endpoint` that uses the HTTP transport of an `openai` client."""
 
     is_chat = continues = samples = False
-    scores = True
+    scores = declares_tools = True
     enforces = frozenset({"regex", "json_schema", "ebnf"})
 
     def __init__(self, client: Any, model: str, chat: ChatTemplate) -> None:
         self.client, self.model, self.chat = client, model, chat
         self.secrets = secrets_of(client)
         self._service = f"the SGLang server of {model!r}"
+        chat_client = client.with_options(base_url=str(client.base_url).rstrip("/") + "/v1")
+        self._chat = _ChatEndpoint(chat_client, model, True, chat, is_official=False)
+
+    @property
+    def native_tools(self) -> bool:
+        return self._chat.native_tools
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
         hint = "omit the option, or use a local engine"
@@ -75,6 +105,8 @@ class SGLangEndpoint:
     async def complete(
         self, request: CompletionRequest, on_text: Callable[[str], None]
     ) -> CompletionResponse:
+        if request.tools:
+            return await self._chat.complete(request, on_text)
         body = {"text": request.prompt, **_parameters(request.params)}
         with translated(self._service, self.secrets):
             if not request.stream:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Aborted
 from ...events import BranchFinished, BranchStarted, TextAppended
 from ...segment import Segment
+from ..chat.tools import Tool
 from ..executor import Delta, Executor, LookaheadBuffer, Result, Scores
 from ..ir import role_text
 from ..location import add_location
@@ -58,6 +59,7 @@ class Branch:
         self.meta: dict[str, Any] = {}
         self.messages: list[dict[str, str]] = []
         self.chat = program.executor.chat  # with the program's declared tools
+        self.tools: tuple[Tool, ...] = ()  # declared to an executor with `declares_tools`
         self.role_at = 0  # length of `text` before the content of the open role
         self.var_scopes: list[int] = []  # positions in `text` at which open scopes began
 
@@ -93,7 +95,7 @@ class Branch:
             self.variables, self.meta = dict(parent.variables), dict(parent.meta)
             self.earlier, self.generated = dict(parent.earlier), list(parent.generated)
             self.messages, self.messages_at = list(parent.messages), len(parent.messages)
-            self.chat = parent.chat
+            self.chat, self.tools = parent.chat, parent.tools
 
         self.done = 0
         parent_id = self.parent.id if self.parent else ""
@@ -348,7 +350,7 @@ def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
     if segment.kind == "output":
         is_own = segment.origin is backend
         return segment._replace(origin=None) if is_own else Segment(segment.text, "data")
-    if segment.origin is not None and backend is not None:
+    if isinstance(segment.origin, tuple) and backend is not None:
         return role_text(backend.chat, *segment.origin)
     return segment
 

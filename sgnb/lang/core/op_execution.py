@@ -5,6 +5,7 @@ variables. Locks as `Branch` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...events import ChoiceMade, GenerationDone
@@ -12,7 +13,17 @@ from ...reservation import Reservation
 from ...sampling import SamplingParams
 from ...segment import Kind, Segment
 from ..chat.reasoning import reasoning_name
-from ..executor import Call, Executor, Result, ScoreCall, Scores
+from ..chat.tool_turns import call_segments, result_segments
+from ..chat.tools import ToolUse
+from ..executor import (
+    Call,
+    Executor,
+    Result,
+    ScoreCall,
+    Scores,
+    declares_tools,
+    generates_calls,
+)
 from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
 from .choices import describe, pick, wants_unconditional
 from .joining import start_join
@@ -57,16 +68,25 @@ def _role_mark(branch: Branch, op: RoleBegin | RoleEnd, previous: str | None) ->
 
 
 def use_tools(branch: Branch, op: UseTools) -> bool:
-    branch.chat = branch.program.executor.chat.declare(op.tools)
+    if declares_tools(branch.program.executor):
+        branch.tools = op.tools
+    else:
+        branch.chat = branch.program.executor.chat.declare(op.tools)
     return True
 
 
 def add_results(branch: Branch, op: ToolResults) -> bool:
     """Append tool results. Results are data even if the program recognizes special tokens in
     data."""
-    user = branch.chat.roles["user"]
-    for prefix, result in branch.chat.tools.results(user, op.calls, op.texts):
-        branch.add(Segment(prefix), Segment(result, "data"))
+    if declares_tools(branch.program.executor):
+        begin, end = RoleBegin("user"), RoleEnd("user")
+        previous = branch.messages[-1]["role"] if branch.messages else None
+        content = result_segments(op.calls, op.texts)
+        branch.add(_role_mark(branch, begin, previous), *content, _role_mark(branch, end, None))
+    else:
+        user = branch.chat.roles["user"]
+        for prefix, result in branch.chat.tools.results(user, op.calls, op.texts):
+            branch.add(Segment(prefix), Segment(result, "data"))
     branch.messages += [{"role": "tool", "content": text} for text in op.texts]
     return True
 
@@ -94,6 +114,9 @@ def generate(branch: Branch, op: Generate) -> bool:
 
 def generate_calls(branch: Branch, op: GenerateCalls) -> bool:
     branch.op_at = len(branch.text)
+    if generates_calls(branch.program.executor):
+        _queue_call(branch, op, replace(op.params, n=1), op.use)
+        return False
     special_tokens = branch.program.executor.special_tokens
     branch.steps = op.use.write(op.params, branch.chat.tools, special_tokens)
     return _next_step(branch, op, None)
@@ -116,7 +139,9 @@ def _next_step(branch: Branch, op: GenerateCalls, result: Result | None) -> bool
     return False
 
 
-def _queue_call(branch: Branch, op: Generate, params: SamplingParams) -> None:
+def _queue_call(
+    branch: Branch, op: Generate, params: SamplingParams, tool_use: ToolUse | None = None
+) -> None:
     run = branch.program.run
     prompt, segments = branch.prompt(op.backend)
     stream = run.stream or op.timeout is not None  # a timeout needs the partial text
@@ -132,6 +157,8 @@ def _queue_call(branch: Branch, op: Generate, params: SamplingParams) -> None:
         forked=branch.num_forked_segments,
         reservation=_reservation_of(branch, op.backend),
         lookahead=branch.lookahead,
+        tools=branch.tools,
+        tool_use=tool_use,
     )
     branch.program.outbox.append((branch, op, call))
 
@@ -186,9 +213,23 @@ def _kept_segments(branch: Branch, result: Result) -> tuple[Segment, ...]:
 
 
 def take_step(branch: Branch, op: GenerateCalls, result: Result) -> bool:
+    if branch.steps is None:
+        return _take_calls(branch, op, result)
     segments = result.segments if branch.program.run.keep_tokens else ()
     append_result(branch, op, result, result.texts[0], segments)
     return _next_step(branch, op, result)
+
+
+def _take_calls(branch: Branch, op: GenerateCalls, result: Result) -> bool:
+    """Process the answer of an executor that generates calls: text, or calls after text."""
+    segments = call_segments(result.texts[0], result.calls, branch.chat.tools)
+    text = "".join(segment.text for segment in segments)
+    append_result(branch, op, result, text, segments)
+
+    value: Any = list(result.calls) if op.use.parallel else next(iter(result.calls), None)
+    branch.set(op.name, value or text)
+    branch.meta[op.name] = result.meta[0]
+    return True
 
 
 def append_result(

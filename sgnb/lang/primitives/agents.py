@@ -14,6 +14,7 @@ from ...sampling import integer, read_option
 from ..chat.tools import ON_ERROR, OnError, ToolCall, as_tools
 from ..core.async_state import AsyncProgramState
 from ..core.state import ProgramState
+from ..executor import declares_tools
 from ..location import Location, caller
 from .expressions import gen
 from .roles import assistant, raw, tool, user
@@ -37,7 +38,7 @@ def agent(
 
     The conversation must end with a user turn. Append `use_tools(tools)` before the first turn to
     declare the tools with the model's own chat template; otherwise `agent` declares the tools in a
-    user turn.
+    user turn. A chat service receives the tools as an argument of each request.
 
     Args:
         s: State of the program.
@@ -78,7 +79,9 @@ def agent(
         nonlocal s
         if not s._branch.scope.tools_declared:
             s._branch.scope.tools_declared = True
-            s += user(raw(s.program.executor.chat.tools.describe(available)))
+            executor = s.program.executor
+            if not declares_tools(executor):
+                s += user(raw(executor.chat.tools.describe(available)))
 
         numbers = (i for i in itertools.count() if f"{name}_{i}" not in s)
         for turn in range(max_turns):

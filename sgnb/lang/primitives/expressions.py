@@ -83,7 +83,7 @@ def gen(
     Args:
         name: Variable of the text; gen_0, gen_1 and so on if None.
         max_tokens: Maximum number of generated tokens. With tools, the limit of the text and of
-            each call.
+            each call; on a service the limit of the whole answer.
         n: Number of samples. With n > 1 the variable is a list, and the first sample is appended.
         stop: String or strings that end the text and are removed from the text.
         temperature: 0 is greedy.
@@ -91,7 +91,8 @@ def gen(
             remains a string. int and float also stop at a blank or line break.
         choices: Strings to select from instead of generating text, see `select`.
         choices_method: Scoring method for `choices`.
-        backend: Engine or executor that generates the text instead of the run's backend.
+        backend: Engine or executor that generates the text instead of the run's backend. A list of
+            backends is asked in order, see `run`.
         tools: Functions or `Tool` objects that the model may call. The variable is a `ToolCall`, or
             the text if the model answers in text. Declare the tools with `use_tools`.
         tool_choice: "auto", "required" (a call), or the name of the tool to call.
