@@ -46,9 +46,7 @@ class Runnable(BoundFunction):
     Args:
         func: Function with the state `s` as the first parameter.
         bound: Values of bound arguments.
-        special_tokens: See `function`.
-        keep_tokens: See `function`.
-        num_api_spec_tokens: See `function`.
+        special_tokens, keep_tokens, num_api_spec_tokens: See `function`.
         code: Source and location of the program; by default of `func`.
     """
 

@@ -153,5 +153,6 @@ def test_a_restart_is_said_and_nothing_looks_live(notebook: Notebook, lab: Lab) 
     )
     notebook.page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
     card = notebook.cell(1).locator(".sgnb-card")
-    expect(card.locator(".sgnb-status")).to_contain_text("no message from the kernel", timeout=60_000)
+    status = card.locator(".sgnb-status")
+    expect(status).to_contain_text("no message from the kernel", timeout=60_000)
     assert card.locator(".sgnb-caret, .sgnb-is-running").count() == 0
