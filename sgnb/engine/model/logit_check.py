@@ -82,12 +82,19 @@ def reference_logits(model: PreTrainedModel, texts: Texts, mixers: list[Mixer]) 
     return ReferenceLogits(pieces, max(spread, *map(_error, pieces, whole)))
 
 
+def _logits(model: PreTrainedModel, out: Any) -> Tensor:
+    """Return the logits [tokens, vocabulary] in the precision of the weights: some models convert
+    the logits to float32 afterwards."""
+    logits: Tensor = out.logits[0].to(model.dtype)
+    return logits
+
+
 def _one_pass(model: PreTrainedModel, texts: Texts) -> list[Tensor]:
     logits = []
     with torch.inference_mode():
         for ids, positions in zip(*texts, strict=True):
             out = model(input_ids=ids[None], position_ids=positions[None], use_cache=False)
-            logits.append(out.logits[0].clone())
+            logits.append(_logits(model, out).clone())
     return logits
 
 
@@ -124,7 +131,7 @@ def _reference_pieces(
             if begin < end:
                 ids, positions = (rows[text : text + 1, begin:end] for rows in texts)
                 out = model(input_ids=ids, position_ids=positions, use_cache=True, **cache)
-                logits.append(out.logits[0].clone())
+                logits.append(_logits(model, out).clone())
     return torch.cat(logits)
 
 
@@ -178,7 +185,7 @@ def check_logits(
                 sgnb=backend,
             )  # fmt: skip
 
-        parts = out.logits[0].split([end - begin for _, begin, end in spans])
+        parts = _logits(model, out).split([end - begin for _, begin, end in spans])
         for (i, begin, end), logits in zip(spans, parts, strict=True):
             _compare(logits, expected.texts[i][begin:end], expected.spread, len(spans) > 1)
 
