@@ -243,6 +243,8 @@ def executor_of(backend: Any) -> Executor:
     """
     if isinstance(backend, list | tuple):
         assert _fallback is not None  # registered by the package
+        if any(isinstance(member, list | tuple) for member in backend):
+            raise OptionError("a list of backends contains a list", "give a flat list of backends")
         return _fallback([executor_of(member) for member in backend])
     if _has(backend, "score", "generate"):
         return cast(Executor, backend)

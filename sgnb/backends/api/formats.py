@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from ...errors import GrammarError, ServiceError, shown
@@ -54,7 +55,8 @@ def match_format(sample: Sample, params: SamplingParams) -> str:
             raise FormatMismatch(sample, str(error)) from None
         return text
 
-    prefixes = [_longest_match(grammar, candidate) for candidate in (sample.text, text)]
+    value = replace(grammar, leading_blank=False)  # the blank is not part of the value
+    prefixes = [_longest_match(value, candidate) for candidate in (sample.text, text)]
     matches = [prefix for prefix in prefixes if prefix is not None]
     if not matches:
         raise FormatMismatch(sample, f"a text that {grammar.kind}={shown(grammar.text)} matches")

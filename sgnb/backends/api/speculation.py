@@ -182,6 +182,7 @@ def settings_of(params: SamplingParams) -> SamplingParams:
         ebnf=None,
         json_whitespace=None,
         json_strict=plain.json_strict,
+        leading_blank=plain.leading_blank,
     )
 
 
