@@ -30,7 +30,7 @@ def test_a_benchmark_is_shown(notebook: Notebook, lab: Lab) -> None:
     notebook.wait_cell()
     assert not notebook.failed(2)
     said = notebook.output(2)
-    assert "nocache: Without the prefix cache it takes" in said and "How sure" in said
+    assert "nocache: Without the prefix cache it takes" in said and "Certainty" in said
     assert "capital: round" not in said
     picture = notebook.cell(2).locator("img")
     expect(picture).to_have_count(1)
