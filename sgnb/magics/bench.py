@@ -67,7 +67,7 @@ class BenchReport(Displayable):
     def plot(self) -> Any:
         """Return a matplotlib figure with paired ratios, medians, intervals and conditions."""
         head, *lines = self.lines
-        statements = [line for line in lines if line.startswith(("How sure", "Claim"))]
+        statements = [line for line in lines if line.startswith(("Certainty", "Claim"))]
         title, separator, how = head.partition(" (median; ")
         how = separator[2:] + how.replace(")", "")
         return figure(title, self.findings, self.conditions, [how, *statements])

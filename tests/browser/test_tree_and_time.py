@@ -276,7 +276,7 @@ def test_an_answer_of_the_kernel_is_kept_after_the_run(page: Page) -> None:
     buttons.filter(has_text="pin").click()
     expect(buttons).to_have_text(["unpin", "evict"])
     buttons.filter(has_text="evict").click()
-    expect(inspector).to_contain_text("evict. This view shows the tree as it was")
+    expect(inspector).to_contain_text("evict. This view shows the tree at the end of the run")
     expect(buttons).to_have_text(["unpin", "evict"])
     page.locator(TREE).focus()
     page.keyboard.press("ArrowDown")
