@@ -41,7 +41,7 @@ def test_modules_that_the_kernels_do_not_serve() -> None:
 def test_experts_of_a_registered_format(
     family: tuple[str, str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The matrices that the kernels get are those of the module, decoded."""
+    """The kernels receive the decoded matrices of the module."""
     coded, plain = moe_check.int8_experts(*family[:2], torch.float32, "cpu")
     monkeypatch.setitem(weights.EXPERT_FORMATS, type(coded), moe_check.INT8)
     calls: list[tuple[Tensor, Tensor]] = []

@@ -503,7 +503,7 @@ def test_a_graph_is_equal_to_the_program_or_an_error(case: Case) -> None:
 
 
 def first_values(case: Case, row: dict[str, Any], names: Any) -> dict[str, Any]:
-    """The arguments of a run of the program whose other arguments are those of the first row."""
+    """Return arguments of a run: one argument replaced in the first row."""
     return {**row, **{name: v for name, v in case.rows[0].items() if name not in names}}
 
 

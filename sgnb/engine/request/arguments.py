@@ -77,7 +77,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def reservation(value: Any) -> Reservation:
-    """Check that `value` is a Reservation (its constructor checks the fields), and return it."""
+    """Return a Reservation; the constructor of `Reservation` has checked the fields."""
     if type(value) is not Reservation:  # a subclass may compare as equal to others
         raise OptionError(f"reservation={shown(value)} is not allowed", "give a Reservation")
     return value
