@@ -23,7 +23,7 @@ from transformers.utils import logging
 
 from sgnb.engine.engine import Engine
 from sgnb.engine.model.decoder import load_decoder
-from sgnb.engine.model.recurrent import find_mixers, own_cache
+from sgnb.engine.model.mixer_probe import find_mixers, own_cache
 from sgnb.errors import ModelError
 from tests.hybrid_models import HYBRIDS, hybrid_model
 from tests.random_models import VOCAB, continuations, random_model

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from sgnb.engine.engine import Engine
-from sgnb.engine.model.recurrent import own_cache
+from sgnb.engine.model.mixer_probe import own_cache
 from sgnb.events import StepRan
 
 from ..common import Report, tokens

@@ -136,6 +136,7 @@ def test_every_step_goes_on_from_the_right_state(
         rewriting(rng, (0.0, 0.3)[trial % 4 > 1]), overlap=trial % 2 == 0,
         max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8, prefix_cache=trial % 7 != 0,
         policy=("lpm", "fcfs")[trial % 5 == 0], retires=trial % 4 == 0,
+        splits_prompts=trial % 8 > 3,
     )  # fmt: skip
     scheduler = sim.scheduler
     for step in range(200):
@@ -247,6 +248,18 @@ def test_a_long_prompt_has_checkpoints_on_its_way() -> None:
     finish_all(sim)
     ends = sorted(node.end for node in sim.cache.tree.nodes() if sim.states.has(node))
     assert ends == [100, 200, 300, 400, 429, 430]
+
+
+def test_the_last_token_of_a_split_prompt_is_a_decode_step() -> None:
+    sim = StatefulSimulation(1000, 20, every=100, splits_prompts=True)
+    lengths = []
+    for seed, length in (0, 430), (0, 430), (1, 14):
+        sim.add(prompt(seed, length), 2)
+        lengths += [step.lengths.tolist() for step in sim.run()]
+    ends = sorted(node.end for node in sim.cache.tree.nodes() if sim.states.has(node))
+    # A short prompt leaves no checkpoint, so nothing is split.
+    assert lengths == [[429], [1], [1], [1], [1], [14], [1]]
+    assert {100, 200, 300, 400, 429} <= set(ends)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ class Simulation:
         states: SlotAllocator | None = None,
         checkpoint_every: int = 1024,
         prefix_cache: bool = True,
+        splits_prompts: bool = False,
         **options: Any,
     ) -> None:
         self.total = total
@@ -75,6 +76,7 @@ class Simulation:
             states,
             checkpoint_every=checkpoint_every,
             prefix_cache=prefix_cache,
+            splits_prompts=splits_prompts,
             emit=self.replay.apply,
         )
         context_length = options.pop("context_length", total)

@@ -43,6 +43,8 @@ class CacheManager:
         states: States of recurrent layers. With states, a request continues from a cached prefix
             at a checkpoint only.
         checkpoint_every: Tokens between checkpoints of long prompts.
+        splits_prompts: With states, a step ends at the last checkpoint of a prompt. The last token
+            is then a decode step, which can run as a CUDA graph.
         prefix_cache: Requests find tokens in the tree and leave their tokens there.
         policy: Order of eviction.
         emit: Receives the events of the tree.
@@ -54,6 +56,7 @@ class CacheManager:
         states: SlotAllocator | None = None,
         *,
         checkpoint_every: int = 1024,
+        splits_prompts: bool = False,
         prefix_cache: bool = True,
         policy: EvictionPolicy = "lru",
         emit: Callable[[Any], None] = lambda event: None,
@@ -64,6 +67,7 @@ class CacheManager:
         if states is not None:
             self.checkpoints = Checkpoints(self.tree, states, checkpoint_every, emit)
         self.prefix_cache = prefix_cache
+        self._splits_prompts = splits_prompts
 
     @property
     def in_flight(self) -> int:
@@ -153,6 +157,7 @@ class CacheManager:
         if self.checkpoints is not None:
             positions = self._checkpoint_positions(self.checkpoints, request, match, waiting)
             request.states = RecurrentStates(self.checkpoints, node, request.rewrites, positions)
+            request.split = positions[-1] if positions and self._splits_prompts else 0
         slots = self.allocate(match.slots)
         assert slots is not None
         request.slots[: node.end] = node.path_slots()

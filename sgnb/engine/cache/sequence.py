@@ -40,6 +40,7 @@ class CachedSequence:
     Attributes:
         node: Locked node of the radix tree; None without slots.
         states: States of recurrent layers; None without slots or without such layers.
+        split: A step that computes tokens before this position ends there.
         prefix_hint: Result of the last look-up in the tree.
         rewrites: The last tokens may be rewritten.
     """
@@ -54,7 +55,7 @@ class CachedSequence:
         self._tokens[: self.num_tokens] = tokens
 
         self.slots: Ints = np.empty(max_len, np.int32)
-        self.num_slots = self.num_computed = 0
+        self.num_slots = self.num_computed = self.split = 0
         self.node: Node | None = None
         self.states: RecurrentStates | None = None
         self.prefix_hint: Prefix | None = None

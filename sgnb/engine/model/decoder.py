@@ -35,7 +35,9 @@ from .interface import ATTENTION
 from .layer_probe import STATELESS_TYPES, LayerProbe, check_cache, run_probe
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 from .logit_check import check_logits, draw_texts, passed_record, reference_logits
-from .recurrent import find_mixers, shapes_of, use_pool
+from .mixer import Mixer, pad, shapes_of
+from .mixer_probe import find_mixers
+from .recurrent import use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 from .shared_model import ModelSetup, share_model
 
@@ -56,6 +58,7 @@ class Decoder:
     name: str
     probe: LayerProbe
     states: States  # of the recurrent layers
+    pads_prompts: bool  # the recurrent layers support padded texts
     device: torch.device
     context_length: int  # maximum number of positions
     vocab_size: int
@@ -163,7 +166,7 @@ def _prepare(
 
         record = passed_record(module, setup)
         try:
-            probe, states, check = _set_attention(name, module, setup, context, record, undo)
+            probe, mixers, check = _set_attention(name, module, setup, context, record, undo)
         except ModelError:
             raise
         except Exception as error:  # any error of the model's code
@@ -186,7 +189,8 @@ def _prepare(
         model=module,
         name=name,
         probe=probe,
-        states=states,
+        states=shapes_of(mixers),
+        pads_prompts=pad(mixers),
         device=setup.device,
         context_length=context,
         vocab_size=int(vocab),
@@ -203,8 +207,8 @@ def _set_attention(
     context: int,
     record: CacheFile | None,
     undo: ExitStack,
-) -> tuple[LayerProbe, States, Callable[[], None] | None]:
-    """Probe the layers and set sgnb's attention. Returns the probe, the recurrent states and the
+) -> tuple[LayerProbe, list[Mixer], Callable[[], None] | None]:
+    """Probe the layers and set sgnb's attention. Returns the probe, the recurrent layers and the
     pending check of the logits; None after an earlier check of the same architecture."""
     injection_hooks = inject_backend(module, undo)
     texts = draw_texts(module, context)
@@ -217,8 +221,7 @@ def _set_attention(
         expected = reference_logits(module, texts, mixers)
 
     use_pool(mixers, undo)
-    states = shapes_of(mixers)
-    probe, hooks = run_probe(module, set(states))
+    probe, hooks = run_probe(module, {mixer.layer for mixer in mixers})
     for hook in hooks:
         undo.callback(hook.remove)
     if not probe.was_injected:
@@ -227,8 +230,8 @@ def _set_attention(
     check_cache(probe, module, context)
     set_attention(module, ATTENTION)
     if expected is None:
-        return probe, states, None
-    return probe, states, partial(check_logits, module, probe, states, texts, expected)
+        return probe, mixers, None
+    return probe, mixers, partial(check_logits, module, probe, mixers, texts, expected)
 
 
 def _fuse(name: str, module: PreTrainedModel, setup: ModelSetup, probe: LayerProbe) -> list[Swap]:

@@ -22,10 +22,12 @@ from ...cache_file import CacheFile
 from ..attention.torch_backend import TorchAttention
 from ..cache.checkpoints import StatePlan
 from ..cache.kv_cache import KVCache
-from ..cache.state_pool import StatePool, States
+from ..cache.state_pool import StatePool
 from ..step_input import NO_KEY, AttentionInput
 from .layer_probe import LayerProbe
-from .recurrent import Mixer, StepStates, own_cache, serving
+from .mixer import Mixer, pad, shapes_of
+from .mixer_probe import own_cache
+from .recurrent import StepStates, serving
 
 TOKENS = 48
 """Length of each of the two texts."""
@@ -138,7 +140,7 @@ def _reference_pieces(
 def check_logits(
     model: PreTrainedModel,
     probe: LayerProbe,
-    states: States,
+    mixers: list[Mixer],
     texts: Texts,
     expected: ReferenceLogits,
 ) -> None:
@@ -146,8 +148,8 @@ def check_logits(
     non-finite expected logits."""
     length = texts.tokens.shape[1]
     backend = TorchAttention(KVCache(probe.shapes, 2 * length, probe.dtype, model.device))
-    pool = StatePool(states, 6, model.device)
-    recurrent = StepStates(pool) if states else None
+    pool = StatePool(shapes_of(mixers), 6, model.device)
+    recurrent = StepStates(pool, pad(mixers)) if mixers else None
     # Last state of each text: two alternating states per text, and an extra state inside a chunk.
     last = [pool.states, pool.states]
     slots = [np.arange(i, 2 * length, 2, dtype=np.int32) for i in range(2)]

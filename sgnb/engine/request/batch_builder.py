@@ -90,7 +90,8 @@ class BatchBuilder:
         if self.budget <= 0:
             return
         start, size = request.num_computed, request.num_tokens_with_placeholders
-        length = min(size - start, self.budget)
+        end = min(size, request.split) if start < request.split else size
+        length = min(end - start, self.budget)
         length = min(length, max(0, request.score_from - 1 - start) + SCORED_CHUNK)
         self.requests.append(request)
         self.starts.append(start)
