@@ -103,7 +103,7 @@ class Scheduler:
     def why_waiting(self, request: Request) -> Wait | None:
         """Return the reason why a request is not running. None for a running request, and for a
         request before `add` or after `finish`."""
-        if request in self._held:
+        if request.id in self._held:
             return Wait(WaitReason.MASK)
         if request.id not in self.waiting:
             return self.admission.shortage(request)
@@ -125,12 +125,12 @@ class Scheduler:
 
     def hold(self, request: Request) -> None:
         """Leave a started request out of all steps until `resume`, for a mask of the grammar."""
-        self._held.add(request)
+        self._held.add(request.id)
         self._decode.clear()
 
     def resume(self, request: Request) -> None:
         """Let a held request take part in steps again; queue a request that never started."""
-        if not self._held.remove(request):
+        if not self._held.release(request):
             self.add(request)
 
     def schedule(self) -> Batch:
@@ -149,7 +149,6 @@ class Scheduler:
         max_tokens = 0 if self.waiting else self._step_size.tokens
         decode = self._decode.next_batch(self.cache, max_tokens)
         if decode is not None:
-            self._reserve.decay()
             return decode
 
         builder = BatchBuilder(self._step_size.tokens)
@@ -201,7 +200,7 @@ class Scheduler:
                 discards the request's tokens, except tokens in use; `isolate` handles their users.
         """
         self._waits.forget(request)
-        self._held.remove(request)
+        self._held.release(request)
         if request.node is not None:
             self._release(request, insert=not non_finite)
         elif self.waiting.pop(request.id, None) is not None:
@@ -226,7 +225,7 @@ class Scheduler:
     def runs_ahead(self) -> bool:
         """True if the next step may be launched before the last tokens are read."""
         if self._held and self._num_synchronous:
-            return all(r.runs_ahead or r in self._held for r in self.running)
+            return all(r.runs_ahead or r.id in self._held for r in self.running)
         return not self._num_synchronous
 
     def free_early(self, request: Request) -> None:
@@ -265,7 +264,6 @@ class Scheduler:
         Returns:
             The requests with several tokens to compute. The others are in the builder.
         """
-        self._reserve.decay()
         while True:
             growth = builder.collect(self._held.without(self.running))
             slots = self.cache.allocate(growth.num_slots)
@@ -311,7 +309,7 @@ class Scheduler:
         admitted = set()
         try:
             for request, prefix in self.waiting.ranked():
-                if request in self._held:
+                if request.id in self._held:
                     continue
                 waits.front = self._full(builder)
                 if waits.front is not None:
@@ -380,7 +378,7 @@ class Scheduler:
 
     def _spare(self, remaining: int, growth: int) -> int:
         """Return the number of slots kept free for growth when a request starts."""
-        return self._reserve.slots(growth + remaining) if self.running else 0
+        return self._reserve.slots(growth + remaining, self.step) if self.running else 0
 
     def _full(self, builder: BatchBuilder) -> Wait | None:
         """Return the limit that a further request would exceed, if any."""
@@ -402,7 +400,7 @@ class Scheduler:
         """Move a running request, with its output, to the head of the queue."""
         self._release(request)
         self.waiting.put_first(request)
-        self._reserve.fill()
+        self._reserve.fill(self.step)
         self._emit(RequestRetracted(request.id))
 
 

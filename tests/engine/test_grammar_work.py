@@ -173,10 +173,9 @@ def test_steps_wait_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None
     now = [100.0]
     monkeypatch.setattr(grammar_work.time, "perf_counter", lambda: now[0])
     work = GrammarWork(1.0, lambda id: None)
-    assert work.patience(alone=True) == 0
     work._due.add(1)
     work._deadline = now[0] + PATIENCE
-    work._stepped_at = now[0]
+    work._credited_at = now[0]
     assert work.patience(alone=True) == pytest.approx(PATIENCE)
     assert work.patience(alone=False) == 0
     now[0] += 0.01

@@ -164,7 +164,8 @@ class EngineLoop(CommandThread):
                 return
             self._found_nothing = False
         self._grammar_work.run_commands(self._commands, self._scheduler.running)
-        self._end_over_budget()
+        if self._grammar_work:
+            self._end_over_budget()
 
     @property
     def _is_idle(self) -> bool:

@@ -36,8 +36,8 @@ class StartedWork(NamedTuple):
     job: GrammarJob
 
 
-class GrammarWork:
-    """Work of the grammars of an engine's requests. Used by the engine's thread alone.
+class GrammarWork(dict[int, StartedWork]):
+    """Work of the grammars of an engine's requests, by id. Used by the engine's thread alone.
 
     Args:
         budget: maximum processor seconds of the grammar of a request.
@@ -45,16 +45,13 @@ class GrammarWork:
     """
 
     def __init__(self, budget: float, finished: Callable[[int], None]) -> None:
+        super().__init__()
         self._budget, self._finished = budget, finished
         self._workers = GrammarWorkers()
-        self._work: dict[int, StartedWork] = {}
         self._due: set[int] = set()  # ids with work started after the last step
         self._deadline = 0.0  # end of the wait for due work, `time.perf_counter`
-        self._stepped_at = 0.0
-        self._credit = 0.0  # remaining seconds of waits next to other requests
-
-    def __len__(self) -> int:
-        return len(self._work)
+        self._credit = 0.0  # seconds of waits next to other requests, at `_credited_at`
+        self._credited_at = 0.0
 
     def start(self, state: RequestState) -> None:
         """Start `state.grammar_work`."""
@@ -62,15 +59,15 @@ class GrammarWork:
         id = state.request.id
         key = state.grammar.result()
         job = self._workers.submit(key, state.grammar_work, partial(self._finished, id))
-        self._work[id] = StartedWork(state, job)
+        self[id] = StartedWork(state, job)
         self._due.add(id)
         self._deadline = time.perf_counter() + PATIENCE
 
     def end(self, id: int) -> StartedWork | None:
         """Forget the work of a request and return the work, if any."""
-        self._due.discard(id)
-        work = self._work.pop(id, None)
+        work = self.pop(id, None)
         if work is not None:
+            self._due.discard(id)
             work.state.grammar_seconds += work.job.seconds
         return work
 
@@ -85,10 +82,12 @@ class GrammarWork:
         """
         alone = bool(self) and all(request.has_slow_grammar for request in running)
         while True:
-            began = time.perf_counter()
-            patience = self.patience(alone) if self else 0.0
+            patience = self.patience(alone) if self._due else 0.0
+            if not patience and commands.empty():  # cheaper than `queue.Empty` in each step
+                return
+            began = time.perf_counter() if patience else 0.0
             try:
-                command = commands.get(patience > 0, patience or None)
+                command = commands.get(True, patience or None)
             except queue.Empty:
                 return
             finally:
@@ -100,9 +99,10 @@ class GrammarWork:
 
     def patience(self, alone: bool) -> float:
         """Return the seconds to wait for due work. alone: no other request could run."""
-        if not self._due:
-            return 0.0
-        remaining = self._deadline - time.perf_counter()
+        now = time.perf_counter()
+        self._credit = min(PATIENCE, self._credit + WAITING * (now - self._credited_at))
+        self._credited_at = now
+        remaining = self._deadline - now
         return max(0.0, remaining if alone else min(remaining, self._credit))
 
     def waited(self, seconds: float) -> None:
@@ -112,15 +112,12 @@ class GrammarWork:
     def stepped(self) -> None:
         """Count a launched step; no later step waits for the work due before."""
         self._due.clear()
-        now = time.perf_counter()
-        self._credit = min(PATIENCE, self._credit + WAITING * (now - self._stepped_at))
-        self._stepped_at = now
 
     def over_budget(self) -> list[tuple[RequestState, GrammarError]]:
         """Return the requests with a grammar over the budget, each with an error."""
         late = [
             state
-            for state, job in self._work.values()
+            for state, job in self.values()
             if state.grammar_seconds + job.seconds > self._budget
         ]
         return [(state, self._error(state)) for state in late]

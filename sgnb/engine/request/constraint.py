@@ -158,7 +158,10 @@ class Constraint:
             record = TokenRecord("free", text, -1, -1, allowed, logprob, masked_logprob)
         else:
             if not ends:
-                self._call_matcher(partial(self._matcher.accept_token, token))
+                if self._background:
+                    self._matcher_calls.append(partial(self._matcher.accept_token, token))
+                else:  # without `partial`: one call per request and step
+                    self._matcher.accept_token(token)
                 self.data += self._pieces[token]
             record = TokenRecord(
                 "sampled", text, before, self._matcher.state, allowed, logprob, masked_logprob
@@ -171,13 +174,6 @@ class Constraint:
         """Number of new tokens still allowed after `_edits`."""
         return self._request.limit - len(self._output)
 
-    def _call_matcher(self, call: Callable[[], object]) -> None:
-        """Change the matcher now, or before the next `jump_forward` if the matcher is slow."""
-        if self._background:
-            self._matcher_calls.append(call)
-        else:
-            call()
-
     def _edit(self, edit: Callable[[], object]) -> None:
         """Change the request, texts or records now, or at `commit` if the matcher is slow."""
         if self._background:
@@ -187,7 +183,7 @@ class Constraint:
 
     def is_idle(self) -> bool:
         """True if the last accepted token, appended to the request, needs no further work."""
-        remaining = self._remaining
+        remaining = self._request.remaining
         return self.binds and remaining > 0 and self._matcher.is_idle(remaining)
 
     def prepare(self) -> None:
@@ -370,7 +366,11 @@ class Constraint:
         """Drop the unverified tail."""
         if self.tail:
             count = len(self.tail)
-            self._call_matcher(partial(self._matcher.rollback, count))
+            rollback = partial(self._matcher.rollback, count)
+            if self._background:
+                self._matcher_calls.append(rollback)
+            else:
+                rollback()
             del self._output[len(self._output) - count :]
             self._request.take_back(count)
             self.tail = []

@@ -41,22 +41,19 @@ class StepSize:
 
 class GrowthReserve:
     """Share of the running requests' remaining tokens that is kept free at an admission: 1 after a
-    retraction, then falling to `MIN_RESERVE`."""
+    retraction, then falling by 1 % per step to `MIN_RESERVE`. 0.5 at the first step."""
 
     def __init__(self) -> None:
-        self._share = 0.5
+        self._filled_at = -69  # step of the last retraction; 0.99 ** 69 is 0.5
 
-    def decay(self) -> None:
-        """Lower the share for a step without retraction."""
-        self._share = max(MIN_RESERVE, self._share * 0.99)
+    def fill(self, step: int) -> None:
+        """Keep all remaining tokens free, after a retraction. step: number of the step."""
+        self._filled_at = step
 
-    def fill(self) -> None:
-        """Keep all remaining tokens free, after a retraction."""
-        self._share = 1.0
-
-    def slots(self, num_tokens: int) -> int:
-        """Return the number of slots kept free for `num_tokens` remaining tokens."""
-        return int(num_tokens * self._share)
+    def slots(self, num_tokens: int, step: int) -> int:
+        """Return the number of slots kept free for `num_tokens` remaining tokens. step: number of
+        the step."""
+        return int(num_tokens * max(MIN_RESERVE, 0.99 ** (step - self._filled_at)))
 
 
 def preemption_key(request: Request) -> tuple[bool, int, int]:
