@@ -172,7 +172,8 @@ class Scheduler:
             last = complete_decode(batch)
         else:
             last = self._complete_rows(batch)
-        self._decode.record(batch, last, len(self.running))
+        if not self.waiting:  # otherwise the next step may start requests
+            self._decode.record(batch, last, len(self.running))
         return last
 
     def _complete_rows(self, batch: Batch) -> list[Request]:

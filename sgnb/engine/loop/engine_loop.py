@@ -78,9 +78,8 @@ class EngineLoop(CommandThread):
 
     def statistics(self) -> dict[str, Any]:
         """See `Engine.stats`. Call on the engine's thread."""
-        running = sum(state.request.num_output_tokens for state in self._states.values())
-        counts = self.journal.counts
-        counts = counts | {"output_tokens": counts["output_tokens"] + running}
+        counts = self.journal.counts.copy()
+        counts["output_tokens"] += sum(s.request.num_output_tokens for s in self._states.values())
         busy = {"busy_seconds": self.journal.busy_seconds}
         return read_statistics(counts, self._scheduler) | busy
 
@@ -231,7 +230,7 @@ class EngineLoop(CommandThread):
             self._end_faulty(fault.request, fault.error)
             return None
         self._found_nothing = not batch.requests
-        return None if self._found_nothing else self._launch_batch(batch, began)
+        return self._launch_batch(batch, began) if batch.requests else None
 
     def _launch_batch(self, batch: Batch, began: float) -> InFlightStep | None:
         """Launch this batch; see `_launch`."""

@@ -34,8 +34,32 @@ class Request(CachedSequence):
     with a step in flight both may exceed `num_tokens`.
     """
 
+    __slots__ = (
+        "_unscored",
+        "appends_only",
+        "arrival",
+        "cached_tokens",
+        "has_slow_grammar",
+        "id",
+        "limit",
+        "logprobs",
+        "media",
+        "num_tokens_with_placeholders",
+        "params",
+        "prompt_logprobs",
+        "prompt_top_logprobs",
+        "recomputed_tokens",
+        "runs_ahead",
+        "sample_row",
+        "sealed",
+        "seed",
+        "state",
+        "top_logprobs",
+        "version",
+        "wants_only_tokens",
+    )
+
     state: Any  # the `RequestState` until the request ends
-    media: Media | None = None  # parts of the prompt that are not text
 
     def __init__(
         self,
@@ -49,6 +73,7 @@ class Request(CachedSequence):
         super().__init__(prompt, len(prompt) + limit, cache_scope)
         self.id = id
         self.params = params
+        self.media: Media | None = None  # parts of the prompt that are not text
         self.rewrites = params.grammar is not None
         self.limit = limit
         self.seed = _seeds.getrandbits(64) if params.seed is None else params.seed % (1 << 64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import islice
+from operator import itemgetter
 from typing import Literal, get_args
 
 from ..cache.manager import CacheManager
@@ -52,13 +53,25 @@ class WaitingQueue(OrderedDict[int, Request]):
     def ranked(self) -> Iterable[tuple[Request, Prefix]]:
         """Return the oldest requests with their cached prefixes: longest aged prefix first, then by
         age. Retracted requests whose last token is not read yet are missing."""
-        found = ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
-        if self.policy == "lpm" and self._cache.prefix_cache:
-            # `rank`, without a call for each.
-            return sorted(
-                found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable)
-            )
-        return found
+        if self.policy != "lpm" or not self._cache.prefix_cache:
+            return ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
+        return self._by_rank()
+
+    def _by_rank(self) -> list[tuple[Request, Prefix]]:
+        """See `ranked`. Fast twin of `rank` for thousands of requests per step."""
+        look_up, ageing = self._cache.look_up, self._ageing
+        rows = []
+        for request in self._oldest():
+            if request.num_tokens_with_placeholders > request.num_tokens:
+                continue
+            try:
+                prefix = look_up(request)
+            except Exception as error:
+                raise RequestFault(request, error) from error
+            length = prefix.length and min(prefix.length, request.reusable)
+            rows.append((request.arrival * ageing - length, (request, prefix)))
+        rows.sort(key=itemgetter(0))
+        return [row for _, row in rows]
 
     @property
     def reads_late(self) -> bool:
