@@ -59,6 +59,7 @@ class CachedSequence:
         "prefix_hint",
         "rewrites",
         "slots",
+        "split",
         "states",
     )
 
