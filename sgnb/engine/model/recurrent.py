@@ -48,6 +48,7 @@ class Group(NamedTuple):
     read: Tensor  # initial states, int64[texts]
     written: Tensor  # final states, int64[texts]
     padding: Padding | None = None
+    own_state: slice | None = None  # final state of a single fresh text, which computes in place
 
 
 class Piece(NamedTuple):
@@ -134,7 +135,9 @@ class StepStates:
             return Group(to_device(rows.ravel(), device), length, fresh, read, written, padding)
         if (np.diff(firsts) == length).all():
             contiguous = slice(int(firsts[0]), int(firsts[-1]) + length)
-            return Group(contiguous, length, fresh, read, written)
+            state = members[0].written
+            own = slice(state, state + 1) if fresh and len(members) == 1 else None
+            return Group(contiguous, length, fresh, read, written, own_state=own)
         rows = (firsts[:, None] + np.arange(length)).ravel()
         return Group(to_device(rows, device), length, fresh, read, written)
 
@@ -178,11 +181,9 @@ def _forward(
     states: StepStates | None = getattr(_here, "states", None)
     if states is None:
         return forward(*args, **kwargs)
-    call_arguments = dict(zip(names, args, strict=False)) | {
-        k: v for k, v in kwargs.items() if k in names
-    }
+    given = dict(zip(names, args, strict=False)) | kwargs
     call_arguments = {
-        name: value for name, value in call_arguments.items() if not name.endswith("mask")
+        name: given[name] for name in names if name in given and not name.endswith("mask")
     }
 
     outputs: list[Any] = []
@@ -205,15 +206,21 @@ def _compute(
 ) -> Any:
     """Run `forward` on the group with states from the pool."""
     tensors = pool.tensors[mixer.layer]
-    states = [tensor.index_select(0, group.read) for tensor in tensors]
+    if group.own_state is not None:
+        states = [tensor[group.own_state].zero_() for tensor in tensors]
+    else:
+        states = [tensor.index_select(0, group.read) for tensor in tensors]
     layer = LayerStates(mixer.shapes, states, not group.fresh)
     arguments[mixer.cache_name] = OneLayerCache(layer)
     if group.fresh or group.length == 1 or mixer.continues:
         output = forward(**arguments)
     else:
         output = joined([forward(**_token(arguments, i)) for i in range(group.length)])
-    for tensor, state in zip(tensors, layer.now(mixer.shapes), strict=True):
-        tensor.index_copy_(0, group.written, state.to(tensor.dtype))
+    for tensor, before, after in zip(tensors, states, layer.now(mixer.shapes), strict=True):
+        if group.own_state is None:
+            tensor.index_copy_(0, group.written, after.to(tensor.dtype))
+        elif after is not before:
+            before.copy_(after)
     return output
 
 
