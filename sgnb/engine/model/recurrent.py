@@ -51,7 +51,7 @@ class Group(NamedTuple):
     own_state: slice | None = None  # final state of a single fresh text, which computes in place
 
 
-class Piece(NamedTuple):
+class Stretch(NamedTuple):
     """Tokens of a text in a step, up to the next state."""
 
     row: int  # first row of the step
@@ -60,8 +60,8 @@ class Piece(NamedTuple):
     written: int  # state after
 
 
-Pieces = dict[tuple[int, int, bool], list[Piece]]
-"""Pieces by (turn in their text, length, fresh)."""
+Stretches = dict[tuple[int, int, bool], list[Stretch]]
+"""Stretches by (turn in their text, length, fresh)."""
 
 
 class StepStates:
@@ -99,8 +99,8 @@ class StepStates:
             read, written = self._indices[:, :padded]
             self.groups = [Group(slice(0, padded), 1, False, read, written)]
             return
-        # A piece between two states of a text depends on the preceding piece.
-        pieces: Pieces = {}
+        # A stretch between two states of a text depends on the preceding stretch.
+        stretches: Stretches = {}
         columns = plans, spans.starts.tolist(), spans.first_rows.tolist()
         rows = zip(*columns, strict=True)
         for (state, written), start, row in rows:
@@ -108,17 +108,19 @@ class StepStates:
             for turn, (end, into) in enumerate(written):
                 length = end - begin
                 kind = turn, length, begin == 0 and length > 1
-                pieces.setdefault(kind, []).append(Piece(row + begin - start, length, state, into))
+                stretches.setdefault(kind, []).append(
+                    Stretch(row + begin - start, length, state, into)
+                )
                 begin, state = end, into
 
         if self._pads:
-            pieces = _merge_fresh(pieces)
+            stretches = _merge_fresh(stretches)
         self.groups = [
             self._group(length, fresh, members)
-            for (_, length, fresh), members in sorted(pieces.items())
+            for (_, length, fresh), members in sorted(stretches.items())
         ]
 
-    def _group(self, length: int, fresh: bool, members: list[Piece]) -> Group:
+    def _group(self, length: int, fresh: bool, members: list[Stretch]) -> Group:
         firsts, lengths, *states = np.array(members, np.int64).T
         device = self.pool.device
         read, written = to_device(np.stack(states), device)
@@ -142,11 +144,11 @@ class StepStates:
         return Group(to_device(rows, device), length, fresh, read, written)
 
 
-def _merge_fresh(pieces: Pieces) -> Pieces:
+def _merge_fresh(stretches: Stretches) -> Stretches:
     """Merge groups of fresh texts with similar lengths."""
-    merged: Pieces = {}
+    merged: Stretches = {}
     longest = 0
-    for (turn, length, fresh), members in sorted(pieces.items(), reverse=True):
+    for (turn, length, fresh), members in sorted(stretches.items(), reverse=True):
         size = length
         if fresh:
             size = longest if length * MOST_PADDING >= longest > 0 else length
