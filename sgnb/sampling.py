@@ -19,6 +19,10 @@ from .grammar.spec import KINDS, GrammarSpec, pattern_text, schema_text
 T = TypeVar("T")
 
 
+_grammar_spec = lru_cache(maxsize=64)(GrammarSpec)
+"""A spec reads its whole text once, and each request asks for its spec several times."""
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """Sampling parameters of a single request. Names and defaults follow SGLang.
@@ -131,9 +135,8 @@ class SamplingParams:
         """Grammar of the text, or None."""
         for kind in KINDS:
             if (text := getattr(self, kind)) is not None:
-                return GrammarSpec(
-                    kind, text, self.json_whitespace, self.json_strict, self.leading_blank
-                )
+                options = self.json_whitespace, self.json_strict, self.leading_blank
+                return _grammar_spec(kind, text, *options)
         return None
 
     @property

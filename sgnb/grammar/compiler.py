@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary, finalize
 
 from ..cache_file import CacheFile
 from ..errors import GrammarError
-from .automaton.automaton import Automaton
+from .automaton.automaton import START, Automaton
 from .automaton.compressed import CompressedAutomaton
 from .llguidance_backend.cfg_matcher import LEXEME_LIMITS, LlguidanceGrammar
 from .llguidance_backend.ending import required_names
@@ -78,6 +78,7 @@ class TokenGrammar:
             self._llguidance = _from_llguidance(compiled, vocabulary)
         else:
             self._paths = Paths(compiled.automaton, compiled.compressed, vocabulary)
+            self._paths.masks.mask(START)  # builds the vocabulary's prefix tree on this thread
 
     @property
     def is_slow(self) -> bool:

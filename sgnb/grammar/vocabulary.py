@@ -35,15 +35,19 @@ class Vocabulary:
         self._longer: dict[int, NDArray[np.uint32]] = {}
 
     @cached_property
+    def _lengths(self) -> NDArray[np.uint32]:
+        """Length of each piece in bytes, uint32[size]."""
+        return np.fromiter(map(len, self.pieces), np.dtype("<u4"), self.size)
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the pieces in order, in hexadecimal."""
-        lengths = np.fromiter(map(len, self.pieces), np.dtype("<u4"), self.size)
-        return hashlib.sha256(lengths.tobytes() + b"".join(self.pieces)).hexdigest()
+        return hashlib.sha256(self._lengths.tobytes() + b"".join(self.pieces)).hexdigest()
 
     @cached_property
     def longest(self) -> int:
         """Length of the longest piece in bytes."""
-        return max(map(len, self.pieces), default=0)
+        return int(self._lengths.max(initial=0))
 
     @cached_property
     def single_bytes(self) -> Index:
@@ -67,7 +71,7 @@ class Vocabulary:
         mask = self._longer.get(length)
         if mask is None:
             bits = np.zeros(-(-self.size // 32) * 32, np.bool_)
-            bits[: self.size] = [len(piece) > length for piece in self.pieces]
+            bits[: self.size] = self._lengths > length
             mask = np.packbits(bits, bitorder="little").view(np.uint32)
             mask.flags.writeable = False
             self._longer[length] = mask

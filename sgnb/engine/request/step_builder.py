@@ -182,13 +182,18 @@ def _sampling_input(
         if state.table_offset is None and state.constraint is not None and state.constraint.binds:
             hosted[row] = partial(_row_mask, state)
 
-    if positions is None:
-        sizes = _column(requests, "num_tokens_with_placeholders", np.int64)
-        positions = sizes - _column(requests, "num_prompt_tokens", np.int64)
+    temperatures = _column(requests, "params.temperature", np.float32)
+    draws = np.zeros(len(requests))
+    if temperatures.any():  # else nothing is drawn
+        if positions is None:
+            sizes = _column(requests, "num_tokens_with_placeholders", np.int64)
+            positions = sizes - _column(requests, "num_prompt_tokens", np.int64)
+        seeds = _column(requests, "seed", np.uint64)
+        draws = uniforms(seeds, np.asarray(positions, np.int64))
     grammar_states = [UNCONSTRAINED if s.table_offset is None else _device_state(s) for s in states]
     return SamplingInput(
-        temperatures=_column(requests, "params.temperature", np.float32),
-        draws=uniforms(_column(requests, "seed", np.uint64), np.asarray(positions, np.int64)),
+        temperatures=temperatures,
+        draws=draws,
         grammar_states=np.array(grammar_states, np.int32),
         sample_rows=_column(requests, "sample_row", np.int32),
         filters=filters,
