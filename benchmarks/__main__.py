@@ -48,7 +48,7 @@ NAMES = (
     "hybrid",
     "planning",
     "bounds",
-    "static_planning",
+    "row_order",
     "api_speculation",
     "hostile_service",
     "soak_cpu",

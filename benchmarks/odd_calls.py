@@ -32,7 +32,6 @@ from sgnb.engine.request.request_state import NO_ORIGIN, Origin
 from sgnb.errors import SgnbError
 from sgnb.lang.executor import Call, ScoreCall
 from sgnb.magics.session import Session
-from sgnb.reservation import Reservation
 from sgnb.sampling import SamplingParams
 from sgnb.segment import Segment
 
@@ -132,7 +131,6 @@ METHODS: dict[str, Method] = {
     ),
     "encode": of_engine("encode", prompts=["The", [Segment("fox")]]),
     "abort": of_engine("abort", request=[1, 2]),
-    "release": of_engine("release", reservation=Reservation((5,), 3), num_tokens=2),
     "flush_cache": of_engine("flush_cache", namespace="mine"),
     "pin": of_engine("pin", what=PROMPT, owner="me", namespace=""),
     "unpin": of_engine("unpin", node=1, owner="me"),
@@ -144,7 +142,6 @@ METHODS: dict[str, Method] = {
     "compiled_grammar": of_engine("compiled_grammar", number=1),
     "executor.generate": of_executor("generate", call=CALL, sink=listener),
     "executor.score": of_executor("score", call=SCORE, sink=listener),
-    "executor.release": of_executor("release", reservation=Reservation((), 3), num_tokens=None),
     "executor.fill_cache": of_executor("fill_cache", prompts=[PROMPT]),
     "executor.encode": of_executor("encode", segments=[Segment("fox")]),
     "executor.cached_length": of_executor("cached_length", tokens=PROMPT),

@@ -33,7 +33,6 @@ from ..events import WaitingRequest
 from ..lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
 from ..lang.graph.dry_execution import DryExecutor
 from ..lang.location import warn_once
-from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
 from ..sequences import common_length
@@ -157,7 +156,7 @@ class LocalExecutor:
         _, inputs, params, sinks = zip(*samples, strict=True)
         cache_scopes = [
             pending.executor._overrides.cache_scope._replace(
-                forked=self._forked(pending.call, prompt), reservation=pending.call.reservation
+                forked=self._forked(pending.call, prompt)
             )
             for pending, prompt, *_ in samples
         ]
@@ -243,8 +242,7 @@ class LocalExecutor:
         origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
-        scope = self._overrides.cache_scope._replace(reservation=call.reservation)
-        cache_scopes = [scope] * len(params)
+        cache_scopes = [self._overrides.cache_scope] * len(params)
         prompts = [*continued, *alone]
         ids = self.engine.submit(prompts, params, sinks, origins=origins, cache_scopes=cache_scopes)
         return partial(self.engine.abort, ids)
@@ -255,13 +253,12 @@ class LocalExecutor:
 
     @property
     def room(self) -> Room | None:
-        """The engine's room for reservations; None without a cache, or with recurrent layers
-        (reservations do not count states)."""
-        engine, options = self.engine, self.engine.options
-        requests = options.max_running_requests or 1
-        sizes = engine.pool_tokens, engine.context_length, requests, engine.shared_prefix
-        most = Room(*sizes, options.reserve)
-        return most if options.prefix_cache and not engine.state_bytes else None
+        """The engine's limits; None without a cache, or with recurrent layers, whose states the
+        bounds of programs do not count."""
+        engine = self.engine
+        if not engine.options.prefix_cache or engine.state_bytes:
+            return None
+        return Room(engine.context_length, engine.shared_prefix)
 
     def cached_length(self, tokens: Sequence[int]) -> int:
         """Return the number of leading `tokens` in the cache that a call would reuse now."""
@@ -274,12 +271,6 @@ class LocalExecutor:
     def dry_executor(self) -> DryExecutor:
         """Return an executor for a dry run, which generates no tokens."""
         return DryExecutor(self, EngineAnswers(self))
-
-    def release(self, reservation: Reservation, num_tokens: int | None) -> None:
-        """Release a reservation after the calls already queued for the engine."""
-        reservation = arguments.reservation(reservation)
-        num_tokens = arguments.optional_number("num_tokens", num_tokens)
-        self._mail.put(partial(self.engine.release, reservation, num_tokens))
 
     @property
     def tokenizer_id(self) -> str:

@@ -15,7 +15,6 @@ from transformers import PreTrainedModel
 from .. import models
 from ..events import WaitingRequest
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler
-from ..reservation import Reservation
 from ..sampling import SamplingParams, read_option, scalar
 from ..segment import Segment
 from .assembly import assemble, check_options, cleaned_up_load, torch_process
@@ -171,19 +170,6 @@ class Engine:
             OptionError: `request` is no id and no list of ids.
         """
         self._loop.abort(arguments.ids(request))
-
-    def release(self, reservation: Reservation, num_tokens: int | None = None) -> None:
-        """Return the slots of a finished program's reservation, see `CacheScope`.
-
-        Args:
-            reservation: the program's. An unknown reservation is ignored.
-            num_tokens: number of tokens that the program generated; None after an error.
-
-        Raises:
-            OptionError: an argument has another type.
-        """
-        num_tokens = arguments.optional_number("num_tokens", num_tokens)
-        self._loop.release(arguments.reservation(reservation), num_tokens)
 
     def flush_cache(self, namespace: str | None = None) -> int:
         """Evict every cached prefix that no running request uses and no pin keeps.

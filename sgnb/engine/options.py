@@ -58,8 +58,6 @@ class EngineOptions:
     compile: bool = False  # run the model's layers through torch.compile; loading takes longer
     # Tokens independent of cache and batch; slower, GPU only.
     deterministic: bool = False
-    # Compiled programs reserve their maximum KV cache: no preemption, fewer concurrent programs.
-    reserve: bool = False
     schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or "fcfs"
     # A waiting request is overtaken only by requests arriving at most this many steps later.
     max_overtaking: int = 1024

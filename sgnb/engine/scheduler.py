@@ -10,10 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..events import RequestAdmitted, RequestRetracted, Wait, WaitReason
-from ..reservation import Reservation
 from .cache.manager import CacheManager, Match
 from .cache.radix import Prefix
-from .request.admission import ProgramAdmission
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
 from .request.held_requests import HeldRequests
@@ -57,9 +55,6 @@ class Scheduler:
         self.cache = cache
         ageing = context_length / max_overtaking
         self.waiting = WaitingQueue(cache, policy, ageing=ageing, window=window)
-        self.admission = ProgramAdmission(
-            lambda: cache.slots.total - cache.pinned_tokens, self.waiting.rank
-        )
         self.running: list[Request] = []
         self._num_synchronous = 0  # running requests whose next token depends on the last token
         self.step = 0
@@ -77,51 +72,22 @@ class Scheduler:
         self._decode = PlainDecode()
 
     @property
-    def num_waiting(self) -> int:
-        """Number of requests without slots, requests of programs before admission included."""
-        return len(self.waiting) + len(self.admission)
-
-    @property
     def has_work(self) -> bool:
         """True if a request waits or runs and is not held."""
         return len(self.waiting) + len(self.running) > len(self._held)
 
     def add(self, request: Request) -> None:
-        """Queue a request, or hold the request until its program is admitted."""
+        """Queue a request."""
         request.arrival = self.step
-        if request.cache_scope.reservation is None:
-            self._wait(request)
-            return
-        self._wait(*self.admission.enter(request))
-        if (wait := self.admission.shortage(request)) is not None:
-            self._waits.report(request, wait)
-
-    def release(self, reservation: Reservation, num_tokens: int | None = None) -> None:
-        """End the reservation of a program; see `ProgramAdmission.release`."""
-        self._wait(*self.admission.release(reservation, num_tokens))
+        self.waiting[request.id] = request
+        self._blocked = None
 
     def why_waiting(self, request: Request) -> Wait | None:
         """Return the reason why a request is not running. None for a running request, and for a
         request before `add` or after `finish`."""
         if request.id in self._held:
             return Wait(WaitReason.MASK)
-        if request.id not in self.waiting:
-            return self.admission.shortage(request)
-        return self._waits.reason(request)
-
-    @property
-    def num_unadmitted(self) -> int:
-        """Number of requests of programs before admission."""
-        return len(self.admission)
-
-    def admit_next_program(self) -> None:
-        """Admit the first program in line without regard to its reservation."""
-        self._wait(*self.admission.admit_first())
-
-    def _wait(self, *requests: Request) -> None:
-        for request in requests:
-            self.waiting[request.id] = request
-            self._blocked = None
+        return self._waits.reason(request) if request.id in self.waiting else None
 
     def hold(self, request: Request) -> None:
         """Leave a started request out of all steps until `resume`, for a mask of the grammar."""
@@ -206,8 +172,6 @@ class Scheduler:
             self._release(request, insert=not non_finite)
         elif self.waiting.pop(request.id, None) is not None:
             self._blocked = None
-        else:
-            self._wait(*self.admission.drop(request))
         if non_finite:
             self.cache.discard(request)
 

@@ -16,7 +16,6 @@ class WaitReason(StrEnum):
     SAME_PREFIX = "same_prefix"
     GRAMMAR = "grammar"
     MASK = "mask"
-    PROGRAM = "program"
     NEXT_STEP = "next_step"
 
 
@@ -29,8 +28,6 @@ _SENTENCES = {
     WaitReason.SAME_PREFIX: "another request computes the next tokens of the same prompt prefix",
     WaitReason.GRAMMAR: "the grammar is compiling",
     WaitReason.MASK: "the grammar computes the tokens that may come next",
-    WaitReason.PROGRAM: "the program is not admitted: the reservation needs up to {needed:,} "
-    "tokens of KV cache, and {available:,} are not reserved",
     WaitReason.NEXT_STEP: "the request is queued for the next step",
 }
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from inspect import BoundArguments, Parameter, Signature
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from ..errors import SgnbError, TraceError
+from ..errors import TraceError
 from .code import GraphCode
-from .core.program import Program
-from .core.reservation_ref import ReservationRef
 from .core.state import ProgramState
-from .executor import Admitting, Executor, admitting
 from .graph.code_motion import cache_prefix
-from .graph.estimate import Bound
+from .graph.dry_execution import DryExecution
+from .graph.estimate import Bound, bound
 from .graph.explanation import Explanation, explain_graph
 from .graph.graph import Graph
 from .graph.replay import Plan
 from .graph.run_graphs import CheckedGraph, RunGraph
 from .graph.tracer import TracingState, inline
-from .planning import Planner
 from .primitives.config import executor_for
 from .runnable import Runnable
 
@@ -86,7 +81,6 @@ class CompiledProgram(Runnable):
             ),
         )
         self._fixed_names = frozenset(graph.fixed) - self.signature.parameters.keys()
-        self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()
 
     def cache(self, backend: Any = None) -> int:
         """Prefill the constant prefix on `backend`; see `SglFunction.cache`.
@@ -110,7 +104,7 @@ class CompiledProgram(Runnable):
         """
         arguments, defaults = self._split(args, kwargs)
         graph, values = self._graph_of(arguments)
-        return Planner(graph, executor_for(backend)).bound(values, defaults)
+        return bound(graph, DryExecution(graph, executor_for(backend)).run(values, defaults, None))
 
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """Estimate the cost of each call of a run, without sending a request.
@@ -157,43 +151,6 @@ class CompiledProgram(Runnable):
         plan, values = self._checked.graph_for(arguments.arguments, None)
         return plan.graph, values
 
-    def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
-        program = state.program
-        # A program run by a select's method uses the reservation of the outer program.
-        executor = None if program.reservation_ref else admitting(program.executor)
-        if executor is None:
-            super()._work(state, arguments)
-            return
-        run_graph, chosen = RunGraph(self._plan, arguments.arguments), None
-        if self._checked is not None:
-            with contextlib.suppress(Exception):  # raised again below, inside the run
-                scope = state._branch.scope
-                run_graph = self._checked.graph_for(arguments.arguments, program, scope)
-                chosen = self._checked, run_graph
-        self._reserve(executor, program, run_graph)
-        token = _chosen.set(chosen)
-        try:
-            super()._work(state, arguments)
-        finally:
-            _chosen.reset(token)
-
-    def _reserve(self, executor: Admitting, program: Program, run_graph: RunGraph) -> None:
-        """Reserve the KV slots of a run, if the calls are known before the run."""
-        if run_graph.plan.graph is self.graph:
-            planner = self._planner(executor)
-        else:
-            planner = _planner_for(run_graph.plan.graph, executor)
-        if planner is not None:
-            reservation = planner.reserve(run_graph.arguments, program.run)
-            if reservation is not None:
-                program.attach(ReservationRef(reservation, executor.release))
-
-    def _planner(self, executor: Executor) -> Planner | None:
-        """Return the planner of the compiled graph for `executor`."""
-        if executor not in self._planners:
-            self._planners[executor] = _planner_for(self.graph, executor)
-        return self._planners[executor]
-
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""
         self.graph.print_graph()
@@ -215,14 +172,6 @@ def _with_graphs_inside(func: Callable[..., Any], check: bool) -> Callable[..., 
     return code
 
 
-def _planner_for(graph: Graph, executor: Executor) -> Planner | None:
-    """Return a planner; None if the calls are not known before the run."""
-    try:
-        return Planner(graph, executor)
-    except SgnbError:
-        return None
-
-
 def _code_of(plan: Plan) -> Callable[..., Any]:
     """Return a function that replays a graph."""
     signature = plan.graph.signature
@@ -239,9 +188,6 @@ def _code_of(plan: Plan) -> Callable[..., Any]:
 
 _OPEN_KINDS = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
 
-_chosen: ContextVar[tuple[CheckedGraph, RunGraph] | None] = ContextVar("_chosen", default=None)
-"""The graph of the run that begins, if known before the program's code."""
-
 
 def _code_of_checked(checked: CheckedGraph) -> Callable[..., Any]:
     """Return a function that replays a graph after the comparison with the program's code."""
@@ -257,11 +203,7 @@ def _code_of_checked(checked: CheckedGraph) -> Callable[..., Any]:
             del values["s"]
         if isinstance(s, TracingState):
             return checked.trace_inside(s, values)
-        chosen = _chosen.get()
-        if chosen is not None and chosen[0] is checked:
-            run_graph = chosen[1]
-        else:
-            run_graph = checked.graph_for(values, s.program, s._branch.scope)
+        run_graph = checked.graph_for(values, s.program, s._branch.scope)
         return run_graph.plan.run(s, run_graph.arguments, executor_for)
 
     return _named(code, checked.plan.graph, signature)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from ..errors import OptionError, shown
 from ..events import EventLog
-from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Kind, Segment
 from .chat import ChatTemplate
@@ -41,8 +40,6 @@ class Call:
     # Number of leading segments inherited at the fork, which the parent and the sibling branches
     # share.
     forked: int = field(default=0, compare=False)
-    # reservation of the program
-    reservation: Reservation | None = field(default=None, compare=False)
     # Lookahead buffer of the branch, shared by all calls of the branch; None: every call is sent.
     lookahead: LookaheadBuffer | None = field(default=None, compare=False)
     # For executors with `generates_calls`: tools declared by the program, and tools that the model
@@ -92,7 +89,6 @@ class ScoreCall:
     location: Location | None = field(default=None, compare=False)  # the user's line
     segments: tuple[Segment, ...] = field(default=(), compare=False)  # as in `Call`
     kind: Kind = field(default="raw", compare=False)  # kind of the choices' text
-    reservation: Reservation | None = field(default=None, compare=False)  # as in `Call`
     lookahead: LookaheadBuffer | None = field(default=None, compare=False)  # as in `Call`
 
 
@@ -123,14 +119,11 @@ class Scores:
 
 
 class Room(NamedTuple):
-    """Capacity of an executor, in tokens."""
+    """Limits of an executor, in tokens."""
 
-    slots: int  # size of the KV cache
     context: int  # context length of a request
-    requests: int  # maximum number of running requests
     # shortest prefix that waiting requests share; shorter prefixes may be computed several times
     shared: int
-    reserves: bool  # admits programs by their reservations
 
 
 class Executor(Protocol):
@@ -193,22 +186,6 @@ def declares_tools(executor: Executor) -> bool:
 def is_own(executor: Executor, backend: Executor) -> bool:
     """Return whether calls to `backend` in a run on `executor` go to the run's own model."""
     return backend.log is executor.log or instead_of(executor, backend) is executor
-
-
-class Admitting(Executor, Protocol):
-    """Executor that admits programs by their reservations if `room.reserves` is set."""
-
-    room: Room | None
-
-    # Return the slots of a finished program. `made`: number of generated tokens, None after an
-    # error.
-    def release(self, reservation: Reservation, num_tokens: int | None) -> None: ...
-
-
-def admitting(executor: Executor) -> Admitting | None:
-    """Return the executor if it admits programs by their reservations, otherwise None."""
-    room = room_of(executor)
-    return cast(Admitting, executor) if room is not None and room.reserves else None
 
 
 def room_of(executor: Executor) -> Room | None:

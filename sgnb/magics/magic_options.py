@@ -108,7 +108,6 @@ LOAD_OPTIONS = (
     ),
     option("--fuse", "fused equivalents of the model's modules", "on|off", on_off),
     option("--compile", "run the model's layers through torch.compile", "on|off", on_off),
-    option("--reserve", "compiled programs reserve their part of the KV cache", "on|off", on_off),
     option("--fork-attention", "read a shared prefix once per step", "on|off", on_off),
     option(
         "--deterministic",

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -31,7 +30,6 @@ from sgnb.engine.scheduler import Scheduler
 from sgnb.errors import EngineError, OptionError, RequestError, SgnbError
 from sgnb.events import RequestFinished
 from sgnb.lang.executor import Call
-from sgnb.reservation import Reservation
 from sgnb.sampling import SamplingParams
 from sgnb.viz import Emitter
 
@@ -80,9 +78,6 @@ CALLS: dict[str, Callable[[Engine], Any]] = {
     "abort of a list in a list": lambda e: e.abort([[1]]),
     "abort of a text": lambda e: e.abort("one"),
     "abort of a number": lambda e: e.abort(1.5),
-    "release of a list": lambda e: e.release([1]),
-    "release with a text": lambda e: e.release(Reservation((), 1), "many"),
-    "a reservation of text": lambda e: Reservation((), "many"),
     "a namespace to flush": lambda e: e.flush_cache([1]),
     "a namespace to pin in": lambda e: e.pin(PROMPT, namespace={}),
     "an owner": lambda e: e.pin(PROMPT, ["me"]),
@@ -176,18 +171,11 @@ def test_a_request_that_cannot_be_scheduled_fails_alone(
         assert whole(engine)
 
 
-@pytest.mark.parametrize("method", ["add", "release"])
-def test_a_command_that_fails_ends_no_other_request(
-    method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_command_that_fails_ends_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
     with Engine(random_model()) as engine:
-        monkeypatch.setattr(engine._scheduler, method, lambda *arguments: 1 / 0)
-        if method == "add":
-            with pytest.raises(EngineError, match="ZeroDivisionError"):
-                engine.generate(PROMPT, max_new_tokens=5)
-        else:
-            engine.release(Reservation((), 1))
-            assert engine.stats() and "ZeroDivisionError" in caplog.text
+        monkeypatch.setattr(engine._scheduler, "add", lambda *arguments: 1 / 0)
+        with pytest.raises(EngineError, match="ZeroDivisionError"):
+            engine.generate(PROMPT, max_new_tokens=5)
         monkeypatch.undo()
         [expected] = greedy("llama", [PROMPT], 5)
         assert engine.generate(PROMPT, max_new_tokens=5, **GREEDY).token_ids == expected
@@ -213,7 +201,7 @@ def test_a_call_that_is_no_call_is_refused(engine: Engine) -> None:
     call = Call("The", SamplingParams(max_new_tokens=3), "r", "0", "a")
     heard: queue.SimpleQueue[Any] = queue.SimpleQueue()
     for wrong in (lambda: executor.generate({}, print), lambda: executor.generate(call, None),
-                  lambda: executor.score(call, print), lambda: executor.release([1], None),
+                  lambda: executor.score(call, print),
                   lambda: executor.with_overrides(None)):  # fmt: skip
         with pytest.raises(OptionError):
             wrong()
@@ -359,32 +347,3 @@ def test_a_forked_child_ends_by_itself() -> None:
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=120
     )
     assert run.stdout.split() == ["3"], run.stderr
-
-
-def test_programs_that_wait_for_a_held_one_do_not_wait_for_ever() -> None:
-    """A choices method runs a compiled program on a new thread: the gate does not see that an
-    admitted program waits for the held program."""
-    model, options = random_model(vocab_size=400), {"max_total_tokens": 150, "reserve": True}
-    with Engine(model, tokenizer=byte_level(), **options) as engine:
-
-        @sgnb.function
-        def judge(s: Any, text: str) -> None:
-            s += "How good is this? " + text + sgnb.gen("a", max_tokens=60, ignore_eos=True)
-
-        judging = judge.compile()
-
-        def judged(choices: Any) -> list[float]:
-            with ThreadPoolExecutor(1) as thread:
-                run = thread.submit(lambda: judging.run("The dog.", backend=engine)["a"])
-                assert run.result(timeout=60)
-            return sgnb.token_length_normalized(choices)
-
-        @sgnb.function
-        def picked(s: Any, text: str) -> None:
-            s += text + sgnb.gen("first", max_tokens=60, ignore_eos=True)
-            s += sgnb.select("choice", [" yes", " no"], choices_method=judged)
-
-        texts = [(f"Document {i}. The cat sat on the mat.",) for i in range(3)]
-        states = picked.compile().run_batch(texts, backend=engine)
-        assert all(state["choice"] for state in states)
-        wait_until(lambda: engine._scheduler.admission.reserved == 0)

@@ -88,7 +88,7 @@ class Simulation:
         self.events.append(event)
         if isinstance(event, RequestRetracted):
             rank = lambda r: (  # noqa: E731
-                r.cache_scope.reservation is not None, r.num_output_tokens, -r.num_prompt_tokens
+                r.num_output_tokens, -r.num_prompt_tokens
             )  # fmt: skip
             assert self.scheduler.running, "the last running request was retracted"
             assert rank(self.requests[event.request]) <= min(map(rank, self.scheduler.running))

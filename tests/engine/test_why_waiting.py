@@ -6,14 +6,12 @@ from concurrent.futures import Future
 
 import pytest
 
-from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.request_state import Origin
 from sgnb.events import RequestWaits, Wait, WaitReason
 from sgnb.grammar.compiler import TokenGrammar
-from sgnb.reservation import Reservation
 from sgnb.sampling import SamplingParams
 
 from .test_scheduler import Simulation
@@ -98,17 +96,6 @@ def test_another_request_computes_the_same_prefix() -> None:
     assert "the same prompt prefix" in str(wait)
     sim.step()
     assert sim.scheduler.why_waiting(second) is None
-
-
-def test_a_program_without_admission() -> None:
-    sim = Simulation(100)
-    sim.add([1] * 4, 4, CacheScope(reservation=Reservation((), 80)))
-    second = sim.add([2] * 4, 4, CacheScope(reservation=Reservation((1, 2), 60)))
-    sim.step()
-    wait = sim.scheduler.why_waiting(second)
-    assert wait == Wait(WaitReason.PROGRAM, 62, 20)
-    assert "the program is not admitted" in str(wait) and "62" in str(wait)
-    assert reported(sim, second) == [("program", 62, 20)]
 
 
 def test_a_compiling_grammar(monkeypatch: pytest.MonkeyPatch) -> None:

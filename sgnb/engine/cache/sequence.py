@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...reservation import Reservation
 from .checkpoints import RecurrentStates
 from .radix import Ints, Node, Prefix
 
@@ -20,7 +19,6 @@ class CacheScope(NamedTuple):
     reads: bool = True  # fork attention: read a prefix once for several requests of a step
     # Tokens before a fork of the program; models with recurrent layers keep a checkpoint there.
     forked: int = 0
-    reservation: Reservation | None = None  # of the program, which runs when the reservation fits
 
 
 SHARED = CacheScope()

@@ -23,7 +23,6 @@ from ...events import (
     WaitReason,
     WeightsChanged,
 )
-from ...reservation import Reservation
 from ..device.faults import forget_frames, is_device_lost, is_out_of_memory
 from ..device.memory import release_device_memory
 from ..model.weight_monitor import WeightMonitor
@@ -41,10 +40,6 @@ from .statistics import read_statistics, read_waiting
 from .step_output import NO_NUMBERS, AsyncStepOutput, InFlightStep, StepOutput
 
 _log = logging.getLogger(__name__)
-
-ADMISSION_PATIENCE = 0.25
-"""Seconds for which programs may wait for admission while nothing runs. The admitted programs then
-wait for user code, or for a program without admission: the first in line is admitted."""
 
 
 class EngineLoop(CommandThread):
@@ -103,11 +98,6 @@ class EngineLoop(CommandThread):
 
         self._send_quietly(end)
 
-    def release(self, reservation: Reservation, num_tokens: int | None) -> None:
-        """See `Scheduler.release`."""
-        work = partial(self._scheduler.release, reservation, num_tokens)
-        self._send_quietly(lambda: self._guarded(work))
-
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
         """See `Engine.why_waiting`. Call on the engine's thread."""
         return read_waiting(self._states.values(), self._scheduler, run, branch)
@@ -153,10 +143,7 @@ class EngineLoop(CommandThread):
             try:
                 command = self._commands.get(True, self._patience)
             except queue.Empty:
-                if self._grammar_work:
-                    continue
-                self._guarded(self._scheduler.admit_next_program)
-                return
+                continue
             command()
             del command  # may hold the engine, and the engine's finalizer ends this thread
             if self._closing:
@@ -181,10 +168,7 @@ class EngineLoop(CommandThread):
     @property
     def _patience(self) -> float | None:
         """Seconds to wait for a command if idle; None: without limit."""
-        if self._grammar_work:
-            return WATCH
-        waits = 0 < self._scheduler.num_unadmitted == len(self._states)
-        return ADMISSION_PATIENCE if waits else None
+        return WATCH if self._grammar_work else None
 
     def _guarded(self, work: Command, request: Request | None = None) -> None:
         """Run `work`. An error ends the request that the error belongs to, by default `request`;

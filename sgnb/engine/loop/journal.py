@@ -108,7 +108,7 @@ class Journal:
                 round(seconds, 6),
                 Columns(Extended, ids, batch.starts, batch.lengths),
                 Columns(Sampled, sampling, tokens, output.logprobs),
-                scheduler.num_waiting,
+                len(scheduler.waiting),
                 len(scheduler.running),
                 cache.slots.available,
                 cache.tree.size,

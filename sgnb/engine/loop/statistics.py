@@ -28,7 +28,7 @@ def read_statistics(counts: dict[str, int], scheduler: Scheduler) -> dict[str, A
         }
     return counts | {
         "hit_rate": counts["cached_tokens"] / prompt_tokens if prompt_tokens else 0.0,
-        "waiting": scheduler.num_waiting,
+        "waiting": len(scheduler.waiting),
         "running": len(scheduler.running),
         "pool_tokens": cache.slots.total,
         "free": cache.slots.available,

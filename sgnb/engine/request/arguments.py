@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ...errors import OptionError, shown
-from ...reservation import Reservation
 from ...sampling import SamplingParams, integer, read_option, text
 from ...sampling import switch as read_switch
 from ..cache.sequence import SHARED, CacheScope
@@ -76,13 +75,6 @@ def _is_scalar(value: Any) -> bool:
     return getattr(value, "ndim", None) == 0
 
 
-def reservation(value: Any) -> Reservation:
-    """Return a Reservation; the constructor of `Reservation` has checked the fields."""
-    if type(value) is not Reservation:  # a subclass may compare as equal to others
-        raise OptionError(f"reservation={shown(value)} is not allowed", "give a Reservation")
-    return value
-
-
 def submission(
     prompts: Any, params: Any, on_outputs: Any, origins: Any, cache_scopes: Any
 ) -> Submission:
@@ -124,7 +116,7 @@ def _is_origin(value: Any) -> bool:
 def _is_cache_scope(value: Any) -> bool:
     if type(value) is not CacheScope:
         return False
-    types = [(str, type(None)), (bool,), (int,), (Reservation, type(None))]
+    types = [(str, type(None)), (bool,), (int,)]
     pairs = zip(value, types, strict=True)
     return value is SHARED or all(type(item) in allowed for item, allowed in pairs)
 

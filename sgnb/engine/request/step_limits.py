@@ -56,7 +56,6 @@ class GrowthReserve:
         return int(num_tokens * max(MIN_RESERVE, 0.99 ** (step - self._filled_at)))
 
 
-def preemption_key(request: Request) -> tuple[bool, int, int]:
-    """Preemption order: unreserved requests first, then shortest output, then longest prompt."""
-    reserved = request.cache_scope.reservation is not None
-    return reserved, request.num_output_tokens, -request.num_prompt_tokens
+def preemption_key(request: Request) -> tuple[int, int]:
+    """Preemption order: shortest output first, then longest prompt."""
+    return request.num_output_tokens, -request.num_prompt_tokens

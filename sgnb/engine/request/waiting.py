@@ -43,13 +43,6 @@ class WaitingQueue(OrderedDict[int, Request]):
         self[request.id] = request
         self.move_to_end(request.id, last=False)
 
-    def rank(self, request: Request) -> float:
-        """Return the sort key of a request in the order of `ranked`; the smallest is first."""
-        if self.policy == "lpm" and self._cache.prefix_cache:
-            length = min(self._look_up(request).length, request.reusable)
-            return request.arrival * self._ageing - length
-        return request.arrival
-
     def ranked(self) -> Iterable[tuple[Request, Prefix]]:
         """Return the oldest requests with their cached prefixes: longest aged prefix first, then by
         age. Retracted requests whose last token is not read yet are missing."""
@@ -58,7 +51,7 @@ class WaitingQueue(OrderedDict[int, Request]):
         return self._by_rank()
 
     def _by_rank(self) -> list[tuple[Request, Prefix]]:
-        """See `ranked`. Fast twin of `rank` for thousands of requests per step."""
+        """See `ranked`. The smallest key is first."""
         look_up, ageing = self._cache.look_up, self._ageing
         rows = []
         for request in self._oldest():

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...events import ChoiceMade, GenerationDone
-from ...reservation import Reservation
 from ...sampling import SamplingParams
 from ...segment import Kind, Segment
 from ..chat.reasoning import reasoning_name
@@ -17,7 +16,6 @@ from ..chat.tool_turns import call_segments, result_segments
 from ..chat.tools import ToolUse
 from ..executor import (
     Call,
-    Executor,
     Result,
     ScoreCall,
     Scores,
@@ -155,7 +153,6 @@ def _queue_call(
         location=op.location,
         segments=segments,
         forked=branch.num_forked_segments,
-        reservation=_reservation_of(branch, op.backend),
         lookahead=branch.lookahead,
         tools=branch.tools,
         tool_use=tool_use,
@@ -177,7 +174,6 @@ def choose(branch: Branch, op: Choose) -> bool:
         location=select.location,
         segments=segments,
         kind=_kind_of(branch, select.kind),
-        reservation=_reservation_of(branch, select.backend),
         lookahead=branch.lookahead,
     )
     branch.program.outbox.append((branch, op, call))
@@ -276,13 +272,6 @@ def take_scores(branch: Branch, op: Choose, scores: Scores) -> bool:
 
 def _kind_of(branch: Branch, kind: Kind | None) -> Kind:
     return "raw" if branch.program.run.special_tokens else kind or "raw"
-
-
-def _reservation_of(branch: Branch, backend: Executor | None) -> Reservation | None:
-    """Return the program's reservation for calls to the run's executor; None for other
-    backends, which are not notified of the program's end."""
-    reference = branch.program.reservation_ref
-    return None if reference is None or backend is not None else reference.reservation
 
 
 START: dict[type, Callable[[Branch, Any], bool]] = {

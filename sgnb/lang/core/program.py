@@ -28,7 +28,6 @@ from .branch import Branch
 from .choices import METHODS, apply_method
 from .joining import gathered_names
 from .ops import Assign, Choose, Fork, Generate, Join, Op
-from .reservation_ref import ReservationRef
 from .scope import Scope
 from .snapshot import Snapshot
 from .stopping import limit_call, no_answer, stop_call
@@ -75,14 +74,6 @@ class Program:
         self._busy = 0  # number of branches with pending ops
         self.nested: list[Run] = []  # begun by the code: not finished, or with an unread error
         self.called: list[str] = []  # ids of all nested runs
-        self.reservation_ref: ReservationRef | None = None  # the program's or the caller's
-        outer = run.outer
-        if (
-            outer is not None
-            and outer.reservation_ref is not None
-            and outer.executor is run.executor
-        ):
-            self.attach(outer.reservation_ref)
 
         self.tainted = TaintedTexts(run.executor.special_tokens)
         self.root = Branch(self, str(number), Scope())
@@ -90,11 +81,6 @@ class Program:
         if initial is not None:
             self.tainted.add(initial.variables)
             self.root.restore(initial)
-
-    def attach(self, reservation_ref: ReservationRef) -> None:
-        """Use a reservation for the calls of the program. Call before the start."""
-        reservation_ref.acquire()
-        self.reservation_ref = reservation_ref
 
     def start(self) -> None:
         """Begin the root branch."""
@@ -329,8 +315,6 @@ class Program:
         for branch in reversed(self.branches):
             branch.finish()
         self.waits.notify()
-        if self.reservation_ref is not None:
-            self.reservation_ref.release(self.num_tokens if self.root.error is None else None)
         self.run.count_finished(self)
 
     def __del__(self) -> None:
