@@ -95,7 +95,7 @@ def test_load_options_are_the_engine_s() -> None:
         "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 "
         "--max-states 300 --checkpoint-every 512 --context-length 2048 "
         "--cuda-graphs off --overlap off --precompile off --fuse off --compile off "
-        "--fork-attention off --reserve on "
+        "--fork-attention off "
         "--deterministic on"
     )
     given = LineCall.parse(line).options
