@@ -77,9 +77,9 @@ def lower(spec: GrammarSpec) -> LoweredGrammar:
         GrammarError: the spec is invalid, unsupported or too large.
     """
     if spec.kind == "ebnf":
-        lark, shortest = write_ebnf(spec.text)
-        return LoweredGrammar(None, lark, "a grammar can be recursive", shortest)
-    rules = _rules(spec)
+        lark, shortest, least = write_ebnf(spec.text)
+        return LoweredGrammar(None, lark, "a grammar can be recursive", shortest, least)
+    rules = regular_rules(spec)
     try:
         return LoweredGrammar(build(rules, _limits(spec)), None)
     except (Recursive, TooLarge) as error:
@@ -103,7 +103,7 @@ def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
         return None
     if spec.kind == "ebnf":
         return lower(spec)
-    rules = _rules(spec)
+    rules = regular_rules(spec)
     try:
         return LoweredGrammar(build(rules, replace(_limits(spec), work=SMALL_WORK)), None)
     except Recursive as error:
@@ -112,7 +112,12 @@ def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
         return None
 
 
-def _rules(spec: GrammarSpec) -> Rules:
+def regular_rules(spec: GrammarSpec) -> Rules:
+    """Return the rules of a regex or JSON schema.
+
+    Args:
+        spec: constraint to parse.
+    """
     if spec.kind == "regex":
         pattern = regex.parse(spec.text)
         return Rules(Lexeme(concat(optional(_BLANK), pattern) if spec.leading_blank else pattern))

@@ -62,7 +62,7 @@ ARITHMETIC = 'root ::= term ([-+] term)*\nterm ::= [0-9]+ | "(" root ")"\n'
 
 
 def compile_ebnf(text: str, vocabulary: Vocabulary) -> LlguidanceGrammar:
-    lark, shortest = write_ebnf(text)
+    lark, shortest, _ = write_ebnf(text)
     return LlguidanceGrammar(lark, vocabulary, shortest=shortest)
 
 
