@@ -176,6 +176,23 @@ class LlguidanceGrammar:
             return self._first, self._first.deep_copy()
 
 
+def check_lark(lark: str) -> None:
+    """Check a Lark grammar without a vocabulary.
+
+    Args:
+        lark: grammar in Lark notation.
+
+    Raises:
+        GrammarError: llguidance refuses the grammar.
+    """
+    from llguidance import LLMatcher
+
+    _check_size(lark)
+    problem = LLMatcher.validate_grammar(LLMatcher.grammar_from_lark(lark))
+    if problem:
+        raise _refused(problem)
+
+
 def _check_size(lark: str) -> None:
     rules = sum(len(line) for line in lark.splitlines() if not line[:1].isupper())
     for size, limit in ((len(lark), LARGEST_LARK), (rules, LARGEST_RULES)):
