@@ -27,8 +27,8 @@ from ..errors import GrammarError
 from .automaton.automaton import START, Automaton
 from .automaton.compressed import CompressedAutomaton
 from .llguidance_backend.cfg_matcher import LEXEME_LIMITS, LlguidanceGrammar
+from .llguidance_backend.ebnf import ebnf_rules
 from .llguidance_backend.ending import Endings, JsonEndings, PatternEndings, RecursiveEndings
-from .llguidance_backend.gbnf import is_gbnf, parse_gbnf
 from .lowering import LoweredGrammar, llguidance_error, lower_if_small, regular_rules
 from .matcher import AutomatonMatcher, Matcher, Paths
 from .process import DiedError, processes
@@ -36,7 +36,7 @@ from .schema.schema_lint import lint_schema
 from .spec import GrammarSpec
 from .vocabulary import Vocabulary
 
-FORMAT = 6
+FORMAT = 7
 """Version of the disk cache. Increment if a spec may produce another automaton or other bytes."""
 
 WORTH_KEEPING = 0.005
@@ -272,8 +272,8 @@ def _from_llguidance(compiled: CompiledGrammar, vocabulary: Vocabulary) -> Llgui
     spec, lark, shortest = compiled.spec, compiled.lark, compiled.shortest
     assert lark is not None
     if spec.kind == "ebnf":
-        gbnf = RecursiveEndings(partial(parse_gbnf, spec.text)) if is_gbnf(spec.text) else None
-        return LlguidanceGrammar(lark, vocabulary, shortest=shortest, endings=gbnf)
+        recursive = RecursiveEndings(partial(ebnf_rules, spec.text))
+        return LlguidanceGrammar(lark, vocabulary, shortest=shortest, endings=recursive)
 
     endings: Endings = PatternEndings(partial(regular_rules, spec))
     if spec.kind == "json_schema":

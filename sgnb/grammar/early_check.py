@@ -6,7 +6,8 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any
 
-from .llguidance_backend.cfg_matcher import check_lark, write_ebnf
+from .llguidance_backend.cfg_matcher import check_lark
+from .llguidance_backend.ebnf import write_ebnf
 from .llguidance_backend.gbnf import is_gbnf, parse_gbnf
 from .schema.index import SchemaIndex, children, read_schema
 from .schema.keyword_reader import read_keyword

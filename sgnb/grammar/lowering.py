@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from ..errors import GrammarError
 from .automaton.automaton import Automaton, build
 from .automaton.build_limits import BuildLimits, Recursive, TooLarge
-from .llguidance_backend.cfg_matcher import write_ebnf, write_schema
+from .llguidance_backend.cfg_matcher import write_schema
+from .llguidance_backend.ebnf import write_ebnf
 from .llguidance_backend.shortest import least_length, shortest_text
 from .regex import parser as regex
 from .schema.translate import translate

@@ -20,9 +20,9 @@ from sgnb.grammar.llguidance_backend.cfg_matcher import (
     LEXEME_LIMITS,
     LlguidanceGrammar,
     LlguidanceMatcher,
-    write_ebnf,
     write_schema,
 )
+from sgnb.grammar.llguidance_backend.ebnf import write_ebnf
 from sgnb.grammar.llguidance_backend.lark import write
 from sgnb.grammar.llguidance_backend.lexemes import WorkBudget
 from sgnb.grammar.lowering import lower

@@ -62,10 +62,10 @@ class TextEndings:
         Returns:
             The ending. None if no text begins with `text`, or if the search fails.
         """
-        known, sets = self._last
-        if not text.startswith(known):
-            known, sets = b"", self._start
-        for byte in text[len(known) :]:
+        previous, sets = self._last
+        if not text.startswith(previous):
+            previous, sets = b"", self._start
+        for byte in text[len(previous) :]:
             sets = self._step(sets, byte)
         self._last = text, sets
         return self._search(sets) if all(sets) else None

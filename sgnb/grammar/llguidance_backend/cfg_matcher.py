@@ -23,14 +23,10 @@ from ...errors import GrammarError
 from ..syntax import Rules
 from ..vocabulary import Vocabulary
 from .ending import Endings
-from .gbnf import is_gbnf, parse_gbnf
-from .lark import WORK, write
-from .lark_notation import refuse_unsupported
+from .lark import WORK
 from .lexeme_lark import write_lexemes
 from .lexemes import WorkBudget
-from .shortest import least_length, shortest_text
 
-LARGEST_TEXT = 1_500_000  # characters of a user's grammar
 LARGEST_LARK = 2_000_000
 LARGEST_RULES = 400_000
 """Characters of the Lark input, and of its rules without terminals. Longer rules take seconds; a
@@ -59,36 +55,11 @@ _OPTIONS = '\n%llguidance {"no_forcing": true}\n'
 """
 
 _LISTING = re.compile(r"(?s)<state>.*|<backtrace>.*|<non-verbose/>|\n *[0-9]+ \| *%llguidance .*")
-_BYTES = Vocabulary([bytes([byte]) for byte in range(255)])
+BYTES = Vocabulary([bytes([byte]) for byte in range(255)])
+"""Vocabulary to run a grammar without a tokenizer. Byte 255 is in no UTF-8 text."""
 _KEPT_TOKENIZERS = 4
 _tokenizers: OrderedDict[str, Any] = OrderedDict()
 _lock = Lock()
-
-
-def write_ebnf(text: str) -> tuple[str, bytes | None, int]:
-    """Return a user's grammar as input of llguidance.
-
-    A grammar with `::=` is GBNF, in which every character counts. Any other grammar is llguidance's
-    Lark (rule `start`): names in capitals and quoted texts are terminals with longest match, and
-    the terminals of `%ignore` may stand between them.
-
-    Args:
-        text: grammar in GBNF or Lark notation.
-
-    Returns:
-        The Lark grammar, a shortest text if known, and a lower bound of the bytes of every text.
-
-    Raises:
-        GrammarError: the grammar is invalid; the message has line and column.
-    """
-    if len(text) > LARGEST_TEXT:
-        hint = f"at most {LARGEST_TEXT:,} are read"
-        raise GrammarError(f"ebnf has {len(text):,} characters", hint)
-    if is_gbnf(text):
-        rules = parse_gbnf(text)
-        return write(rules), shortest_text(rules), least_length(rules)
-    refuse_unsupported(text)
-    return text, None, 0
 
 
 def write_schema(rules: Rules) -> str:
@@ -104,7 +75,7 @@ def _has_text(lark: str) -> bool:
     """True if a grammar of a single terminal has any text. llguidance detects dead ends within a
     terminal."""
     try:
-        LlguidanceGrammar(lark, _BYTES)
+        LlguidanceGrammar(lark, BYTES)
     except _NoToken:
         return False
     return True

@@ -233,15 +233,17 @@ class RecursiveEndings:
     that may repeat without an end completes nothing.
 
     Args:
-        rules: returns the rules, at the first search.
+        rules: returns the rules, at the first search. None if unknown: the search takes single
+            bytes.
     """
 
-    def __init__(self, rules: Callable[[], Rules]) -> None:
+    def __init__(self, rules: Callable[[], Rules | None]) -> None:
         self._rules = rules
 
     @cached_property
     def _parts(self) -> list[bytes]:
-        return remaining_texts(self._rules(), MOST_TAILS)
+        rules = self._rules()
+        return [] if rules is None else remaining_texts(rules, MOST_TAILS)
 
     def find(self, inner: Any, text: bytes, tokens: dict[int, int]) -> bytes | None:
         parts = [part for part in self._parts if all(byte in tokens for byte in part)]

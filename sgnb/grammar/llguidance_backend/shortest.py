@@ -93,12 +93,21 @@ def least_length(rules: Rules) -> int:
 
 
 def remaining_texts(rules: Rules, most: int) -> list[bytes]:
-    """Return shortest texts of the parts that may remain inside a rule, the shortest first.
+    """Return shortest texts of the parts that may remain inside a rule, the shortest first. Empty
+    if the texts are unknown, as in `shortest_text`.
 
     Args:
         rules: syntax tree with rules.
         most: maximum number of texts.
     """
+    try:
+        remaining = _remaining_texts(rules)
+    except _UnknownText:
+        return []
+    return sorted(remaining - {b""}, key=lambda text: (len(text), text))[:most]
+
+
+def _remaining_texts(rules: Rules) -> set[bytes]:
     texts, sets = _rule_texts(rules)
     remaining: set[bytes] = set()
     for root in (rules.start, *rules.rules.values()):
@@ -107,14 +116,14 @@ def remaining_texts(rules: Rules, most: int) -> list[bytes]:
             if isinstance(node, Repeat) and node.least > 1:
                 remaining.add(results[id(node.node)] or b"")
             elif isinstance(node, Concatenate):
-                rest = b""
+                suffix = b""
                 for part in node.parts[:0:-1]:
                     text = results[id(part)]
-                    if text is None or len(rest) + len(text) > LONGEST:
+                    if text is None or len(suffix) + len(text) > LONGEST:
                         break
-                    rest = text + rest
-                    remaining.add(rest)
-    return sorted(remaining - {b""}, key=lambda text: (len(text), text))[:most]
+                    suffix = text + suffix
+                    remaining.add(suffix)
+    return remaining
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
