@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
@@ -27,15 +27,16 @@ from ..errors import GrammarError
 from .automaton.automaton import START, Automaton
 from .automaton.compressed import CompressedAutomaton
 from .llguidance_backend.cfg_matcher import LEXEME_LIMITS, LlguidanceGrammar
-from .llguidance_backend.ending import required_names
-from .lowering import LoweredGrammar, llguidance_error, lower_if_small
+from .llguidance_backend.ebnf import ebnf_rules
+from .llguidance_backend.ending import Endings, JsonEndings, PatternEndings, RecursiveEndings
+from .lowering import LoweredGrammar, llguidance_error, lower_if_small, regular_rules
 from .matcher import AutomatonMatcher, Matcher, Paths
 from .process import DiedError, processes
 from .schema.schema_lint import lint_schema
 from .spec import GrammarSpec
 from .vocabulary import Vocabulary
 
-FORMAT = 6
+FORMAT = 7
 """Version of the disk cache. Increment if a spec may produce another automaton or other bytes."""
 
 WORTH_KEEPING = 0.005
@@ -268,18 +269,18 @@ def cache_file(spec: GrammarSpec) -> CacheFile:
 
 
 def _from_llguidance(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LlguidanceGrammar:
-    assert compiled.lark is not None
-    if compiled.spec.kind == "ebnf":
-        return LlguidanceGrammar(compiled.lark, vocabulary, shortest=compiled.shortest)
+    spec, lark, shortest = compiled.spec, compiled.lark, compiled.shortest
+    assert lark is not None
+    if spec.kind == "ebnf":
+        recursive = RecursiveEndings(partial(ebnf_rules, spec.text))
+        return LlguidanceGrammar(lark, vocabulary, shortest=shortest, endings=recursive)
+
+    endings: Endings = PatternEndings(partial(regular_rules, spec))
+    if spec.kind == "json_schema":
+        endings = JsonEndings(spec.text, shortest)
     try:
-        is_json = compiled.spec.kind == "json_schema"
         return LlguidanceGrammar(
-            compiled.lark,
-            vocabulary,
-            LEXEME_LIMITS,
-            shortest=compiled.shortest,
-            names=required_names(compiled.spec.text) if is_json else None,
-            schema=compiled.spec.text if is_json else "",
+            lark, vocabulary, LEXEME_LIMITS, shortest=shortest, endings=endings
         )
     except GrammarError as error:
         raise llguidance_error(compiled.why, error) from error

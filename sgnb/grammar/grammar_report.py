@@ -17,6 +17,7 @@ from .automaton.automaton import Automaton
 from .automaton.compressed import CompressedAutomaton
 from .automaton.dfa import START
 from .compiler import CompiledGrammar, lint_spec
+from .grammar_rules import Rule, likely_byte, rules_of
 from .grammar_warnings import Encoder, collisions, endless, readable
 
 EXAMPLES = 8
@@ -48,6 +49,7 @@ class GrammarReport:
     forced: float = 0.0  # share of forced bytes in random texts
     shortest: str | None = None  # a shortest text
     example: str = ""
+    rules: tuple[Rule, ...] = ()  # only without an automaton
     warnings: tuple[str, ...] = ()
 
     @property
@@ -69,7 +71,11 @@ class GrammarReport:
         time = f"{self.seconds * 1000:.1f} ms, {origin}"
         facts: dict[str, Any] = {self.kind: cut(self.source), "time": time}
         if self.why:
-            return facts | {"engine": f"llguidance: {self.why}"}
+            facts |= {"engine": f"llguidance: {self.why}", "rules": f"{len(self.rules):,}"}
+            texts = {"shortest": self.shortest, "example": self.example or None}
+            return facts | {
+                name: cut(repr(text)) for name, text in texts.items() if text is not None
+            }
 
         return facts | {
             "states": f"{self.states:,}",
@@ -137,14 +143,15 @@ def explain(
 def _of_llguidance(
     grammar: CompiledGrammar, encoder: Encoder | None, max_tokens: int | None
 ) -> dict[str, Any]:
-    shortest, hints = grammar.shortest, lint_spec(grammar.spec)
+    shortest, hints, rules = grammar.shortest, lint_spec(grammar.spec), rules_of(grammar)
     if shortest is None:
         unknown = "size, shortest text and unbounded parts are not known"
-        return {"warnings": (unknown, *hints)}
+        return {"rules": rules, "warnings": (unknown, *hints)}
     unknown = "size and unbounded parts are not known"
     too_long = _too_long(shortest, encoder, max_tokens)
     return {
         "shortest": shortest.decode(errors="replace"),
+        "rules": rules,
         "warnings": (unknown, *hints, *too_long),
     }
 
@@ -181,7 +188,7 @@ def _walk(
         if final and (not options or draw.random() < 0.5):
             break
         homewards = not final and draw.random() < 0.25
-        byte = _homewards(automaton, state) if homewards else _likely(options, draw)
+        byte = _homewards(automaton, state) if homewards else likely_byte(options, draw)
         text, state = text + byte, automaton.step(state, byte)
 
     return text, forced, state
@@ -201,16 +208,6 @@ def _homewards(automaton: Automaton, state: int) -> bytes:
     """Return the most readable byte on a shortest path from `state`, not final, to an end."""
     nearer = automaton.distance[automaton.table[state]] == automaton.distance[state] - 1
     return bytes([int(np.where(nearer[automaton.classes], _RANK, len(_READABLE) + 1).argmin())])
-
-
-def _likely(options: bytes, draw: random.Random) -> bytes:
-    """Return a random byte of `options`, preferring lower-case letters and digits, then readable
-    bytes."""
-    plain = [byte for byte in options if chr(byte).isascii() and chr(byte).isalnum()]
-    lower = [byte for byte in plain if not 0x41 <= byte <= 0x5A]
-    readable = [byte for byte in options if 0x20 <= byte < 0x7F]
-    choices = [group for group in (lower, plain, readable) if group] or [list(options)]
-    return bytes([draw.choice(draw.choices(choices, [8, 2, 1][: len(choices)])[0])])
 
 
 def cut(text: str, length: int = SHOWN_CHARACTERS) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from ..errors import GrammarError
 from .automaton.automaton import Automaton, build
 from .automaton.build_limits import BuildLimits, Recursive, TooLarge
-from .llguidance_backend.cfg_matcher import write_ebnf, write_schema
+from .llguidance_backend.cfg_matcher import write_schema
+from .llguidance_backend.ebnf import write_ebnf
 from .llguidance_backend.shortest import least_length, shortest_text
 from .regex import parser as regex
 from .schema.translate import translate
@@ -77,9 +78,9 @@ def lower(spec: GrammarSpec) -> LoweredGrammar:
         GrammarError: the spec is invalid, unsupported or too large.
     """
     if spec.kind == "ebnf":
-        lark, shortest = write_ebnf(spec.text)
-        return LoweredGrammar(None, lark, "a grammar can be recursive", shortest)
-    rules = _rules(spec)
+        lark, shortest, least = write_ebnf(spec.text)
+        return LoweredGrammar(None, lark, "a grammar can be recursive", shortest, least)
+    rules = regular_rules(spec)
     try:
         return LoweredGrammar(build(rules, _limits(spec)), None)
     except (Recursive, TooLarge) as error:
@@ -103,7 +104,7 @@ def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
         return None
     if spec.kind == "ebnf":
         return lower(spec)
-    rules = _rules(spec)
+    rules = regular_rules(spec)
     try:
         return LoweredGrammar(build(rules, replace(_limits(spec), work=SMALL_WORK)), None)
     except Recursive as error:
@@ -112,7 +113,12 @@ def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
         return None
 
 
-def _rules(spec: GrammarSpec) -> Rules:
+def regular_rules(spec: GrammarSpec) -> Rules:
+    """Return the rules of a regex or JSON schema.
+
+    Args:
+        spec: constraint to parse.
+    """
     if spec.kind == "regex":
         pattern = regex.parse(spec.text)
         return Rules(Lexeme(concat(optional(_BLANK), pattern) if spec.leading_blank else pattern))

@@ -18,6 +18,11 @@ from .session import Session
 
 _DTYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
+CLOSE = 0.6
+"""Similarity from which a name is taken for a misspelled variable, as in `difflib`."""
+
+_EXPRESSION = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*|\[[\w\"']+\]|\(\))+\Z")
+
 
 class Commands:
     """Executes parsed commands.
@@ -61,13 +66,18 @@ class Commands:
 
     def fsm(self, call: LineCall) -> Any:
         """Show a grammar. The argument may be a dtype, or a variable with a pattern, a schema, a
-        grammar or choices. A name that resembles a variable is questioned."""
+        grammar or choices. A name that resembles a variable, and an expression, are questioned."""
         name = call.argument
         value = _DTYPES.get(name, self.namespace.get(name, name))
         kinds = (str, dict, type, list, tuple, re.Pattern)
         is_grammar = isinstance(value, kinds) or get_origin(value) is not None
         known = [n for n, v in self.namespace.items() if isinstance(v, kinds) and n[:1] != "_"]
-        if value is name and name.isidentifier() and get_close_matches(name, known, 1, 0.75):
+        part = _EXPRESSION.match(name)
+        if part is not None and part[1] in self.namespace:
+            hint = f"x = {name}, then %sglang fsm x; for the pattern write ({name})"
+            raise OptionError(f"{name} is an expression, not a variable", hint)
+        known += _DTYPES
+        if value is name and name.isidentifier() and get_close_matches(name, known, 1, CLOSE):
             hint = f"{nearest(name, known)}; for the pattern write ({name})"
             raise OptionError(f"{name} is no variable with a pattern or a schema", hint)
         return self.session.fsm(value if is_grammar else call.argument, **call.options)

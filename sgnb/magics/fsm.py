@@ -4,6 +4,7 @@ Runs no model."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ..grammar.automaton_table import (
 from ..grammar.compiler import CompiledGrammar, compile_spec
 from ..grammar.documents import bundle, read_documents
 from ..grammar.grammar_report import cut, explain
+from ..grammar.grammar_rules import example_of
 from ..grammar.spec import GrammarSpec, pattern_text, schema_text
 from ..lang.primitives.constraint import resolve_constraints
 from ..sampling import read_option, text
@@ -31,6 +33,8 @@ EDGES_SHOWN = 24
 EDGES_DRAWN = 500
 STATES_SHOWN = 12
 """Number of states listed with allowed tokens."""
+
+_GRAMMAR = re.compile(r"::=|^[ \t]*[?!]?start[ \t]*:", re.MULTILINE)
 
 
 class FsmReport(Displayable):
@@ -46,6 +50,8 @@ class FsmReport(Displayable):
         self, grammar: CompiledGrammar, tokenizer: VocabularyEncoder | None = None
     ) -> None:
         self.grammar, self.report = grammar, explain(grammar, tokenizer)
+        if grammar.automaton is None:
+            self.report = replace(self.report, example=example_of(grammar))
         self._tokenizer = tokenizer
         self._lines = lines(grammar)
         choices = list(dict.fromkeys(line.start for line in self._lines))[:STATES_SHOWN]
@@ -60,8 +66,12 @@ class FsmReport(Displayable):
         return Facts(self.report.facts() | ({"in characters": size} if states else {}))
 
     def table(self) -> Table:
-        """Return a table of the first compressed edges. Brackets mark states with a permitted end
-        of text."""
+        """Return a table of the first compressed edges; without an automaton, of the first rules.
+        Brackets mark states with a permitted end of text."""
+        if rules := self.report.rules:
+            return Table(
+                {"rule": rule.name, "text": cut(rule.text)} for rule in rules[:EDGES_SHOWN]
+            )
         return Table(map(_row, self._lines[:EDGES_SHOWN]))
 
     @cached_property
@@ -101,7 +111,7 @@ class FsmReport(Displayable):
 
     def __repr__(self) -> str:
         parts = [repr(self.facts()), *(one_line(f"! {line}") for line in self.report.warnings)]
-        if self._lines:
+        if self._lines or self.report.rules:
             parts += ["", repr(self.table()), *self._hidden()]
         if self._tokens:
             parts += ["", repr(self._tokens)]
@@ -110,24 +120,26 @@ class FsmReport(Displayable):
     def _html(self) -> str:
         warnings = html_lines("li", self.report.warnings)
         parts = [self.facts()._html(), f"<ul>{warnings}</ul>" if warnings else ""]
-        if self._lines:
+        if self._lines or self.report.rules:
             parts += [self.table()._html(), html_lines("p", self._hidden())]
         if self._tokens:
             parts.append(self._tokens._html())
         return "".join(parts)
 
     def _hidden(self) -> list[str]:
-        hidden = len(self._lines) - EDGES_SHOWN
-        return [f"and {hidden:,} more edges"] if hidden > 0 else []
+        rows, unit = (self.report.rules, "rules") if self.report.rules else (self._lines, "edges")
+        hidden = len(rows) - EDGES_SHOWN
+        return [f"and {hidden:,} more {unit}"] if hidden > 0 else []
 
 
 def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
     """Return the grammar specification of a constraint.
 
     Args:
-        pattern_or_schema: Regex, JSON schema, grammar, dtype or choices. A string with "::=" is a
-            grammar, a string starting with "{" a schema, any other string a regex. `int`, `float`,
-            `bool` and `str` are dtypes, a list of strings are choices, all else is a schema.
+        pattern_or_schema: Regex, JSON schema, grammar, dtype or choices. A string with "::=" or
+            with a rule "start:" is a grammar, a string starting with "{" a schema, any other string
+            a regex. `int`, `float`, `bool` and `str` are dtypes, a list of strings are choices, all
+            else is a schema.
         documents: Schemas by URI, or a folder, for the references of the schema.
     """
     if pattern_or_schema in (int, float, bool, str):
@@ -138,7 +150,7 @@ def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
         choices = [re.escape(read_option("choices", c, "strings", text)) for c in pattern_or_schema]
         return GrammarSpec("regex", "|".join(choices))
 
-    if isinstance(pattern_or_schema, str) and "::=" in pattern_or_schema:
+    if isinstance(pattern_or_schema, str) and _GRAMMAR.search(pattern_or_schema):
         return GrammarSpec("ebnf", pattern_or_schema)
     if isinstance(pattern_or_schema, str) and not pattern_or_schema.lstrip().startswith("{"):
         return GrammarSpec("regex", pattern_or_schema)
@@ -155,7 +167,7 @@ def fsm(
     """Compile a constraint and return the report.
 
     Args:
-        pattern_or_schema: Regex, JSON schema as JSON text, a dict or a type, GBNF with "::=", a
+        pattern_or_schema: Regex, JSON schema as JSON text, a dict or a type, GBNF or Lark, a
             dtype such as `int`, or a list of choices.
         tokenizer: Tokenizer to count allowed tokens, or None.
         documents: Schemas by URI, or a folder, for the references of the schema.

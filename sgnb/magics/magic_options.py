@@ -186,7 +186,8 @@ COMMANDS = {
         "[RUN|NODE]",
     ),
     "fsm": Command(
-        "the automaton of a regex or a JSON schema: size, forced text, warnings",
+        "the automaton of a regex, JSON schema, dtype or choices, or the rules of a grammar: size,"
+        " forced text, examples, warnings",
         takes="REGEX_OR_SCHEMA",
         options=FSM_OPTIONS,
         raw=True,

@@ -123,7 +123,7 @@ class Session:
 
         Args:
             pattern_or_schema: Regex, JSON schema as JSON text, a dict or a type, GBNF with "::=",
-                a dtype such as `int`, or a list of choices.
+                Lark with a rule "start:", a dtype such as `int`, or a list of choices.
             tokens: Count the allowed tokens per state, with the current engine's tokenizer.
             documents: Other schemas that the schema refers to, as a dict from URI to schema, or a
                 folder; see `read_documents`.

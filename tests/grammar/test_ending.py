@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import jsonschema
@@ -14,15 +15,23 @@ from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import START, build
-from sgnb.grammar.compiler import CompiledGrammar, TokenGrammar
-from sgnb.grammar.llguidance_backend.cfg_matcher import write_ebnf, write_schema
+from sgnb.grammar.compiler import CompiledGrammar, TokenGrammar, compile_spec
+from sgnb.grammar.llguidance_backend.cfg_matcher import write_schema
+from sgnb.grammar.llguidance_backend.ebnf import write_ebnf
 from sgnb.grammar.llguidance_backend.ending import (
     MOST_STRINGS,
+    JsonEndings,
     _JsonPosition,
     required_names,
-    string_automata,
+    string_endings,
 )
-from sgnb.grammar.llguidance_backend.shortest import least_length, shortest_text
+from sgnb.grammar.llguidance_backend.gbnf import parse_gbnf
+from sgnb.grammar.llguidance_backend.shortest import (
+    least_length,
+    remaining_texts,
+    shortest_text,
+)
+from sgnb.grammar.matcher import Matcher
 from sgnb.grammar.regex.parser import parse
 from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.spec import GrammarSpec
@@ -107,7 +116,7 @@ def test_shortest_texts(rules: Rules, shortest: bytes | None) -> None:
 
 def test_of_grammars() -> None:
     assert write_ebnf('root ::= "(" root ")" | "end"')[1] == b"end"
-    assert write_ebnf('start: "a" start?')[1] is None
+    assert write_ebnf('start: "a" start?')[1] == b"a"
 
 
 def test_required_names() -> None:
@@ -159,9 +168,7 @@ def test_an_end_that_is_followed_is_not_looked_for_again(monkeypatch: pytest.Mon
         matcher.accept_token(token)
     end = matcher.completion()
     assert end is not None
-    monkeypatch.setattr(
-        "sgnb.grammar.llguidance_backend.cfg_matcher.find_end", lambda *_: pytest.fail("again")
-    )
+    monkeypatch.setattr(JsonEndings, "find", lambda *_: pytest.fail("again"))
     twin = matcher.fork()
     for at, token in enumerate(end):
         assert twin.completion() == end[at:]
@@ -199,6 +206,8 @@ def test_least_lengths_of_any_size(schema: dict[str, Any], least: int) -> None:
 
 
 UNANCHORED = [
+    {"pattern": "(foo|bar).{30}z"},
+    {"allOf": [{"pattern": "[a-m]{3}.*[0-9]"}, {"pattern": "x.{20}y"}, {"pattern": "q.{9}[^a]"}]},
     {"pattern": r"\]\}\}\}\]\]"},
     {"pattern": "x{3}[0-9]{2}!", "maxLength": 60},
     {"pattern": r"<<[a-z]+>> ok\?", "minLength": 12},
@@ -208,7 +217,7 @@ UNANCHORED = [
 @pytest.mark.parametrize("string", UNANCHORED)
 @pytest.mark.parametrize("seed", range(4))
 def test_an_unanchored_pattern_ends_from_anywhere(string: dict[str, Any], seed: int) -> None:
-    """A search byte by byte never comes across the pattern; the string's automaton does."""
+    """A search byte by byte never comes across the pattern; the endings of the string do."""
     schema = {
         "type": "object",
         "properties": {"a": {"type": "string", **string}, "b": {"$ref": "#"}},
@@ -245,9 +254,67 @@ def test_the_open_string(value: str, data: st.DataObject) -> None:
     assert (stepped.in_string, stepped.opened) == (True, whole.opened)
 
 
-def test_string_automata_are_few_and_small() -> None:
+def test_endings_of_strings_are_few_and_small() -> None:
     many = {"properties": {f"p{i}": {"pattern": f"a{i}"} for i in range(99)}}
-    assert len(string_automata(json.dumps(many))) == MOST_STRINGS
-    odd = {"items": [{"pattern": "("}, {"pattern": "a" * 9000}, {"pattern": 3}, {"format": "date"}]}
-    [date] = string_automata(json.dumps(odd))
-    assert date.accepts(b'"2024-02-29"') and not date.accepts(b'"2023-02-29"')
+    assert len(string_endings(json.dumps(many))) == MOST_STRINGS
+    odd = {
+        "items": [{"pattern": "("}, {"pattern": "a" * 30000}, {"pattern": 3}, {"format": "date"}]
+    }
+    [date] = string_endings(json.dumps(odd))
+    assert date.completion(b'"2024-02-2') == b'0"'
+    assert date.completion(b'"2023-02-3') is None
+    both = string_endings(json.dumps({"allOf": [{"pattern": "ab"}, {"minLength": 4}, True]}))[0]
+    assert both.completion(b'"a') == b'b  "'
+
+
+def matcher_of(compiled: CompiledGrammar, text: bytes = b"") -> Matcher:
+    matcher = TokenGrammar(compiled, BYTES).matcher()
+    for byte in text:
+        matcher.accept_token(byte)
+    return matcher
+
+
+GBNF = {
+    "list": 'root ::= "[" item ("," item)* "]"\nitem ::= [a-z]+ | root\n',
+    "arithmetic": 'root ::= term ([-+] term)*\nterm ::= [0-9]+ | "(" root ")"\n',
+    "ambiguous": 'root ::= part\npart ::= part part | "(" part ")" | [a-z]+ | [a-z ]+ part "!!"\n',
+    "counted": 'root ::= "<" (word " "){5} root? ">"\nword ::= "yes" | "yeti" | "no"\n',
+}
+
+
+@pytest.mark.parametrize("name", GBNF)
+@pytest.mark.parametrize("seed", range(4))
+def test_recursive_rules_end_from_anywhere(name: str, seed: int) -> None:
+    compiled = compile_spec(GrammarSpec("ebnf", GBNF[name]))
+    matcher, rng = matcher_of(compiled), random.Random(seed)
+    for _ in range(40):
+        end = matcher.completion()
+        assert end is not None
+        twin = matcher.fork()
+        for byte in end:
+            twin.accept_token(byte)
+        assert twin.is_final
+        allowed = np.flatnonzero(BYTES.unpacked(matcher.next_token_bitmask()))
+        if not len(allowed):
+            break
+        matcher.accept_token(int(rng.choice(allowed.tolist())))
+
+
+def test_remaining_texts() -> None:
+    rules = parse_gbnf('root ::= "(" root ")" | "ab"{3} [c-d] | "x" "yz"*')
+    assert remaining_texts(rules, 9) == [b")", b"c", b"ab", b"x)"]
+    assert remaining_texts(rules, 2) == [b")", b"c"]
+
+
+def test_a_regex_too_large_for_an_automaton_ends_from_anywhere() -> None:
+    compiled = compile_spec(GrammarSpec("regex", "(.*(foo|bar).{20}z.*){2}"))
+    assert compiled.automaton is None
+    for text in (b"", b"fo", b"abar" + b"-" * 9, b"foo" + b"x" * 20 + b"zz"):
+        end = matcher_of(compiled, text).completion()
+        assert end is not None and re.fullmatch(compiled.spec.text, (text + end).decode())
+        assert len(text + end) <= 48 + len(text)
+
+
+def test_least_lengths_of_grammars() -> None:
+    assert write_ebnf('root ::= "ab"{1000000000000} root?')[2] == 2 * 10**12
+    assert write_ebnf('root ::= "(" root ")" | "end"')[2] == 3

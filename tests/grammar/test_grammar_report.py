@@ -175,7 +175,7 @@ def test_llguidance_is_named_as_the_engine() -> None:
     assert report.shortest == "[]"
     [too_long] = explain(grammar, Letters(), 1).warnings[1:]
     assert "takes 2 tokens, and max_tokens is 1" in too_long
-    lark = explain(compile_spec(GrammarSpec("ebnf", 'start: "a" start?')))
+    lark = explain(compile_spec(GrammarSpec("ebnf", 'start: %json {"type": "null"}')))
     assert lark.shortest is None and "shortest text" in lark.warnings[0]
     assert "llguidance" in str(report) and "not known" in report.warnings[0]
     assert lines(grammar) == [] == allowed_tokens(grammar, Letters(), [1])

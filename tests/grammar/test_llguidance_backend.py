@@ -20,9 +20,9 @@ from sgnb.grammar.llguidance_backend.cfg_matcher import (
     LEXEME_LIMITS,
     LlguidanceGrammar,
     LlguidanceMatcher,
-    write_ebnf,
     write_schema,
 )
+from sgnb.grammar.llguidance_backend.ebnf import write_ebnf
 from sgnb.grammar.llguidance_backend.lark import write
 from sgnb.grammar.llguidance_backend.lexemes import WorkBudget
 from sgnb.grammar.lowering import lower
@@ -62,7 +62,7 @@ ARITHMETIC = 'root ::= term ([-+] term)*\nterm ::= [0-9]+ | "(" root ")"\n'
 
 
 def compile_ebnf(text: str, vocabulary: Vocabulary) -> LlguidanceGrammar:
-    lark, shortest = write_ebnf(text)
+    lark, shortest, _ = write_ebnf(text)
     return LlguidanceGrammar(lark, vocabulary, shortest=shortest)
 
 

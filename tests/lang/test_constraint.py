@@ -71,7 +71,7 @@ def test_gen_int_and_gen_string_are_gen() -> None:
         ({"dtype": "flaot"}, "did you mean 'float'"),
         ({"dtype": list}, "dtype=list is not known\n.*known: bool, float, int, str"),
         ({"dtype": "str", "json_schema": {}}, "dtype=str and json_schema exclude"),
-        ({"regex": "a", "ebnf": "b"}, "regex and ebnf exclude"),
+        ({"regex": "a", "ebnf": "start: /b/"}, "regex and ebnf exclude"),
         ({"regex": 5}, "regex=5"),
         ({"ebnf": ["a"]}, "ebnf="),
         ({"json_whitespace": 2}, "needs json_schema"),

@@ -130,13 +130,16 @@ def test_a_blank_before_values_of_llguidance() -> None:
         ("{}", False),
         ("true", False),
         ('{"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer"}}}', False),
-        ('{"type": 5}', False),
-        ('{"type": [{}]}', False),
     ],
 )
 def test_scalar_schemas(schema: str, scalar: bool) -> None:
     assert is_scalar(schema) == scalar
     assert resolve_constraints({"json_schema": schema}).get("leading_blank", False) == scalar
+
+
+@pytest.mark.parametrize("schema", ['{"type": 5}', '{"type": [{}]}'])
+def test_an_invalid_schema_is_no_scalar(schema: str) -> None:
+    assert not is_scalar(schema)
 
 
 def test_no_blank_after_thinking() -> None:

@@ -229,3 +229,39 @@ def test_a_mistyped_name_is_questioned() -> None:
     assert show("int").grammar.spec.kind == "regex"
     assert show("(persn)").report.shortest == "persn" == show("persn|persn").report.shortest
     assert show("hello").report.shortest == "hello"
+
+
+LARK = 'start: "[" item ("," item)* "]"\nitem: /[a-z]+/ | start\n'
+GBNF = 'root ::= "[" item ("," item)* "]"\nitem ::= [a-z]+ | root\n'
+
+
+@pytest.mark.parametrize("text", [LARK, GBNF])
+def test_the_rules_and_an_example_of_a_grammar(text: str) -> None:
+    report = sgnb.fsm(text)
+    assert report.grammar.spec.kind == "ebnf"
+    names = [rule.name for rule in report.report.rules]
+    assert names == ["start" if text is LARK else "root", "item"]
+    assert re.fullmatch(r"[\[\]a-z,]+", report.report.example)
+    assert "item" in repr(report.table()) and "item" in report._repr_html_()
+    assert repr(report.report.example) in repr(report)
+
+
+def test_more_rules_than_shown() -> None:
+    text = "\n".join(f'r{i} ::= "{i}"' for i in range(30))
+    report = sgnb.fsm(f"root ::= r1\n{text}")
+    assert "and 7 more rules" in repr(report)
+
+
+def test_the_rules_of_a_schema_are_those_of_llguidance() -> None:
+    tree = {"type": "array", "items": {"$ref": "#"}, "maxItems": 2}
+    report = sgnb.fsm(tree)
+    assert report.report.shortest == "[]" and report.report.rules[0].name == "start"
+    assert report.report.example.startswith("[")
+
+
+@pytest.mark.parametrize("name", ["Persn", "patern", "integr", "strr", "box.pattern", 'box["a"]'])
+def test_a_mistyped_name_and_an_expression_are_questioned(shell: Any, name: str) -> None:
+    shell.ns.update(Person=Person, pattern="[0-9]{2}", box={"a": "x"})
+    lines = shell.fails(f"%sglang fsm {name}")
+    assert lines[0].startswith("OptionError") and f"({name})" in "".join(lines)
+    assert shell(f"%sglang fsm ({name})").grammar.spec.text == f"({name})"

@@ -24,8 +24,11 @@ def closed_error(failure: BaseException | None) -> EngineError:
 
 
 def failed(error: BaseException, what: str = "the request failed") -> Finish:
-    """Return the end of a request stopped by `error`."""
+    """Return the end of a request stopped by `error`. The traceback of an error of the user, such
+    as a refused schema, ends at the user's line: frames of the engine do not help."""
     if isinstance(error, SgnbError):
+        if not isinstance(error, EngineError):
+            error.__traceback__ = error.__cause__ = None
         return Finish("error", error=error)
     failure = EngineError(f"{what}: {type(error).__name__}: {error}", hint_for(error))
     failure.__cause__ = error

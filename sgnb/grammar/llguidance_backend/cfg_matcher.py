@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -21,18 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import GrammarError
-from ..automaton.automaton import Automaton
 from ..syntax import Rules
 from ..vocabulary import Vocabulary
-from .ending import find_end, string_automata
-from .gbnf import is_gbnf, parse_gbnf
-from .lark import WORK, write
-from .lark_notation import refuse_unsupported
+from .ending import Endings
+from .lark import WORK
 from .lexeme_lark import write_lexemes
 from .lexemes import WorkBudget
-from .shortest import shortest_text
 
-LARGEST_TEXT = 1_500_000  # characters of a user's grammar
 LARGEST_LARK = 2_000_000
 LARGEST_RULES = 400_000
 """Characters of the Lark input, and of its rules without terminals. Longer rules take seconds; a
@@ -61,36 +55,11 @@ _OPTIONS = '\n%llguidance {"no_forcing": true}\n'
 """
 
 _LISTING = re.compile(r"(?s)<state>.*|<backtrace>.*|<non-verbose/>|\n *[0-9]+ \| *%llguidance .*")
-_BYTES = Vocabulary([bytes([byte]) for byte in range(255)])
+BYTES = Vocabulary([bytes([byte]) for byte in range(255)])
+"""Vocabulary to run a grammar without a tokenizer. Byte 255 is in no UTF-8 text."""
 _KEPT_TOKENIZERS = 4
 _tokenizers: OrderedDict[str, Any] = OrderedDict()
 _lock = Lock()
-
-
-def write_ebnf(text: str) -> tuple[str, bytes | None]:
-    """Return a user's grammar as input of llguidance.
-
-    A grammar with `::=` is GBNF, in which every character counts. Any other grammar is llguidance's
-    Lark (rule `start`): names in capitals and quoted texts are terminals with longest match, and
-    the terminals of `%ignore` may stand between them.
-
-    Args:
-        text: grammar in GBNF or Lark notation.
-
-    Returns:
-        The Lark grammar, and a shortest text if known.
-
-    Raises:
-        GrammarError: the grammar is invalid; the message has line and column.
-    """
-    if len(text) > LARGEST_TEXT:
-        hint = f"at most {LARGEST_TEXT:,} are read"
-        raise GrammarError(f"ebnf has {len(text):,} characters", hint)
-    if is_gbnf(text):
-        rules = parse_gbnf(text)
-        return write(rules), shortest_text(rules)
-    refuse_unsupported(text)
-    return text, None
 
 
 def write_schema(rules: Rules) -> str:
@@ -106,7 +75,7 @@ def _has_text(lark: str) -> bool:
     """True if a grammar of a single terminal has any text. llguidance detects dead ends within a
     terminal."""
     try:
-        LlguidanceGrammar(lark, _BYTES)
+        LlguidanceGrammar(lark, BYTES)
     except _NoToken:
         return False
     return True
@@ -126,8 +95,7 @@ class LlguidanceGrammar:
         limits: dict[str, Any] = _LIMITS,
         *,
         shortest: bytes | None = None,
-        names: tuple[bytes, ...] | None = None,
-        schema: str = "",
+        endings: Endings | None = None,
     ) -> None:
         """Compile the grammar, without the GIL.
 
@@ -136,24 +104,18 @@ class LlguidanceGrammar:
             vocabulary: bytes of the tokens.
             limits: limits of llguidance's parser.
             shortest: a shortest text, if known.
-            names: property names for `find_end`; None if the texts are not JSON.
-            schema: JSON text of the schema, for `find_end`; "" without a schema.
+            endings: search for endings of texts.
 
         Raises:
             GrammarError: llguidance refuses the grammar.
         """
         _check_size(lark)
         self.vocabulary = vocabulary
-        self.shortest, self.names = shortest, names
-        self._lark, self._limits, self._schema = lark, limits, schema
+        self.shortest, self.endings = shortest, endings
+        self._lark, self._limits = lark, limits
         self._lock = Lock()
         self._first = self._compiled()
         vocabulary.token_of_byte  # noqa: B018  computed here, not on the engine's thread
-
-    @cached_property
-    def strings(self) -> list[Automaton]:
-        """Automata of the schema's strings, built by the first search inside a string."""
-        return string_automata(self._schema) if self._schema else []
 
     def _compiled(self) -> Any:
         """Return a new llguidance matcher at the start. Its copies share the lexer's states."""
@@ -183,6 +145,23 @@ class LlguidanceGrammar:
             if self._first is full:
                 self._first = self._compiled()
             return self._first, self._first.deep_copy()
+
+
+def check_lark(lark: str) -> None:
+    """Check a Lark grammar without a vocabulary.
+
+    Args:
+        lark: grammar in Lark notation.
+
+    Raises:
+        GrammarError: llguidance refuses the grammar.
+    """
+    from llguidance import LLMatcher
+
+    _check_size(lark)
+    problem = LLMatcher.validate_grammar(LLMatcher.grammar_from_lark(lark))
+    if problem:
+        raise _refused(problem)
 
 
 def _check_size(lark: str) -> None:
@@ -264,7 +243,7 @@ class LlguidanceMatcher:
         return None if end is None else len(end)
 
     def completion(self) -> bytes | None:
-        """Return a shortest text at the start, if known; afterwards a short ending, only for JSON.
+        """Return a shortest text at the start, if known; afterwards a short ending, if known.
 
         The search runs on demand and takes some milliseconds.
         """
@@ -275,21 +254,12 @@ class LlguidanceMatcher:
         return self._end
 
     def _find_end(self) -> bytes | None:
-        names, vocabulary = self._grammar.names, self._vocabulary
-        if names is None or 0x22 not in vocabulary.token_of_byte:
+        endings, vocabulary = self._grammar.endings, self._vocabulary
+        if endings is None:
             return None
-
         text = b"".join([vocabulary.pieces[token] for token in self._accepted])
         inner = self._inner.deep_copy()
-        grammar = self._grammar
-        end = find_end(
-            inner,
-            text,
-            vocabulary.token_of_byte,
-            names,
-            grammar.shortest,
-            lambda: grammar.strings,
-        )
+        end = endings.find(inner, text, vocabulary.token_of_byte)
         return None if inner.is_error() else end
 
     def is_idle(self, tokens: int) -> bool:

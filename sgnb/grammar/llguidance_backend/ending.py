@@ -1,7 +1,7 @@
-"""Search for an ending of a JSON text, because llguidance reports only the allowed next tokens.
+"""Search for an ending of a text, because llguidance reports only the allowed next tokens.
 
-Depth-first search, byte by byte, with closing bytes first. The ending is short, but not always the
-shortest.
+Depth-first search in steps of bytes that probably lead to the end. The ending is short, but not
+always the shortest.
 """
 
 from __future__ import annotations
@@ -10,17 +10,24 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ...errors import GrammarError
-from ..automaton.automaton import START, Automaton, build
 from ..automaton.build_limits import BuildLimits
+from ..automaton.text_endings import TextEndings
 from ..schema.translate import translate
+from ..syntax import Rules
+from .shortest import remaining_texts
 
 MOST_STEPS = 1000
 """Maximum number of search steps, at about 10 µs each."""
+
+MOST_PARTS = 100
+"""Maximum number of steps in a recursive grammar. Each step tries up to `MOST_TAILS` parts. A try
+takes milliseconds in an ambiguous grammar."""
 
 HOLD, REST = 0.0005, 0.002
 """Seconds of a search between two rests, and of a rest. llguidance keeps the GIL during the calls
@@ -47,8 +54,10 @@ _ESCAPE = re.compile(rb"(?s)\\.")
 _LAST_STRING = re.compile(rb'(?s)"(?:[^"\\]|\\.)*\\?\Z')
 
 MOST_STRINGS = 16
-_STRING_LIMITS = BuildLimits(positions=6_000, building=4_000, work=60_000)
-"""Limits of the automata of strings: their number, and the size and work of each."""
+_STRING_LIMITS = BuildLimits(positions=20_000, building=4_000, work=100_000)
+"""Limits of the endings of strings: number of strings, and size and work of each."""
+
+_PATTERN_LIMITS = BuildLimits(positions=40_000, building=4_000, work=400_000)
 
 _STRING_KEYWORDS = "pattern", "format", "minLength", "maxLength"
 
@@ -109,68 +118,178 @@ def required_names(schema: str) -> tuple[bytes, ...]:
     return tuple(json.dumps(name, ensure_ascii=False)[1:].encode() for name in unique_names)
 
 
-def string_automata(schema: str) -> list[Automaton]:
-    """Return automata of a schema's constrained strings, in JSON spelling with quotes. Strings
+def string_endings(schema: str) -> list[TextEndings]:
+    """Return the endings of a schema's constrained strings, in JSON spelling with quotes. Strings
     beyond the limits, and unsupported strings, are omitted.
 
     Args:
         schema: JSON text of the schema.
     """
-    automata: dict[str, Automaton | None] = {}
+    endings: dict[str, TextEndings | None] = {}
     waiting = [json.loads(schema)]
 
-    while waiting and len(automata) < MOST_STRINGS:
+    while waiting and len(endings) < MOST_STRINGS:
         value = waiting.pop()
         if isinstance(value, list):
             waiting += value
         elif isinstance(value, dict):
             waiting += value.values()
-            constraint = {key: value[key] for key in _STRING_KEYWORDS if key in value}
+            constraint = _string_keywords(value)
+            if isinstance(members := value.get("allOf"), list):
+                constraint["allOf"] = [_string_keywords(m) for m in members if isinstance(m, dict)]
             text = json.dumps({"type": "string", **constraint}, sort_keys=True)
-            if constraint and text not in automata:
-                automata[text] = _string_automaton(text)
-    return [automaton for automaton in automata.values() if automaton is not None]
+            if any(constraint.values()) and text not in endings:
+                endings[text] = _string_endings(text)
+    return [ending for ending in endings.values() if ending is not None]
 
 
-def _string_automaton(schema: str) -> Automaton | None:
+def _string_keywords(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: schema[key] for key in _STRING_KEYWORDS if key in schema}
+
+
+def _string_endings(schema: str) -> TextEndings | None:
     try:
-        return build(translate(schema), _STRING_LIMITS)
+        return TextEndings(translate(schema), _STRING_LIMITS)
     except GrammarError:
         return None
 
 
-def find_end(
-    inner: Any,
-    text: bytes,
-    tokens: dict[int, int],
-    names: tuple[bytes, ...],
-    shortest: bytes | None = None,
-    strings: Callable[[], Sequence[Automaton]] = tuple,
-) -> bytes | None:
-    """Search for bytes that complete a text.
+class Endings(Protocol):
+    """Search for endings of the texts of a grammar."""
+
+    def find(self, inner: Any, text: bytes, tokens: dict[int, int]) -> bytes | None:
+        """Return bytes that complete a text, or None if the search fails.
+
+        Args:
+            inner: llguidance matcher after `text`; its state changes.
+            text: bytes so far.
+            tokens: byte -> single-byte token.
+        """
+
+
+class JsonEndings:
+    """Endings of JSON texts.
 
     Args:
-        inner: llguidance matcher after `text`; its state changes.
-        text: bytes so far.
-        tokens: byte -> single-byte token.
-        names: property names to try first.
+        schema: JSON text of the schema.
         shortest: a complete text of the grammar; endings of this text may fit.
-        strings: returns automata of strings, for the shortest endings inside strings.
+    """
 
-    Returns:
-        The bytes, or None if the search fails.
+    def __init__(self, schema: str, shortest: bytes | None = None) -> None:
+        self._schema = schema
+        self._tails = _tails(shortest or b"")
+
+    @cached_property
+    def _names(self) -> tuple[bytes, ...]:
+        return required_names(self._schema)
+
+    @cached_property
+    def _strings(self) -> list[TextEndings]:
+        return string_endings(self._schema)
+
+    def find(self, inner: Any, text: bytes, tokens: dict[int, int]) -> bytes | None:
+        if _QUOTE not in tokens:
+            return None
+        words, ends, tails = (
+            [word for word in group if all(byte in tokens for byte in word)]
+            for group in (self._names, _HOST_ENDS, self._tails)
+        )
+
+        def steps(position: _JsonPosition, tried: int) -> Iterator[bytes]:
+            few = tails if tried <= TAILED else []
+            return _steps(inner, position, tokens, words, ends, few, lambda: self._strings)
+
+        return _search(inner, tokens, _JsonPosition.after(text), steps, _JsonPosition.then)
+
+
+class PatternEndings:
+    """Endings of the texts of rules without recursion, such as a regex.
+
+    Args:
+        rules: returns the rules, at the first search.
+    """
+
+    def __init__(self, rules: Callable[[], Rules]) -> None:
+        self._rules = rules
+
+    @cached_property
+    def _endings(self) -> TextEndings | None:
+        try:
+            return TextEndings(self._rules(), _PATTERN_LIMITS)
+        except GrammarError:
+            return None
+
+    def find(self, inner: Any, text: bytes, tokens: dict[int, int]) -> bytes | None:
+        end = None if self._endings is None else self._endings.completion(text)
+        if end is None or not all(byte in tokens for byte in end):
+            return None
+        return end if _ends_with(inner, [tokens[byte] for byte in end]) else None
+
+
+class RecursiveEndings:
+    """Endings of the texts of recursive rules.
+
+    Each step completes a part of a rule. The same part twice is the last choice, because a part
+    that may repeat without an end completes nothing.
+
+    Args:
+        rules: returns the rules, at the first search. None if unknown: the search takes single
+            bytes.
+    """
+
+    def __init__(self, rules: Callable[[], Rules | None]) -> None:
+        self._rules = rules
+
+    @cached_property
+    def _parts(self) -> list[bytes]:
+        rules = self._rules()
+        return [] if rules is None else remaining_texts(rules, MOST_TAILS)
+
+    def find(self, inner: Any, text: bytes, tokens: dict[int, int]) -> bytes | None:
+        parts = [part for part in self._parts if all(byte in tokens for byte in part)]
+
+        def steps(last: bytes, tried: int) -> Iterator[bytes]:
+            if forced := bytes(inner.compute_ff_bytes()):
+                if all(byte in tokens for byte in forced):
+                    yield forced
+                return
+            written = ((part, [tokens[byte] for byte in part]) for part in parts)
+            valid = [each for each in written if inner.validate_tokens(each[1]) == len(each[0])]
+            yield from (part for part, ids in valid if _ends_with(inner, ids))
+            yield from sorted((part for part, _ in valid), key=last.__eq__)
+            yield from _allowed_bytes(inner, tokens)
+
+        return _search(inner, tokens, b"", steps, lambda last, step: step, MOST_PARTS)
+
+
+Position = TypeVar("Position")
+
+
+def _search(
+    inner: Any,
+    tokens: dict[int, int],
+    start: Position,
+    steps: Callable[[Position, int], Iterator[bytes]],
+    then: Callable[[Position, bytes], Position],
+    most: int = MOST_STEPS,
+) -> bytes | None:
+    """Search depth-first for bytes that complete a text.
+
+    Args:
+        inner: llguidance matcher after the text; its state changes.
+        tokens: byte -> single-byte token.
+        start: position after the text.
+        steps: returns the steps from a position after a number of tried steps, the best first.
+        then: returns the position after a step.
+        most: maximum number of steps.
     """
     ending = bytearray()
-    words, ends, tails = (
-        [word for word in group if all(byte in tokens for byte in word)]
-        for group in (names, _HOST_ENDS, _tails(shortest or b""))
-    )
-    positions = [(0, _JsonPosition.after(text))]  # stack of (number of bytes, position)
-    candidates = [_steps(inner, positions[0][1], tokens, words, ends, tails, strings)]
+    positions = [(0, start)]  # stack of (number of bytes, position)
+    candidates = [steps(start, 0)]
 
     rested = time.perf_counter()
 
-    for tried in range(MOST_STEPS):
+    for tried in range(most):
         if time.perf_counter() > rested + HOLD:
             time.sleep(REST)
             rested = time.perf_counter()
@@ -188,11 +307,17 @@ def find_end(
             continue
         inner.consume_tokens([tokens[byte] for byte in step])
         ending += step
-        positions.append((len(ending), positions[-1][1].then(step)))
-        tails = tails if tried < TAILED else []
-        candidates.append(_steps(inner, positions[-1][1], tokens, words, ends, tails, strings))
+        positions.append((len(ending), then(positions[-1][1], step)))
+        candidates.append(steps(positions[-1][1], tried + 1))
 
     return None
+
+
+def _allowed_bytes(inner: Any, tokens: dict[int, int]) -> Iterator[bytes]:
+    mask = np.frombuffer(inner.compute_bitmask(), np.uint8)
+    for byte, token in tokens.items():
+        if byte != 0xFF and mask[token >> 3] >> (token & 7) & 1:
+            yield bytes([byte])
 
 
 def _tails(text: bytes) -> list[bytes]:
@@ -210,12 +335,11 @@ def _ends_with(inner: Any, step: list[int]) -> bool:
 
 
 def _string_ends(
-    position: _JsonPosition, tokens: dict[int, int], strings: Sequence[Automaton]
+    position: _JsonPosition, tokens: dict[int, int], strings: Sequence[TextEndings]
 ) -> list[bytes]:
-    """Return the shortest ends of the open string in the automata, shortest first."""
-    states = ((automaton, automaton.step(START, position.opened)) for automaton in strings)
-    ends = {automaton.completion(state) for automaton, state in states if state}
-    return sorted((end for end in ends if all(byte in tokens for byte in end)), key=len)
+    """Return the ends of the open string by the endings of strings, shortest first."""
+    ends = {ending.completion(position.opened) for ending in strings} - {None}
+    return sorted((end for end in ends if end and all(byte in tokens for byte in end)), key=len)
 
 
 def _steps(
@@ -225,7 +349,7 @@ def _steps(
     words: list[bytes],
     ends: list[bytes],
     tails: list[bytes],
-    strings: Callable[[], Sequence[Automaton]],
+    strings: Callable[[], Sequence[TextEndings]],
 ) -> Iterator[bytes]:
     """Yield candidates: the forced bytes; otherwise bytes likely at this position; otherwise any
     allowed byte."""
@@ -251,7 +375,4 @@ def _steps(
             tried = True
             yield bytes([byte])
     if not tried:
-        mask = np.frombuffer(inner.compute_bitmask(), np.uint8)
-        for byte, token in tokens.items():
-            if byte != 0xFF and mask[token >> 3] >> (token & 7) & 1:
-                yield bytes([byte])
+        yield from _allowed_bytes(inner, tokens)

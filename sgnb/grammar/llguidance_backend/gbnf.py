@@ -26,7 +26,7 @@ from ..syntax import (
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*|[0-9][A-Za-z0-9_-]*")
 _HEAD = re.compile(r"[A-Za-z0-9_-]+[ \t]*::=")
 _SPACE = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
-_COUNT = re.compile(r"\{\s*([0-9]{1,9})\s*(?:(,)\s*([0-9]{1,9})?\s*)?\}")
+_COUNT = re.compile(r"\{\s*([0-9]+)\s*(?:(,)\s*([0-9]+)?\s*)?\}")
 _ESCAPE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
 _RUN = re.compile(r'[^"\\\n\ud800-\udfff]+')
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t"} | {char: char for char in '\\"[]-^'}

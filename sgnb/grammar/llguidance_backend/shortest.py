@@ -42,23 +42,29 @@ def shortest_text(rules: Rules) -> bytes | None:
         The text in UTF-8. None if unknown (a large `Intersect` or `Without`), if longer than
         `LONGEST`, or if the rules have no text.
     """
+    try:
+        texts, sets = _rule_texts(rules)
+        return _texts(rules.start, texts, rules, sets)[id(rules.start)]
+    except _UnknownText:
+        return None
+
+
+def _rule_texts(rules: Rules) -> tuple[dict[str, bytes], dict[int, bytes | None]]:
+    """Return a shortest text of each rule with a text, and the texts of sets by node."""
     texts: dict[str, bytes] = {}
     sets: dict[int, bytes | None] = {}
     above = users(rules.rules)
     stale = set(rules.rules)
-
-    try:
-        while stale:
-            for name in reversed(list(rules.rules)):  # dependencies usually follow their users
-                if name in stale:
-                    stale.remove(name)
-                    text = _shortest(rules.rules[name], texts, rules, sets)
-                    if text is not None and (name not in texts or len(text) < len(texts[name])):
-                        texts[name] = text
-                        stale |= above[name]
-        return _shortest(rules.start, texts, rules, sets)
-    except _UnknownText:
-        return None
+    while stale:
+        for name in reversed(list(rules.rules)):  # dependencies usually follow their users
+            if name in stale:
+                stale.remove(name)
+                root = rules.rules[name]
+                text = _texts(root, texts, rules, sets)[id(root)]
+                if text is not None and (name not in texts or len(text) < len(texts[name])):
+                    texts[name] = text
+                    stale |= above[name]
+    return texts, sets
 
 
 def least_length(rules: Rules) -> int:
@@ -84,6 +90,40 @@ def least_length(rules: Rules) -> int:
                     lengths[name] = length
                     stale |= above[name]
     return _least(rules.start, lengths) or 0
+
+
+def remaining_texts(rules: Rules, most: int) -> list[bytes]:
+    """Return shortest texts of the parts that may remain inside a rule, the shortest first. Empty
+    if the texts are unknown, as in `shortest_text`.
+
+    Args:
+        rules: syntax tree with rules.
+        most: maximum number of texts.
+    """
+    try:
+        remaining = _remaining_texts(rules)
+    except _UnknownText:
+        return []
+    return sorted(remaining - {b""}, key=lambda text: (len(text), text))[:most]
+
+
+def _remaining_texts(rules: Rules) -> set[bytes]:
+    texts, sets = _rule_texts(rules)
+    remaining: set[bytes] = set()
+    for root in (rules.start, *rules.rules.values()):
+        results = _texts(root, texts, rules, sets)
+        for node in postorder(root, _below):
+            if isinstance(node, Repeat) and node.least > 1:
+                remaining.add(results[id(node.node)] or b"")
+            elif isinstance(node, Concatenate):
+                suffix = b""
+                for part in node.parts[:0:-1]:
+                    text = results[id(part)]
+                    if text is None or len(suffix) + len(text) > LONGEST:
+                        break
+                    suffix = text + suffix
+                    remaining.add(suffix)
+    return remaining
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
@@ -127,10 +167,11 @@ def _below(node: Node) -> tuple[Node, ...]:
     return _parts(node)
 
 
-def _shortest(
+def _texts(
     root: Node, rule_texts: Mapping[str, bytes], rules: Rules, sets: dict[int, bytes | None]
-) -> bytes | None:
-    """Return a shortest text of the tree by the `rule_texts` so far; None without a text."""
+) -> dict[int, bytes | None]:
+    """Return a shortest text of each part of the tree by the `rule_texts` so far, by the part's
+    id; None without a text."""
     results: dict[int, bytes | None] = {}
 
     for node in postorder(root, _below):
@@ -167,7 +208,7 @@ def _shortest(
             raise _UnknownText
         results[id(node)] = text
 
-    return results[id(root)]
+    return results
 
 
 def _of_set(node: Node, rules: Rules) -> bytes | None:

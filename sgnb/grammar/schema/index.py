@@ -90,7 +90,7 @@ class SchemaIndex:
                 self._bases[id(schema)] = base
             if isinstance(anchor := schema.get("$anchor"), str):
                 self._named[f"{base}#{anchor}"] = schema
-            for name, child in _children(schema):
+            for name, child in children(schema):
                 pending.append((child, f"{pointer}/{name}", base, depth + 1))
 
     def schemas(self) -> list[dict[str, Any]]:
@@ -199,7 +199,12 @@ def _drop_siblings(schema: dict[str, Any]) -> None:
         del schema[keyword]
 
 
-def _children(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def children(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield (pointer below the schema, value) of each inner schema.
+
+    Args:
+        schema: schema of a document.
+    """
     for keyword, value in schema.items():
         kind = KEYWORDS[keyword].children if keyword in KEYWORDS else ""
         if "mapping" in kind and isinstance(value, dict):

@@ -49,19 +49,14 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
     fields: Fields = {"source": schema}
     spoken: set[str] = set()
 
-    for keyword, value in schema.items():
+    for keyword in schema:
         entry = KEYWORDS.get(keyword)
         if entry is None:
             continue
         if entry.state == REFUSED:
             raise index.error(schema, keyword, "not supported", entry.how)
         spoken.update(entry.types)
-        try:
-            _check_children(entry.children, value)
-            if keyword in READERS:
-                READERS[keyword](fields, value)
-        except Wrong as wrong:
-            raise index.error(schema, keyword, str(wrong), wrong.hint) from None
+        read_keyword(schema, keyword, fields, index)
 
     spoken |= _spoken_by_format(schema, fields)
     if fields.get("types") == ALL_TYPES:  # all types by name: no type is implied by keywords
@@ -74,6 +69,26 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
         fields.pop("min_contains", None)
         fields.pop("max_contains", None)
     return FlatSchema(spoken=frozenset(spoken), **fields)
+
+
+def read_keyword(schema: dict[str, Any], keyword: str, fields: Fields, index: SchemaIndex) -> None:
+    """Add a known keyword of a schema to `fields`.
+
+    Args:
+        schema: schema of the document.
+        keyword: name of the keyword.
+        fields: fields of `FlatSchema` so far.
+        index: schema document, for error messages.
+
+    Raises:
+        GrammarError: the keyword has an invalid value.
+    """
+    try:
+        _check_children(KEYWORDS[keyword].children, schema[keyword])
+        if keyword in READERS:
+            READERS[keyword](fields, schema[keyword])
+    except Wrong as wrong:
+        raise index.error(schema, keyword, str(wrong), wrong.hint) from None
 
 
 def _exclusive(schema: dict[str, Any], fields: Fields) -> None:

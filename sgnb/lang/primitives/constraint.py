@@ -14,6 +14,7 @@ from typing import Any
 
 from ...errors import OptionError, nearest
 from ...grammar.documents import bundle
+from ...grammar.early_check import check_ebnf, check_schema
 from ...grammar.regex.parser import parse, parse_occurrence
 from ...grammar.spec import KINDS, pattern_text, schema_text
 from ..ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
@@ -36,7 +37,7 @@ def resolve_constraints(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         OptionError: Options exclude each other, or a dtype is unknown.
-        GrammarError: A pattern or schema is invalid.
+        GrammarError: A pattern, schema or grammar is invalid.
     """
     options = dict(arguments)
     if "dtype" in options:
@@ -60,6 +61,7 @@ def resolve_constraints(arguments: dict[str, Any]) -> dict[str, Any]:
     if "json_schema" in options:
         schema = options["json_schema"]
         options["json_schema"] = bundle(schema, documents) if documents else _schema(schema)
+        check_schema(options["json_schema"])
         if is_scalar(options["json_schema"]):
             options.setdefault("leading_blank", True)
     if options.get("thinking"):
@@ -68,6 +70,8 @@ def resolve_constraints(arguments: dict[str, Any]) -> dict[str, Any]:
         options["regex"] = pattern_text(options["regex"])
     if isinstance(options.get("regex"), str):
         check_regex(options["regex"])
+    if isinstance(options.get("ebnf"), str):
+        check_ebnf(options["ebnf"])
     ends = options.get("stop_regex")
     if isinstance(ends, Iterable):
         options["stop_regex"] = (ends,) if isinstance(ends, str) else tuple(ends)
