@@ -57,7 +57,7 @@ A schema that compiles does not fail later.
 - `enum` and `const` write each value as the schema does.
 - `jsonschema` computes `multipleOf` of decimals such as 0.01 in doubles, and therefore rejects
   0.07. Here decimals are exact.
-- An object may repeat a name only if the schema does not list the name; the last value counts.
+- An object never repeats a name, and an array with `uniqueItems` never repeats an item.
 - A schema has at most {MAX_CHARACTERS:,} characters and {MAX_DEPTH} levels.
 """
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from ..syntax import EMPTY, NOTHING, Node, Repeat, Source, concat, optional
-from .flat import FlatSchema, Schema, distinct
-from .members import ListPart, counted, listed, permuted
+from .flat import FlatSchema, Schema
+from .item_counts import DistinctPart
 from .objects import Context
 from .text import JsonLayout, either
 
-MOST_ARRANGED = 400  # enumerated permutations or choices of distinct values
-MOST_DISTINCT = 64  # distinct values
 MOST_LOOSE = 60  # optional items of prefixItems
 
 
@@ -30,15 +25,12 @@ def array_tree(flat: FlatSchema, label: str, context: Context) -> Node:
     most = flat.max_items
     if most is not None and most < flat.min_items:
         return NOTHING
-    if flat.unique and (most is None or most > 1):
-        inside, empty = _distinct(flat, label, context)
-        return context.layout.brackets(inside, empty)
-
     if flat.contains is not None and not _contains_anyway(flat):
         return _containing(flat, flat.contains, label, context)
     if flat.prefix:
         return context.layout.brackets(_tuple(flat, label, context), flat.min_items == 0)
     item = _item(flat.item(0), f"{label}[]", context)
+    _distinct(flat, item, flat.min_items, context)
     if item != NOTHING:
         item = NOTHING if most == 0 else context.layout.repeated(item, flat.min_items, most)
     return context.layout.brackets(item, flat.min_items == 0)
@@ -47,6 +39,15 @@ def array_tree(flat: FlatSchema, label: str, context: Context) -> Node:
 def _item(schema: Schema, label: str, context: Context) -> Node:
     node = context.value(schema, label)
     return node if node == NOTHING else Source(node, label)
+
+
+def _distinct(flat: FlatSchema, item: Node, least: int, context: Context) -> None:
+    """Keep the items distinct if `uniqueItems` requires so: `least` items of `item` must exist."""
+    if flat.unique and item != NOTHING:
+        hint = "lower minItems, or allow more values"
+        problem = f"no JSON value is valid: an item has fewer than {least} values"
+        error = context.error(flat, "uniqueItems", problem, hint)
+        context.distinct.append(DistinctPart(item, least, error))
 
 
 def _tuple(flat: FlatSchema, label: str, context: Context) -> Node:
@@ -64,6 +65,7 @@ def _tuple(flat: FlatSchema, label: str, context: Context) -> Node:
     if most is None or most > length:
         other = _item(flat.item(length), f"{label}[]", context)
         if other != NOTHING:
+            _distinct(flat, other, least if least > length else 0, context)
             more = None if most is None else most - length
             tail = Repeat(concat(layout.comma, other), max(least - length, 0), more)
         elif least > length:
@@ -75,6 +77,7 @@ def _tuple(flat: FlatSchema, label: str, context: Context) -> Node:
         if item == NOTHING:
             tail = EMPTY
             break
+        _distinct(flat, item, index + 1 if index < least else 0, context)
         items.append(item)
     enough = items and len(items) >= min(least, length)
     return _in_turn(items, least, tail, layout) if enough else NOTHING
@@ -108,6 +111,8 @@ def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) 
     matching, item = (
         _item(schema, label, context) for schema in (join(flat.item(0), wanted), other)
     )
+    _distinct(flat, either([matching, item]), 0, context)
+    _distinct(flat, matching, least, context)
     options: list[Node] = []
 
     if most != 0 and matching != NOTHING and (most is None or most >= least):
@@ -120,45 +125,3 @@ def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) 
     if least == 0 and item != NOTHING:
         options.append(layout.repeated(item, 1, None))
     return layout.brackets(either(options), least == 0 and flat.min_items == 0)
-
-
-def _distinct(flat: FlatSchema, label: str, context: Context) -> tuple[Node, bool]:
-    """Return lists of distinct items from an enumerable set of values."""
-    unknown = flat.prefix or flat.contains is not None
-    values = None if unknown else _known_values(flat.item(0), context)
-    if values is None or len(values) > MOST_DISTINCT:
-        hint = f"drop it, or give items an enum of at most {MOST_DISTINCT} values"
-        raise context.error(flat, "uniqueItems", "items that cannot be compared", hint)
-    least = flat.min_items
-    most = len(values) if flat.max_items is None else min(flat.max_items, len(values))
-    nodes: list[Node] = [Source(context.layout.constant(value), f"{label}[]") for value in values]
-    if least > most:
-        return NOTHING, False
-    if sum(math.perm(len(values), count) for count in range(most + 1)) <= MOST_ARRANGED:
-        return permuted(nodes, least, most, context.layout)
-    parts = [ListPart(node) for node in nodes]
-
-    if least <= 1 and most == len(values):
-        inside, empty = listed(parts, context.layout)
-        return inside, empty and not least
-
-    if sum(math.comb(len(values), count) for count in range(least, most + 1)) > MOST_ARRANGED:
-        problem = f"too many choices of {len(values)} values"
-        hint = "drop minItems or maxItems, or give fewer values"
-        raise context.error(flat, "uniqueItems", problem, hint)
-    return counted(parts, least, most, context.layout)
-
-
-def _known_values(schema: Schema, context: Context) -> tuple[Any, ...] | None:
-    """Return all values of `schema`, or None if not enumerable."""
-    values: list[Any] = []
-    for disjunct in context.reader.disjuncts(schema):
-        if disjunct.values is not None:
-            values += context.reader.values(disjunct)
-        elif disjunct.types <= {"boolean", "null"}:
-            values += [
-                value for value in (True, False, None) if context.reader.holds(disjunct, value)
-            ]
-        else:
-            return None
-    return distinct(values)

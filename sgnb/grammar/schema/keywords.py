@@ -126,10 +126,7 @@ KEYWORDS: dict[str, Keyword] = {
     "propertyNames": _object(
         "a string schema for names; with enum, in the order of enum", "", "schema"
     ),
-    "minProperties": _object(
-        "counted, if at most 8 properties are optional",
-        "at most one unlisted name",
-    ),
+    "minProperties": _object("counted, if at most 8 properties are optional"),
     "maxProperties": _object("counted, if at most 8 properties are optional"),
     "dependentRequired": _object(
         "without the property, or with the required properties", "at most 256 disjuncts"
@@ -153,12 +150,12 @@ KEYWORDS: dict[str, Keyword] = {
     "minItems": _array("counted"),
     "maxItems": _array("counted"),
     "uniqueItems": _array(
-        "items from at most 64 listed values, in any order if this gives at most 400 lists",
-        "otherwise in the order of enum; with minItems above 1 or maxItems, at most 400 choices",
+        "earlier items are remembered: equal JSON values in any spelling are forbidden",
+        "also if only one alternative of anyOf, oneOf or if requires distinct items",
     ),
     "contains": _array(
         "at least one matching item",
-        "not with minItems above 1, maxItems, prefixItems or uniqueItems",
+        "not with minItems above 1, maxItems or prefixItems",
         "schema",
     ),
     "minContains": _array("counted, for contains"),

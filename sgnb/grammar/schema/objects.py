@@ -12,10 +12,11 @@ from ...errors import GrammarError
 from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
 from .disjuncts import DisjunctReader
 from .flat import FlatSchema, Schema
+from .item_counts import DistinctPart
 from .members import ListPart, counted, listed
 from .regex_search import occurs
 from .strings import apart, decoded, pattern_tree
-from .text import ANY_TEXT, JsonLayout, either
+from .text import ANY_TEXT, JsonLayout, either, string
 
 MOST_MATCHING = 32  # sets of patterns that a name may match simultaneously
 LONGEST_LABEL = 400
@@ -31,6 +32,7 @@ class Context:
     layout: JsonLayout
     reader: DisjunctReader
     value: Callable[[Schema, str], Node]  # returns the tree of a schema at a label
+    distinct: list[DistinctPart]  # collects the items and names that must not repeat
 
     def error(self, flat: FlatSchema, keyword: str, problem: str, hint: str) -> GrammarError:
         """Return a GrammarError that names the keyword and its position.
@@ -127,7 +129,7 @@ def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: C
     if additional is None:
         named = any(schema is not False for schema in flat.properties.values())
         additional = not (flat.pattern_properties or named)
-    entries = []
+    entries, names = [], []
 
     for chosen in _matching(flat, context):
         schema: Schema = True if chosen else additional
@@ -136,6 +138,14 @@ def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: C
         if schema is not False:
             name = _names(flat, chosen, members, context)
             entries.append(_entry(name, schema, f"{label}.*", context))
+            if entries[-1] != NOTHING:
+                names.append(string(name))
+
+    if names:
+        least = flat.min_properties - len(flat.required)
+        problem = f"no JSON value is valid: fewer than {least} unlisted names exist"
+        error = context.error(flat, "minProperties", problem, "allow more names")
+        context.distinct.append(DistinctPart(either(names), least, error))
     return either(entries)
 
 
@@ -194,12 +204,9 @@ def _counted_parts(
     most = None if most is not None and others == NOTHING and most >= len(parts) else most
 
     if others != NOTHING:
-        if least > needed + 1 or (least > 1 and free):
-            problem = "several unlisted names could be equal"
-            hint = "list the names in properties, or with enum in propertyNames"
-            raise context.error(flat, "minProperties", problem, hint)
         if not free:
-            many = ListPart(others, int(least > 0), None if most is None else most - needed)
+            more = None if most is None else most - needed
+            many = ListPart(others, max(least - needed, 0), more)
             if many.most is not None and many.most < many.least:
                 return NOTHING, False
             parts = [*parts, many] if many.most is None or many.most > 0 else parts

@@ -30,6 +30,7 @@ from .arrays import array_tree
 from .disjuncts import LOGIC, DisjunctReader
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, type_of
 from .index import SchemaIndex, read_schema
+from .item_counts import DistinctPart, check_counts
 from .keywords import asks_nothing
 from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import FRACTION_DIGITS, PRECISION, integers, numbers
@@ -91,6 +92,7 @@ class _Translation:
         self._first: dict[int, str] = {}
         self._alive: list[Schema] = []  # keeps schemas alive, because keys are ids
         self._used: set[str] = set()
+        self._distinct: list[DistinctPart] = []
 
     def rules(self) -> Rules:
         """Return the start and all reachable rules."""
@@ -104,12 +106,14 @@ class _Translation:
             hint = "remove keywords that exclude each other"
             raise GrammarError("no JSON value is valid under the schema", hint)
 
-        if not self._used.isdisjoint(ANYTHING):
+        has_values = not self._used.isdisjoint(ANYTHING)
+        if has_values:
             self._bodies |= value_rules(self.layout, numbers(None, None))
             self._used.update(ANYTHING)
-        return Rules(
-            body, {name: node for name, node in self._bodies.items() if name in self._used}
-        )
+        used = {name: node for name, node in self._bodies.items() if name in self._used}
+        rules = Rules(body, used, has_values or bool(self._distinct))
+        check_counts(self._distinct, rules)
+        return rules
 
     def tree(self, schema: Schema, position: _Position) -> Node:
         """Return the values of `schema`, or a reference to its rule."""
@@ -206,7 +210,8 @@ class _Translation:
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
-        context = Context(self.layout, self.reader, partial(self._inside, position))
+        inside = partial(self._inside, position)
+        context = Context(self.layout, self.reader, inside, self._distinct)
 
         for kind, maker, keywords in _CONTAINERS:
             if kind in types:
