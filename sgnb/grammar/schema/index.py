@@ -14,7 +14,7 @@ from .strict_json import InvalidAnswer, NumberLimits, read_json
 
 MAX_DEPTH = 100  # nested schemas
 MAX_CHARACTERS = 4_000_000
-EXACT = NumberLimits(digits=300, decimal_digits=25, exponent=60)
+EXACT = NumberLimits(digits=400, decimal_digits=400, exponent=400)
 """Limits of the numbers in a schema that becomes a grammar."""
 
 

@@ -38,33 +38,41 @@ class DistinctPart:
 
 
 def check_counts(parts: list[DistinctPart], rules: Rules) -> None:
-    """Raise the error of the first part with too few values. Recursive and large parts have enough.
+    """Raise the error of the first part with too few values.
 
     Args:
         parts: parts of the rules.
         rules: rules that the parts refer to.
     """
     for part in parts:
-        if part.least > 1 and not _has_values(part.node, part.least, rules):
+        if part.least > 1 and count_values(part.node, part.least, rules) < part.least:
             raise part.error
 
 
-def _has_values(node: Node, least: int, rules: Rules) -> bool:
+def count_values(node: Node, most: int, rules: Rules) -> int:
+    """Return the number of different values of JSON texts, at most `most`. Recursive and large
+    trees have `most` values.
+
+    Args:
+        node: tree of JSON texts.
+        most: result for more values.
+        rules: rules that the tree refers to.
+    """
     from ..automaton.automaton import build  # imports numpy, and most schemas need no count
 
     try:
         automaton = build(Rules(node, rules.rules), _LIMITS)
     except (Recursive, TooLarge):
-        return True
+        return most
     except GrammarError:
-        return False
-    wanted = SPELLINGS * least
-    if count_texts(automaton, wanted) >= wanted:
-        return True
-    if wanted > MOST_COUNTED:
-        return False
+        return 0
+    enough = SPELLINGS * most
+    if count_texts(automaton, enough) >= enough:
+        return most
+    if enough > MOST_COUNTED:
+        return 0
     values = {canonical(json.loads(text, parse_float=Decimal)) for text in _texts(automaton)}
-    return len(values) >= least
+    return min(most, len(values))
 
 
 def count_texts(automaton: Automaton, most: int) -> int:

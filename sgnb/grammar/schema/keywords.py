@@ -169,8 +169,8 @@ KEYWORDS: dict[str, Keyword] = {
     ),
     "not": _logic(
         "the negation of type, enum, const, bounds, lengths, pattern, items, prefixItems, "
-        "contains, required, properties and logic",
-        "other keywords raise an error",
+        "contains, required, properties, minProperties, additionalProperties: false and logic",
+        "violations of other keywords are left out; an error if no violation remains",
     ),
     "if": _logic("the disjuncts if-then and not-if-else", "conditions that `not` supports"),
     "then": _logic("see if"),

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema
+from .keywords import asks_nothing
 from .numbers import NumberBound
 
 NEGATABLE = {
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "minLength", "maxLength", "pattern", "minItems", "maxItems", "items", "prefixItems",
     "contains", "minContains", "maxContains", "required", "properties",
+    "minProperties", "maxProperties",
     "allOf", "anyOf", "oneOf", "if", "then", "else", "not", "$ref",
 }  # fmt: skip
-"""Keywords with a negation; any other keyword raises an error inside `not`."""
+"""Keywords with a negation. Violations of other keywords are left out."""
+
+
+def unknown_violations(flat: FlatSchema, schema: dict[str, Any]) -> list[str]:
+    """Return the keywords of a schema with violations that `violations` leaves out.
+
+    Args:
+        flat: keywords of the schema, without logic.
+        schema: the schema.
+    """
+    closed = flat.additional in (None, True, {}) or _is_closed(flat)
+    known = {"additionalProperties"} if closed else set()
+    return [key for key in schema if key not in NEGATABLE | known and not asks_nothing(key)]
+
+
+def _is_closed(flat: FlatSchema) -> bool:
+    return flat.additional is False and not flat.pattern_properties
 
 
 def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
@@ -42,8 +61,14 @@ def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
         yield FlatSchema(types=array, max_items=flat.min_items - 1)
     if flat.max_items is not None:
         yield FlatSchema(types=array, min_items=flat.max_items + 1)
+    if flat.min_properties:
+        yield FlatSchema(types=members, max_properties=flat.min_properties - 1)
+    if flat.max_properties is not None:
+        yield FlatSchema(types=members, min_properties=flat.max_properties + 1)
     for name in flat.required:
         yield FlatSchema(types=members, properties={name: False})
+    if _is_closed(flat):
+        yield FlatSchema(types=members, beyond=(frozenset(flat.properties),))
     for name, schema in flat.properties.items():
         if schema is not True:
             wrong: dict[str, Schema] = {name: {"not": schema}}
@@ -76,6 +101,7 @@ def unevaluated(disjunct: FlatSchema) -> FlatSchema:
     members = any(schema is not False for schema in disjunct.properties.values())
     inside = (
         disjunct.pattern_properties,
+        disjunct.partial_additional,
         disjunct.prefix,
         disjunct.additional,
         disjunct.items,

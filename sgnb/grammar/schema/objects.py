@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from ...errors import GrammarError
-from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
+from ..syntax import NOTHING, Intersect, Literal, Node, Rules, Source, Without
 from .disjuncts import DisjunctReader
-from .flat import FlatSchema, Schema
-from .item_counts import DistinctPart
+from .flat import FlatSchema, Schema, own_member
+from .item_counts import DistinctPart, count_values
 from .members import ListPart, counted, listed
 from .regex_search import occurs
 from .strings import apart, decoded, pattern_tree
@@ -20,6 +20,7 @@ from .text import ANY_TEXT, JsonLayout, either, string
 
 MOST_MATCHING = 32  # sets of patterns that a name may match simultaneously
 LONGEST_LABEL = 400
+MOST_SPLIT = 24  # names of `FlatSchema.beyond` that are required in turn
 MOST_COUNTED = 8  # optional properties with minProperties or maxProperties
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -58,6 +59,8 @@ def object_tree(flat: FlatSchema, label: str, context: Context) -> Node:
         GrammarError: a keyword cannot be enforced.
     """
     flat = _with_listed_names(flat, context)
+    if flat.beyond:
+        return either(object_tree(part, label, context) for part in _split(flat, context))
     members = _members(flat, context)
     required = frozenset(flat.required)
     parts = [
@@ -88,7 +91,47 @@ def _with_listed_names(flat: FlatSchema, context: Context) -> FlatSchema:
     members = ((name, _whole_member(flat, name, context)) for name in (*listed_names, *names))
     properties: dict[str, Schema] = dict(members)
     properties |= dict.fromkeys((name for name in flat.required if name not in names), False)
-    return replace(flat, properties=properties, names=True, additional=False, pattern_properties={})
+    return replace(
+        flat,
+        properties=properties,
+        names=True,
+        additional=False,
+        pattern_properties={},
+        partial_additional=(),
+    )
+
+
+def _split(flat: FlatSchema, context: Context) -> Iterator[FlatSchema]:
+    """Yield alternatives without the first set of `beyond`: the first name outside of the set is
+    required in turn, or an unlisted name."""
+    listed, *later = flat.beyond
+    flat = replace(flat, beyond=tuple(later), additional=_additional(flat))
+    outside = [
+        name
+        for name in dict.fromkeys((*flat.properties, *flat.required))
+        if name not in listed and flat.member(name) is not False
+    ]
+    if not set(outside).isdisjoint(flat.required):
+        yield flat
+        return
+
+    properties: dict[str, Schema] = dict(flat.properties)
+    for name in outside[:MOST_SPLIT]:
+        yield replace(flat, properties=dict(properties), required=(*flat.required, name))
+        properties[name] = False
+    is_open = flat.additional is not False or flat.pattern_properties
+    if is_open and len(outside) <= MOST_SPLIT:
+        for name in sorted(listed - properties.keys()):
+            properties[name] = own_member(flat, name, context.reader.index.join)
+        yield replace(flat, properties=properties, min_unlisted=1)
+
+
+def _additional(flat: FlatSchema) -> Schema:
+    """Return the schema of unlisted names, closed if the schema lists names."""
+    if flat.additional is not None:
+        return flat.additional
+    named = any(schema is not False for schema in flat.properties.values())
+    return bool(flat.partial_additional) or not (flat.pattern_properties or named)
 
 
 def _whole_member(flat: FlatSchema, name: str, context: Context) -> Schema:
@@ -123,30 +166,28 @@ def _entry(name: Node, schema: Schema, label: str, context: Context) -> Node:
     return node if node == NOTHING else Source(node, label)
 
 
-def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: Context) -> Node:
-    """Return a single entry with a name outside of `members`."""
-    additional = flat.additional
-    if additional is None:
-        named = any(schema is not False for schema in flat.properties.values())
-        additional = not (flat.pattern_properties or named)
+def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: Context) -> ListPart:
+    """Return the entries with names outside of `members`, at most as many as names exist."""
+    additional = _additional(flat)
     entries, names = [], []
 
     for chosen in _matching(flat, context):
         schema: Schema = True if chosen else additional
-        for pattern in chosen:
-            schema = context.reader.index.join(schema, flat.pattern_properties[pattern])
+        for part in (*(flat.pattern_properties[p] for p in chosen), *flat.remaining(chosen)):
+            schema = context.reader.index.join(schema, part)
         if schema is not False:
             name = _names(flat, chosen, members, context)
             entries.append(_entry(name, schema, f"{label}.*", context))
             if entries[-1] != NOTHING:
                 names.append(string(name))
 
-    if names:
-        least = flat.min_properties - len(flat.required)
-        problem = f"no JSON value is valid: fewer than {least} unlisted names exist"
-        error = context.error(flat, "minProperties", problem, "allow more names")
-        context.distinct.append(DistinctPart(either(names), least, error))
-    return either(entries)
+    if not names:
+        return ListPart(NOTHING, flat.min_unlisted, 0)
+    least, node = flat.min_properties - len(flat.required), either(names)
+    error = context.error(flat, "minProperties", "too few names", "allow more names")
+    context.distinct.append(DistinctPart(node, 0, error))
+    count = count_values(node, least, Rules(node)) if least > 1 else least
+    return ListPart(either(entries), flat.min_unlisted, None if count >= least else count)
 
 
 def _matching(flat: FlatSchema, context: Context) -> list[tuple[str, ...]]:
@@ -193,7 +234,7 @@ def _names(
 
 
 def _counted_parts(
-    flat: FlatSchema, parts: list[ListPart], others: Node, context: Context
+    flat: FlatSchema, parts: list[ListPart], others: ListPart, context: Context
 ) -> tuple[Node, bool]:
     """Return the inside of the braces under minProperties and maxProperties, and True if `{}` is
     allowed."""
@@ -201,18 +242,21 @@ def _counted_parts(
     needed = sum(part.least for part in parts)
     free = len(parts) - needed
     least = 0 if least <= needed else least
-    most = None if most is not None and others == NOTHING and most >= len(parts) else most
+    absent = others.node == NOTHING
+    if absent and others.least:
+        return NOTHING, False
+    most = None if most is not None and absent and most >= len(parts) else most
 
-    if others != NOTHING:
-        if not free:
-            more = None if most is None else most - needed
-            many = ListPart(others, max(least - needed, 0), more)
-            if many.most is not None and many.most < many.least:
-                return NOTHING, False
-            parts = [*parts, many] if many.most is None or many.most > 0 else parts
-            least, most = 0, None
-        else:
-            parts = [*parts, ListPart(others, 0, None)]
+    if not absent and not free:
+        limits = [others.most, None if most is None else most - needed]
+        more = min((limit for limit in limits if limit is not None), default=None)
+        many = ListPart(others.node, max(least - needed, others.least), more)
+        if many.most is not None and many.most < many.least:
+            return NOTHING, False
+        parts = [*parts, many] if many.most is None or many.most > 0 else parts
+        least, most = 0, None
+    elif not absent:
+        parts = [*parts, others]
 
     if most is None and least <= 1:
         inside, empty = listed(parts, context.layout)
