@@ -234,7 +234,17 @@ TABLE = {
     "no_integer": (
         {"type": "number", "not": {"type": "integer"}},
         ["1.5", "-0.25", "99999.0000000001", "12345678901234.5"],
-        ["1", "2.0", "130747130752992511.2", "99999999.0000000001"],
+        ["1", "2.0", "130747130752992511.2", "99999999.0000000001", "0.99999999999999999", "1e5"],
+    ),
+    "contains_two_to_three": (
+        {"items": INT, "contains": {"const": 5}, "minItems": 2, "maxItems": 3},
+        ["[5,6]", "[6,5]", "[1,2,5]", "[5,5,5]"],
+        ["[5]", "[1,2]", "[1,2,3]", "[1,2,3,5]"],
+    ),
+    "contains_two_or_more": (
+        {"items": INT, "contains": {"const": 5}, "minItems": 2},
+        ["[5,6]", "[1,2,3,5]"],
+        ["[5]", "[1,2]", "[1,2,3]"],
     ),
     "contains_counted": (
         {"items": INT, "contains": {"minimum": 5}, "minContains": 2, "maxContains": 3},
@@ -357,6 +367,27 @@ TABLE = {
         ['{"v":1,"c":[{"v":2},{"v":3,"c":[]}]}'],
         ['{"v":1,"c":[{}]}'],
     ),
+    "dynamic": (  # the root's anchor is the outermost
+        {
+            "$dynamicAnchor": "node",
+            "$ref": "#/$defs/tree",
+            "properties": {"b": INT},
+            "$defs": {
+                "tree": {
+                    "$id": "https://a.b/tree",
+                    "$dynamicAnchor": "node",
+                    "properties": {"a": {"$dynamicRef": "#node"}},
+                }
+            },
+        },
+        ["{}", '{"b":2,"a":{"b":1,"a":{}}}'],
+        ['{"a":{"b":"x"}}', '{"a":1}'],
+    ),
+    "dynamic_alone": (
+        {"items": {"$dynamicRef": "#x"}, "$defs": {"s": {"$dynamicAnchor": "x"} | S}},
+        ["[]", '["a"]'],
+        ["[1]"],
+    ),
     "recursive_merged": (
         {
             "$defs": {"A": members(x={"$ref": "#/$defs/A", "required": ["y"]}, y=NULL)},
@@ -448,6 +479,25 @@ TABLE = {
         {"additionalProperties": INT, "not": {"minProperties": 2}},
         ["{}", '{"a":1}'],
         ['{"a":1,"b":2}'],
+    ),
+    "not_patterns": (
+        {
+            "type": "object",
+            "additionalProperties": INT,
+            "properties": {"ab": {"type": ["integer", "string"]}},
+            "not": {"patternProperties": {"^a": {"minimum": 5}}},
+        },
+        ['{"a":1}', '{"ab":4,"a":9}', '{"abc":3,"b":1}'],
+        ["{}", '{"a":5}', '{"ab":"x"}', '{"b":1}'],
+    ),
+    "not_additional": (
+        {
+            "additionalProperties": INT,
+            "properties": {"a": S},
+            "not": {"additionalProperties": {"minimum": 5}, "patternProperties": {"^b": True}},
+        },
+        ['{"a":"x","c":1}', '{"c":4}'],
+        ["{}", '{"a":"x"}', '{"b":1}', '{"c":5}'],
     ),
     "not_named": (
         {"type": "object", "not": {"required": ["a"], "propertyNames": {"maxLength": 1}}},
@@ -586,11 +636,22 @@ REFUSED = {
         "uniqueItems at #/uniqueItems: no JSON value is valid",
         "minItems",
     ),
-    "contains": ({"contains": INT, "maxItems": 3}, "contains at #/contains", "prefixItems"),
+    "contains": ({"contains": INT, "maxItems": 99}, "contains at #/contains", "prefixItems"),
     "one_of": ({"oneOf": [{"format": "uri"}, {"format": "email"}]}, "oneOf at #/oneOf", "anyOf"),
     "not_format": ({"not": {"format": "uri"}}, "format at #/not/format", "const"),
     "not_object": ({"not": {"const": {}}}, "not at #/not", "forbid"),
     "remote": ({"$ref": "https://a.b/c.json"}, "$ref at #/$ref", "documents="),
+    "several_dynamic": (
+        {
+            "items": {"$dynamicRef": "https://a.b/p#x"},
+            "$defs": {
+                name: {"$id": f"https://a.b/{name}", "$dynamicAnchor": "x", "type": kind}
+                for name, kind in [("p", "string"), ("q", "integer")]
+            },
+        },
+        "$dynamicRef at #/items/$dynamicRef",
+        "$ref",
+    ),
     "missing": ({"$ref": "#/$defs/wond", "$defs": {"wand": INT}}, "$ref at #/$ref", "#/$defs/wand"),
     "self": (
         {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},
@@ -847,6 +908,8 @@ def test_every_enforced_keyword_is_read_somewhere():
         "definitions",
         "$id",
         "$anchor",
+        "$dynamicAnchor",
+        "$recursiveAnchor",
         "then",
         "else",
         "additionalItems",

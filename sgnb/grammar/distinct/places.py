@@ -149,9 +149,8 @@ def _place(
             continue
         reached[id(schema)] = schema
         waiting += _combined(schema)
-        for keyword in ("$ref", "$dynamicRef"):
-            if keyword in schema:
-                waiting.append(_target(index, schema))
+        if "$ref" in schema:
+            waiting.append(_target(index, schema))
 
     key = tuple(sorted(reached))
     if key not in known:

@@ -8,6 +8,7 @@ from .item_counts import DistinctPart
 from .objects import Context
 from .text import JsonLayout, either
 
+MOST_PLACES = 32  # of the matching item among counted items
 MOST_LOOSE = 60  # optional items of prefixItems
 
 
@@ -39,6 +40,22 @@ def array_tree(flat: FlatSchema, label: str, context: Context) -> Node:
 def _item(schema: Schema, label: str, context: Context) -> Node:
     node = context.value(schema, label)
     return node if node == NOTHING else Source(node, label)
+
+
+def _counted_match(flat: FlatSchema, matching: Node, item: Node, layout: JsonLayout) -> Node:
+    """Return lists of minItems to maxItems items with at least one matching item."""
+    if matching == NOTHING:
+        return NOTHING
+    least, most = flat.min_items, flat.max_items
+    before, after = concat(item, layout.comma), concat(layout.comma, item)
+    options = []
+
+    for place in range(max(least, 1) if most is None else most):
+        rest = Repeat(after, max(least - 1 - place, 0), None if most is None else most - 1 - place)
+        options.append(concat(Repeat(before, place, place), matching, rest))
+    if most is None:
+        options.append(concat(Repeat(before, least, None), matching, Repeat(after, 0, None)))
+    return either(options)
 
 
 def _distinct(flat: FlatSchema, item: Node, least: int, context: Context) -> None:
@@ -101,11 +118,13 @@ def _contains_anyway(flat: FlatSchema) -> bool:
 def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) -> Node:
     """Return lists with minContains to maxContains items valid under `wanted`, and other items
     between them."""
-    if flat.min_items > 1 or flat.max_items is not None or flat.prefix:
+    least, most, layout = flat.min_contains, flat.max_contains, context.layout
+    is_counted = flat.min_items > 1 or flat.max_items is not None
+    counts = max(flat.min_items, flat.max_items or 0)
+    if flat.prefix or (is_counted and (least, most, counts <= MOST_PLACES) != (1, None, True)):
         hint = "remove minItems, maxItems and prefixItems"
         hint += ", or list the items with prefixItems"
         raise context.error(flat, "contains", "not enforced together with counted items", hint)
-    least, most, layout = flat.min_contains, flat.max_contains, context.layout
     join, label = context.reader.index.join, f"{label}[]"
     other = flat.item(0) if most is None else join(flat.item(0), {"not": wanted})
     matching, item = (
@@ -113,8 +132,10 @@ def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) 
     )
     _distinct(flat, either([matching, item]), 0, context)
     _distinct(flat, matching, least, context)
-    options: list[Node] = []
+    if is_counted:
+        return layout.brackets(_counted_match(flat, matching, item, layout), False)
 
+    options: list[Node] = []
     if most != 0 and matching != NOTHING and (most is None or most >= least):
         prefix = EMPTY if item == NOTHING else Repeat(concat(item, layout.comma), 0, None)
         suffix = EMPTY if item == NOTHING else Repeat(concat(layout.comma, item), 0, None)

@@ -16,8 +16,8 @@ from ...errors import GrammarError
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, canonical, merge, type_of
 from .index import SchemaIndex
 from .keyword_reader import read
-from .keywords import MAX_DISJUNCTS
-from .negation import unevaluated, unknown_violations, violations
+from .keywords import MAX_DISJUNCTS, asks_nothing
+from .negation import NEGATABLE, unevaluated, violations
 from .tags import differ, tags_of
 from .validity import holds
 
@@ -270,8 +270,9 @@ class DisjunctReader:
 
     def _opposite(self, schema: dict[str, Any]) -> Disjuncts:
         flat = read(schema, self.index)
-        unknown = unknown_violations(flat, schema)
+        unknown = [key for key in schema if key not in NEGATABLE and not asks_nothing(key)]
         opposites = list(violations(flat))
+
         if "$ref" in schema:
             opposites += self.opposite(self.index.resolve(schema)[1])
         for part in schema.get("allOf", ()):
@@ -350,8 +351,8 @@ class DisjunctReader:
         else:
             needed = [disjunct.member(name) for name in disjunct.required if kind == "object"]
         if kind == "object" and disjunct.additional is False and not disjunct.pattern_properties:
-            names = {name for name, part in disjunct.properties.items() if part is not False}
-            if any(names <= listed for listed in disjunct.beyond):
+            names = [name for name, part in disjunct.properties.items() if part is not False]
+            if not all(any(self.valid(n, name) for name in names) for n, _ in disjunct.needed):
                 return True
         return any(self._nothing_fits(schema, depth) for schema in needed)
 

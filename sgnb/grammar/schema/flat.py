@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import GrammarError
 from .numbers import NumberBound
@@ -24,6 +24,13 @@ ALL_TYPES = frozenset({"null", "boolean", "integer", "fraction", "string", "arra
 """JSON's types, with numbers split into integers and fractions."""
 
 NUMBERS = frozenset({"integer", "fraction"})
+
+
+class NeededMember(NamedTuple):
+    """A member of every object: a schema of the name, and a schema of the value."""
+
+    names: Schema
+    value: Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +56,8 @@ class FlatSchema:
     # additionalProperties of parts of allOf with a part of the patterns: (patterns, schema)
     partial_additional: tuple[tuple[frozenset[str], Schema], ...] = ()
     names: Schema = True  # propertyNames
-    beyond: tuple[frozenset[str], ...] = ()  # sets without some name of the object
-    min_unlisted: int = 0  # names outside of `properties`
+    needed: tuple[NeededMember, ...] = ()
+    unlisted: tuple[NeededMember, ...] = ()  # `needed` members outside of `properties`
     min_properties: int = 0
     max_properties: int | None = None
     prefix: tuple[Schema, ...] = ()  # prefixItems
@@ -169,11 +176,12 @@ def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
         "low": tighter(a.low, b.low, 1),
         "high": tighter(a.high, b.high, -1),
         "names": join(a.names, b.names),
+        "needed": a.needed + b.needed,
         "unique": a.unique or b.unique,
         "negated": a.negated or b.negated,
         "source": a.source or b.source,
     }
-    for name in ("steps", "patterns", "other_patterns", "formats", "required", "beyond"):
+    for name in ("steps", "patterns", "other_patterns", "formats", "required"):
         changes[name] = tuple(dict.fromkeys((*getattr(a, name), *getattr(b, name))))
 
     for name in ("min_length", "min_properties", "min_items"):

@@ -222,6 +222,10 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
+def _several_targets(fields: Fields, value: Any) -> None:
+    raise Wrong(f"{value!r:.60} has no target or several targets", "use $ref")
+
+
 def _unique(fields: Fields, value: Any) -> None:
     if not isinstance(value, bool):
         raise Wrong(f"{value!r:.60} is neither true nor false", "give true or false")
@@ -258,6 +262,8 @@ READERS: dict[str, Callable[[Fields, Any], None]] = {
     "contains": _kept("contains"),
     "minContains": _count("min_contains"),
     "maxContains": _count("max_contains"),
+    "$dynamicRef": _several_targets,
+    "$recursiveRef": _several_targets,
 }
 """Keywords that constrain the value itself -> reader of the keyword."""
 

@@ -4,36 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema
-from .keywords import asks_nothing
+from .flat import ALL_TYPES, NUMBERS, FlatSchema, NeededMember, Schema
 from .numbers import NumberBound
 
 NEGATABLE = {
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "minLength", "maxLength", "pattern", "minItems", "maxItems", "items", "prefixItems",
     "contains", "minContains", "maxContains", "required", "properties",
-    "minProperties", "maxProperties",
+    "minProperties", "maxProperties", "additionalProperties", "patternProperties",
+    "propertyNames",
     "allOf", "anyOf", "oneOf", "if", "then", "else", "not", "$ref",
 }  # fmt: skip
 """Keywords with a negation. Violations of other keywords are left out."""
-
-
-def unknown_violations(flat: FlatSchema, schema: dict[str, Any]) -> list[str]:
-    """Return the keywords of a schema with violations that `violations` leaves out.
-
-    Args:
-        flat: keywords of the schema, without logic.
-        schema: the schema.
-    """
-    closed = flat.additional in (None, True, {}) or _is_closed(flat)
-    known = {"additionalProperties"} if closed else set()
-    return [key for key in schema if key not in NEGATABLE | known and not asks_nothing(key)]
-
-
-def _is_closed(flat: FlatSchema) -> bool:
-    return flat.additional is False and not flat.pattern_properties
 
 
 def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
@@ -67,8 +50,8 @@ def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
         yield FlatSchema(types=members, min_properties=flat.max_properties + 1)
     for name in flat.required:
         yield FlatSchema(types=members, properties={name: False})
-    if _is_closed(flat):
-        yield FlatSchema(types=members, beyond=(frozenset(flat.properties),))
+    for needed in _needed(flat):
+        yield FlatSchema(types=members, needed=(needed,))
     for name, schema in flat.properties.items():
         if schema is not True:
             wrong: dict[str, Schema] = {name: {"not": schema}}
@@ -92,6 +75,25 @@ def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
         yield FlatSchema(types=array, contains={"not": flat.items})
 
 
+def _needed(flat: FlatSchema) -> Iterator[NeededMember]:
+    """Yield the members that violate the keywords of unlisted names."""
+    patterns = flat.pattern_properties
+    for pattern, schema in patterns.items():
+        if schema is not True:
+            yield NeededMember({"pattern": pattern}, _opposite(schema))
+    if flat.names is not True:
+        yield NeededMember(_opposite(flat.names), True)
+    if flat.additional not in (None, True):
+        listed: list[Schema] = [{"pattern": pattern} for pattern in patterns]
+        listed += [{"enum": list(flat.properties)}] if flat.properties else []
+        names: Schema = {"not": {"anyOf": listed}} if listed else True
+        yield NeededMember(names, _opposite(flat.additional))
+
+
+def _opposite(schema: Schema) -> Schema:
+    return not schema if isinstance(schema, bool) else {"not": schema}
+
+
 def unevaluated(disjunct: FlatSchema) -> FlatSchema:
     """Mark a disjunct of a negated schema: its members and items do not count as evaluated.
 
@@ -102,6 +104,7 @@ def unevaluated(disjunct: FlatSchema) -> FlatSchema:
     inside = (
         disjunct.pattern_properties,
         disjunct.partial_additional,
+        disjunct.needed,
         disjunct.prefix,
         disjunct.additional,
         disjunct.items,

@@ -283,7 +283,7 @@ _INTEGRAL = concat(
 _ROUNDED = either(
     concat(
         optional(Literal("-")),
-        Repeat(DIGIT, PRECISION + 1 - decimals, None),
+        Repeat(DIGIT, max(1, PRECISION + 1 - decimals), None),
         Literal("."),
         Repeat(DIGIT, decimals, None),
     )
@@ -295,7 +295,7 @@ _ANY = FlatSchema()
 
 _OBJECT = (
     "properties", "required", "additional", "pattern_properties", "partial_additional", "names",
-    "min_properties", "max_properties", "beyond",
+    "min_properties", "max_properties", "needed",
 )  # fmt: skip
 _ARRAY = ("prefix", "items", "min_items", "max_items", "unique", "contains")
 _CONTAINERS = (("object", object_tree, _OBJECT), ("array", array_tree, _ARRAY))
