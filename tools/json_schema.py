@@ -49,15 +49,17 @@ A schema that compiles does not fail later.
 - Each character has one spelling: itself, `\\"`, `\\\\`, `\\b`, `\\f`, `\\n`, `\\r` or `\\t`. Other
   control characters appear, as lower-case `\\u00xx`, only if enum, const, a property's name or a
   pattern names them explicitly.
-- Integers have no exponent, no `-0` and no `1.0`. An open bound stops at {INTEGER_DIGITS} digits,
-  or at one digit more than the other bound, if this number is larger.
-- Numbers have no exponent, at most {FRACTION_DIGITS} digits after the point, and as many before the
-  point as integers. With bounds, fewer decimals are allowed: a double keeps every text on the
-  correct side of the bound.
-- `enum` and `const` write each value as the schema does.
+- Integers have no exponent and no `-0`. An open bound stops at {INTEGER_DIGITS} digits, or at one
+  digit more than the other bound, if this number is larger.
+- Numbers have at most {FRACTION_DIGITS} digits after the point, and as many before the point as
+  integers. Without bounds, and with a bound of 0, numbers such as `1.5e-7` have an exponent. With
+  bounds, fewer decimals are allowed: a double keeps every text on the correct side of the bound. A
+  bound beyond the largest double is no bound.
+- `enum` and `const` write each value as the schema does. With `json_strict=False`, whole numbers
+  are spelled `1` or `1.0`, also under `"type": "integer"`.
 - `jsonschema` computes `multipleOf` of decimals such as 0.01 in doubles, and therefore rejects
   0.07. Here decimals are exact.
-- An object may repeat a name only if the schema does not list the name; the last value counts.
+- An object never repeats a name, and an array with `uniqueItems` never repeats an item.
 - A schema has at most {MAX_CHARACTERS:,} characters and {MAX_DEPTH} levels.
 """
 

@@ -17,6 +17,9 @@ from .automaton.automaton import Automaton
 from .automaton.compressed import CompressedAutomaton
 from .automaton.dfa import START
 from .compiler import CompiledGrammar, lint_spec
+from .distinct.json_memory import JsonMemory
+from .distinct.liveness import AutomatonWalk, shortest_ending
+from .distinct.places import root_place
 from .grammar_rules import Rule, likely_byte, rules_of
 from .grammar_warnings import Encoder, collisions, endless, readable
 
@@ -120,6 +123,11 @@ def explain(
 
     example, forced = _examples(automaton, grammar.compressed)
     shortest = _shortest(automaton)
+    if _repeats(grammar, shortest):
+        walk = AutomatonWalk(automaton, START)
+        shortest = shortest_ending(JsonMemory(root_place(spec.text)), walk) or b""
+    if _repeats(grammar, example):
+        example = shortest
     warnings = [
         *lint_spec(spec),
         *endless(automaton, spec.kind, stops),
@@ -144,6 +152,8 @@ def _of_llguidance(
     grammar: CompiledGrammar, encoder: Encoder | None, max_tokens: int | None
 ) -> dict[str, Any]:
     shortest, hints, rules = grammar.shortest, lint_spec(grammar.spec), rules_of(grammar)
+    if shortest is not None and _repeats(grammar, shortest):
+        shortest = None
     if shortest is None:
         unknown = "size, shortest text and unbounded parts are not known"
         return {"rules": rules, "warnings": (unknown, *hints)}
@@ -154,6 +164,11 @@ def _of_llguidance(
         "rules": rules,
         "warnings": (unknown, *hints, *too_long),
     }
+
+
+def _repeats(grammar: CompiledGrammar, text: bytes) -> bool:
+    """True if an item or name repeats, which the automaton alone does not forbid."""
+    return grammar.distinct and JsonMemory(root_place(grammar.spec.text)).advance(text) is None
 
 
 def _too_long(shortest: bytes, encoder: Encoder | None, max_tokens: int | None) -> list[str]:

@@ -35,6 +35,7 @@ _LOGIC = re.compile(r'"(?:allOf|anyOf|oneOf|not|if|dependent\w+|unevaluated\w+)"
 _FEW = 6  # logic keywords; each may double the work
 
 _LARK = b"lark\n"
+_DISTINCT = b"distinct\n"
 _BLANK = Literal(" ")
 
 
@@ -47,8 +48,12 @@ class LoweredGrammar:
     why: str = ""  # reason for the absence of an automaton
     shortest: bytes | None = None  # a shortest text if known; only with `lark`
     least: int = 0  # lower bound of the bytes of every text; only with `lark`
+    distinct: bool = False  # see `Rules`
 
     def to_bytes(self) -> bytes:
+        return (_DISTINCT if self.distinct else b"") + self._grammar_bytes()
+
+    def _grammar_bytes(self) -> bytes:
         if self.automaton is not None:
             return self.automaton.to_bytes()
         shortest = None if self.shortest is None else self.shortest.decode("latin-1")
@@ -61,6 +66,8 @@ class LoweredGrammar:
         Args:
             data: output of `to_bytes`.
         """
+        if data.startswith(_DISTINCT):
+            return replace(cls.from_bytes(data.removeprefix(_DISTINCT)), distinct=True)
         if not data.startswith(_LARK):
             return cls(Automaton.from_bytes(data), None)
         lark, why, shortest, least = json.loads(data.removeprefix(_LARK))
@@ -82,7 +89,7 @@ def lower(spec: GrammarSpec) -> LoweredGrammar:
         return LoweredGrammar(None, lark, "a grammar can be recursive", shortest, least)
     rules = regular_rules(spec)
     try:
-        return LoweredGrammar(build(rules, _limits(spec)), None)
+        return LoweredGrammar(build(rules, _limits(spec)), None, distinct=rules.distinct)
     except (Recursive, TooLarge) as error:
         return _for_llguidance(rules, error.message)
 
@@ -106,7 +113,8 @@ def lower_if_small(spec: GrammarSpec) -> LoweredGrammar | None:
         return lower(spec)
     rules = regular_rules(spec)
     try:
-        return LoweredGrammar(build(rules, replace(_limits(spec), work=SMALL_WORK)), None)
+        limits = replace(_limits(spec), work=SMALL_WORK)
+        return LoweredGrammar(build(rules, limits), None, distinct=rules.distinct)
     except Recursive as error:
         return _for_llguidance(rules, error.message)
     except TooLarge:
@@ -125,7 +133,7 @@ def regular_rules(spec: GrammarSpec) -> Rules:
     rules = translate(spec.text, spec.whitespace, spec.strict)
     if not spec.leading_blank:
         return rules
-    return Rules(alternate(rules.start, concat(Lexeme(_BLANK), rules.start)), rules.rules)
+    return replace(rules, start=alternate(rules.start, concat(Lexeme(_BLANK), rules.start)))
 
 
 def _limits(spec: GrammarSpec) -> BuildLimits:
@@ -135,7 +143,8 @@ def _limits(spec: GrammarSpec) -> BuildLimits:
 def _for_llguidance(rules: Rules, why: str) -> LoweredGrammar:
     try:
         lark = write_schema(rules)
-        return LoweredGrammar(None, lark, why, shortest_text(rules), least_length(rules))
+        shortest, least = shortest_text(rules), least_length(rules)
+        return LoweredGrammar(None, lark, why, shortest, least, rules.distinct)
     except GrammarError as error:
         raise llguidance_error(why, error) from error
 

@@ -110,6 +110,9 @@ class Rules:
 
     start: Node
     rules: Mapping[str, Node] = field(default_factory=dict)
+    # True for JSON texts with arrays of distinct items, or objects with distinct unlisted names,
+    # which the tree cannot express.
+    distinct: bool = False
 
 
 EMPTY = Literal("")

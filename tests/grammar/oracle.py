@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from sgnb.grammar.syntax import (
     Alternate,
@@ -84,3 +86,34 @@ class _Oracle:
             if places == previous:
                 break
         return places
+
+
+def repeats(text: str) -> bool:
+    """True if an array of a JSON text has equal items, or an object has equal names."""
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names.append([name for name, _ in pairs])
+        return dict(pairs)
+
+    names: list[list[str]] = []
+    value = json.loads(text, object_pairs_hook=members)
+    return any(len(set(each)) < len(each) for each in names) or _has_equal_items(value)
+
+
+def _has_equal_items(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_equal_items, value.values()))
+    if not isinstance(value, list):
+        return False
+    pairs = ((a, b) for index, a in enumerate(value) for b in value[:index])
+    return any(map(_has_equal_items, value)) or any(_equal(a, b) for a, b in pairs)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(a[name], b[name]) for name in a)
+    return bool(a == b)

@@ -239,6 +239,7 @@ ERRORS: list[tuple[str, str, int, str]] = [
     ("a(?=b)", "look-ahead (?=", 2, LOOK),
     ("a(?!b)", "negative look-ahead (?!", 2, LOOK),
     ("(?<=a)b", "look-behind (?<=", 1, LOOK),
+    ("a(?<=a)b", "look-behind (?<=", 2, LOOK),
     ("x(?<!a)b", "negative look-behind (?<!", 2, LOOK),
     (r"(a)b\1", r"back-reference \1", 5, "repeat the part explicitly"),
     ("(?P<n>a)(?P=n)", "back-reference (?P=", 9, "repeat the part explicitly"),
@@ -361,6 +362,9 @@ ASSERTED = (
     r"^(?!foo$|bar$)[a-z]{3}$",
     r"(?!^\d+$)^.+$",
     r"^[\]a]\b|x",
+    r"^(?!-)[a-z-]+(?<!-)$",
+    r"^[a-z]+(?<=at)(?<!cat)$",
+    r"^a+$|^[a-z ]+(?<! )$",
 )
 
 

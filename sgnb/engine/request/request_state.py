@@ -130,7 +130,8 @@ class RequestState:
             return None
         if params.thinking or params.min_new_tokens:
             return None
-        return self.grammar.result().compiled.automaton
+        compiled = self.grammar.result().compiled
+        return None if compiled.distinct else compiled.automaton
 
     def put_grammar_on_device(self, table_offset: int | None) -> None:
         """Mask the request's logits on the device from now on; the automaton's states begin at

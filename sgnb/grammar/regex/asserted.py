@@ -1,8 +1,9 @@
-r"""Leading look-ahead and `\b` at the start or end of a pattern, rewritten as intersections.
+r"""Leading look-ahead, look-behind before the end of a text, and `\b` at the start or end of a
+pattern, rewritten as intersections.
 
-`^(?=.*\d)(?!.*x)\w{8,}$` means the texts of `^\w{8,}$` that match `^.*\d` and do not match `^.*x`.
-Each alternative is rewritten separately. All other look-ahead, look-behind and boundaries stay in
-the pattern, and the parser refuses them.
+`^(?=.*\d)(?!.*x)\w{8,}(?<!_)$` means the texts of `^\w{8,}$` that match `^.*\d` and do not match
+`^.*x` or `_$`. Each alternative is rewritten separately. All other look-ahead, look-behind and
+boundaries stay in the pattern, and the parser refuses them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Parse = Callable[[str, bool, bool], Node]
 """(pattern, whole, portable) -> tree."""
 
 _FLAGS = re.compile(r"\(\?([ais]+)\)")
-_MARK = re.compile(r"\(\?[=!]|\\b")
+_MARK = re.compile(r"\(\?<?[=!]|\\b")
 _ANY = Repeat(Chars(SCALARS), 0, None)
 
 
@@ -32,12 +33,18 @@ class _Alternative:
     ended: bool = False  # followed by $
     wanted: tuple[str, ...] = ()  # patterns of (?=...)
     unwanted: tuple[str, ...] = ()  # patterns of (?!...)
+    last: tuple[str, ...] = ()  # patterns of (?<=...) before the end
+    not_last: tuple[str, ...] = ()  # patterns of (?<!...) before the end
     begins: bool = False  # preceded by \b
     ends: bool = False
 
     @property
     def plain(self) -> bool:
-        return not (self.wanted or self.unwanted or self.begins or self.ends)
+        return not (self.looks or self.begins or self.ends)
+
+    @property
+    def looks(self) -> bool:
+        return bool(self.wanted or self.unwanted or self.last or self.not_last)
 
 
 def asserted(pattern: str, whole: bool, portable: bool, parse: Parse) -> Node | None:
@@ -60,6 +67,8 @@ def asserted(pattern: str, whole: bool, portable: bool, parse: Parse) -> Node | 
         return None
     if any(o.wanted or o.unwanted for o in options if not (o.anchored or whole or portable)):
         return None
+    if any(o.last or o.not_last for o in options if not (o.ended or whole or portable)):
+        return None
     return alternate(*(_tree(option, flags, whole, portable, parse) for option in options))
 
 
@@ -73,8 +82,9 @@ def _is_regex(pattern: str) -> bool:
 
 def _tree(option: _Alternative, flags: str, whole: bool, portable: bool, parse: Parse) -> Node:
     ahead = bool(option.wanted or option.unwanted)
+    behind = bool(option.last or option.not_last)
     option = replace(
-        option, anchored=option.anchored or whole or ahead, ended=option.ended or whole
+        option, anchored=option.anchored or whole or ahead, ended=option.ended or whole or behind
     )
     if option.begins or option.ends:
         node = _bounded(option, parse(f"{flags}{option.core}", True, portable), portable)
@@ -83,8 +93,10 @@ def _tree(option: _Alternative, flags: str, whole: bool, portable: bool, parse: 
         node = parse(f"{flags}{prefix}(?:{option.core}){suffix}", whole, portable)
 
     parts = [node, *(parse(f"{flags}^(?:{want})", False, portable) for want in option.wanted)]
+    parts += (concat(_ANY, parse(flags + want, True, portable)) for want in option.last)
     node = Intersect(tuple(parts)) if len(parts) > 1 else node
     removed = [parse(f"{flags}^(?:{text})", False, False) for text in option.unwanted]
+    removed += [concat(_ANY, parse(flags + text, True, False)) for text in option.not_last]
     return Without(node, alternate(*removed)) if removed else node
 
 
@@ -132,6 +144,13 @@ def _read(text: str) -> _Alternative:
     end = len(text)
     if tokens and tokens[-1] == "$":
         option, end = replace(option, ended=True), end - len(tokens.pop())
+    while tokens and tokens[-1].startswith(("(?<=", "(?<!")):
+        look = tokens.pop()
+        end -= len(look)
+        if look[3] == "=":
+            option = replace(option, last=(*option.last, look[4:-1]))
+        else:
+            option = replace(option, not_last=(*option.not_last, look[4:-1]))
     if tokens and tokens[-1] == r"\b":
         option, end = replace(option, ends=True), end - len(tokens.pop())
     return replace(option, core=text[at:end])

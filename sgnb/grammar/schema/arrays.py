@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from ..syntax import EMPTY, NOTHING, Node, Repeat, Source, concat, optional
-from .flat import FlatSchema, Schema, distinct
-from .members import ListPart, counted, listed, permuted
+from .flat import FlatSchema, Schema
+from .item_counts import DistinctPart
 from .objects import Context
 from .text import JsonLayout, either
 
-MOST_ARRANGED = 400  # enumerated permutations or choices of distinct values
-MOST_DISTINCT = 64  # distinct values
+MOST_PLACES = 32  # of the matching item among counted items
 MOST_LOOSE = 60  # optional items of prefixItems
 
 
@@ -30,15 +26,12 @@ def array_tree(flat: FlatSchema, label: str, context: Context) -> Node:
     most = flat.max_items
     if most is not None and most < flat.min_items:
         return NOTHING
-    if flat.unique and (most is None or most > 1):
-        inside, empty = _distinct(flat, label, context)
-        return context.layout.brackets(inside, empty)
-
     if flat.contains is not None and not _contains_anyway(flat):
         return _containing(flat, flat.contains, label, context)
     if flat.prefix:
         return context.layout.brackets(_tuple(flat, label, context), flat.min_items == 0)
     item = _item(flat.item(0), f"{label}[]", context)
+    _distinct(flat, item, flat.min_items, context)
     if item != NOTHING:
         item = NOTHING if most == 0 else context.layout.repeated(item, flat.min_items, most)
     return context.layout.brackets(item, flat.min_items == 0)
@@ -47,6 +40,31 @@ def array_tree(flat: FlatSchema, label: str, context: Context) -> Node:
 def _item(schema: Schema, label: str, context: Context) -> Node:
     node = context.value(schema, label)
     return node if node == NOTHING else Source(node, label)
+
+
+def _counted_match(flat: FlatSchema, matching: Node, item: Node, layout: JsonLayout) -> Node:
+    """Return lists of minItems to maxItems items with at least one matching item."""
+    if matching == NOTHING:
+        return NOTHING
+    least, most = flat.min_items, flat.max_items
+    before, after = concat(item, layout.comma), concat(layout.comma, item)
+    options = []
+
+    for place in range(max(least, 1) if most is None else most):
+        rest = Repeat(after, max(least - 1 - place, 0), None if most is None else most - 1 - place)
+        options.append(concat(Repeat(before, place, place), matching, rest))
+    if most is None:
+        options.append(concat(Repeat(before, least, None), matching, Repeat(after, 0, None)))
+    return either(options)
+
+
+def _distinct(flat: FlatSchema, item: Node, least: int, context: Context) -> None:
+    """Keep the items distinct if `uniqueItems` requires so: `least` items of `item` must exist."""
+    if flat.unique and item != NOTHING:
+        hint = "lower minItems, or allow more values"
+        problem = f"no JSON value is valid: an item has fewer than {least} values"
+        error = context.error(flat, "uniqueItems", problem, hint)
+        context.distinct.append(DistinctPart(item, least, error))
 
 
 def _tuple(flat: FlatSchema, label: str, context: Context) -> Node:
@@ -64,6 +82,7 @@ def _tuple(flat: FlatSchema, label: str, context: Context) -> Node:
     if most is None or most > length:
         other = _item(flat.item(length), f"{label}[]", context)
         if other != NOTHING:
+            _distinct(flat, other, least if least > length else 0, context)
             more = None if most is None else most - length
             tail = Repeat(concat(layout.comma, other), max(least - length, 0), more)
         elif least > length:
@@ -75,6 +94,7 @@ def _tuple(flat: FlatSchema, label: str, context: Context) -> Node:
         if item == NOTHING:
             tail = EMPTY
             break
+        _distinct(flat, item, index + 1 if index < least else 0, context)
         items.append(item)
     enough = items and len(items) >= min(least, length)
     return _in_turn(items, least, tail, layout) if enough else NOTHING
@@ -98,18 +118,24 @@ def _contains_anyway(flat: FlatSchema) -> bool:
 def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) -> Node:
     """Return lists with minContains to maxContains items valid under `wanted`, and other items
     between them."""
-    if flat.min_items > 1 or flat.max_items is not None or flat.prefix:
+    least, most, layout = flat.min_contains, flat.max_contains, context.layout
+    is_counted = flat.min_items > 1 or flat.max_items is not None
+    counts = max(flat.min_items, flat.max_items or 0)
+    if flat.prefix or (is_counted and (least, most, counts <= MOST_PLACES) != (1, None, True)):
         hint = "remove minItems, maxItems and prefixItems"
         hint += ", or list the items with prefixItems"
         raise context.error(flat, "contains", "not enforced together with counted items", hint)
-    least, most, layout = flat.min_contains, flat.max_contains, context.layout
     join, label = context.reader.index.join, f"{label}[]"
     other = flat.item(0) if most is None else join(flat.item(0), {"not": wanted})
     matching, item = (
         _item(schema, label, context) for schema in (join(flat.item(0), wanted), other)
     )
-    options: list[Node] = []
+    _distinct(flat, either([matching, item]), 0, context)
+    _distinct(flat, matching, least, context)
+    if is_counted:
+        return layout.brackets(_counted_match(flat, matching, item, layout), False)
 
+    options: list[Node] = []
     if most != 0 and matching != NOTHING and (most is None or most >= least):
         prefix = EMPTY if item == NOTHING else Repeat(concat(item, layout.comma), 0, None)
         suffix = EMPTY if item == NOTHING else Repeat(concat(layout.comma, item), 0, None)
@@ -120,45 +146,3 @@ def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) 
     if least == 0 and item != NOTHING:
         options.append(layout.repeated(item, 1, None))
     return layout.brackets(either(options), least == 0 and flat.min_items == 0)
-
-
-def _distinct(flat: FlatSchema, label: str, context: Context) -> tuple[Node, bool]:
-    """Return lists of distinct items from an enumerable set of values."""
-    unknown = flat.prefix or flat.contains is not None
-    values = None if unknown else _known_values(flat.item(0), context)
-    if values is None or len(values) > MOST_DISTINCT:
-        hint = f"drop it, or give items an enum of at most {MOST_DISTINCT} values"
-        raise context.error(flat, "uniqueItems", "items that cannot be compared", hint)
-    least = flat.min_items
-    most = len(values) if flat.max_items is None else min(flat.max_items, len(values))
-    nodes: list[Node] = [Source(context.layout.constant(value), f"{label}[]") for value in values]
-    if least > most:
-        return NOTHING, False
-    if sum(math.perm(len(values), count) for count in range(most + 1)) <= MOST_ARRANGED:
-        return permuted(nodes, least, most, context.layout)
-    parts = [ListPart(node) for node in nodes]
-
-    if least <= 1 and most == len(values):
-        inside, empty = listed(parts, context.layout)
-        return inside, empty and not least
-
-    if sum(math.comb(len(values), count) for count in range(least, most + 1)) > MOST_ARRANGED:
-        problem = f"too many choices of {len(values)} values"
-        hint = "drop minItems or maxItems, or give fewer values"
-        raise context.error(flat, "uniqueItems", problem, hint)
-    return counted(parts, least, most, context.layout)
-
-
-def _known_values(schema: Schema, context: Context) -> tuple[Any, ...] | None:
-    """Return all values of `schema`, or None if not enumerable."""
-    values: list[Any] = []
-    for disjunct in context.reader.disjuncts(schema):
-        if disjunct.values is not None:
-            values += context.reader.values(disjunct)
-        elif disjunct.types <= {"boolean", "null"}:
-            values += [
-                value for value in (True, False, None) if context.reader.holds(disjunct, value)
-            ]
-        else:
-            return None
-    return distinct(values)

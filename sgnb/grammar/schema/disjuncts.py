@@ -7,7 +7,7 @@ elsewhere. Knows no syntax trees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -18,6 +18,7 @@ from .index import SchemaIndex
 from .keyword_reader import read
 from .keywords import MAX_DISJUNCTS, asks_nothing
 from .negation import NEGATABLE, unevaluated, violations
+from .tags import differ, tags_of
 from .validity import holds
 
 Disjuncts = list[FlatSchema]
@@ -26,6 +27,10 @@ _ANYTHING = FlatSchema()
 _STEPS = 1_500_000
 READ, MERGE, CHECK = 20, 20, 3
 """Steps, of about a microsecond, to read a schema, to merge two disjuncts and to check a value."""
+
+MOST_PAIRS = 4096  # merged pairs of disjuncts
+MANY_DISJUNCTS = 48
+"""Number of disjuncts from which contradictions are searched for."""
 
 _LOOK_AHEAD = 6
 
@@ -42,6 +47,7 @@ class DisjunctReader:
         self.index = index
         self._open: list[tuple[Any, int]] = []
         self._work = 0
+        self.left_out: list[GrammarError] = []  # one per negation of a part of a schema
 
     def spend(self, steps: int) -> None:
         """Count work.
@@ -98,7 +104,7 @@ class DisjunctReader:
     ) -> Disjuncts:
         """Return the conjunction: the merge of every pair, without unsatisfiable disjuncts."""
         self.spend(MERGE * len(first) * len(second))
-        if len(first) * len(second) > MAX_DISJUNCTS * 4:
+        if len(first) * len(second) > MOST_PAIRS:
             hint = f"the limit is {MAX_DISJUNCTS}"
             raise self.index.error(schema, keyword, "too many disjuncts", hint)
         try:
@@ -111,6 +117,8 @@ class DisjunctReader:
         satisfiable = [
             disjunct for disjunct in disjuncts if disjunct.types and disjunct.values != ()
         ]
+        if len(satisfiable) > MANY_DISJUNCTS:
+            satisfiable = [disjunct for disjunct in satisfiable if not self.is_empty(disjunct)]
         if len(satisfiable) > MAX_DISJUNCTS:
             hint = f"the limit is {MAX_DISJUNCTS}: simplify the schema"
             raise self.index.error(schema, keyword, f"{len(satisfiable)} disjuncts", hint)
@@ -132,10 +140,15 @@ class DisjunctReader:
     def _one_of(
         self, disjuncts: Disjuncts, schema: dict[str, Any], parts: list[Schema]
     ) -> Disjuncts:
-        branches = [
-            self._product(disjuncts, self.disjuncts(part), schema, "oneOf") for part in parts
-        ]
-        for first, second in self.overlaps(branches):
+        branches = []
+        partial: set[int] = set()
+        for number, part in enumerate(parts):
+            left_out = len(self.left_out)
+            branches.append(self._product(disjuncts, self.disjuncts(part), schema, "oneOf"))
+            if len(self.left_out) > left_out:
+                partial.add(number)
+
+        for first, second in self.overlaps(branches, partial):
             for index, other in ((first, second), (second, first)):
                 try:
                     opposite = self.opposite(parts[other])
@@ -148,19 +161,27 @@ class DisjunctReader:
             [disjunct for branch in branches for disjunct in branch], schema, "oneOf"
         )
 
-    def overlaps(self, branches: Sequence[Disjuncts]) -> list[tuple[int, int]]:
+    def overlaps(
+        self, branches: Sequence[Disjuncts], partial: Collection[int] = ()
+    ) -> list[tuple[int, int]]:
         """Return the pairs of branches that a value may satisfy at the same time.
 
         Args:
             branches: disjuncts of each branch.
+            partial: numbers of the branches without disjuncts for some values.
         """
-        if all(disjunct.values is not None for branch in branches for disjunct in branch):
+        if not partial and all(
+            disjunct.values is not None for branch in branches for disjunct in branch
+        ):
             return self._shared_values(branches)
-        tagged = [[(disjunct, _tags(disjunct)) for disjunct in branch] for branch in branches]
+        tagged = [[(disjunct, tags_of(disjunct)) for disjunct in branch] for branch in branches]
         overlapping = []
         for second, branch in enumerate(tagged):
             for first, earlier in enumerate(tagged[:second]):
-                pairs = ((a, b) for a in earlier for b in branch if not _differ(a[1], b[1]))
+                if first in partial or second in partial:
+                    overlapping.append((first, second))
+                    continue
+                pairs = ((a, b) for a in earlier for b in branch if not differ(a[1], b[1]))
                 if not all(self._apart(a, b) for (a, _), (b, _) in pairs):
                     overlapping.append((first, second))
         return overlapping
@@ -177,10 +198,12 @@ class DisjunctReader:
         self.spend(MERGE)
         if not a.types & b.types:
             return True
+        left_out = len(self.left_out)
         try:
-            return self.is_empty(merge(a, b, self.index.join))
+            is_empty = self.is_empty(merge(a, b, self.index.join))
         except GrammarError:
             return False
+        return is_empty and len(self.left_out) == left_out
 
     def _not(self, disjuncts: Disjuncts, schema: dict[str, Any], part: Schema) -> Disjuncts:
         return self._product(disjuncts, self.opposite(part), schema, "not")
@@ -214,7 +237,12 @@ class DisjunctReader:
             problem = "not enforced if not, if or oneOf excludes some values of a property"
             hint = "use additionalProperties, with all names in a single properties"
             raise self.index.error(schema, "unevaluatedProperties", problem, hint)
-        return [replace(c, additional=fallback) if c.additional is None else c for c in disjuncts]
+        return [
+            replace(disjunct, additional=fallback)
+            if disjunct.additional is None and not disjunct.partial_additional
+            else disjunct
+            for disjunct in disjuncts
+        ]
 
     def _unevaluated_items(
         self, disjuncts: Disjuncts, schema: dict[str, Any], fallback: Schema
@@ -228,7 +256,7 @@ class DisjunctReader:
         ]
 
     def opposite(self, schema: Schema) -> Disjuncts:
-        """Return the negation of `schema`.
+        """Return the negation of `schema`, or a part if a keyword has no negation.
 
         Args:
             schema: schema of the document.
@@ -242,11 +270,9 @@ class DisjunctReader:
 
     def _opposite(self, schema: dict[str, Any]) -> Disjuncts:
         flat = read(schema, self.index)
-        for keyword in schema:
-            if keyword not in NEGATABLE and not asks_nothing(keyword):
-                hint = "use enum, const, type or required here"
-                raise self.index.error(schema, keyword, "cannot be negated", hint)
+        unknown = [key for key in schema if key not in NEGATABLE and not asks_nothing(key)]
         opposites = list(violations(flat))
+
         if "$ref" in schema:
             opposites += self.opposite(self.index.resolve(schema)[1])
         for part in schema.get("allOf", ()):
@@ -267,7 +293,16 @@ class DisjunctReader:
         if "if" in schema and "else" in schema:
             no = self.opposite(schema["if"])
             opposites += self._product(no, self.opposite(schema["else"]), schema, "else")
-        return opposites + (self.disjuncts(schema["not"]) if "not" in schema else [])
+        if "not" in schema:
+            opposites += self.disjuncts(schema["not"])
+        if not unknown:
+            return opposites
+        hint = "use enum, const, type or required here"
+        error = self.index.error(schema, unknown[0], "cannot be negated", hint)
+        if not opposites:
+            raise error
+        self.left_out.append(error)
+        return opposites
 
     def values(self, disjunct: FlatSchema) -> tuple[Any, ...]:
         """Return the values of `disjunct.values` allowed by the other keywords of the disjunct.
@@ -315,6 +350,10 @@ class DisjunctReader:
             needed = [disjunct.item(index) for index in range(min(disjunct.min_items, 8))]
         else:
             needed = [disjunct.member(name) for name in disjunct.required if kind == "object"]
+        if kind == "object" and disjunct.additional is False and not disjunct.pattern_properties:
+            names = [name for name, part in disjunct.properties.items() if part is not False]
+            if not all(any(self.valid(n, name) for name in names) for n, _ in disjunct.needed):
+                return True
         return any(self._nothing_fits(schema, depth) for schema in needed)
 
     def _nothing_fits(self, schema: Schema, depth: int) -> bool:
@@ -343,28 +382,6 @@ class DisjunctReader:
             value: JSON value.
         """
         return any(self.holds(disjunct, value) for disjunct in self.disjuncts(schema))
-
-
-Tags = dict[str, frozenset[Any]]
-
-
-def _tags(disjunct: FlatSchema) -> Tags:
-    """Return the const and enum values of required properties, if only objects are allowed."""
-    if disjunct.types != {"object"}:
-        return {}
-    tags = {}
-    for name in disjunct.required:
-        schema = disjunct.properties.get(name)
-        if isinstance(schema, dict) and "const" in schema:
-            tags[name] = frozenset([canonical(schema["const"])])
-        elif isinstance(schema, dict) and isinstance(schema.get("enum"), list):
-            tags[name] = frozenset(map(canonical, schema["enum"]))
-    return tags
-
-
-def _differ(tags: Tags, others: Tags) -> bool:
-    """True if a property has no common value, so the two disjuncts are disjoint."""
-    return any(name in others and values.isdisjoint(others[name]) for name, values in tags.items())
 
 
 LOGIC: dict[str, Callable[[DisjunctReader, Disjuncts, dict[str, Any], Any], Disjuncts]] = {

@@ -7,10 +7,10 @@ Knows no syntax trees. Sub-schemas stay in JSON form; two sub-schemas of the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import GrammarError
 from .numbers import NumberBound
@@ -24,6 +24,13 @@ ALL_TYPES = frozenset({"null", "boolean", "integer", "fraction", "string", "arra
 """JSON's types, with numbers split into integers and fractions."""
 
 NUMBERS = frozenset({"integer", "fraction"})
+
+
+class NeededMember(NamedTuple):
+    """A member of every object: a schema of the name, and a schema of the value."""
+
+    names: Schema
+    value: Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,11 @@ class FlatSchema:
     required: tuple[str, ...] = ()
     additional: Schema | None = None  # additionalProperties
     pattern_properties: Mapping[str, Schema] = field(default_factory=dict)
+    # additionalProperties of parts of allOf with a part of the patterns: (patterns, schema)
+    partial_additional: tuple[tuple[frozenset[str], Schema], ...] = ()
     names: Schema = True  # propertyNames
+    needed: tuple[NeededMember, ...] = ()
+    unlisted: tuple[NeededMember, ...] = ()  # `needed` members outside of `properties`
     min_properties: int = 0
     max_properties: int | None = None
     prefix: tuple[Schema, ...] = ()  # prefixItems
@@ -89,15 +100,28 @@ class FlatSchema:
         """
         if name in self.properties:
             return self.properties[name]
-        return True if self.additional is None or self.fitting(name) else self.additional
+        return True if self.additional is None or self._matching(name) else self.additional
 
     def fitting(self, name: str) -> list[Schema]:
-        """Return the schemas of the patterns that match `name`.
+        """Return the schemas of the patterns that match `name`, and of `partial_additional`.
 
         Args:
             name: name of a property.
         """
-        return [schema for p, schema in self.pattern_properties.items() if occurs(p, name)]
+        matching = self._matching(name)
+        schemas = [self.pattern_properties[pattern] for pattern in matching]
+        return schemas if name in self.properties else schemas + self.remaining(matching)
+
+    def remaining(self, matching: Collection[str]) -> list[Schema]:
+        """Return the schemas of `partial_additional` for an unlisted name.
+
+        Args:
+            matching: the patterns that match the name.
+        """
+        return [schema for some, schema in self.partial_additional if some.isdisjoint(matching)]
+
+    def _matching(self, name: str) -> list[str]:
+        return [pattern for pattern in self.pattern_properties if occurs(pattern, name)]
 
 
 def canonical(value: Any) -> Any:
@@ -152,6 +176,7 @@ def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
         "low": tighter(a.low, b.low, 1),
         "high": tighter(a.high, b.high, -1),
         "names": join(a.names, b.names),
+        "needed": a.needed + b.needed,
         "unique": a.unique or b.unique,
         "negated": a.negated or b.negated,
         "source": a.source or b.source,
@@ -213,17 +238,39 @@ def _merged_members(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
     patterns: dict[str, Schema] = dict(a.pattern_properties)
     for pattern, schema in b.pattern_properties.items():
         patterns[pattern] = join(patterns[pattern], schema) if pattern in patterns else schema
+    additional: Schema | None = None
+    partial = [*a.partial_additional, *b.partial_additional]
     for part in (a, b):
-        if part.additional is not None and patterns.keys() != part.pattern_properties.keys():
-            problem = "additionalProperties and patternProperties in different parts of allOf"
-            raise GrammarError(problem, "move both to the same part")
+        if patterns.keys() == part.pattern_properties.keys():
+            additional = _both(additional, part.additional, join)
+        elif part.additional is not None:
+            partial.append((frozenset(part.pattern_properties), part.additional))
 
     names = {**a.properties, **b.properties}
     return {
-        "properties": {name: join(a.member(name), b.member(name)) for name in names},
+        "properties": {
+            name: join(own_member(a, name, join), own_member(b, name, join)) for name in names
+        },
         "pattern_properties": patterns,
-        "additional": _both(a.additional, b.additional, join),
+        "additional": additional,
+        "partial_additional": tuple(partial),
     }
+
+
+def own_member(part: FlatSchema, name: str, join: Join) -> Schema:
+    """Return the schema of a property, without the schemas of patterns.
+
+    Args:
+        part: disjunct of the property.
+        name: name of the property.
+        join: returns the conjunction of two sub-schemas.
+    """
+    schema = part.member(name)
+    if name not in part.properties and part.partial_additional:
+        matching = [pattern for pattern in part.pattern_properties if occurs(pattern, name)]
+        for other in part.remaining(matching):
+            schema = join(schema, other)
+    return schema
 
 
 def _merged_items(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:

@@ -14,7 +14,10 @@ from .strict_json import InvalidAnswer, NumberLimits, read_json
 
 MAX_DEPTH = 100  # nested schemas
 MAX_CHARACTERS = 4_000_000
-EXACT = NumberLimits(digits=300, decimal_digits=25, exponent=60)
+_DYNAMIC = {"$dynamicRef": "$dynamicAnchor", "$recursiveRef": "$recursiveAnchor"}
+"""Dynamic references with the anchors of their targets."""
+
+EXACT = NumberLimits(digits=400, decimal_digits=400, exponent=400)
 """Limits of the numbers in a schema that becomes a grammar."""
 
 
@@ -65,6 +68,42 @@ class SchemaIndex:
         self._identifier = "id" if draft and draft[1] <= "4" else "$id"
         self._reference_is_alone = draft is not None
         self._add(root, "#", "", 0)
+        self._resolve_dynamic()
+
+    def _resolve_dynamic(self) -> None:
+        """Replace dynamic references by `$ref`, if their target is the same in every scope.
+
+        The root is the outermost scope of every reference: an anchor of the root's resource is the
+        target, and otherwise the only anchor with the name in the document.
+        """
+        for schema in self._schemas:
+            for keyword, anchor in _DYNAMIC.items():
+                reference = schema.get(keyword)
+                if not isinstance(reference, str) or "$ref" in schema:
+                    continue
+                base = self._bases.get(id(schema), "")
+                target = self._look_up(urljoin(base, reference) if base else reference)
+                fragment = urldefrag(reference).fragment
+                if isinstance(target, dict) and target.get(anchor) in (True, fragment):
+                    target = self._outermost(target, anchor)
+                if isinstance(target, (dict, bool)):
+                    name = f"dynamic:{id(target)}"
+                    self._named[name] = target
+                    del schema[keyword]
+                    schema["$ref"] = name
+
+    def _outermost(self, target: dict[str, Any], anchor: str) -> Any:
+        """Return the target of a dynamic reference with the initial `target`; None if several
+        targets are possible."""
+        same = [other for other in self._schemas if other.get(anchor) == target[anchor]]
+        root = self._base(self.root)
+        return next(
+            (other for other in same if self._base(other) == root),
+            target if len(same) == 1 else None,
+        )
+
+    def _base(self, schema: Any) -> str:
+        return self._bases.get(id(schema), "")
 
     def _add(self, schema: Any, pointer: str, base: str, depth: int) -> None:
         """Add `schema` and all nested schemas, iteratively."""
@@ -88,8 +127,9 @@ class SchemaIndex:
 
             if base:
                 self._bases[id(schema)] = base
-            if isinstance(anchor := schema.get("$anchor"), str):
-                self._named[f"{base}#{anchor}"] = schema
+            for keyword in ("$anchor", "$dynamicAnchor"):
+                if isinstance(anchor := schema.get(keyword), str):
+                    self._named[f"{base}#{anchor}"] = schema
             for name, child in children(schema):
                 pending.append((child, f"{pointer}/{name}", base, depth + 1))
 

@@ -12,7 +12,7 @@ from ..regex.ecmascript import to_python
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, common_values, tighter
 from .index import SchemaIndex
 from .keywords import KEYWORDS, REFUSED, Children
-from .numbers import BOUND_DIGITS, NumberBound
+from .numbers import BOUND_DIGITS, INTEGER_DIGITS, LARGEST_DOUBLE, NumberBound
 from .string_formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 
 TYPES = {
@@ -98,8 +98,7 @@ def _exclusive(schema: dict[str, Any], fields: Fields) -> None:
         ("maximum", "exclusiveMaximum", "high", -1),
     ):
         if schema.get(exclusive) is True and keyword in schema:
-            bound = NumberBound(schema[keyword], False)
-            fields[name] = tighter(fields.get(name), bound, direction)
+            _bound(name, direction, False)(fields, schema[keyword])
 
 
 def _spoken_by_format(schema: dict[str, Any], fields: Fields) -> frozenset[str]:
@@ -143,6 +142,11 @@ def _bound(name: str, direction: int, inclusive: bool) -> Callable[[Fields, Any]
     def reader(fields: Fields, value: Any) -> None:
         if isinstance(value, bool) and not inclusive:
             return  # draft-04, handled by `_exclusive`
+        is_far = isinstance(value, (int, Decimal)) and abs(value) >= 10**BOUND_DIGITS
+        if is_far and (value > 0) != (direction > 0):
+            if abs(value) > LARGEST_DOUBLE:
+                return  # no bound: every number is nearer to 0
+            value = int(10**INTEGER_DIGITS - 1) if value > 0 else 1 - int(10**INTEGER_DIGITS)
         fields[name] = tighter(fields.get(name), NumberBound(_number(value), inclusive), direction)
 
     return reader
@@ -233,6 +237,10 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
+def _several_targets(fields: Fields, value: Any) -> None:
+    raise Wrong(f"{value!r:.60} has no target or several targets", "use $ref")
+
+
 def _unique(fields: Fields, value: Any) -> None:
     if not isinstance(value, bool):
         raise Wrong(f"{value!r:.60} is neither true nor false", "give true or false")
@@ -269,6 +277,8 @@ READERS: dict[str, Callable[[Fields, Any], None]] = {
     "contains": _kept("contains"),
     "minContains": _count("min_contains"),
     "maxContains": _count("max_contains"),
+    "$dynamicRef": _several_targets,
+    "$recursiveRef": _several_targets,
 }
 """Keywords that constrain the value itself -> reader of the keyword."""
 

@@ -69,6 +69,7 @@ _ANNOTATIONS = (
     "$schema", "$comment", "$vocabulary", "title", "description", "default", "example", "examples",
     "deprecated", "readOnly", "writeOnly", "discriminator", "id", "components",
 )  # fmt: skip
+_DYNAMIC_LIMITS = "the root's schema, or only one schema, has the anchor"
 _TEXT_IN_TEXT = "a text inside a text is not checked: describe an object, or drop the keyword"
 
 KEYWORDS: dict[str, Keyword] = {
@@ -99,7 +100,7 @@ KEYWORDS: dict[str, Keyword] = {
     "maxLength": _string("counted in characters, not bytes"),
     "pattern": _string(
         "a search for the regex, unless anchored",
-        "look-ahead only at the start, \\b only at start and end; no look-behind, no "
+        "look-ahead only at the start, look-behind only at the end, \\b only at start and end; no "
         "back-references",
     ),
     "format": _string(
@@ -126,10 +127,7 @@ KEYWORDS: dict[str, Keyword] = {
     "propertyNames": _object(
         "a string schema for names; with enum, in the order of enum", "", "schema"
     ),
-    "minProperties": _object(
-        "counted, if at most 8 properties are optional",
-        "at most one unlisted name",
-    ),
+    "minProperties": _object("counted, if at most 8 properties are optional"),
     "maxProperties": _object("counted, if at most 8 properties are optional"),
     "dependentRequired": _object(
         "without the property, or with the required properties", "at most 256 disjuncts"
@@ -153,12 +151,12 @@ KEYWORDS: dict[str, Keyword] = {
     "minItems": _array("counted"),
     "maxItems": _array("counted"),
     "uniqueItems": _array(
-        "items from at most 64 listed values, in any order if this gives at most 400 lists",
-        "otherwise in the order of enum; with minItems above 1 or maxItems, at most 400 choices",
+        "earlier items are remembered: equal JSON values in any spelling are forbidden",
+        "also if only one alternative of anyOf, oneOf or if requires distinct items",
     ),
     "contains": _array(
         "at least one matching item",
-        "not with minItems above 1, maxItems, prefixItems or uniqueItems",
+        "not with prefixItems; minItems above 1 and maxItems up to 32, and only for one item",
         "schema",
     ),
     "minContains": _array("counted, for contains"),
@@ -172,8 +170,9 @@ KEYWORDS: dict[str, Keyword] = {
     ),
     "not": _logic(
         "the negation of type, enum, const, bounds, lengths, pattern, items, prefixItems, "
-        "contains, required, properties and logic",
-        "other keywords raise an error",
+        "contains, required, properties, additionalProperties, patternProperties, propertyNames, "
+        "minProperties, maxProperties and logic",
+        "violations of other keywords are left out; an error if no violation remains",
     ),
     "if": _logic("the disjuncts if-then and not-if-else", "conditions that `not` supports"),
     "then": _logic("see if"),
@@ -188,13 +187,13 @@ KEYWORDS: dict[str, Keyword] = {
     "definitions": _logic("spelling of $defs in draft-07", children="mapping"),
     "$id": Keyword(ENFORCED, "a target of $ref", "", INNER),
     "$anchor": Keyword(ENFORCED, "a target of $ref", "", INNER),
+    "$dynamicRef": Keyword(ENFORCED, "like $ref", _DYNAMIC_LIMITS, INNER),
+    "$dynamicAnchor": Keyword(ENFORCED, "a target of $dynamicRef", "", INNER),
+    "$recursiveRef": Keyword(ENFORCED, "like $ref", _DYNAMIC_LIMITS, INNER),
+    "$recursiveAnchor": Keyword(ENFORCED, "a target of $recursiveRef", "", INNER),
     **dict.fromkeys(_ANNOTATIONS, Keyword(ANNOTATION)),
     "contentMediaType": _refused(_TEXT_IN_TEXT),
     "contentSchema": _refused(_TEXT_IN_TEXT),
-    "$dynamicRef": _refused("use $ref"),
-    "$dynamicAnchor": _refused("use $anchor"),
-    "$recursiveRef": _refused("use $ref"),
-    "$recursiveAnchor": _refused("use $anchor"),
     "nullable": _refused('write "type": [..., "null"]'),
     "divisibleBy": _refused("use multipleOf"),
     "extends": _refused("use allOf"),
@@ -202,7 +201,9 @@ KEYWORDS: dict[str, Keyword] = {
     "optional": _refused("omit the name from required"),
 }
 
-_SILENT = frozenset({*_ANNOTATIONS, "$defs", "definitions", "$id", "$anchor"})
+_SILENT = frozenset(
+    {*_ANNOTATIONS, "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+)
 
 
 def asks_nothing(keyword: str) -> bool:

@@ -1,4 +1,4 @@
-"""Comma-separated lists with optional parts, for objects and for arrays of distinct values. Knows
+"""Comma-separated lists with optional parts, for objects. Knows
 no schema."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..syntax import EMPTY, NOTHING, Node, Repeat, concat, optional
+from ..syntax import NOTHING, Node, Repeat, concat, optional
 from .text import JsonLayout, either
 
 
@@ -98,32 +98,3 @@ def _counted(
     if part.most is not None and part.least <= part.most:
         rows.append([_more(part, layout) if begun else _first(part, layout)])
     return rows
-
-
-def permuted(nodes: Sequence[Node], least: int, most: int, layout: JsonLayout) -> tuple[Node, bool]:
-    """Return lists of `least` to `most` distinct nodes in any order. Grows factorially.
-
-    Args:
-        nodes: alternatives, each at most once.
-        least: minimum number of nodes.
-        most: maximum number of nodes.
-        layout: JSON punctuation.
-    """
-    return _arranged(tuple(nodes), max(least, 1), most, layout), least == 0
-
-
-def _arranged(nodes: tuple[Node, ...], least: int, most: int, layout: JsonLayout) -> Node:
-    if least > len(nodes) or most < 1:
-        return NOTHING
-    options = []
-
-    for index, node in enumerate(nodes):
-        remainder = _arranged(
-            nodes[:index] + nodes[index + 1 :], max(least - 1, 1), most - 1, layout
-        )
-        more = EMPTY if remainder == NOTHING else concat(layout.comma, remainder)
-        if least <= 1:
-            options.append(concat(node, optional(more) if more != EMPTY else EMPTY))
-        elif more != EMPTY:
-            options.append(concat(node, more))
-    return either(options)

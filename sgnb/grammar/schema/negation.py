@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema
+from .flat import ALL_TYPES, NUMBERS, FlatSchema, NeededMember, Schema
 from .numbers import NumberBound
 
 NEGATABLE = {
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "minLength", "maxLength", "pattern", "minItems", "maxItems", "items", "prefixItems",
     "contains", "minContains", "maxContains", "required", "properties",
+    "minProperties", "maxProperties", "additionalProperties", "patternProperties",
+    "propertyNames",
     "allOf", "anyOf", "oneOf", "if", "then", "else", "not", "$ref",
 }  # fmt: skip
-"""Keywords with a negation; any other keyword raises an error inside `not`."""
+"""Keywords with a negation. Violations of other keywords are left out."""
 
 
 def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
@@ -42,8 +44,14 @@ def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
         yield FlatSchema(types=array, max_items=flat.min_items - 1)
     if flat.max_items is not None:
         yield FlatSchema(types=array, min_items=flat.max_items + 1)
+    if flat.min_properties:
+        yield FlatSchema(types=members, max_properties=flat.min_properties - 1)
+    if flat.max_properties is not None:
+        yield FlatSchema(types=members, min_properties=flat.max_properties + 1)
     for name in flat.required:
         yield FlatSchema(types=members, properties={name: False})
+    for needed in _needed(flat):
+        yield FlatSchema(types=members, needed=(needed,))
     for name, schema in flat.properties.items():
         if schema is not True:
             wrong: dict[str, Schema] = {name: {"not": schema}}
@@ -67,6 +75,25 @@ def violations(flat: FlatSchema) -> Iterator[FlatSchema]:
         yield FlatSchema(types=array, contains={"not": flat.items})
 
 
+def _needed(flat: FlatSchema) -> Iterator[NeededMember]:
+    """Yield the members that violate the keywords of unlisted names."""
+    patterns = flat.pattern_properties
+    for pattern, schema in patterns.items():
+        if schema is not True:
+            yield NeededMember({"pattern": pattern}, _opposite(schema))
+    if flat.names is not True:
+        yield NeededMember(_opposite(flat.names), True)
+    if flat.additional not in (None, True):
+        listed: list[Schema] = [{"pattern": pattern} for pattern in patterns]
+        listed += [{"enum": list(flat.properties)}] if flat.properties else []
+        names: Schema = {"not": {"anyOf": listed}} if listed else True
+        yield NeededMember(names, _opposite(flat.additional))
+
+
+def _opposite(schema: Schema) -> Schema:
+    return not schema if isinstance(schema, bool) else {"not": schema}
+
+
 def unevaluated(disjunct: FlatSchema) -> FlatSchema:
     """Mark a disjunct of a negated schema: its members and items do not count as evaluated.
 
@@ -76,6 +103,8 @@ def unevaluated(disjunct: FlatSchema) -> FlatSchema:
     members = any(schema is not False for schema in disjunct.properties.values())
     inside = (
         disjunct.pattern_properties,
+        disjunct.partial_additional,
+        disjunct.needed,
         disjunct.prefix,
         disjunct.additional,
         disjunct.items,

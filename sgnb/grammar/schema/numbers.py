@@ -1,7 +1,8 @@
 """JSON numbers between bounds, as syntax trees that compare digit by digit. Knows no schema.
 
-Numbers have no exponent and no leading zeros, and zero has no sign. Unbounded numbers have at most
-INTEGER_DIGITS digits before the point and FRACTION_DIGITS after the point, so every number ends.
+Numbers have no leading zeros, and zero has no sign. Unbounded numbers have at most INTEGER_DIGITS
+digits before the point and FRACTION_DIGITS after the point, so every number ends. `scientific`
+numbers have an exponent.
 """
 
 from __future__ import annotations
@@ -14,11 +15,24 @@ from ..syntax import EMPTY, NOTHING, Chars, Literal, Node, Repeat, concat, optio
 from .text import DIGIT, either
 
 INTEGER_DIGITS = 18
-FRACTION_DIGITS = 10
+FRACTION_DIGITS = 17
 BOUND_DIGITS = 100
+LARGEST_DOUBLE = Decimal("1.797e308")  # rounded down
 PRECISION = 15  # decimal digits of a double
 
 _NONZERO = Chars(((0x31, 0x39),))
+_EXPONENT = concat(
+    Chars(((0x45, 0x45), (0x65, 0x65))),
+    optional(Chars(((0x2B, 0x2B), (0x2D, 0x2D)))),
+    either(
+        [
+            Repeat(DIGIT, 1, 2),
+            concat(Chars(((0x31, 0x32),)), DIGIT, DIGIT),
+            concat(Literal("30"), Chars(((0x30, 0x37),))),
+        ]
+    ),
+)
+"""At most 307: every number with a digit before the point is a double, and none is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +150,8 @@ def numbers(low: NumberBound | None, high: NumberBound | None, decimals: int | N
     if decimals is None:
         whole = max((len(str(abs(int(bound.value)))) for bound in bounds), default=0)
         inclusive = [len(_split(bound.value)[1]) for bound in bounds if bound.inclusive]
-        decimals = max(0, min(FRACTION_DIGITS, PRECISION - whole), *inclusive)
+        exact = FRACTION_DIGITS if len(inclusive) == len(bounds) else PRECISION - whole
+        decimals = max(0, min(FRACTION_DIGITS, exact), *inclusive)
     widest = max((_widest(int(bound.value)) + 1 for bound in bounds), default=10**INTEGER_DIGITS)
     low, high = low or NumberBound(-widest, False), high or NumberBound(widest, False)
 
@@ -147,6 +162,22 @@ def numbers(low: NumberBound | None, high: NumberBound | None, decimals: int | N
     nearest = NumberBound(-high.value, high.inclusive) if high.value < 0 else NumberBound(0, False)
     negative = _negative(_magnitudes(nearest, NumberBound(-low.value, low.inclusive), decimals))
     return either([positive, negative])
+
+
+def scientific(low: NumberBound | None, high: NumberBound | None) -> Node:
+    """Return the numbers with an exponent and a single digit before the point. Without texts for
+    bounds other than 0.
+
+    Args:
+        low: lower bound, or None.
+        high: upper bound, or None.
+    """
+    if (low and low.value) or (high and high.value):
+        return NOTHING
+    fraction = optional(concat(Literal("."), Repeat(DIGIT, 1, FRACTION_DIGITS)))
+    positive = concat(_NONZERO, fraction, _EXPONENT)
+    negative = concat(Literal("-"), positive)
+    return either([NOTHING if high else positive, NOTHING if low else negative])
 
 
 def _split(value: int | Decimal) -> tuple[int, str]:

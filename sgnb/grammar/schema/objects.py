@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from ...errors import GrammarError
-from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
+from ..syntax import NOTHING, Intersect, Literal, Node, Rules, Source, Without
 from .disjuncts import DisjunctReader
-from .flat import FlatSchema, Schema
+from .flat import FlatSchema, NeededMember, Schema, own_member
+from .item_counts import DistinctPart, count_values
 from .members import ListPart, counted, listed
 from .regex_search import occurs
 from .strings import apart, decoded, pattern_tree
-from .text import ANY_TEXT, JsonLayout, either
+from .text import ANY_TEXT, JsonLayout, either, string
 
 MOST_MATCHING = 32  # sets of patterns that a name may match simultaneously
 LONGEST_LABEL = 400
+MOST_SPLIT = 24  # listed properties that may be a needed member
 MOST_COUNTED = 8  # optional properties with minProperties or maxProperties
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -31,6 +33,7 @@ class Context:
     layout: JsonLayout
     reader: DisjunctReader
     value: Callable[[Schema, str], Node]  # returns the tree of a schema at a label
+    distinct: list[DistinctPart]  # collects the items and names that must not repeat
 
     def error(self, flat: FlatSchema, keyword: str, problem: str, hint: str) -> GrammarError:
         """Return a GrammarError that names the keyword and its position.
@@ -56,6 +59,8 @@ def object_tree(flat: FlatSchema, label: str, context: Context) -> Node:
         GrammarError: a keyword cannot be enforced.
     """
     flat = _with_listed_names(flat, context)
+    if flat.needed:
+        return either(object_tree(part, label, context) for part in _split(flat, context))
     members = _members(flat, context)
     required = frozenset(flat.required)
     parts = [
@@ -86,7 +91,47 @@ def _with_listed_names(flat: FlatSchema, context: Context) -> FlatSchema:
     members = ((name, _whole_member(flat, name, context)) for name in (*listed_names, *names))
     properties: dict[str, Schema] = dict(members)
     properties |= dict.fromkeys((name for name in flat.required if name not in names), False)
-    return replace(flat, properties=properties, names=True, additional=False, pattern_properties={})
+    return replace(
+        flat,
+        properties=properties,
+        names=True,
+        additional=False,
+        pattern_properties={},
+        partial_additional=(),
+    )
+
+
+def _split(flat: FlatSchema, context: Context) -> Iterator[FlatSchema]:
+    """Yield alternatives without the first member of `needed`: a listed property, or an unlisted
+    member."""
+    needed, *later = flat.needed
+    flat = replace(flat, needed=tuple(later), additional=_additional(flat))
+    join = context.reader.index.join
+    names = [
+        name
+        for name in dict.fromkeys((*flat.properties, *flat.required))
+        if flat.member(name) is not False and context.reader.valid(needed.names, name)
+    ]
+    if needed.value is True and not set(names).isdisjoint(flat.required):
+        yield flat
+        return
+
+    for name in names[:MOST_SPLIT]:
+        schema = join(own_member(flat, name, join), needed.value)
+        properties = {**flat.properties, name: schema}
+        yield replace(flat, properties=properties, required=(*flat.required, name))
+        if needed.value is True:  # the next alternatives have other texts
+            flat = replace(flat, properties={**flat.properties, name: False})
+    if len(names) <= MOST_SPLIT:
+        yield replace(flat, unlisted=(*flat.unlisted, needed))
+
+
+def _additional(flat: FlatSchema) -> Schema:
+    """Return the schema of unlisted names, closed if the schema lists names."""
+    if flat.additional is not None:
+        return flat.additional
+    named = any(schema is not False for schema in flat.properties.values())
+    return bool(flat.partial_additional) or not (flat.pattern_properties or named)
 
 
 def _whole_member(flat: FlatSchema, name: str, context: Context) -> Schema:
@@ -121,22 +166,69 @@ def _entry(name: Node, schema: Schema, label: str, context: Context) -> Node:
     return node if node == NOTHING else Source(node, label)
 
 
-def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: Context) -> Node:
-    """Return a single entry with a name outside of `members`."""
-    additional = flat.additional
-    if additional is None:
-        named = any(schema is not False for schema in flat.properties.values())
-        additional = not (flat.pattern_properties or named)
-    entries = []
+def _others(
+    flat: FlatSchema, members: dict[str, Schema], label: str, context: Context
+) -> list[ListPart]:
+    """Return the entries with names outside of `members`: the `unlisted` members, then others, at
+    most as many as names exist."""
+    needed = [
+        _unlisted(flat, members, member, number, label, context)
+        for number, member in enumerate(flat.unlisted)
+    ]
+    names, entry = _unlisted_entry(flat, members, None, label, context)
+    parts = [ListPart(entry, 1) for entry in needed]
+    if entry == NOTHING:
+        return parts
+    least = flat.min_properties - len(flat.required) - len(needed)
+    error = context.error(flat, "minProperties", "too few names", "allow more names")
+    context.distinct.append(DistinctPart(names, 0, error))
+    wanted = least + len(needed)
+    count = count_values(names, wanted, Rules(names)) if least > 0 and wanted > 1 else wanted
+    return [*parts, ListPart(entry, 0, None if count >= wanted else count - len(needed))]
+
+
+def _unlisted(
+    flat: FlatSchema,
+    members: dict[str, Schema],
+    needed: NeededMember,
+    number: int,
+    label: str,
+    context: Context,
+) -> Node:
+    """Return an unlisted member with a name and value of `needed`, if enough names exist for the
+    `number` members before."""
+    names, entry = _unlisted_entry(flat, members, needed, label, context)
+    if entry == NOTHING or (number and count_values(names, number + 1, Rules(names)) <= number):
+        return NOTHING
+    return entry
+
+
+def _unlisted_entry(
+    flat: FlatSchema,
+    members: dict[str, Schema],
+    needed: NeededMember | None,
+    label: str,
+    context: Context,
+) -> tuple[Node, Node]:
+    """Return the names outside of `members`, and a single entry, under the schemas of `needed`."""
+    additional, join = _additional(flat), context.reader.index.join
+    if needed is not None:
+        flat = replace(flat, names=join(flat.names, needed.names))
+    entries, names = [], []
 
     for chosen in _matching(flat, context):
         schema: Schema = True if chosen else additional
-        for pattern in chosen:
-            schema = context.reader.index.join(schema, flat.pattern_properties[pattern])
+        for part in (*(flat.pattern_properties[p] for p in chosen), *flat.remaining(chosen)):
+            schema = join(schema, part)
+        if needed is not None:
+            schema = join(schema, needed.value)
         if schema is not False:
             name = _names(flat, chosen, members, context)
             entries.append(_entry(name, schema, f"{label}.*", context))
-    return either(entries)
+            if entries[-1] != NOTHING:
+                names.append(string(name))
+
+    return either(names), either(entries)
 
 
 def _matching(flat: FlatSchema, context: Context) -> list[tuple[str, ...]]:
@@ -183,29 +275,28 @@ def _names(
 
 
 def _counted_parts(
-    flat: FlatSchema, parts: list[ListPart], others: Node, context: Context
+    flat: FlatSchema, parts: list[ListPart], others: list[ListPart], context: Context
 ) -> tuple[Node, bool]:
     """Return the inside of the braces under minProperties and maxProperties, and True if `{}` is
     allowed."""
     least, most = flat.min_properties, flat.max_properties
+    parts = [*parts, *(part for part in others if part.most == 1 and part.least)]
+    rest = next((part for part in others if not part.least), None)
     needed = sum(part.least for part in parts)
     free = len(parts) - needed
     least = 0 if least <= needed else least
-    most = None if most is not None and others == NOTHING and most >= len(parts) else most
+    most = None if most is not None and rest is None and most >= len(parts) else most
 
-    if others != NOTHING:
-        if least > needed + 1 or (least > 1 and free):
-            problem = "several unlisted names could be equal"
-            hint = "list the names in properties, or with enum in propertyNames"
-            raise context.error(flat, "minProperties", problem, hint)
-        if not free:
-            many = ListPart(others, int(least > 0), None if most is None else most - needed)
-            if many.most is not None and many.most < many.least:
-                return NOTHING, False
-            parts = [*parts, many] if many.most is None or many.most > 0 else parts
-            least, most = 0, None
-        else:
-            parts = [*parts, ListPart(others, 0, None)]
+    if rest is not None and not free:
+        limits = [rest.most, None if most is None else most - needed]
+        more = min((limit for limit in limits if limit is not None), default=None)
+        many = ListPart(rest.node, max(least - needed, 0), more)
+        if many.most is not None and many.most < many.least:
+            return NOTHING, False
+        parts = [*parts, many] if many.most is None or many.most > 0 else parts
+        least, most = 0, None
+    elif rest is not None:
+        parts = [*parts, rest]
 
     if most is None and least <= 1:
         inside, empty = listed(parts, context.layout)

@@ -18,7 +18,7 @@ _DATE = (
     rf"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)"
     rf"|02-(?:0[1-9]|1\d|2[0-8]))|{_LEAP}-02-29)"
 )
-_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 _DAY_PART = r"T(?:\d{1,4}H(?:\d{1,4}M(?:\d{1,4}S)?)?|\d{1,4}M(?:\d{1,4}S)?|\d{1,4}S)"
 _DAYS = rf"\d{{1,4}}D(?:{_DAY_PART})?"
 _MONTHS = rf"\d{{1,4}}M(?:{_DAYS}|{_DAY_PART})?"
@@ -49,7 +49,8 @@ _USER = rf"(?:(?:{_PLAIN}|:)*@)?"
 _NAMED = rf"{_SHORT_LABEL}(?:\.{_SHORT_LABEL})*"
 _REST = rf"(?:/(?:{_PLAIN}|[:@])*)*(?:\?(?:{_PLAIN}|[:@/?])*)?(?:#(?:{_PLAIN}|[:@/?])*)?"
 _AUTHORITY = rf"//{_USER}{_NAMED}(?::\d{{1,5}})?"
-_URI = rf"[A-Za-z][A-Za-z\d+.-]*:{_AUTHORITY}{_REST}"
+_ROOTLESS = rf"/?(?:{_PLAIN}|[:@])+"
+_URI = rf"[A-Za-z][A-Za-z\d+.-]*:(?:{_AUTHORITY}|{_ROOTLESS}){_REST}"
 _PATHS = rf"/(?:(?:{_PLAIN}|[:@])+{_REST})?|(?:{_PLAIN}|@)+{_REST}"
 _RELATIVE = rf"(?:{_AUTHORITY}{_REST}|{_PATHS}|[?#](?:{_PLAIN}|[:@/?])*)"
 _VARIABLE = r"\w+(?:\.\w+)*(?::[1-9]\d{0,2}|\*)?"
@@ -58,7 +59,7 @@ _TEMPLATE = (
     rf"|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})*"
 )
 _ATOM_OF_REGEX = (
-    r"(?:[A-Za-z\d _,:;=!@#%&<>'~/-]|\\[dDwWsStnrfv.*+?^$|()\[\]{}\\/]"
+    r"(?:[A-Za-z\d _,:;=!@#%&<>'~/.-]|\\[dDwWsStnrfv.*+?^$|()\[\]{}\\/]"
     r"|\[\^?(?:a-z|A-Z|0-9|[A-Za-z\d_ ,.:;=!@#%&<>'~/]|\\[dDwWsS])+\])"
 )
 _COUNT = r"(?:(?:[*+?]|\{\d{1,2},?\})\??)?"
@@ -80,7 +81,7 @@ ANY_TEXT_NOTE = "any text"
 
 FORMATS: dict[str, Format] = {
     "date": Format(_DATE, "years 0001 to 9999; 29 February only in leap years"),
-    "time": Format(_TIME, "RFC 3339 with a time zone; no leap seconds; at most 6 decimals"),
+    "time": Format(_TIME, "RFC 3339 with a time zone; no leap seconds; at most 9 decimals"),
     "date-time": Format(f"{_DATE}T{_TIME}", "like date and time, with a capital T and Z"),
     "duration": Format(_DURATION, "ISO 8601 without fractions, at most 4 digits per part"),
     "email": Format(_EMAIL, "no quoted names, no addresses in brackets"),
@@ -92,7 +93,7 @@ FORMATS: dict[str, Format] = {
     "idn-hostname": Format(r"[a-z\d]{1,62}(?:\.[a-z\d]{1,62}){0,3}", "ASCII without hyphens"),
     "ipv4": Format(_IPV4),
     "ipv6": Format(_IPV6, "without an IPv4 address at the end and without a zone"),
-    "uri": Format(_URI, "scheme://host..., no address in brackets"),
+    "uri": Format(_URI, "a host or a path after the scheme, no address in brackets"),
     "uri-reference": Format(f"{_URI}|{_RELATIVE}", "not empty"),
     "iri": Format(_URI, "like uri: ASCII"),
     "iri-reference": Format(f"{_URI}|{_RELATIVE}", "like uri-reference: ASCII, not empty"),

@@ -179,6 +179,7 @@ class JsonLayout:
     """
 
     whitespace: int | None = None
+    both_spellings: bool = False  # constants 1 and 1.0 have both spellings
 
     @cached_property
     def gap(self) -> Node:
@@ -252,7 +253,8 @@ class JsonLayout:
         return concat(Lexeme(string(name, self.colon)), value)
 
     def constant(self, value: Any) -> Node:
-        """Return exactly this JSON value.
+        """Return exactly this JSON value, also spelled as an integer and with `.0`, if
+        `both_spellings`.
 
         Args:
             value: JSON value.
@@ -264,7 +266,11 @@ class JsonLayout:
             return self.brackets(self.joined(map(self.constant, value)), False)
         if isinstance(value, str):
             return Lexeme(Literal(f'"{escape(value)}"'))
-        return Lexeme(Literal(str(value) if isinstance(value, Decimal) else json.dumps(value)))
+        texts = [str(value) if isinstance(value, Decimal) else json.dumps(value)]
+        is_number = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
+        if self.both_spellings and is_number and value == int(value) and abs(value) < 10**15:
+            texts += [f"{int(value)}", f"{int(value)}.0"]
+        return Lexeme(alternate(*map(Literal, dict.fromkeys(texts))))
 
     def joined(self, parts: Iterable[Node]) -> Node:
         """Return the parts, separated by commas.

@@ -30,9 +30,10 @@ from .arrays import array_tree
 from .disjuncts import LOGIC, DisjunctReader
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, type_of
 from .index import SchemaIndex, read_schema
+from .item_counts import DistinctPart, check_counts
 from .keywords import asks_nothing
 from .multiples import common_multiple, integer_bounds, multiples
-from .numbers import FRACTION_DIGITS, PRECISION, integers, numbers
+from .numbers import FRACTION_DIGITS, PRECISION, integers, numbers, scientific
 from .objects import Context, object_tree
 from .strings import decoded
 from .text import ANYTHING, DIGIT, VALUE, JsonLayout, either, string, value_rules
@@ -61,8 +62,9 @@ def translate(schema_text: str, whitespace: int | None = None, strict: bool = Tr
         GrammarError: the schema is invalid, too large or unsatisfiable, or has an unsupported
             keyword. The error names the position and a remedy.
     """
+    layout = JsonLayout(whitespace, both_spellings=not strict)
     try:
-        return _Translation(read_schema(schema_text), JsonLayout(whitespace), strict).rules()
+        return _Translation(read_schema(schema_text), layout, strict).rules()
     except RecursionError:
         raise GrammarError("the schema is nested too deep", _DEEP_HINT) from None
 
@@ -91,6 +93,7 @@ class _Translation:
         self._first: dict[int, str] = {}
         self._alive: list[Schema] = []  # keeps schemas alive, because keys are ids
         self._used: set[str] = set()
+        self._distinct: list[DistinctPart] = []
 
     def rules(self) -> Rules:
         """Return the start and all reachable rules."""
@@ -100,16 +103,21 @@ class _Translation:
             body = self._body(schema, position)
             self._bodies[name] = body if body == NOTHING else Source(body, position.label)
         body = self._bodies[start]
+        if body == NOTHING and self.reader.left_out:
+            raise self.reader.left_out[0]
         if body == NOTHING:
             hint = "remove keywords that exclude each other"
             raise GrammarError("no JSON value is valid under the schema", hint)
 
-        if not self._used.isdisjoint(ANYTHING):
-            self._bodies |= value_rules(self.layout, numbers(None, None))
+        has_values = not self._used.isdisjoint(ANYTHING)
+        if has_values:
+            number = either([numbers(None, None), scientific(None, None)])
+            self._bodies |= value_rules(self.layout, number)
             self._used.update(ANYTHING)
-        return Rules(
-            body, {name: node for name, node in self._bodies.items() if name in self._used}
-        )
+        used = {name: node for name, node in self._bodies.items() if name in self._used}
+        rules = Rules(body, used, has_values or bool(self._distinct))
+        check_counts(self._distinct, rules)
+        return rules
 
     def tree(self, schema: Schema, position: _Position) -> Node:
         """Return the values of `schema`, or a reference to its rule."""
@@ -151,7 +159,9 @@ class _Translation:
         return either([self.tree(part, position) for part in parts])
 
     def _overlap(self, parts: list[Schema]) -> bool:
-        return bool(self.reader.overlaps([self.reader.disjuncts(part) for part in parts]))
+        left_out = len(self.reader.left_out)
+        overlaps = self.reader.overlaps([self.reader.disjuncts(part) for part in parts])
+        return bool(overlaps) or len(self.reader.left_out) > left_out
 
     def _reference(self, name: str) -> Reference:
         self._used.add(name)
@@ -206,7 +216,8 @@ class _Translation:
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
-        context = Context(self.layout, self.reader, partial(self._inside, position))
+        inside = partial(self._inside, position)
+        context = Context(self.layout, self.reader, inside, self._distinct)
 
         for kind, maker, keywords in _CONTAINERS:
             if kind in types:
@@ -240,17 +251,23 @@ class _Translation:
             return NOTHING
         source, low, high = flat.source, flat.low, flat.high
         whole = "fraction" not in types
-        if not flat.steps:
-            node = integers(*integer_bounds(low, high)) if whole else numbers(low, high)
+        removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
+        if "integer" not in types:
+            removed += (_INTEGRAL, _ROUNDED)
+        if not flat.steps and whole:
+            node = integers(*integer_bounds(low, high))
+            if not self.strict and node != NOTHING:
+                node = concat(node, optional(Literal(".0")))
+        elif not flat.steps:
+            node = numbers(low, high)
+            if not removed:
+                node = either([node, scientific(low, high)])
         else:
             try:
                 node = multiples(common_multiple(flat.steps), low, high, whole)
             except GrammarError as error:
                 raise self.index.error(source, "multipleOf", error.message, error.hint) from None
 
-        removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
-        if "integer" not in types:
-            removed += (_INTEGRAL, _ROUNDED)
         return Without(node, either(removed)) if removed and node != NOTHING else node
 
 
@@ -266,7 +283,7 @@ _INTEGRAL = concat(
 _ROUNDED = either(
     concat(
         optional(Literal("-")),
-        Repeat(DIGIT, PRECISION + 1 - decimals, None),
+        Repeat(DIGIT, max(1, PRECISION + 1 - decimals), None),
         Literal("."),
         Repeat(DIGIT, decimals, None),
     )
@@ -277,8 +294,8 @@ _ROUNDED = either(
 _ANY = FlatSchema()
 
 _OBJECT = (
-    "properties", "required", "additional", "pattern_properties", "names",
-    "min_properties", "max_properties",
+    "properties", "required", "additional", "pattern_properties", "partial_additional", "names",
+    "min_properties", "max_properties", "needed",
 )  # fmt: skip
 _ARRAY = ("prefix", "items", "min_items", "max_items", "unique", "contains")
 _CONTAINERS = (("object", object_tree, _OBJECT), ("array", array_tree, _ARRAY))

@@ -86,7 +86,7 @@ class Validator:
             self.index.resolve(schema)
         for keyword in ("$dynamicRef", "$recursiveRef"):
             if keyword in schema:
-                raise self.index.error(schema, keyword, "not supported", "use $ref")
+                raise self.index.error(schema, keyword, "no target or several targets", "use $ref")
         patterns = schema.get("patternProperties")
         for pattern in [*(patterns if isinstance(patterns, dict) else ()), schema.get("pattern")]:
             if isinstance(pattern, str):

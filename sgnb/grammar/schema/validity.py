@@ -77,6 +77,10 @@ def _object_holds(disjunct: FlatSchema, members: Mapping[str, Any], valid: Valid
         return False
     if not set(disjunct.required) <= members.keys():
         return False
+    for needed in disjunct.needed:
+        pairs = members.items()
+        if not any(valid(needed.names, name) and valid(needed.value, v) for name, v in pairs):
+            return False
     return all(
         valid(disjunct.names, name)
         and all(valid(s, value) for s in (disjunct.member(name), *disjunct.fitting(name)))
