@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,10 @@ class Engine:
             OptionError: `request` is no id and no list of ids.
         """
         self._loop.abort(arguments.ids(request))
+
+    def before_next_step(self, function: Callable[[], object]) -> None:
+        """Run `function` on the engine's thread between two steps, or at once after `close`."""
+        self._loop.run_soon(function)
 
     def release(self, reservation: Reservation, num_tokens: int | None = None) -> None:
         """Return the slots of a finished program's reservation, see `CacheScope`.
