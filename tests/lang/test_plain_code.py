@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import sgnb as sgl
 from sgnb.lang import CompiledProgram, SglFunction, function, gen, select, system, user
+from sgnb.lang.compiled import _FUNCTIONS
 from sgnb.lang.graph.graph import Graph
 from sgnb.lang.graph.plain_code import plain_code
 from sgnb.lang.graph.run_graphs import CheckedGraph
@@ -201,7 +202,7 @@ REFUSED = [
 def test_other_code_is_compared_before_each_run(func: Callable[..., Any]) -> None:
     graph = bound.trace()
     named = Graph(graph.nodes, graph.placeholders, ("q",), (), "", (), ())
-    assert plain_code(func, named, {}) is None
+    assert plain_code(func, named, {}, _FUNCTIONS) is None
 
 
 def test_the_refusals_refuse_for_their_own_reason() -> None:
@@ -212,7 +213,7 @@ def test_the_refusals_refuse_for_their_own_reason() -> None:
         s += q
 
     assert len(REFUSED) >= 20
-    assert plain_code(control, named, {}) is not None
+    assert plain_code(control, named, {}, _FUNCTIONS) is not None
 
 
 def set_global(name: str, value: Any) -> Callable[[], None]:

@@ -12,26 +12,30 @@ import builtins
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from ..primitives import expressions, roles
-from ..primitives.config import global_config
 from .graph import Graph
 from .watched_code import source_tree
 
 _SCALARS = str, int, float, bool, bytes, type(None)
 _BUILTINS = range, len, str
-_OF_CONSTANTS: set[Any] = {
-    expressions.gen, expressions.gen_int, expressions.gen_string, expressions.select,
-    roles.system_begin, roles.system_end, roles.user_begin, roles.user_end,
-    roles.assistant_begin, roles.assistant_end,
-}  # fmt: skip
-"""Functions that must not receive texts of arguments."""
-
-_OF_TEXTS: set[Any] = {roles.system, roles.user, roles.assistant}
 _ROLES = {"system", "user", "assistant"}
 _REFUSED_OPTIONS = {"n", "tools", "backend"}  # values that are no texts, or another executor
 _MAX_POSITIONAL = 2  # the name, then a token limit or the choices
+
+
+class KnownFunctions(NamedTuple):
+    """Functions without decisions on texts.
+
+    Attributes:
+        of_constants: Functions that must not receive texts of arguments.
+        of_texts: Functions that append their arguments.
+        setting: Returns the setting on which the results depend.
+    """
+
+    of_constants: frozenset[Any]
+    of_texts: frozenset[Any]
+    setting: Callable[[], Any]
 
 
 class _Kind(IntEnum):
@@ -59,7 +63,6 @@ class PlainCode:
     ) -> None:
         self._func, self._code, self._defaults = func, func.__code__, func.__defaults__
         self._parameters, self._reads = parameters, reads
-        self._skips = global_config.skip_special_tokens_in_output
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Return whether the graph is the program's trace for argument `values`."""
@@ -68,27 +71,29 @@ class PlainCode:
             func.__code__ is self._code
             and func.__defaults__ is self._defaults
             and not func.__kwdefaults__
-            and global_config.skip_special_tokens_in_output is self._skips
             and self._parameters.issuperset(values)
             and {str}.issuperset(map(type, values.values()))
             and all([read() is known for read, known in self._reads])  # noqa: C419
         )
 
 
-def plain_code(func: Any, graph: Graph, bound: Mapping[str, Any]) -> PlainCode | None:
+def plain_code(
+    func: Any, graph: Graph, bound: Mapping[str, Any], functions: KnownFunctions
+) -> PlainCode | None:
     """Return the reads of a program without decisions, or None for any other program.
 
     Args:
         func: The program's function.
         graph: The graph of the program's trace, with the parameters that have placeholders.
         bound: The arguments that the trace was given.
+        functions: The functions that the code may call.
     """
     if type(func) is not FunctionType or func.__kwdefaults__ or not _has_simple_parameters(func):
         return None
     tree = source_tree(func.__code__)
     if tree is None:
         return None
-    reader = _Reader(func, frozenset(graph.parameters), bound)
+    reader = _Reader(func, frozenset(graph.parameters), bound, functions)
     try:
         reader.read(tree)
     except _NotPlainError:
@@ -117,9 +122,17 @@ class _Reader:
     """
 
     def __init__(
-        self, func: FunctionType, parameters: frozenset[str], bound: Mapping[str, Any]
+        self,
+        func: FunctionType,
+        parameters: frozenset[str],
+        bound: Mapping[str, Any],
+        functions: KnownFunctions,
     ) -> None:
-        self.reads: dict[tuple[str, str], tuple[Callable[[], Any], Any]] = {}
+        setting = functions.setting
+        self.reads: dict[tuple[str, str], tuple[Callable[[], Any], Any]] = {
+            ("", ""): (setting, setting())
+        }
+        self._functions = functions
         self._func, code = func, func.__code__
         self._locals = set(code.co_varnames)
         self._state, *names = code.co_varnames[: code.co_argcount]
@@ -255,31 +268,35 @@ class _Reader:
         return _Kind.CONSTANT if _is_immutable(value) else _refuse()
 
     def _kind_of_call(self, call: ast.Call) -> _Kind:
-        match call.func:
-            case ast.Name(name) if name not in self._locals:
-                function = self._outside(name)
-            case ast.Attribute(ast.Name(name), attribute):
-                function = self._attribute(name, attribute)
-            case _:
-                _refuse()
+        function = self._function(call.func)
+        options = {keyword.arg for keyword in call.keywords}
         arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-        if any(isinstance(argument, ast.Starred) for argument in arguments):
+        if None in options or any(isinstance(argument, ast.Starred) for argument in arguments):
             _refuse()
-        is_builtin = any(function is known for known in _BUILTINS)
-        if is_builtin or (type(function) is FunctionType and function in _OF_CONSTANTS):
-            options = {keyword.arg for keyword in call.keywords}
-            if None in options or options & _REFUSED_OPTIONS:
+
+        if any(function is known for known in _BUILTINS):
+            kind, accepted = _Kind.CONSTANT, _Kind.CONSTANT
+        elif type(function) is not FunctionType:
+            _refuse()
+        elif function in self._functions.of_texts:
+            kind = accepted = _Kind.EXPRESSION
+        elif function in self._functions.of_constants:
+            kind, accepted = _Kind.EXPRESSION, _Kind.CONSTANT
+            if options & _REFUSED_OPTIONS or len(call.args) > _MAX_POSITIONAL:
                 _refuse()
-            if not is_builtin and len(call.args) > _MAX_POSITIONAL:
-                _refuse()
-            for argument in arguments:
-                self._at_most(argument, _Kind.CONSTANT)
-            return _Kind.CONSTANT if is_builtin else _Kind.EXPRESSION
-        if type(function) is not FunctionType or function not in _OF_TEXTS or call.keywords:
+        else:
             _refuse()
         for argument in arguments:
-            self._kind(argument)
-        return _Kind.EXPRESSION
+            self._at_most(argument, accepted)
+        return kind
+
+    def _function(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Name(name) if name not in self._locals:
+                return self._outside(name)
+            case ast.Attribute(ast.Name(name), attribute):
+                return self._attribute(name, attribute)
+        _refuse()
 
     def _outside(self, name: str) -> Any:
         """Return the object of a global or free name, and record the read."""

@@ -17,7 +17,7 @@ from ..core.run import Run
 from ..core.scope import Scope
 from ..location import caller, warn_once
 from .dry_execution import NoExecutor
-from .plain_code import PlainCode, plain_code
+from .plain_code import KnownFunctions, PlainCode, plain_code
 from .replay import Plan
 from .trace_check import TraceCheck
 from .tracer import TracingState, inline, trace_values
@@ -54,12 +54,19 @@ class CheckedGraph:
         plan: The plan of the graph to run.
         original: The traced program, with the arguments that the trace was given as bound
             arguments.
+        functions: The functions that code without decisions may call.
         traced: The plan of the trace, if `plan` holds a changed graph; such a graph is never
             replaced by another graph.
     """
 
-    def __init__(self, plan: Plan, original: TracedProgram, traced: Plan | None = None) -> None:
-        self.plan = plan
+    def __init__(
+        self,
+        plan: Plan,
+        original: TracedProgram,
+        functions: KnownFunctions,
+        traced: Plan | None = None,
+    ) -> None:
+        self.plan, self._functions = plan, functions
         self._original, self._is_moved = original, traced is not None
         self._check = TraceCheck(traced or plan)
         self._plain: PlainCode | None = None  # compared with the graph
@@ -104,7 +111,8 @@ class CheckedGraph:
         plain and has not been compared."""
         plain = None
         if self._may_be_plain and self._plain is None:
-            plain = plain_code(self._original.func, self.plan.graph, self._original.bound)
+            original = self._original
+            plain = plain_code(original.func, self.plan.graph, original.bound, self._functions)
             self._may_be_plain = plain is not None
         return plain
 
