@@ -27,6 +27,7 @@ from .graph.tracer import TracingState, inline
 from .planning import Planner
 from .primitives import expressions, roles
 from .primitives.config import executor_for, global_config
+from .primitives.program_method import ProgramMethod
 from .runnable import Runnable
 
 _FUNCTIONS = KnownFunctions(
@@ -117,6 +118,7 @@ class CompiledProgram(Runnable):
         """
         return cache_prefix(self.graph, executor_for(backend))
 
+    @ProgramMethod
     def bounds(self, *args: Any, backend: Any = None, **kwargs: Any) -> Bound:
         """Return upper bounds of a run, without sending a request.
 
@@ -133,6 +135,7 @@ class CompiledProgram(Runnable):
         graph, values = self._graph_of(arguments)
         return Planner(graph, executor_for(backend)).bound(values, defaults)
 
+    @ProgramMethod
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """Estimate the cost of each call of a run, without sending a request.
 

@@ -210,8 +210,6 @@ def test_groups_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPat
             (end - begin, sorted(order[low:high])) for begin, end, low, high, _ in groups.tolist()
         ]
 
-    assert found() == []
-    monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 256)
     assert found() == [(200, [0, 1, 2])]
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 50)
     assert found() == [(200, [0, 1, 2]), (100, [0, 1])]

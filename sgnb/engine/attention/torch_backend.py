@@ -24,7 +24,7 @@ from .query_tiles import ranks
 from .torch_softmax import Mask, attend
 from .torch_solo import Solo, consecutive, decode_solo, runs_of, with_sinks
 
-SHARED_READS_SAVED = 1024
+SHARED_READS_SAVED = 256
 """Minimum number of KV reads saved by reading a prefix once; below, a further task costs more."""
 
 SHARED_TOKENS = 48
