@@ -33,8 +33,8 @@ from sgnb.grammar.spec import GrammarSpec
 from sgnb.lang import CompiledProgram, Graph, Snapshot
 from sgnb.lang.batches.saved import SavedRows
 from sgnb.magics.automaton_layout import drawing
-from sgnb.viz import Emitter, Trace
-from sgnb.viz.live.trace import SUFFIXES
+from sgnb.viz import Emitter, Recording
+from sgnb.viz.live.recorded_run import SUFFIXES
 from sgnb.viz.static.automaton_svg import automaton_picture
 
 from .common import Report
@@ -214,7 +214,7 @@ class Records:
     def use_trace(self, data: bytes) -> None:
         file = self._folder / "trace.jsonl"
         file.write_bytes(data)
-        trace = Trace.open(file)
+        trace = Recording.open(file)
         texts = [repr(trace), trace.text(), *trace._repr_mimebundle_().values()]
         texts += [automaton_picture(record.event, "x") for record in events.load(file)
                   if isinstance(record.event, events.AutomatonDrawn)]  # fmt: skip

@@ -61,6 +61,7 @@ _SESSION = (
     "bench",
     "bench_paper",
     "cache",
+    "cancel",
     "compare",
     "dashboard",
     "dry",
@@ -69,12 +70,11 @@ _SESSION = (
     "fsm",
     "get_server_info",
     "load",
-    "open_trace",
+    "open_recording",
+    "recording",
+    "recordings",
     "runs",
     "set_default_backend",
-    "stop",
-    "trace",
-    "traces",
     "unload",
     "why_no_hit",
     "why_waiting",
@@ -96,6 +96,14 @@ _HOME = {
 }
 """Public name -> module:attribute."""
 
+_FORMER = {
+    "open_trace": "open_recording",
+    "stop": "cancel",
+    "trace": "recording",
+    "traces": "recordings",
+}
+"""Former name -> name. The former name works with a warning."""
+
 _NOT_YET = {
     "Runtime": "an engine runs in this process, without a server: sgnb.Engine(model_path=...)",
     "ServerArgs": "an engine takes its options by name: sgnb.Engine(model_path=..., ...)",
@@ -112,6 +120,10 @@ def __getattr__(name: str) -> Any:
         return import_module(".errors", __name__)
     if name in _NOT_YET:
         return _not_yet(name)
+    if name in _FORMER:
+        new = _FORMER[name]
+        import_module(".errors", __name__).renamed(f"sgnb.{name}", f"sgnb.{new}")
+        return getattr(import_module(__name__), new)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, path = _HOME[name].partition(":")

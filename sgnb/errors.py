@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import traceback
+import warnings
 from collections.abc import Iterable
 
 
@@ -86,6 +87,11 @@ class TimedOut(SgnbError, TimeoutError):
 
 class Aborted(SgnbError):
     """A request or run stopped before its end. Output produced until then is kept."""
+
+
+def renamed(old: str, new: str, stacklevel: int = 3) -> None:
+    """Warn that `old` is now called `new`. `stacklevel`: 3 is the caller of the caller."""
+    warnings.warn(f"{old} is now called {new}", FutureWarning, stacklevel=stacklevel)
 
 
 def shown(value: object) -> str:

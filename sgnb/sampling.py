@@ -179,6 +179,12 @@ class SamplingParams:
         Raises:
             OptionError: an option is unknown or has an invalid value.
         """
+        if (
+            (params is None or (type(params) is dict and not params))
+            and not options
+            and cls is SamplingParams
+        ):
+            return _shared_defaults()
         rule, names = "a dict, or a SamplingParams", cls.names()
         if isinstance(params, Mapping):
             values = read_option("sampling_params", params, rule, dict)
@@ -209,6 +215,11 @@ class SamplingParams:
     @lru_cache
     def names(cls) -> tuple[str, ...]:
         return tuple(f.name for f in fields(cls))
+
+
+@lru_cache
+def _shared_defaults() -> SamplingParams:
+    return SamplingParams()
 
 
 def _refusal(name: str, value: Any, rule: str) -> OptionError:

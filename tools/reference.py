@@ -32,12 +32,12 @@ from sgnb.magics.magic_options import CELL_OPTIONS, COMMANDS
 from sgnb.magics.runs import BackgroundRun
 from sgnb.magics.table import Facts, Table
 from sgnb.magics.why import WhyReport
-from sgnb.viz import Trace
+from sgnb.viz import Recording
 
 RESULTS = (
     Table,
     Facts,
-    Trace,
+    Recording,
     BenchReport,
     CompareReport,
     DryReport,
@@ -120,8 +120,8 @@ INTERNAL = {
     "SavedState": "of",
     "Snapshot": "role read_by",
     "ToolCall": "run",
-    "Trace": "widget_of",
-    "Traces": "keep",
+    "Recording": "widget_of",
+    "Recordings": "keep",
 }
 """Members that other rooms of sgnb need, and nobody else."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import queue
 import threading
 import weakref
@@ -38,16 +37,12 @@ from ..segment import Segment
 from ..sequences import common_length
 from .choice_scores import Logprobs, OutputGather, Tokens, build_scores
 from .dry import EngineAnswers
+from .mail import Mail, logged
 from .output_segments import made_segments
 from .template_reader import chat_template, special_tokens
 
-_log = logging.getLogger(__name__)
-
 REMEMBERED_CHOICES = 4096
 """Maximum number of choices with stored log-probabilities without a prompt."""
-
-MAX_BATCHED_CALLS = 512
-"""Maximum number of mail items (calls and results) processed before the calls are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +67,9 @@ class CallOverrides:
 class LocalExecutor:
     """An `Executor` (see `lang.executor`) over one engine.
 
-    A dedicated thread calls the sinks, so a program prepares its next step while the engine runs.
-    The same thread sends calls: calls triggered by the results of one step reach the engine
-    together. The thread ends with `close`, or with the garbage collection of the executor.
+    A dedicated thread (`Mail`) calls the sinks, so a program prepares its next step while the
+    engine runs. The same thread sends calls: calls triggered by the results of one step reach the
+    engine together. The thread ends with `close`, or with the garbage collection of the executor.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -85,10 +80,8 @@ class LocalExecutor:
         self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # by choice
         self._weight_changes = 0  # of the engine at the last score
-        self._mail: Mail = queue.SimpleQueue()
-        serve = partial(_serve, self._mail)
-        threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
-        self.close = weakref.finalize(self, self._mail.put, None)
+        self._mail = Mail(engine.before_next_step)
+        self.close = weakref.finalize(self, self._mail.close)
 
     def with_overrides(self, overrides: CallOverrides) -> LocalExecutor:
         """Return a copy of the executor with calls isolated as described by `overrides`."""
@@ -114,7 +107,7 @@ class LocalExecutor:
         _check_call(call, sink, Call)
         _check("params", call.params, isinstance(call.params, SamplingParams), "SamplingParams")
         pending = _PendingCall(self, call, sink)
-        self._mail.put(pending)
+        self._mail.send(pending)
         return pending.cancel
 
     def submit(self, calls: Sequence[_PendingCall]) -> None:
@@ -187,7 +180,7 @@ class LocalExecutor:
         try:
             return self._score(call, sink)
         except SgnbError as error:
-            self._post(sink, Scores(error=error))
+            self._mail.put(partial(sink, Scores(error=error)))
             return lambda: None
 
     def encode_choices(self, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:
@@ -225,13 +218,14 @@ class LocalExecutor:
 
         def finish(outputs: list[Output]) -> None:
             if error := next((o.error for o in outputs if o.error), None):
-                self._post(sink, Scores(error=error))
+                self._mail.put_result(partial(sink, Scores(error=error)))
                 return
             found = zip(alone, outputs[len(own) :], strict=True)
             made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
             kept.update(made)
             text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
-            self._post(sink, build_scores(own, outputs, known | made, text))
+            scores = build_scores(own, outputs, known | made, text)
+            self._mail.put_result(partial(sink, scores))
 
         gather = OutputGather(len(continued) + len(alone), finish)
         conditional = SamplingParams(
@@ -288,9 +282,6 @@ class LocalExecutor:
         own = {"model_path": engine.model_name, "model": engine.model_name, "device": engine.device}
         return own | {"context_length": engine.context_length} | engine.stats()
 
-    def _post(self, sink: Callable[[Any], None], item: Any) -> None:
-        self._mail.put(partial(sink, item))
-
 
 class _PendingCall:
     """A call queued for the engine, with its engine requests."""
@@ -311,16 +302,17 @@ class _PendingCall:
 
     def fail(self, error: Exception) -> None:
         """Deliver the error on the executor's thread; logs an error of the sink."""
-        _try(partial(self.sink, Result(error=error)))
+        logged(partial(self.sink, Result(error=error)))
 
     def take(self, index: int, output: Output) -> None:
         """Store a sample's output, on the engine's thread."""
         if index == 0 and self.call.stream and output.delta:
-            self.executor._post(self.sink, Delta(output.delta, lambda: output.meta_info))
+            delta = Delta(output.delta, lambda: output.meta_info)
+            self.executor._mail.put_result(partial(self.sink, delta))
         if output.finish_reason is not None:
             self.outputs[index] = output
             if len(self.outputs) == len(self.params):
-                self.executor._mail.put(self._finish)
+                self.executor._mail.put_result(self._finish)
 
     def _finish(self) -> None:
         """Deliver the result on the executor's thread."""
@@ -343,10 +335,6 @@ class _PendingCall:
         if self.last_token is not None:
             for line in self.executor.engine.seam_warnings(params, self.last_token):
                 warn_once(line, call.location)
-
-
-Mail = queue.SimpleQueue[Callable[[], None] | _PendingCall | None]
-"""Deliveries of results to programs, calls for the engine, and None at the end."""
 
 
 def _check(name: str, value: Any, right: bool, rule: str) -> None:
@@ -374,33 +362,3 @@ def executor_of(engine: Engine) -> LocalExecutor:
 
 
 _making = threading.Lock()
-
-
-def _serve(mail: Mail) -> None:
-    """Deliver results and send calls until None arrives."""
-    item = mail.get()
-    while item is not None:
-        calls: list[_PendingCall] = []
-        opened = 0
-        while item is not None:
-            if isinstance(item, _PendingCall):
-                calls.append(item)
-            else:
-                _try(item)
-            opened += 1
-            if opened == MAX_BATCHED_CALLS or mail.empty():
-                break
-            item = mail.get()
-        if calls:
-            _try(partial(calls[0].executor.submit, calls))
-        ended = item is None
-        del calls, item  # may hold the executor, whose finalizer ends this thread
-        item = None if ended else mail.get()
-
-
-def _try(work: Callable[[], None]) -> None:
-    """Run `work`; log an exception and continue."""
-    try:
-        work()
-    except BaseException:
-        _log.exception("a listener of a program's step failed")

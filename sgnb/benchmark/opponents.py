@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 ITSELF = "itself"
 OPPONENTS = (*ABLATIONS, ITSELF, *LIBRARIES)
-"""Valid names in `against`, in addition to addresses and programs."""
+"""Valid names in `vs`, in addition to addresses and programs."""
 
 
-def check_opponents(against: Sequence[Any], clock: Clock) -> None:
+def check_opponents(opponents: Sequence[Any], clock: Clock) -> None:
     """Check the opponents of a benchmark.
 
     Args:
-        against: Names, addresses or programs.
+        opponents: Names, addresses or programs.
         clock: Clock of the benchmark.
 
     Raises:
         OptionError: An opponent is unknown, or two opponents have the same name.
     """
-    if isinstance(against, str):
-        raise OptionError(f"against={against!r} is a single name", f"give a list: [{against!r}]")
-    if not against:
+    if isinstance(opponents, str):
+        raise OptionError(f"vs={opponents!r} is a single name", f"give a list: [{opponents!r}]")
+    if not opponents:
         hint = f"name some of {', '.join(OPPONENTS)}, an address, or a program"
-        raise OptionError("against is empty", hint)
+        raise OptionError("vs is empty", hint)
 
     named: dict[str, Any] = {}
-    for opponent in against:
+    for opponent in opponents:
         _check(opponent, clock)
         name = _name(opponent)
         if name in OPPONENTS and not isinstance(opponent, str):
@@ -55,7 +55,7 @@ def _check(opponent: Any, clock: Clock) -> None:
     if not isinstance(opponent, str):
         if not hasattr(opponent, "run_batch"):
             hint = f"give a program, an address, or one of {', '.join(OPPONENTS)}"
-            raise OptionError(f"against {shown(opponent)}: not a program", hint)
+            raise OptionError(f"vs {shown(opponent)}: not a program", hint)
     elif is_url(opponent):
         check_url(opponent)
         if clock == "cpu":
@@ -65,7 +65,7 @@ def _check(opponent: Any, clock: Clock) -> None:
             raise OptionError(message, "leave out clock='cpu'")
     elif opponent not in OPPONENTS:
         hint = f"{nearest(opponent, OPPONENTS)} An address starts with http://"
-        raise OptionError(f"against {opponent!r}: not a variant", hint)
+        raise OptionError(f"vs {opponent!r}: not a variant", hint)
 
 
 def _name(opponent: Any) -> str:

@@ -32,7 +32,7 @@ class Workload:
     program: Any  # object with `run_batch(rows, backend=...)`
     rows: Any = ONE_ROW  # iterators are read once, because every run needs all rows
     claims: Mapping[str, str] = field(default_factory=dict)
-    against: Sequence[Any] = ()  # opponents in addition to `claims`; see `bench`
+    vs: Sequence[Any] = ()  # opponents in addition to `claims`; see `bench`
     # Options of `sgnb.load` for a private engine: a small cache, few concurrent requests.
     engine: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)  # sampling parameters for `run_batch`
@@ -65,4 +65,4 @@ class Workload:
     @property
     def opponents(self) -> list[Any]:
         """Return all opponents without duplicates."""
-        return list(dict.fromkeys([*self.claims, *self.against]))
+        return list(dict.fromkeys([*self.claims, *self.vs]))

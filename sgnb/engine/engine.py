@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,6 +170,10 @@ class Engine:
             OptionError: `request` is no id and no list of ids.
         """
         self._loop.abort(arguments.ids(request))
+
+    def before_next_step(self, function: Callable[[], object]) -> None:
+        """Run `function` on the engine's thread between two steps, or at once after `close`."""
+        self._loop.run_soon(function)
 
     def flush_cache(self, namespace: str | None = None) -> int:
         """Evict every cached prefix that no running request uses and no pin keeps.

@@ -16,11 +16,33 @@ from .graph.dry_execution import DryExecution
 from .graph.estimate import Bound, bound
 from .graph.explanation import Explanation, explain_graph
 from .graph.graph import Graph
+from .graph.plain_code import KnownFunctions
 from .graph.replay import Plan
 from .graph.run_graphs import CheckedGraph, RunGraph
 from .graph.tracer import TracingState, inline
-from .primitives.config import executor_for
+from .primitives import expressions, roles
+from .primitives.config import executor_for, global_config
+from .primitives.program_method import ProgramMethod
 from .runnable import Runnable
+
+_FUNCTIONS = KnownFunctions(
+    of_constants=frozenset(
+        {
+            expressions.gen,
+            expressions.gen_int,
+            expressions.gen_string,
+            expressions.select,
+            roles.system_begin,
+            roles.system_end,
+            roles.user_begin,
+            roles.user_end,
+            roles.assistant_begin,
+            roles.assistant_end,
+        }
+    ),
+    of_texts=frozenset({roles.system, roles.user, roles.assistant}),
+    setting=lambda: global_config.skip_special_tokens_in_output,
+)
 
 
 class CompiledProgram(Runnable):
@@ -66,7 +88,7 @@ class CompiledProgram(Runnable):
             func = _with_graphs_inside(interpreted.func, check)
         elif original is not None and check:
             traced_plan = None if traced is None else Plan(traced)
-            self._checked = CheckedGraph(self._plan, original, traced_plan)
+            self._checked = CheckedGraph(self._plan, original, _FUNCTIONS, traced_plan)
             func, constants = _code_of_checked(self._checked), original._code.constants
         else:
             func = _code_of(self._plan)
@@ -90,6 +112,7 @@ class CompiledProgram(Runnable):
         """
         return cache_prefix(self.graph, executor_for(backend))
 
+    @ProgramMethod
     def bounds(self, *args: Any, backend: Any = None, **kwargs: Any) -> Bound:
         """Return upper bounds of a run, without sending a request.
 
@@ -106,6 +129,7 @@ class CompiledProgram(Runnable):
         graph, values = self._graph_of(arguments)
         return bound(graph, DryExecution(graph, executor_for(backend)).run(values, defaults, None))
 
+    @ProgramMethod
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """Estimate the cost of each call of a run, without sending a request.
 

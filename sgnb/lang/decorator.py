@@ -152,6 +152,7 @@ class SglFunction(Runnable):
         call = CallNode(self.func.__name__, tuple(given.items()), self._run_settings(0))
         return trace(call, self.func, self._signature, given, executor, partial)
 
+    @ProgramMethod
     def cache(self, backend: Any = None, **arguments: Any) -> int:
         """Prefill the constant prompt prefix: the text before the first argument or generation.
 
@@ -168,6 +169,7 @@ class SglFunction(Runnable):
         executor = executor_for(backend)
         return cache_prefix(self.trace(backend=executor, partial=True, **arguments), executor)
 
+    @ProgramMethod
     def moved(self, *, by: Any, backend: Any = None, **arguments: Any) -> Motion:
         """Return the graph of `trace` with constant paragraphs before paragraphs with arguments.
 
@@ -209,6 +211,7 @@ class SglFunction(Runnable):
             call = functools.partial(self.run, *args, **kwargs)
             return explain_dry(self.func.__name__, executor, lambda dry: call(backend=dry), why)
 
+    @ProgramMethod
     def explain_graph(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """Estimate the cost of each call of a run from the graph, without a dry run.
 

@@ -150,6 +150,7 @@ class Runnable(BoundFunction):
             raise
         return state
 
+    @ProgramMethod
     async def arun(
         self,
         *args: Any,
@@ -195,6 +196,7 @@ class Runnable(BoundFunction):
         state.raise_error()
         return state
 
+    @ProgramMethod
     def run_batch(
         self,
         batch: Any,
@@ -345,8 +347,7 @@ class Runnable(BoundFunction):
             raise TraceError(message, f"write {self.func.__name__}.run(...)")
 
     def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
-        """Run the program's code on a separate thread. Reading the state raises errors of the
-        code."""
+        """Run the program's code on a separate thread. Reads of the state raise its errors."""
         state = run.state(start=False)
         task = self._task(state, arguments)
         target = (lambda: asyncio.run(task())) if self.is_async else task

@@ -18,6 +18,7 @@ def load_ipython_extension(shell: Any) -> None:
         shell: IPython's interactive shell.
     """
     from .complete import completer
+    from .complete_calls import program_matcher
     from .magic import SglangMagics
     from .session import SESSION
 
@@ -26,3 +27,4 @@ def load_ipython_extension(shell: Any) -> None:
     SglangMagics(shell).register()
     for magic in ("%%sglang", "%sglang"):
         shell.set_hook("complete_command", completer(SESSION), str_key=magic)
+    shell.Completer.custom_matchers.append(program_matcher(shell.user_ns))

@@ -25,10 +25,10 @@ from .compare import ROUNDS, CompareReport, compare
 from .dry_report import DryReport, dry_run
 from .engines import LoadedEngine, RemoteBackend
 from .magic_options import CellLine
+from .recordings import Recordings
 from .report import CellLabel, short_lines
 from .runs import BackgroundRun, BackgroundState, run_to_end
 from .session import Session
-from .traces import Traces
 
 
 def _exported(*modules: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class CellProgram:
             work: Starts the run.
             runs: Receives the run, also if `work` raises.
         """
-        views = Views(self.backend(), self._line, self._session.traces)
+        views = Views(self.backend(), self._line, self._session.recordings)
 
         def open_views(run: Run) -> None:
             runs.append(run)
@@ -242,7 +242,7 @@ class CellRun:
             line.timeout,
             display,
         )
-        self.session.traces.keep(report.rows[0]["run"], report.feed)
+        self.session.recordings.keep(report.rows[0]["run"], report.feed)
         self.namespace[line.out] = report
         return None if line.show or line.quiet else report
 
@@ -257,7 +257,7 @@ class CellRun:
     def _run_in_background(self, program: CellProgram) -> BackgroundRun:
         """Run on a background thread. Terminals show no views."""
         line, work = self.line, self._work(program)
-        views = Views(program.backend(), line, self.session.traces) if in_kernel() else None
+        views = Views(program.backend(), line, self.session.recordings) if in_kernel() else None
         kind = BackgroundRun if line.over else BackgroundState
         background = kind(work, line.timeout, views.closer() if views else lambda: None)
         if views:
@@ -272,9 +272,9 @@ class Views:
     """The views of one run. Create before the run begins."""
 
     def __init__(
-        self, loaded: LoadedEngine | RemoteBackend, line: CellLine, traces: Traces
+        self, loaded: LoadedEngine | RemoteBackend, line: CellLine, recordings: Recordings
     ) -> None:
-        self._traces = traces
+        self._recordings = recordings
         views = () if line.quiet else line.show
         self._display = Display(loaded.emitter, views, static=line.static, act=loaded.act)
 
@@ -287,7 +287,7 @@ class Views:
         display = self._display
         display.close()
         if display.run is not None and display.feed is not None:
-            self._traces.keep(display.run.run, display.feed)
+            self._recordings.keep(display.run.run, display.feed)
 
     def closer(self) -> Callable[[], None]:
         """Return a function that closes the views on the kernel's event loop, from any thread."""

@@ -85,16 +85,18 @@ class Commands:
     def dashboard(self, call: LineCall) -> None:
         self.session.dashboard()
 
-    def trace(self, call: LineCall) -> Any:
-        traces = self.session.traces
+    def recording(self, call: LineCall) -> Any:
+        recordings = self.session.recordings
         if call.argument == "on":
-            traces.on()
-            self.session.say("recording; %sglang trace off ends it and shows it")
+            recordings.on()
+            self.session.say("recording; %sglang recording off ends it and shows it")
             return None
-        trace = traces.off() if call.argument == "off" else traces(call.argument or "last")
+        recording = (
+            recordings.off() if call.argument == "off" else recordings(call.argument or "last")
+        )
         if not call.options.get("export"):
-            return trace
-        self.session.say(f"written: {trace.save(call.options['export'])}")
+            return recording
+        self.session.say(f"written: {recording.save(call.options['export'])}")
         return None
 
     def bench(self, call: LineCall) -> Any:
@@ -110,28 +112,25 @@ class Commands:
         out, over = options.pop("out", ""), options.pop("over", "")
         if over:
             options["rows"] = evaluate_rows(over, self.namespace)
-        if "against" in options:
-            options["against"] = [self._opponent(name) for name in _split(options["against"])]
+        if "vs" in options:
+            options["vs"] = [self._opponent(name) for name in _split(options["vs"])]
         program = self.namespace[call.argument]
         return self._report(partial(self.session.bench, program, **options), out)
 
     def runs(self, call: LineCall) -> Any:
         return self.session.runs()
 
-    def stop(self, call: LineCall) -> None:
-        stopped = self.session.stop(call.argument or "all")
-        self.session.say(f"stopped {', '.join(stopped)}" if stopped else "no run was active")
+    def cancel(self, call: LineCall) -> None:
+        runs = self.session.cancel(call.argument or "all")
+        self.session.say(f"cancelled {', '.join(runs)}" if runs else "no run was active")
 
     def doctor(self, call: LineCall) -> Any:
         return check()
 
     def _bench_paper(self, argument: str, options: dict[str, Any]) -> Any:
         if unused := options.keys() - {"repeats", "clock", "out"}:
-            name = min(unused)
-            flag = "--vs" if name == "against" else f"--{name}"
-            raise OptionError(
-                f"{flag} has no effect with --paper", "the workloads define the value"
-            )
+            message = f"--{min(unused)} has no effect with --paper"
+            raise OptionError(message, "the workloads define the value")
         out = options.pop("out", "")
         return self._report(partial(self.session.bench_paper, *_split(argument), **options), out)
 

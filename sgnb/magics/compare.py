@@ -21,7 +21,7 @@ from ..lang import ProgramState, Run
 from ..lang.executor import Executor
 from ..sampling import integer, read_option
 from ..sequences import common_length
-from ..viz import AS_IS, Comparison, Display, Feed, LogState, Trace
+from ..viz import AS_IS, Comparison, Display, Feed, LogState, Recording
 from ..viz.static.plain_text import compare_text
 from .engines import LoadedEngine
 from .runs import run_to_end
@@ -43,7 +43,7 @@ class CompareReport(Displayable):
         rows: Seconds and counters per variant; see `table()`.
         lines: Display text: method, then findings.
         states: Per variant the result of the first measured run.
-        trace: Views of the comparison, without an engine.
+        recording: Views of the comparison, without an engine.
     """
 
     def __init__(self, comparison: Comparison, states: dict[str, Any], feed: Feed) -> None:
@@ -56,7 +56,7 @@ class CompareReport(Displayable):
         """
         self.rows, self.lines = comparison.rows(), list(comparison.lines)
         self.states, self.feed = states, feed
-        self.trace = Trace(feed.lines)
+        self.recording = Recording(feed.lines)
         self._text = compare_text(comparison)
 
     @property
@@ -75,7 +75,7 @@ class CompareReport(Displayable):
         return self.table()._html() + html_lines("p", self.lines)
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
-        return self.trace._repr_mimebundle_()
+        return self.recording._repr_mimebundle_()
 
 
 class ComparedSide:

@@ -36,9 +36,9 @@ def line_words(preceding: list[str], session: Session) -> list[str]:
             return list(COMMANDS)
         case ["engine", "use" | "unload" | "info"]:
             return session.engines.names()
-        case ["stop"]:
+        case ["cancel"]:
             return [*session.runs.running(), "all"]
-        case ["bench", *_, "--vs" | "--against"]:
+        case ["bench", *_, "--vs"]:
             return [*OPPONENTS]
         case ["bench", *rest]:
             return _values(rest, session) or _flags(BENCH_OPTIONS)

@@ -272,7 +272,7 @@ class Engines:
 
     def _stop(self, loaded: LoadedEngine, purpose: str) -> None:
         if runs := self._busy(loaded.executor):
-            hint = f"wait for it, or stop it first: %sglang stop {runs[0]}"
+            hint = f"wait for it, or cancel it first: %sglang cancel {runs[0]}"
             raise EngineError(f"{purpose}: {loaded.name} is in use by {', '.join(runs)}", hint)
         loaded.close()
 

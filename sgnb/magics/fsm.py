@@ -25,7 +25,7 @@ from ..grammar.spec import GrammarSpec, pattern_text, schema_text
 from ..lang.primitives.constraint import resolve_constraints
 from ..sampling import read_option, text
 from ..viz import in_kernel
-from ..viz.live.trace import show_automaton
+from ..viz.live.recorded_run import show_automaton
 from .automaton_layout import drawing
 from .table import Displayable, Facts, Table, html_lines, one_line
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..benchmark.variants import PER_REQUEST
-from ..errors import OptionError, nearest
+from ..errors import OptionError, nearest, renamed
 from ..lang.source import literal
 from ..viz import VIEWS
 
@@ -27,6 +27,7 @@ class Option:
     metavar: str = ""
     convert: Callable[[str, str], Any] | None = None  # (flag, word) -> value; None for a switch
     many: bool = False  # repeatable: values form a list
+    former: tuple[str, ...] = ()  # accepted with a warning, in no help text
 
 
 def option(
@@ -37,6 +38,7 @@ def option(
     *,
     dest: str = "",
     many: bool = False,
+    former: str = "",
 ) -> Option:
     """Create an `Option`.
 
@@ -47,9 +49,11 @@ def option(
         convert: Converts (flag, word) to the value; None for a switch.
         dest: Key of the value; by default the last flag.
         many: True for a repeatable option.
+        former: Former flags separated by blanks.
     """
     names = tuple(flags.split())
-    return Option(names, dest or names[-1][2:].replace("-", "_"), help, metavar, convert, many)
+    dest = dest or names[-1][2:].replace("-", "_")
+    return Option(names, dest, help, metavar, convert, many, tuple(former.split()))
 
 
 def split(line: str) -> list[str]:
@@ -102,7 +106,7 @@ def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], d
     Raises:
         OptionError: An option is unknown, or a value is invalid.
     """
-    by_flag = {flag: option for option in options for flag in option.flags}
+    by_flag = {flag: option for option in options for flag in (*option.flags, *option.former)}
     arguments: list[str] = []
     values: dict[str, Any] = {}
     words = iter(words)
@@ -115,6 +119,8 @@ def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], d
         option = by_flag.get(flag)
         if option is None:
             raise OptionError(f"unknown option {flag!r}", nearest(flag, by_flag))
+        if flag in option.former:
+            renamed(flag, option.flags[0])
         if option.convert is None:
             if separator:
                 raise OptionError(f"{flag} takes no value, got {value!r}", f"write {flag} alone")

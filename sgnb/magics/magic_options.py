@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..benchmark import OPPONENTS, ROUNDS
 from ..benchmark.variants import PER_REQUEST
-from ..errors import OptionError, nearest
+from ..errors import OptionError, nearest, renamed
 from ..viz import VIEWS
 from .line import (
     Option,
@@ -71,12 +71,12 @@ CELL_OPTIONS = (
         "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
     ),
     option("--static", "pictures instead of live views; they need no kernel"),
-    option("--marks --special-tokens", "parse special tokens in roles and arguments"),
+    option("--special-tokens", "parse special tokens in roles and arguments", former="--marks"),
     option("--dry", "generate nothing: estimate the calls, and compile their grammars"),
     option(
-        "--bg", "run in the background; the value is available at once and has stop() and wait()"
+        "--bg", "run in the background; the value is available at once and has cancel() and wait()"
     ),
-    option("--timeout", "stop the run after this time, in seconds", "S", seconds),
+    option("--timeout", "cancel the run after this time, in seconds", "S", seconds),
     option("-q --quiet", "bind the state without views"),
 )
 
@@ -125,12 +125,12 @@ FSM_OPTIONS = (
 BENCH_OPTIONS = (
     option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
     option(
-        "--against --vs",
+        "--vs",
         f"comma-separated opponents: {', '.join(OPPONENTS)}, an address, a program"
         " (default: without each technique)",
         "NAMES",
         text,
-        dest="against",
+        former="--against",
     ),
     option("--paper", "the SGLang paper's workloads (all, or by name) instead of a program"),
     option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
@@ -193,7 +193,7 @@ COMMANDS = {
         raw=True,
     ),
     "dashboard": Command("live views of the engine"),
-    "trace": Command(
+    "recording": Command(
         "show or export the last run, or the run with this id, without an engine; on and off record"
         " all runs",
         takes="[on|off|last|RUN]",
@@ -206,9 +206,12 @@ COMMANDS = {
         options=BENCH_OPTIONS,
     ),
     "runs": Command("list runs"),
-    "stop": Command("stop a run, or all runs", takes="[RUN|all]"),
+    "cancel": Command("cancel a run, or all runs", takes="[RUN|all]"),
     "doctor": Command("check the features of this machine, with remedies"),
 }
+
+FORMER_NAMES = {"stop": "cancel", "trace": "recording"}
+"""Former names of commands, accepted with a warning."""
 
 NEED_NAME = ("use", "pin", "evict")
 """Actions with a required argument."""
@@ -225,6 +228,9 @@ class LineCall(NamedTuple):
     @classmethod
     def parse(cls, line: str) -> LineCall:
         name, *after = line.split(maxsplit=1)
+        if name in FORMER_NAMES:
+            renamed(f"%sglang {name}", f"%sglang {FORMER_NAMES[name]}")
+            name = FORMER_NAMES[name]
         if name not in COMMANDS:
             raise OptionError(f"%sglang has no command {name!r}", nearest(name, COMMANDS))
         command = COMMANDS[name]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..errors import Aborted, OptionError, nearest
+from ..errors import Aborted, OptionError, nearest, renamed
 from ..lang import ProgramState, Run, watch
 from ..lang.executor import Executor
 from ..latch import Latch
@@ -92,15 +92,15 @@ class Runs:
             or any(backend.log is executor.log for backend in (run.executor, *run.others.backends))
         ]
 
-    def stop(self, which: str = "all") -> list[str]:
-        """Stop a run, or all runs, at the next token. Partial output is kept. Waits at most
+    def cancel(self, which: str = "all") -> list[str]:
+        """Cancel a run, or all runs, at the next token. Partial output is kept. Waits at most
         `STOP_SECONDS`.
 
         Args:
             which: Id of a run, or "all".
 
         Returns:
-            Ids of the stopped runs.
+            Ids of the cancelled runs.
 
         Raises:
             OptionError: No run has the id.
@@ -253,9 +253,14 @@ class BackgroundRun:
         self.wait()
         return self._value
 
-    def stop(self) -> None:
-        """Stop at the next token and keep partial output."""
+    def cancel(self) -> None:
+        """Cancel at the next token and keep partial output."""
         self.run.cancel()
+
+    def stop(self) -> None:
+        """Call `cancel`; the former name."""
+        renamed("stop()", "cancel()")
+        self.cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the run.

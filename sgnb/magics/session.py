@@ -20,11 +20,11 @@ from ..benchmark.stats import rounds_needed
 from ..benchmark.variants import PER_REQUEST
 from ..benchmark.work import Same
 from ..benchmark.workload import ONE_ROW
-from ..errors import OptionError, nearest, shown
+from ..errors import OptionError, nearest, renamed, shown
 from ..events import TokensNamed, WaitingRequest
 from ..lang.executor import Executor, executor_of
 from ..lang.runnable import Runnable
-from ..viz import VIEWS, Trace
+from ..viz import VIEWS, Recording
 from ..viz.state.cache_miss import difference, lookups
 from ..viz.state.token_table import TokenTable
 from .bench import BenchReport, benchmark, claims
@@ -33,9 +33,9 @@ from .compare import ROUNDS, CompareReport, compare
 from .dry_report import DryReport, dry_run
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
+from .recordings import Recordings
 from .runs import BackgroundRun, Runs
 from .table import Table
-from .traces import Traces
 from .why import WhyReport
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Session:
         self.say = say
         self.engines = Engines(lambda executor: self.runs.running(executor), say)
         self.runs = Runs(self.engines.name_of)
-        self.traces = Traces(lambda: self.engines.backend().emitter)
+        self.recordings = Recordings(lambda: self.engines.backend().emitter)
         self.cache = Cache(self.engines)
         self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, BackgroundRun] = {}
@@ -92,31 +92,31 @@ class Session:
         executor = self.engines.backend().executor if backend is None else executor_of(backend)
         return executor.server_info()
 
-    def stop(self, run: str = "all") -> list[str]:
-        """Stop a run at the next token and return the ids of the stopped runs.
+    def cancel(self, run: str = "all") -> list[str]:
+        """Cancel a run at the next token, and return the ids of the cancelled runs.
 
         Args:
             run: Id of a run, or "all".
         """
-        return self.runs.stop(run)
+        return self.runs.cancel(run)
 
-    def trace(self, run: str = "last") -> Trace:
-        """Return the trace of a run: views without an engine, text, or a file with `save`.
+    def recording(self, run: str = "last") -> Recording:
+        """Return the recording of a run: views without an engine, text, or a file with `save`.
 
-        `traces.on()` records all runs.
+        `recordings.on()` records all runs.
 
         Args:
             run: Id of a run, or "last".
         """
-        return self.traces(run)
+        return self.recordings(run)
 
-    def open_trace(self, path: str | Path) -> Trace:
-        """Read a saved trace; needs no engine.
+    def open_recording(self, path: str | Path) -> Recording:
+        """Read a saved recording; needs no engine.
 
         Args:
             path: File with the suffix .jsonl.
         """
-        return Trace.open(path)
+        return Recording.open(path)
 
     def fsm(self, pattern_or_schema: Any, tokens: bool = False, documents: Any = None) -> FsmReport:
         """Compile a constraint and show the automaton, before any run.
@@ -188,16 +188,17 @@ class Session:
             return program.run_batch(over, backend=executor, **kwargs)
 
         report = compare(self.engines.get(), work, vs, rounds)
-        self.traces.keep(report.rows[0]["run"], report.feed)
+        self.recordings.keep(report.rows[0]["run"], report.feed)
         return report
 
     def bench(
         self,
         program: Any,
         rows: Any = ONE_ROW,
-        against: Sequence[Any] | None = None,
+        vs: Sequence[Any] | None = None,
         repeats: int = ROUNDS_OF_BENCH,
         *,
+        against: Sequence[Any] | None = None,
         same: Same = "text",
         clock: Clock = "wall",
         **defaults: Any,
@@ -211,7 +212,7 @@ class Session:
         Args:
             program: Program to measure, or a `sgnb.Workload` (then `rows` is not used).
             rows: Rows of a batch, as in `run_batch`; each run covers all rows.
-            against: Opponents; by default all ablations. Ablations are "nocache" (no prefix cache),
+            vs: Opponents; by default all ablations. Ablations are "nocache" (no prefix cache),
                 "fcfs" (first come, first served), "nojump" (no jump-forward), "nofork" (no
                 fork-aware attention). Further ablations are "nooverlap" (sequential steps) and
                 "text" (generated text is sent as text). Other opponents are "itself", installed
@@ -220,6 +221,7 @@ class Session:
             repeats: Number of measured rounds.
             same: "text" requires equal text; "tokens" requires only equal numbers of tokens.
             clock: "wall", or "cpu" for the processor time of this process on a shared machine.
+            against: Former name of `vs`.
             defaults: Sampling parameters, as in `run_batch`.
 
         Raises:
@@ -232,8 +234,11 @@ class Session:
         elif rows is not ONE_ROW or defaults or same not in ("text", workload.same):
             hint = "give sgnb.Workload its rows, defaults and same"
             raise OptionError(f"{workload.name} is a workload with its own rows and options", hint)
-        opponents = workload.opponents if against is None else against
-        if against is None and not opponents:
+        if against is not None:
+            renamed("bench(against=)", "bench(vs=)")
+            vs = against if vs is None else vs
+        opponents = workload.opponents if vs is None else vs
+        if vs is None and not opponents:
             opponents = tuple(TECHNIQUES)
         return benchmark(self.engines.get(), workload, opponents, repeats, clock)
 
@@ -349,8 +354,8 @@ class Session:
         """Stop a background run of the program `name` before a new run."""
         old = self._background.pop(name, None)
         if old is not None and old.status == "running":
-            old.stop()
-            self.say(f"{old.run.id} of {name} was still running and is stopped")
+            old.cancel()
+            self.say(f"{old.run.id} of {name} was still running and is cancelled")
 
 
 SESSION = Session()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .live.display import Display, in_kernel
 from .live.emitter import Emitter
 from .live.feed import Feed
-from .live.trace import Trace
+from .live.recorded_run import Recording
 from .live.views import VIEWS
 from .state.comparison import AS_IS, Comparison
 from .state.log_state import LogState, Metrics, RunState, Trees, TreeState
@@ -28,8 +28,8 @@ __all__ = [
     "Feed",
     "LogState",
     "Metrics",
+    "Recording",
     "RunState",
-    "Trace",
     "TreeState",
     "Trees",
     "in_kernel",

@@ -368,7 +368,7 @@ def test_two_opponents_have_two_names() -> None:
         check_opponents([Program("text")], "wall")
     with pytest.raises(OptionError, match="'nocache' is a single name"):
         check_opponents("nocache", "wall")
-    with pytest.raises(OptionError, match="against is empty"):
+    with pytest.raises(OptionError, match="vs is empty"):
         check_opponents([], "wall")
 
 

@@ -14,7 +14,7 @@ s += "France: Paris\\nSpain: Madrid\\nPoland: Warsaw\\nGreece: Athens\\n" * 8
 s += country + ":" + gen("answer", max_tokens=8, stop="\\n")
 """,
     "%sglang bench capital --over ['Japan', 'Egypt', 'Kenya'] --clock cpu --repeats 8"
-    " --against nocache,itself,nojump",
+    " --vs nocache,itself,nojump",
 )
 
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from sgnb import events
 from sgnb.events import EventLog
-from sgnb.viz import Feed, Trace, Trees
+from sgnb.viz import Feed, Recording, Trees
 from tests.browser.lab import Lab, Notebook, findings
 from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
 
@@ -34,7 +34,7 @@ LOCAL = (
 )
 
 
-def hostile_trace() -> Trace:
+def hostile_trace() -> Recording:
     log = EventLog()
     program = Program(WordEngine(log), "r1", f"title {ACTS}")
     program.branch("0")
@@ -62,10 +62,10 @@ def hostile_trace() -> Trace:
     return kept(log)
 
 
-def kept(log: EventLog) -> Trace:
+def kept(log: EventLog) -> Recording:
     feed = Feed(Trees(), 0.0)
     feed.push(log.read().records, 0)
-    return Trace(feed.lines, "r1")
+    return Recording(feed.lines, "r1")
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_tree_of_50000_nodes_moves(page: Page, tmp_path: Path) -> None:
         records, lost = log.read(place)
         feed.push(records, lost)
         place = records[-1].seq
-    page.goto(Trace(feed.lines).save(tmp_path / "large.html").as_uri())
+    page.goto(Recording(feed.lines).save(tmp_path / "large.html").as_uri())
     page.get_by_role("button", name="all 50").click()
     stage = page.locator(".sgnb-stage")
     assert stage.evaluate("stage => stage.scrollHeight") > 900_000
@@ -263,7 +263,7 @@ def _():
     import marimo as mo
     import sgnb
 
-    mo.ui.anywidget(sgnb.open_trace({path!r}).widget())
+    mo.ui.anywidget(sgnb.open_recording({path!r}).widget())
     return
 """
 

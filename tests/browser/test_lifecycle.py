@@ -109,7 +109,7 @@ def test_two_dashboards_in_the_background_stopped(notebook: Notebook, lab: Lab) 
         "%load_ext sgnb",
         "import sgnb\nsgnb.dashboard()",
         LONG.format("--bg -o h"),
-        "h.stop(); h.wait()",
+        "h.cancel(); h.wait()",
     )
     notebook.open(lab.write("two.ipynb", *cells).name)
     for index in range(3):
@@ -126,7 +126,12 @@ def test_two_dashboards_in_the_background_stopped(notebook: Notebook, lab: Lab) 
 
 @pytest.mark.slow
 def test_a_trace_opens_in_a_kernel_without_an_engine(notebook: Notebook, lab: Lab) -> None:
-    cells = ("%load_ext sgnb", FORK, "import sgnb\nsgnb.trace().save('run.jsonl')", "%sglang trace")
+    cells = (
+        "%load_ext sgnb",
+        FORK,
+        "import sgnb\nsgnb.recording().save('run.jsonl')",
+        "%sglang recording",
+    )
     notebook.open(lab.write("trace.ipynb", *cells).name)
     for index in range(4):
         notebook.run_cell(index)
@@ -134,7 +139,7 @@ def test_a_trace_opens_in_a_kernel_without_an_engine(notebook: Notebook, lab: La
     words = notebook.cell(1).locator(".sgnb-branches").inner_text()
     shown = notebook.cell(3).locator(".sgnb-card .sgnb-branches")
     expect(shown).to_have_text(words, use_inner_text=True)
-    opens = "import sgnb, sys\nsgnb.open_trace('run.jsonl')"
+    opens = "import sgnb, sys\nsgnb.open_recording('run.jsonl')"
     notebook.open(lab.write("again.ipynb", opens, "'torch' in sys.modules").name)
     notebook.run_cell(0)
     shown = notebook.cell(0).locator(".sgnb-card .sgnb-branches")

@@ -29,7 +29,7 @@ s += assistant(select("best", ["One", "Two"], backend=judge) + ", for it"
     + gen("why", max_tokens=12, backend=judge))
 s += user("And in short?") + assistant(gen("short", max_tokens=8, backend=far))
 """,
-    "%sglang trace",
+    "%sglang recording",
     "[row['call'] for row in sgnb.why_no_hit(s).table()], sgnb.why_no_hit(s)",
 )
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions, torch_backend, torch_softmax
@@ -119,6 +121,7 @@ def test_random_batches(
     kind: str, kv_heads: int, value_dim: int, fork: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 4)
+    monkeypatch.setattr(torch_backend, "SHARED_TOKENS", 1)
     rng = random.Random(f"{kind} {kv_heads} {value_dim}")
     torch.manual_seed(0)
     options, shared = OPTIONS[kind], 0
@@ -210,6 +213,29 @@ def test_groups_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPat
     assert found() == [(200, [0, 1, 2])]
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 50)
     assert found() == [(200, [0, 1, 2]), (100, [0, 1])]
+
+
+@given(sizes=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 300)), min_size=1, max_size=30))
+def test_joined_groups_hold_each_request_once(
+    sizes: list[tuple[int, int]],
+) -> None:
+    alike: dict[tuple[int, int], list[int]] = {}
+    for i, (rows, tokens) in enumerate(sizes):
+        alike.setdefault((rows.bit_length(), tokens.bit_length()), []).append(i)
+    lengths = [tokens for _, tokens in sizes]
+    groups = torch_backend._joined_groups(alike, lengths)
+    assert sorted(i for group in groups for i in group) == list(range(len(sizes)))
+    for group in groups:
+        assert group == sorted(group)
+        assert len({sizes[i][0].bit_length() for i in group}) == 1
+
+
+def test_groups_are_joined_if_the_padding_is_small() -> None:
+    alike = {(1, 5): [*range(100)], (1, 6): [*range(100, 105)], (2, 6): [105]}
+    lengths = [30] * 100 + [40] * 6
+    assert torch_backend._joined_groups(alike, lengths) == [[*range(105)], [105]]
+    lengths = [20] * 100 + [40] * 6
+    assert torch_backend._joined_groups(alike, lengths) == list(alike.values())
 
 
 @pytest.mark.parametrize("causal", [False, True])

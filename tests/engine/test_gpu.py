@@ -26,6 +26,7 @@ POOL = {"max_total_tokens": 2048}
 )
 def test_greedy_tokens_equal_those_on_the_cpu(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 8)
+    monkeypatch.setattr(torch_backend, "SHARED_TOKENS", 1)
     expected = greedy(family, PROMPTS, NEW_TOKENS)
     for options in (POOL, TIGHT):
         with Engine(random_model(family), device="cuda", dtype="float32", **options) as engine:

@@ -123,6 +123,7 @@ def test_greedy_tokens(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mixed batch, twice: cold, and with a cache to hit, by when the decode steps are replayed
     graphs."""
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 8)
+    monkeypatch.setattr(torch_backend, "SHARED_TOKENS", 1)
     expected = greedy(family, PROMPTS, NEW_TOKENS)
     wrong = {}
     for name, options in (EVERYWHERE | (VARIANTS if family in VARIED else {})).items():

@@ -17,7 +17,7 @@ import torch
 from transformers import PreTrainedModel
 
 import sgnb
-from sgnb.backends import executor_of, local, template_reader
+from sgnb.backends import executor_of, mail, template_reader
 from sgnb.backends.local import CallOverrides, LocalExecutor
 from sgnb.backends.template_reader import chat_template
 from sgnb.engine.cache.sequence import CacheScope
@@ -497,7 +497,7 @@ def test_results_and_calls_in_bursts(
     executor: LocalExecutor, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
     """None is lost where a burst ends, and one refused call refuses no other."""
-    monkeypatch.setattr(local, "MAX_BATCHED_CALLS", together)
+    monkeypatch.setattr(mail, "MAX_BATCHED_CALLS", together)
 
     @function
     def chain(s: Any, i: int) -> None:

@@ -28,7 +28,7 @@ from sgnb.events import (
     load,
 )
 from sgnb.lang import assistant, user
-from sgnb.viz import Emitter, RunState, Trace
+from sgnb.viz import Emitter, Recording, RunState
 from sgnb.viz.state.log_state import LogState
 from sgnb.viz.static.perfetto import trace_events
 from sgnb.viz.static.plain_text import plain_text
@@ -136,7 +136,7 @@ def test_a_view_of_the_drafters_log_tells_of_both(
 
     direct = LogState(read(drafter.log))
     recorded = LogState(load(tmp_path / "log.jsonl"))
-    told = Trace(feed.lines, state.run_id)
+    told = Recording(feed.lines, state.run_id)
     for found in (followed, *(one.runs[state.run_id] for one in (direct, recorded, told.states))):
         own, other = found.models.values()
         meta = [state.get_meta_info(name) for name in ("best", "why", "sure")]
@@ -187,7 +187,7 @@ def test_what_another_run_does_on_the_other_engine_is_not_the_first_ones(
     state.sync()
     beside.sync()
     emitter.flush()
-    states = Trace(feed.lines).states
+    states = Recording(feed.lines).states
     assert list(states.runs) == [state.run_id]
     assert "".join(states.runs[state.run_id].branches) == "00.00.1"
     emitter.close()

@@ -65,6 +65,26 @@ def test_tab_shows_the_parameters_of_the_program(use_jedi: bool) -> None:
     names = completed("tip.")
     assert {"run", "run_batch", "compile", "bind", "trace", "explain"} <= names
     assert not names & {"func", "bound", "is_async", "keep_tokens"}
+    assert {"topic=", "tone=", "backend="} <= completed("tip.arun(")
+    shell.run_cell("compiled = tip.compile()")
+    for method in ("run", "arun", "bounds", "explain"):
+        assert {"topic=", "tone=", "backend="} <= completed(f"compiled.{method}(")
+
+
+def test_the_rows_of_a_batch_are_described() -> None:
+    batch = inspect.signature(tip.run_batch).parameters["batch"]
+    assert batch.annotation == "rows of (topic, tone, limit)"
+    batch = inspect.signature(tip.bind(topic="sleep").compile().run_batch).parameters["batch"]
+    assert batch.annotation == "rows of (tone, limit)"
+
+
+def test_a_coroutine_method_is_recognized() -> None:
+    assert inspect.iscoroutinefunction(tip.arun) and not inspect.iscoroutinefunction(tip.run)
+
+
+def test_internal_names_of_a_state_are_left_out(fake: FakeExecutor) -> None:
+    state = tip.run("a", backend=fake)
+    assert "program" not in dir(state) and {"text", "get", "fork"} <= set(dir(state))
 
 
 def test_max_tokens_is_one_word_in_gen_and_in_run(fake: FakeExecutor) -> None:

@@ -47,7 +47,7 @@ def _shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     shell = Shell(tmp_path_factory.mktemp("ipython"))
     shell("%load_ext sgnb")
     yield shell
-    SESSION.stop()
+    SESSION.cancel()
     for name in SESSION.engines.names():
         sgnb.unload(name)
 
@@ -59,4 +59,4 @@ def shell(_shell: Shell) -> Iterator[Shell]:
     if SESSION.engines._remote is not None:  # and chose
         sgnb.load("tiny")
     yield _shell
-    SESSION.stop()
+    SESSION.cancel()

@@ -22,7 +22,7 @@ ASK = """%%sglang ask q --temperature 0
 s += "Answer in one word. " * 20 + q
 s += gen("a", max_tokens=2, ignore_eos=True)
 """
-LINE = "%sglang bench ask --over list('abc') --repeats 2 --against "
+LINE = "%sglang bench ask --over list('abc') --repeats 2 --vs "
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_the_papers_workloads_by_name(shell: Any) -> None:
     [
         ("%sglang bench", "PROGRAM, or --paper"),
         ("%sglang bench hellaswg --paper", "did you mean 'hellaswag'"),
-        ("%sglang bench --paper --against nocache", "--vs has no effect"),
+        ("%sglang bench --paper --vs nocache", "--vs has no effect"),
         ("%sglang bench json --paper --repeats 0", "repeats=0 is not allowed"),
     ],
 )
@@ -99,7 +99,7 @@ def test_the_python_twin_takes_programs_and_workloads(ask: Any) -> None:
         s += "Answer in one word. " * 20 + q
         s += sgnb.gen("a", max_tokens=2, ignore_eos=True, temperature=0)
 
-    report = sgnb.bench(ask.ns["ask"], [("a",)], against=[other], repeats=1, clock="cpu")
+    report = sgnb.bench(ask.ns["ask"], [("a",)], vs=[other], repeats=1, clock="cpu")
     assert report.measured.titles["other"] == "with the program other"
     assert "in processor time" in report.lines[0]
     small = {"max_total_tokens": 300, "max_running_requests": 1}
@@ -213,14 +213,14 @@ def test_an_interrupt_keeps_what_was_measured(ask: Any, capsys: Any) -> None:
     "line, message",
     [
         ("nothing", "there is no such program"),
-        ("ask --over ['a'] --against nocash", "not a variant"),
-        ("ask --over ['a'] --against ,", "against is empty"),
+        ("ask --over ['a'] --vs nocash", "not a variant"),
+        ("ask --over ['a'] --vs ,", "vs is empty"),
         ("number --over ['a']", "5 is not a program"),
         ("load --over ['a']", "is a workload with its own rows"),
         ("ask --over ['a'] --repeats 0", "repeats=0 is not allowed"),
         ("ask --over ['a'] --clock sun", "clock='sun' is not valid"),
         ("ask --over ['a'] --same size", "same='size' is not allowed"),
-        ("ask --over ['a'] --against http://x --clock cpu", "runs in another process"),
+        ("ask --over ['a'] --vs http://x --clock cpu", "runs in another process"),
         ("ask --over ['a'] --temperature 1", "is sampled without a seed"),
         ("ask --over []", "ran nothing"),
         ("ask", "missing"),
@@ -234,6 +234,5 @@ def test_what_cannot_be_measured_is_refused(ask: Any, line: str, message: str) -
 
 def test_it_is_completed_and_in_the_help() -> None:
     assert "--vs" in line_words(["bench", "ask"], SESSION)
-    for flag in ("--vs", "--against"):
-        assert "nooverlap" in line_words(["bench", "ask", flag], SESSION)
+    assert "nooverlap" in line_words(["bench", "ask", "--vs"], SESSION)
     assert "%sglang bench [PROGRAM]" in line_help() and "guidance" in line_help()

@@ -369,7 +369,7 @@ def test_syntax_errors_show_the_bodys_line(shell: Any) -> None:
         ("%sglang engine list", ["OptionError", "'list'"]),
         ("%sglang engine use", ["OptionError", "needs a name"]),
         ("%sglang engine use tny", ["OptionError", "'tny'", "'tiny'"]),
-        ("%sglang stop run0", ["OptionError", "'run0'"]),
+        ("%sglang cancel run0", ["OptionError", "'run0'"]),
         ("%sglang doctor now", ["OptionError", "'now'"]),
     ],
 )
@@ -428,7 +428,7 @@ def test_background(shell: Any) -> None:
         "another cell uses the same engine meanwhile"
     )
     assert not handle.wait(0.05)
-    handle.stop()
+    handle.cancel()
     with pytest.raises(Aborted):
         handle.wait()
     assert handle.status == "interrupted"
@@ -441,7 +441,7 @@ def test_what_a_background_cell_shows_is_what_it_binds(shell: Any) -> None:
     assert shown is h and h.run_id in repr(h) and "s" not in shell.ns
     assert isinstance(shown, ProgramState) and h.status == "running"
     assert not h.wait(0.3)
-    h.stop()
+    h.cancel()
     with pytest.raises(Aborted):
         h.wait()
     assert h.status == "interrupted" and h.text().startswith("A story.") and h.tokens >= 0
@@ -458,13 +458,13 @@ def test_an_interrupted_wait_can_be_repeated(shell: Any) -> None:
         interrupt_in(0.3)
         handle.wait()
     assert handle.status == "running" and not handle.wait(0.01)
-    handle.stop()
+    handle.cancel()
 
 
 def test_an_engine_can_be_unloaded_once_its_run_is_stopped(shell: Any) -> None:
     shell("%%sglang story --bg\n" + LONG)
     before = sgnb.engines.names()
-    shell("%sglang stop\n%sglang engine unload")
+    shell("%sglang cancel\n%sglang engine unload")
     assert len(sgnb.engines.names()) == len(before) - 1
     assert shell("%%sglang --show none\n" + QUESTION)["answer"]
 
@@ -485,7 +485,7 @@ def test_background_raises_what_keeps_it_from_beginning(shell: Any) -> None:
 def test_running_a_name_again_stops_the_old_run(shell: Any, capsys: Any) -> None:
     old = shell("%%sglang story --bg\n" + LONG)
     new = shell("%%sglang story --bg\n" + LONG)
-    assert f"{old.run.id} of story was still running and is stopped" in capsys.readouterr().out
+    assert f"{old.run.id} of story was still running and is cancelled" in capsys.readouterr().out
     with pytest.raises(Aborted):
         old.wait()
     assert new.status == "running"

@@ -111,10 +111,10 @@ def test_the_python_twin_takes_a_function_or_a_cells_name(shell: Any) -> None:
 
 def test_it_is_a_trace_too(shell: Any, tmp_path: Any) -> None:
     report = shell(f"{LINE}nocache\n{PLAIN}")
-    again = sgnb.open_trace(report.trace.save(tmp_path / "compared.jsonl"))
+    again = sgnb.open_recording(report.recording.save(tmp_path / "compared.jsonl"))
     assert again.states.comparison.rows()[0]["passes"] == report.rows[0]["passes"]
     assert again.text() == repr(report)
-    assert sgnb.trace().text() == repr(report)
+    assert sgnb.recording().text() == repr(report)
 
 
 def test_an_error_ends_it_and_leaves_the_cache_as_it_was(shell: Any, cached: Any) -> None:
@@ -141,7 +141,7 @@ def test_what_went_on_beside_is_said(shell: Any) -> None:
     try:
         report = shell(f"{LINE}nojump\n{PLAIN}")
     finally:
-        shell.ns["other"].stop()
+        shell.ns["other"].cancel()
     assert report.lines[0].endswith("; other requests ran at the same time")
 
 

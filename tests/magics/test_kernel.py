@@ -232,18 +232,18 @@ def test_a_run_can_be_traced_saved_and_opened_again(kernel: Kernel, tmp_path: Pa
     kernel.run(
         "%%sglang\ns += 'The capital of Spain is'\ns += gen('a', max_tokens=4, ignore_eos=True)\n"
     )
-    messages = kernel.run("%sglang trace")
+    messages = kernel.run("%sglang recording")
     (shown,) = [m["content"]["data"] for m in messages if m["msg_type"] == "execute_result"]
     assert "application/vnd.jupyter.widget-view+json" in shown and "4 new" in shown["text/plain"]
     for suffix in ("jsonl", "html", "json"):
-        kernel.run(f"%sglang trace --export {tmp_path}/run.{suffix}")
+        kernel.run(f"%sglang recording --export {tmp_path}/run.{suffix}")
         assert (tmp_path / f"run.{suffix}").stat().st_size > 500
-    opened = kernel.value(f"__import__('sgnb').open_trace('{tmp_path}/run.jsonl').text()")
+    opened = kernel.value(f"__import__('sgnb').open_recording('{tmp_path}/run.jsonl').text()")
     assert "The capital of Spain is" in opened
 
-    kernel.run("%sglang trace on")
+    kernel.run("%sglang recording on")
     kernel.run("%%sglang --show none\ns += 'One, two,'\ns += gen('a', max_tokens=4)\n")
-    messages = kernel.run("%sglang trace off")
+    messages = kernel.run("%sglang recording off")
     (shown,) = [m["content"]["data"] for m in messages if m["msg_type"] == "execute_result"]
     assert "One, two," in shown["text/plain"]
-    assert "error" in kinds(kernel.run("%sglang trace off")), "it is off already"
+    assert "error" in kinds(kernel.run("%sglang recording off")), "it is off already"

@@ -33,7 +33,7 @@ def models(shell: Shell) -> Iterator[tuple[Any, FakeExecutor]]:
     yield judge, far
     far.close()
     if "judge" in sgnb.engines.names():
-        sgnb.stop()
+        sgnb.cancel()
         sgnb.unload("judge")
 
 
@@ -46,7 +46,7 @@ def test_a_cell_over_several_models(
     assert {"A tiny", "B tiny", "C far-away"} <= set(heads)
     assert {"radix tree of A tiny", "radix tree of B tiny"} <= set(heads)
     assert "C far-away: no tokens counted" in out
-    trace = sgnb.trace()
+    trace = sgnb.recording()
     assert "short = 'short'  (by C)" in trace.text()
 
     report = sgnb.why_no_hit(shell.ns["s"])
@@ -79,7 +79,7 @@ def test_an_engine_that_a_run_asks_is_in_use(shell: Shell, models: Any) -> None:
         assert background.status == "running"
     with pytest.raises(EngineError, match=f"judge is in use by {background.run.id}"):
         sgnb.unload("judge")
-    background.stop()
+    background.cancel()
     with pytest.raises(BaseException, match="stopped"):
         background.wait()
     sgnb.unload("judge")

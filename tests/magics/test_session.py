@@ -69,9 +69,9 @@ def test_an_engine_in_use_is_neither_unloaded_nor_replaced(shell: Any, engine: A
     for line in ("%sglang engine unload tiny", "%sglang load tiny --dtype bfloat16"):
         lines = shell.fails(line)
         assert lines[0].startswith("EngineError")
-        assert lines[-1].endswith(f"%sglang stop {handle.run.id}")
+        assert lines[-1].endswith(f"%sglang cancel {handle.run.id}")
     assert handle.status == "running"
-    shell(f"%sglang stop {handle.run.id}")
+    shell(f"%sglang cancel {handle.run.id}")
     with pytest.raises(Exception, match="stopped"):
         handle.wait()
     shell("%sglang engine unload tiny")
@@ -258,12 +258,12 @@ def test_runs_lists_those_of_python_too(shell: Any, engine: Any) -> None:
 def test_stop(shell: Any, engine: Any, capsys: Any) -> None:
     first, second = shell(LONG), shell(LONG)
     capsys.readouterr()
-    shell("%sglang stop")
-    assert capsys.readouterr().out == f"stopped {first.run.id}, {second.run.id}\n"
+    shell("%sglang cancel")
+    assert capsys.readouterr().out == f"cancelled {first.run.id}, {second.run.id}\n"
     for handle in (first, second):
         with pytest.raises(Exception, match="stopped"):
             handle.wait()
-    shell("%sglang stop")
+    shell("%sglang cancel")
     assert "no run was active" in capsys.readouterr().out
 
 
@@ -295,7 +295,7 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
         ("%%sglang qa q --to", {"--top-p"}),
         ("%%sglang -m ", {"tiny"}),
         ("%%sglang --show t", {"text", "time", "tree"}),
-        ("%sglang ca", {"cache"}),
+        ("%sglang ca", {"cache", "cancel"}),
         ("%sglang cache ", {"show", "stats", "flush", "pin", "unpin", "pins", "evict"}),
         ("%sglang engine use ", {"tiny"}),
         ("%sglang load ti", {"tiny"}),
@@ -303,7 +303,7 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
         ("%sglang load tiny --fuse o", {"on", "off"}),
         ("%sglang load tiny --attention t", {"torch", "triton"}),
         ("%sglang load tiny --device c", {"cpu", "cuda"}),
-        ("%sglang stop ", {"all"}),
+        ("%sglang cancel ", {"all"}),
     ],
 )
 def test_completion(shell: Any, engine: Any, line: str, words: set[str]) -> None:

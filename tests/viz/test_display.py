@@ -15,7 +15,7 @@ from sgnb import events
 from sgnb.errors import OptionError
 from sgnb.events import EventLog, decode
 from sgnb.magics.cache import EngineView
-from sgnb.viz import Display, Emitter, LogState, RunState, Trace, render_text
+from sgnb.viz import Display, Emitter, LogState, Recording, RunState, render_text
 from sgnb.viz.live import display
 from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
 
@@ -210,7 +210,7 @@ def test_static_shows_the_twin_only(
     run.close()
     assert len(shown) == 2 and not Comm.made and "three_tips" in shown[-1]["text/plain"]
     assert run.feed is not None
-    traced = Trace(run.feed.lines, "r1")._repr_mimebundle_()
+    traced = Recording(run.feed.lines, "r1")._repr_mimebundle_()
     assert set(traced) == {"image/svg+xml", "text/plain"}, "no widget, which nobody would see"
     assert "three_tips" in traced["text/plain"]
 
@@ -276,7 +276,7 @@ def test_in_a_terminal(log: EventLog, emitter: Emitter, capsys: pytest.CaptureFi
         and "hit rate 90%" in out
     )
     assert run.feed is not None
-    assert "three_tips · done" in Trace(run.feed.lines, "r1").text(), "a trace, without a notebook"
+    assert "three_tips · done" in Recording(run.feed.lines, "r1").text(), "without a notebook"
 
 
 def test_a_terminal_shows_the_rows_of_a_batch(log: EventLog) -> None:

@@ -15,7 +15,7 @@ from nbconvert import HTMLExporter
 
 from sgnb import events
 from sgnb.events import EventLog
-from sgnb.viz import LogState, Trace
+from sgnb.viz import LogState, Recording
 from sgnb.viz.state.token_table import visible, visible_segments
 from sgnb.viz.state.tree import TreeNode
 from sgnb.viz.static.bundle import LIMIT, STYLE_BUNDLE, size, static_bundle
@@ -289,7 +289,7 @@ def test_a_recorded_log_replays_to_the_same_picture(tmp_path: Path) -> None:
     with events.Recorder(log, tmp_path / "run.jsonl"):
         pass
     direct = LogState(log.read().records)
-    again = Trace.open(tmp_path / "run.jsonl")
+    again = Recording.open(tmp_path / "run.jsonl")
     assert canonical(again.states.tree, []) == canonical(direct.tree, [])
     assert (
         again.states.runs["r1"].branches["0"].segments == direct.runs["r1"].branches["0"].segments

@@ -9,13 +9,11 @@ step.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache
@@ -24,20 +22,23 @@ from .cascade import find_cascade
 from .protocol import LayerOptions
 from .query_tiles import ranks
 from .torch_softmax import Mask, attend
+from .torch_solo import Solo, consecutive, decode_solo, runs_of, with_sinks
 
 SHARED_READS_SAVED = 256
-"""Minimum number of KV reads saved by reading a prefix once; below, merging costs more."""
+"""Minimum number of KV reads saved by reading a prefix once; below, a further task costs more."""
+
+SHARED_TOKENS = 48
+"""Minimum length of such a prefix: merging a row's partial states costs about as much as 30 to 60
+reads (8 heads of 64)."""
+
+PADDED_READS = 1024
+"""Number of KV reads of padding that cost about as much as a further task."""
 
 LONG_CHUNK = 256
 """Minimum length of a chunk with separate tasks, in tokens."""
 
 BAND_ROWS = 128
-"""Rows of a sliding-window band: fewer rows mean more calls, more rows read more KV outside the
-window."""
-
-MOST_RUNS = 8
-"""Maximum number of runs of consecutive slots to concatenate; more runs are gathered slot by slot.
-"""
+"""Rows of a sliding-window band: fewer rows, more calls; more rows, more KV outside the window."""
 
 NOWHERE = np.iinfo(np.int32).max
 """Position of padding: after every token and therefore invisible."""
@@ -51,6 +52,7 @@ class Task(NamedTuple):
     row_positions: Tensor  # int64[N, T]
     slot_positions: Tensor  # int64[N, L]
     valid: Tensor | None  # flat indices of rows without padding; None without padding
+    first_row: int | None  # of consecutive rows without padding
     ahead: bool  # True if a slot lies after a row
     run: tuple[int, int] | None  # (first, length) of consecutive slots for N = 1: no gather
 
@@ -61,26 +63,8 @@ class Tasks(NamedTuple):
     window: int | None  # None: no window
     masks: dict[tuple[int, int], Mask]  # by task index and repetition count of rows
     tasks: list[Task]
-    in_order: bool  # a single task with the rows of the step in order
+    in_order: bool  # the rows of all tasks, one task after the other, are the rows of the step
     disjoint: bool  # no row is in two tasks: no merge
-
-
-class Solo(NamedTuple):
-    """A single token of a single request, the most frequent step of a notebook."""
-
-    slots: Tensor  # int64[L]
-    runs: list[tuple[int, int]]  # slots as (first, length) of consecutive runs, or empty
-
-    def rows(self, pool: Tensor, window: int | None) -> Tensor:
-        """[1, heads, L, dim] of the visible slots; a view if all slots are consecutive."""
-        if self.runs:
-            parts = [pool.narrow(0, first, length) for first, length in self.runs]
-            visible = parts[0] if len(parts) == 1 else torch.cat(parts)
-        else:
-            visible = pool.index_select(0, self.slots)
-        if window is not None and window < len(visible):
-            visible = visible[-window:]
-        return visible.transpose(0, 1)[None]
 
 
 class TorchAttention:
@@ -112,10 +96,10 @@ class TorchAttention:
         self._tasks.clear()
         slots = step.new_slots
         self.new_slots = self._to_device(slots)
-        self._new_run = _consecutive(slots)
+        self._new_run = consecutive(slots)
         if len(slots) == 1:
             [visible] = step.kv_indices
-            self._solo = Solo(self._to_device(visible), _runs(visible))
+            self._solo = Solo(self._to_device(visible), runs_of(visible))
 
     def _plan_tasks(self, step: AttentionInput, window: int | None) -> Tasks:
         tasks, begins = list[Task](), np.zeros(len(step), np.int64)
@@ -140,10 +124,14 @@ class TorchAttention:
                 tasks += self._chunk_tasks(step, i, int(begins[i]), window)
             else:
                 alike.setdefault((rows.bit_length(), tokens.bit_length()), []).append(i)
-        tasks += [self._private_task(step, which, begins) for which in alike.values()]
+        joined = _joined_groups(alike, (step.ends - begins).tolist())
+        tasks += [self._private_task(step, members, begins) for members in joined]
         rows = sum(t.rows.numel() if t.valid is None else t.valid.numel() for t in tasks)
-        in_order = len(tasks) == 1 and tasks[0].valid is None
-        return Tasks(window, {}, tasks, in_order, disjoint=rows == step.num_tokens)
+        disjoint = rows == step.num_tokens
+        in_order = disjoint and all(t.first_row is not None for t in tasks)
+        if in_order:
+            tasks.sort(key=lambda task: task.first_row or 0)
+        return Tasks(window, {}, tasks, in_order, disjoint)
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         for pool, new in ((self.kv.keys[layer], k), (self.kv.values[layer], v)):
@@ -156,16 +144,18 @@ class TorchAttention:
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
         keys, values = self.kv.keys[layer], self.kv.values[layer]
         if self._solo is not None:
-            return _decode_solo(self._solo, q, (keys, values), options)
+            return decode_solo(self._solo, q, (keys, values), options)
 
         plan = self._tasks_of(options.window)
         q = q.transpose(0, 1)
         heads, total, _ = q.shape
         if plan.in_order:
-            out, lse = self._attend(plan, 0, q, keys, values, options)
-            return _with_sinks(
-                out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks
+            indices = range(len(plan.tasks))
+            parts = [self._attend(plan, index, q, keys, values, options) for index in indices]
+            out, lse = (
+                _joined([part.flatten(0, 1) for part in side]) for side in zip(*parts, strict=True)
             )
+            return with_sinks(out, lse, options.sinks)
 
         dtype = q.dtype if plan.disjoint else torch.float32
         merged = q.new_zeros(total, heads, values.shape[-1], dtype=dtype)
@@ -182,7 +172,7 @@ class TorchAttention:
             after = torch.logaddexp(previous, lse)
             merged[rows] = merged[rows] * _weight(previous, after) + out * _weight(lse, after)
             merged_lse[rows] = after
-        return _with_sinks(merged.to(q.dtype), merged_lse, options.sinks)
+        return with_sinks(merged.to(q.dtype), merged_lse, options.sinks)
 
     def _tasks_of(self, window: int | None) -> Tasks:
         assert self._step is not None
@@ -205,7 +195,11 @@ class TorchAttention:
         task = plan.tasks[index]
         n, t = task.rows.shape
         kv_heads, groups = keys.shape[1], q.shape[0] // keys.shape[1]
-        query = (q if plan.in_order else q[:, task.rows.flatten()]).view(kv_heads, groups, n, t, -1)
+        if task.first_row is not None:
+            query = q[:, task.first_row : task.first_row + n * t]
+        else:
+            query = q[:, task.rows.flatten()]
+        query = query.view(kv_heads, groups, n, t, -1)
         k, v = _gather(keys, task), _gather(values, task)
 
         # Query heads of a KV head become additional rows, or a batch dimension for long sequences.
@@ -325,13 +319,16 @@ class TorchAttention:
     ) -> Task:
         valid = self._to_device(np.flatnonzero(row_positions >= 0)) if padded else None
         ahead = bool((slot_positions.max(axis=1) > row_positions.min(axis=1)).any())
-        run = _consecutive(slots[0]) if len(slots) == 1 else None
+        run = consecutive(slots[0]) if len(slots) == 1 else None
+        flat = rows.ravel()
+        first_row = int(flat[0]) if not padded and bool((np.diff(flat) == 1).all()) else None
         return Task(
             self._to_device(rows),
             self._to_device(slots),
             self._to_device(row_positions),
             self._to_device(slot_positions),
             valid,
+            first_row,
             ahead,
             run,
         )
@@ -342,23 +339,24 @@ class TorchAttention:
         )
 
 
-def _decode_solo(
-    solo: Solo, q: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions
-) -> Tensor:
-    """Decode without mask and merge, for few operations."""
-    k, v = (solo.rows(pool, options.window) for pool in pools)
-    if options.softcap is None and options.sinks is None:
-        out = F.scaled_dot_product_attention(
-            q[:, :, None], k, v, scale=options.scaling, enable_gqa=True
-        )
-        return out[:, :, 0]
-    heads = q.shape[1]
-    out, lse = attend(q.reshape(1, k.shape[1], -1, q.shape[-1]), k, v, Mask(), options)
-    return _with_sinks(out.reshape(1, heads, -1), lse.reshape(1, heads), options.sinks)
+def _joined_groups(alike: dict[tuple[int, int], list[int]], lengths: list[int]) -> list[list[int]]:
+    """Join each group with the next longer group of as many rows, if the padding is small. Keys:
+    bits of the number of rows and of the KV length."""
+    groups: list[list[int]] = []
+    last_rows = 0
+    for (rows, _), members in sorted(alike.items()):
+        if rows == last_rows:
+            shorter = groups[-1]
+            missing = max(lengths[i] for i in members) - max(lengths[i] for i in shorter)
+            if missing * len(shorter) <= PADDED_READS:
+                members = sorted(groups.pop() + members)
+        groups.append(members)
+        last_rows = rows
+    return groups
 
 
 def _worth_sharing(rows: int, tokens: int) -> bool:
-    return (rows - 1) * tokens >= SHARED_READS_SAVED
+    return tokens >= SHARED_TOKENS and (rows - 1) * tokens >= SHARED_READS_SAVED
 
 
 def _gather(pool: Tensor, task: Task) -> Tensor:
@@ -372,26 +370,10 @@ def _gather(pool: Tensor, task: Task) -> Tensor:
     )
 
 
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
 def _weight(part: Tensor, whole: Tensor) -> Tensor:
     """exp(part - whole), 0 for rows without visible tokens."""
     return torch.exp(part - torch.where(whole == -torch.inf, 0.0, whole))[..., None]
-
-
-def _with_sinks(out: Tensor, lse: Tensor, sinks: Tensor | None) -> Tensor:
-    return (
-        out if sinks is None else out * torch.sigmoid(lse - sinks.float())[..., None].to(out.dtype)
-    )
-
-
-def _runs(slots: np.ndarray) -> list[tuple[int, int]]:
-    """Runs of consecutive slots; empty if gathering slot by slot is cheaper."""
-    starts = [0, *(np.flatnonzero(np.diff(slots) != 1) + 1).tolist(), len(slots)]
-    if len(starts) > MOST_RUNS + 1:
-        return []
-    return [(int(slots[i]), j - i) for i, j in itertools.pairwise(starts)]
-
-
-def _consecutive(slots: np.ndarray) -> tuple[int, int] | None:
-    """(first, length) when all slots are one run."""
-    runs = _runs(slots)
-    return runs[0] if len(runs) == 1 else None

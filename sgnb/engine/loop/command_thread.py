@@ -115,6 +115,13 @@ class CommandThread(ABC):
         with suppress(EngineError):
             self._send(command)
 
+    def run_soon(self, command: Command) -> None:
+        """Run `command` on the thread with the queued commands, or at once after the end."""
+        try:
+            self._send(command)
+        except EngineError:
+            command()
+
     def _run(self) -> None:
         """Serve until the end, once; later calls wait for the end."""
         with self._running:

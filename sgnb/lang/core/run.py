@@ -18,6 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Literal
 
@@ -50,6 +51,14 @@ def watch(started: Callable[[Run], None]) -> Callable[[], None]:
     """
     _watchers.append(started)
     return lambda: _watchers.remove(started)
+
+
+@lru_cache(maxsize=256)
+def _merged(
+    defaults: SamplingParams, options: tuple[tuple[str, Any], ...], types: tuple[type, ...]
+) -> SamplingParams:
+    """Return `defaults` with `options`. `types` of the values distinguish 1 and True."""
+    return SamplingParams.make(defaults, **dict(options))
 
 
 class Run:
@@ -152,7 +161,7 @@ class Run:
         stops."""
         key = options, in_assistant, backend
         if key not in self._params:
-            params = SamplingParams.make(self.defaults, **dict(options))
+            params = _merged(self.defaults, options, tuple(type(value) for _, value in options))
             if in_assistant:
                 chat = (backend or self.executor).chat
                 params = SamplingParams.make(

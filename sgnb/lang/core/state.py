@@ -42,6 +42,9 @@ class ProgramState:
     def __init__(self, branch: Branch, inside: bool = False) -> None:
         self._branch, self._inside = branch, inside
 
+    def __dir__(self) -> list[str]:  # for completion, without internal names
+        return [name for name in object.__dir__(self) if name != "program"]
+
     @property
     def program(self) -> Program:
         """The program of the branch, for executors."""
@@ -401,19 +404,17 @@ class ProgramState:
         return ready, read
 
     def _names_in_forks(self) -> set[str]:
-        inside = self._branch.id + "."
-        forks = [b.scope for b in self.program.branches if b.id.startswith(inside)]
-        return {name for scope in forks for name in scope.names}
+        inside, branches = self._branch.id + ".", self.program.branches
+        return {name for b in branches if b.id.startswith(inside) for name in b.scope.names}
 
 
 @contextmanager
 def _ended_by(end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` after the block, and after an error in the block, because the program may catch
-    the error and continue."""
+    """Call `end` after the block and after its error, which the program may catch."""
     try:
         yield
     except Exception:
-        with suppress(ProgramError, Aborted):  # the block has called `end`, or the run was stopped
+        with suppress(ProgramError, Aborted):  # `end` was called, or the run was stopped
             end()
         raise
     end()

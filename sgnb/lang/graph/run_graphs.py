@@ -17,6 +17,7 @@ from ..core.run import Run
 from ..core.scope import Scope
 from ..location import caller, warn_once
 from .dry_execution import NoExecutor
+from .plain_code import KnownFunctions, PlainCode, plain_code
 from .replay import Plan
 from .trace_check import TraceCheck
 from .tracer import TracingState, inline, trace_values
@@ -46,20 +47,30 @@ class CheckedGraph:
     """A graph that is compared with the program's code before each run. Thread-safe.
 
     The code runs once per run, with the values of the arguments and without a model. Random
-    numbers, globals, files and called functions therefore have the values of the run.
+    numbers, globals, files and called functions therefore have the values of the run. Code without
+    decisions (`plain_code.py`) does not run again.
 
     Args:
         plan: The plan of the graph to run.
         original: The traced program, with the arguments that the trace was given as bound
             arguments.
+        functions: The functions that code without decisions may call.
         traced: The plan of the trace, if `plan` holds a changed graph; such a graph is never
             replaced by another graph.
     """
 
-    def __init__(self, plan: Plan, original: TracedProgram, traced: Plan | None = None) -> None:
-        self.plan = plan
+    def __init__(
+        self,
+        plan: Plan,
+        original: TracedProgram,
+        functions: KnownFunctions,
+        traced: Plan | None = None,
+    ) -> None:
+        self.plan, self._functions = plan, functions
         self._original, self._is_moved = original, traced is not None
         self._check = TraceCheck(traced or plan)
+        self._plain: PlainCode | None = None  # compared with the graph
+        self._may_be_plain = True
         self._trace_run: Run | None = None  # of the last trace
         self._reported: set[tuple[str, str]] = set()  # differences, by their lines
 
@@ -79,15 +90,31 @@ class CheckedGraph:
                 moved paragraphs has another trace.
             Exception: Any error of the program's code.
         """
+        is_new = scope is None or not (scope.num_ops or scope.names)
+        if is_new and self._plain is not None and self._plain.holds(values):
+            return RunGraph(self.plan, values)
+        plain = self._read_code()
         arguments, run = self._arguments(values), self._run_for(program)
         graph, known = self.plan.graph, self._check.numbers
         recorder = trace_values(graph, known, self._original.func, arguments, run, scope)
         index = self._check.first_difference(recorder.entries, values)
         if index is None:
+            if is_new and plain is not None and plain.holds(values):
+                self._plain = plain
             return RunGraph(self.plan, values)
         other = Plan(recorder.graph(Signature(), {}))
         self._report(index, other)
         return RunGraph(other, {})
+
+    def _read_code(self) -> PlainCode | None:
+        """Return the reads of the program's code before a comparison with the graph, if the code is
+        plain and has not been compared."""
+        plain = None
+        if self._may_be_plain and self._plain is None:
+            original = self._original
+            plain = plain_code(original.func, self.plan.graph, original.bound, self._functions)
+            self._may_be_plain = plain is not None
+        return plain
 
     def trace_inside(self, state: TracingState, values: Mapping[str, Any]) -> Any:
         """Record the program in the trace of `state`, and return the program's return value with

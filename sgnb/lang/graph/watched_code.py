@@ -73,6 +73,17 @@ def _rewritten(code: CodeType) -> CodeType | None:
 
 
 def _rewrite(code: CodeType) -> CodeType | None:
+    function = source_tree(code)
+    if function is None:
+        return None
+    rewriter = _Rewriter(_outside_names(code))
+    function.body = [rewriter.visit(statement) for statement in function.body]
+    return _compiled(function, code, _WATCHER_NAMES)
+
+
+def source_tree(code: CodeType) -> ast.FunctionDef | None:
+    """Return the syntax tree of the code, without decorators. None for code without source or with
+    another source."""
     if "__class__" in code.co_freevars:  # `super()` needs the class
         return None
     try:
@@ -88,9 +99,7 @@ def _rewrite(code: CodeType) -> CodeType | None:
     function.decorator_list = []
     if not _is_same(_compiled(function, code, ()), code):
         return None  # the file has changed, or another tool has rewritten the code
-    rewriter = _Rewriter(_outside_names(code))
-    function.body = [rewriter.visit(statement) for statement in function.body]
-    return _compiled(function, code, _WATCHER_NAMES)
+    return function
 
 
 _WATCHER_NAMES = "_sgnb_text", "_sgnb_call", "_sgnb_contains", "_sgnb_store"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from inspect import Parameter, Signature
+from types import CodeType
 from typing import Any
 
 
@@ -33,6 +34,10 @@ class BoundProgramMethod:
         self.__func__, self.__self__ = method, program
         self.__name__, self.__qualname__ = method.__name__, method.__qualname__
         self.__doc__, self.__module__ = method.__doc__, method.__module__
+        # The attributes of a function, for `inspect.iscoroutinefunction`
+        self.__code__: CodeType = method.__code__
+        self.__defaults__, self.__kwdefaults__ = method.__defaults__, method.__kwdefaults__
+        self.__annotations__ = method.__annotations__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.__self__, *args, **kwargs)
@@ -45,10 +50,18 @@ class BoundProgramMethod:
         return f"<method {self.__name__} of {self.__self__!r}>"
 
 
+def _described_batch(batch: Parameter, program: Any) -> Parameter:
+    """Return the parameter for rows, annotated with the parameters of `program`."""
+    names = [name for name in program.signature.parameters if name not in program.bound]
+    return batch.replace(annotation=f"rows of ({', '.join(names)})")
+
+
 def with_program_parameters(method: Signature, program: Any) -> Signature:
     """Return the signature of a method with the parameters of `program` instead of `*args` and
     `**kwargs`. Bound arguments are optional, and keyword-only without `*args`."""
     own = [*method.parameters.values()][1:]
+    if own and own[0].name == "batch":
+        return method.replace(parameters=[_described_batch(own[0], program), *own[1:]])
     takes_positional = any(p.kind is Parameter.VAR_POSITIONAL for p in own)
     positional, by_keyword = [], []
     for parameter in program.signature.parameters.values():

@@ -1,63 +1,65 @@
-"""Traces of this process: displayed runs, and recordings on demand. Draws nothing."""
+"""Recordings of this process: displayed runs, and recordings on demand. Draws nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ..errors import OptionError, nearest
-from ..viz import Emitter, Feed, Trace
+from ..viz import Emitter, Feed, Recording
 
 MAX_CHARACTERS = 256 << 20
-"""Maximum total size of all traces. The oldest traces are dropped, also for pages opened later."""
+"""Maximum total size of all recordings. The oldest are dropped, also for pages opened later."""
 
 
-class Traces:
-    """Traces by run id. `on` and `off` record all runs."""
+class Recordings:
+    """Recordings by run id. `on` and `off` record all runs."""
 
     def __init__(self, emitter: Callable[[], Emitter]) -> None:
-        """Start without traces. `emitter()` returns the current engine's emitter."""
+        """Start without recordings. `emitter()` returns the current engine's emitter."""
         self._emitter = emitter
         self._runs: dict[str, Feed] = {}
         self._recording: tuple[Emitter, Feed] | None = None
 
-    def __call__(self, run: str = "last") -> Trace:
-        """Return the trace of a run.
+    def __call__(self, run: str = "last") -> Recording:
+        """Return the recording of a run.
 
         Args:
             run: Id of a run (see `sgnb.runs()`), or "last".
 
         Raises:
-            OptionError: No trace of the run exists.
+            OptionError: No recording of the run exists.
         """
         if not self._runs:
-            hint = "run a %%sglang cell with views first, or record: %sglang trace on"
-            raise OptionError("no run was traced yet", hint)
+            hint = "run a %%sglang cell with views first, or record: %sglang recording on"
+            raise OptionError("no run was recorded yet", hint)
         name = next(reversed(self._runs)) if run == "last" else run
         if name not in self._runs:
-            raise OptionError(f"there is no trace of {run!r}", nearest(run, ["last", *self._runs]))
-        return Trace(self._runs[name].lines, name)
+            raise OptionError(
+                f"there is no recording of {run!r}", nearest(run, ["last", *self._runs])
+            )
+        return Recording(self._runs[name].lines, name)
 
     def on(self) -> None:
         """Start to record the current engine. Raises OptionError during a recording."""
         if self._recording is not None:
             raise OptionError(
-                "a trace is being recorded already", "end the recording: %sglang trace off"
+                "a recording is active already", "end the recording: %sglang recording off"
             )
         emitter = self._emitter()
         self._recording = emitter, emitter.feed()
 
-    def off(self) -> Trace:
-        """Stop the recording and return the trace. Raises OptionError without a recording."""
+    def off(self) -> Recording:
+        """Stop the recording and return the recording. Raises OptionError without a recording."""
         if self._recording is None:
-            raise OptionError("no trace is being recorded", "start a recording: %sglang trace on")
+            raise OptionError("no recording is active", "start a recording: %sglang recording on")
         emitter, feed = self._recording
         self._recording = None
         emitter.flush()
         emitter.detach(feed)
-        return Trace(feed.lines)
+        return Recording(feed.lines)
 
     def keep(self, run: str, feed: Feed) -> None:
-        """Keep the records of a finished run. Drops the oldest traces beyond `MAX_CHARACTERS`.
+        """Keep the records of a finished run. Drops the oldest recordings beyond `MAX_CHARACTERS`.
 
         Args:
             run: Id of the run.

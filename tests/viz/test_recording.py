@@ -10,24 +10,24 @@ import pytest
 
 from sgnb.errors import OptionError, RecordError
 from sgnb.events import EventLog, Record, VariantRan, encode
-from sgnb.viz import Feed, LogState, Trace, Trees
+from sgnb.viz import Feed, LogState, Recording, Trees
 
 from .make_log import HOSTILE, demo
 from .page import canonical
 
 
-def make_trace() -> tuple[Trace, LogState]:
+def make_trace() -> tuple[Recording, LogState]:
     log = EventLog()
     list(demo(log))
     records = log.read().records
     feed = Feed(Trees(), 0.0)
     feed.push(records, 0)
-    return Trace(feed.lines, "r1"), LogState(records)
+    return Recording(feed.lines, "r1"), LogState(records)
 
 
 def test_what_is_saved_opens_to_the_same_states(tmp_path: Path) -> None:
     trace, direct = make_trace()
-    again = Trace.open(trace.save(tmp_path / "run.jsonl"))
+    again = Recording.open(trace.save(tmp_path / "run.jsonl"))
     assert again.lines == trace.lines and again.run == "r1"
     for one in (trace, again):
         found = canonical(one.states.tree, [])
@@ -71,7 +71,7 @@ def test_lost_records_are_said() -> None:
     trace, _ = make_trace()
     feed = Feed(Trees(), 0.0)
     feed.push([], 7)
-    assert Trace([*feed.lines, *trace.lines]).states.tree.lost == 7
+    assert Recording([*feed.lines, *trace.lines]).states.tree.lost == 7
 
 
 LINES: list[tuple[str, dict[str, Any]]] = [
@@ -94,7 +94,7 @@ def test_a_changed_record_is_refused_with_its_line(
     lines[number] |= change
     (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(RecordError, match=f"line {number + 1} of .*run.jsonl cannot be read"):
-        Trace.open(tmp_path / "run.jsonl")
+        Recording.open(tmp_path / "run.jsonl")
 
 
 @pytest.mark.parametrize("end", [b"\0", b"\xff", b'{"seq": 1, "t": 0'])
@@ -103,7 +103,7 @@ def test_a_damaged_end_of_a_trace_is_refused(tmp_path: Path, end: bytes) -> None
     file = trace.save(tmp_path / "run.jsonl")
     file.write_bytes(file.read_bytes() + end)
     with pytest.raises(RecordError, match=f"line {len(trace.lines) + 1} of"):
-        Trace.open(file)
+        Recording.open(file)
 
 
 def test_a_comparison_of_runs_without_time_is_drawn(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_comparison_of_runs_without_time_is_drawn(tmp_path: Path) -> None:
     for variant in ("as it is", "nocache"):
         lines.append(encode(Record(1, 1.0, VariantRan("c", variant, "r1", ""))))
     (tmp_path / "run.jsonl").write_text("\n".join(lines))
-    trace = Trace.open(tmp_path / "run.jsonl")
+    trace = Recording.open(tmp_path / "run.jsonl")
     assert "nocache" in trace.text() and "nocache" in trace._repr_mimebundle_()["image/svg+xml"]
 
 
@@ -123,7 +123,7 @@ def test_odd_names_are_printed_and_drawn(tmp_path: Path) -> None:
     lines = [line.replace('"branch":"0"', f'"branch":{odd}') for line in trace.lines]
     (tmp_path / "run.jsonl").write_text("\n".join(line.replace('"parent":"0"', f'"parent":{odd}')
         .replace('"branch":"0.', f'"branch":{odd[:-1]}.') for line in lines))  # fmt: skip
-    trace = Trace.open(tmp_path / "run.jsonl")
+    trace = Recording.open(tmp_path / "run.jsonl")
     for text in (trace.text(), *trace._repr_mimebundle_().values()):
         assert "\0" not in text and "\x1b" not in text and text.encode()
 
@@ -135,4 +135,4 @@ def test_mistakes_name_the_cure(tmp_path: Path) -> None:
     for text in ("not json", '{"a": 1}', "[1]", "[" * 100_000, "\0"):
         (tmp_path / "other").write_text(text)
         with pytest.raises(OptionError, match="cannot be read"):
-            Trace.open(tmp_path / "other")
+            Recording.open(tmp_path / "other")

@@ -23,18 +23,18 @@ from .feed import Feed
 from .views import VIEWS
 
 FORMATS = {
-    "jsonl": "the records, for `sgnb.open_trace`",
+    "jsonl": "the records, for `sgnb.open_recording`",
     "html": "one page with all views, for any browser, without network",
     "perfetto": "requests and steps over time, for ui.perfetto.dev and chrome://tracing",
 }
 SUFFIXES = {".jsonl": "jsonl", ".html": "html", ".json": "perfetto"}
 
 
-class Trace:
+class Recording:
     """Records of a run, or of an engine over some time. Displays as views with a time slider."""
 
     def __init__(self, lines: Iterable[str], run: str = "") -> None:
-        """Create a trace.
+        """Create a recording.
 
         Args:
             lines: Records as JSON, from a `Feed`.
@@ -43,7 +43,7 @@ class Trace:
         self.lines, self.run = list(lines), run
 
     @classmethod
-    def open(cls, path: str | Path) -> Trace:
+    def open(cls, path: str | Path) -> Recording:
         """Read a file written by `save` or `events.Recorder`. Skips records of unknown kinds.
 
         Args:
@@ -57,7 +57,7 @@ class Trace:
         return cls(map(encode, records), runs[0] if len(runs) == 1 else "")
 
     def save(self, path: str | Path, format: str = "") -> Path:
-        """Save the trace.
+        """Save the recording.
 
         Args:
             path: File to write.
@@ -70,7 +70,7 @@ class Trace:
         path = Path(path)
         format = format or SUFFIXES.get(path.suffix, path.suffix)
         if format not in FORMATS:
-            raise OptionError(f"no trace can be saved as {format!r}", nearest(format, FORMATS))
+            raise OptionError(f"no recording can be saved as {format!r}", nearest(format, FORMATS))
         path.write_text(self._as(format), encoding="utf-8")
         return path
 
@@ -101,11 +101,11 @@ class Trace:
         return plain_text(self._shown())
 
     def __repr__(self) -> str:
-        return f"Trace({len(self.lines):,} records, {len(self.states.runs)} runs)"
+        return f"Recording({len(self.lines):,} records, {len(self.states.runs)} runs)"
 
     def widget(self) -> Any:
         """Return the views as a widget (`anywidget.AnyWidget`), for notebooks like marimo:
-        `mo.ui.anywidget(trace.widget())`."""
+        `mo.ui.anywidget(recording.widget())`."""
         return self.widget_of(uuid.uuid4().hex[:12])
 
     def widget_of(self, uid: str) -> Any:
@@ -135,7 +135,7 @@ def show_automaton(drawn: AutomatonDrawn, text: str) -> None:
 
     uid = uuid.uuid4().hex[:12]
     if not is_static():
-        data, metadata = Trace([encode(Record(1, 0.0, drawn))]).widget_of(uid).bundle()
+        data, metadata = Recording([encode(Record(1, 0.0, drawn))]).widget_of(uid).bundle()
         display(STYLE_BUNDLE, raw=True)
         display(data, metadata=metadata, raw=True)
     picture = automaton_picture(drawn, f"sgnb-static sgnb-static-{uid}")
