@@ -93,8 +93,8 @@ def plain_code(
     tree = source_tree(func.__code__)
     if tree is None:
         return None
-    reader = _Reader(func, frozenset(graph.parameters), bound, functions)
     try:
+        reader = _Reader(func, frozenset(graph.parameters), bound, functions)
         reader.read(tree)
     except _NotPlainError:
         return None
