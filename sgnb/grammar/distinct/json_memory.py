@@ -172,6 +172,7 @@ class _Draft:
     def feed(self, data: bytes) -> bool:
         """Advance by `data`; return False if an item or name repeats."""
         at, end = 0, len(data)
+
         while at < end:
             if self.mode >= STRING:
                 at, holds = self._string(data, at)
@@ -195,6 +196,7 @@ class _Draft:
             self._write(data[at : at + 1])
             self.mode = _ENDED[self.mode]
             return at + 1, True
+
         run = _RUN.match(data, at)
         assert run is not None
         stop = run.end()
@@ -218,6 +220,7 @@ class _Draft:
     def _structure(self, byte: int) -> bool:
         if byte in _BLANKS:
             return True
+
         if byte == 0x22:
             self._write(b'"')
             self.mode = NAME_STRING if self.mode == NAME else STRING
@@ -241,6 +244,7 @@ class _Draft:
         place, is_array = top.child if top else self.root, byte == 0x5B
         is_watched = not is_array or place.is_distinct
         is_open = place.has_open_items if is_array else place.has_open_names
+
         self.stack.append(
             Frame(
                 place=place,
