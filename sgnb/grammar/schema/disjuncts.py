@@ -85,6 +85,7 @@ class DisjunctReader:
             _, disjuncts, left_out = self._known[key]
             self.left_out += left_out
             return disjuncts
+
         if key in self._open:
             problem = "refers to itself without a value in between"
             raise self.index.error(schema, "$ref", problem, "describe the value")
@@ -183,6 +184,7 @@ class DisjunctReader:
             disjunct.values is not None for branch in branches for disjunct in branch
         ):
             return self._shared_values(branches)
+
         tagged = [[(disjunct, tags_of(disjunct)) for disjunct in branch] for branch in branches]
         overlapping = []
         for second, branch in enumerate(tagged):
