@@ -1,5 +1,5 @@
-"""`python -m benchmarks grammar_wild FOLDER [--sample N] [--seed N] [--xgrammar]`: public
-schemas and instances, 131,072 tokens: sgnb beside llguidance, and xgrammar where that is asked for.
+"""`python -m benchmarks grammar_wild FOLDER [--sample N] [--seed N] [--unique] [--xgrammar]`:
+public schemas and instances, 131,072 tokens: sgnb beside llguidance, and xgrammar if asked for.
 
 FOLDER holds one or both of the public suites, as their repositories lay them out:
 
@@ -301,8 +301,12 @@ def maskbench(folder: Path) -> list[tuple[str, Path]]:
     return [(path.stem, path) for path in sorted((folder / "maskbench" / "data").glob("*.json"))]
 
 
-def maskbench_case(name: str, path: Path, encode: Callable[[str], Tokens]) -> Case:
-    content = json.loads(path.read_text(encoding="utf-8"))
+def maskbench_case(
+    name: str, path: Path, encode: Callable[[str], Tokens], unique: bool = False
+) -> Case:
+    """unique: `uniqueItems` for the suite's `_uniqueItems`, an annotation."""
+    text = path.read_text(encoding="utf-8")
+    content = json.loads(text.replace('"_uniqueItems"', '"uniqueItems"') if unique else text)
     return Case(name, json.dumps(content["schema"]), list(_instances(content["tests"], encode)))
 
 
@@ -364,6 +368,7 @@ def run(
     seed: int = 0,
     xgrammar: bool = False,
     *,
+    unique: bool = False,
     shard: tuple[int, int] = (0, 1),
     seconds: float = float("inf"),
     save_to: Path | None = None,
@@ -399,7 +404,8 @@ def run(
     ):
         processes.lower(GrammarSpec("regex", "a"))  # starts one: a second, once for a kernel
         if found := maskbench(folder):
-            measure("MaskBench", "schemas", found, lambda one: maskbench_case(*one, encode))
+            name = "MaskBench with uniqueItems" if unique else "MaskBench"
+            measure(name, "schemas", found, lambda one: maskbench_case(*one, encode, unique))
         if (folder / "tests").is_dir():
             groups = list(suite_cases(folder, encode))
             kind = f"groups of {', '.join(DRAFTS)}"
@@ -431,6 +437,9 @@ def main(arguments: Sequence[str]) -> int:
         "--xgrammar", action="store_true", help="xgrammar too, which compiles some for minutes"
     )
     parser.add_argument(
+        "--unique", action="store_true", help="uniqueItems for MaskBench's _uniqueItems"
+    )
+    parser.add_argument(
         "--shard", type=_shard, default=(0, 1), metavar="I/N", help="the part I, from 0, of N"
     )
     parser.add_argument(
@@ -445,6 +454,7 @@ def main(arguments: Sequence[str]) -> int:
         given.sample,
         given.seed,
         given.xgrammar,
+        unique=given.unique,
         shard=given.shard,
         seconds=given.seconds,
         save_to=given.save,

@@ -56,7 +56,7 @@ A schema that compiles does not fail later.
   bounds, fewer decimals are allowed: a double keeps every text on the correct side of the bound. A
   bound beyond the largest double is no bound.
 - `enum` and `const` write each value as the schema does. With `json_strict=False`, whole numbers
-  are spelled `1` or `1.0`, also under `"type": "integer"`.
+  are spelled `1` or `1.0`, also under `"type": "integer"` (not in draft-04).
 - `jsonschema` computes `multipleOf` of decimals such as 0.01 in doubles, and therefore rejects
   0.07. Here decimals are exact.
 - An object never repeats a name, and an array with `uniqueItems` never repeats an item.

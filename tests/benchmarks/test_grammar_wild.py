@@ -83,6 +83,9 @@ def test_the_suites_are_read_as_their_repositories_lay_them_out(tmp_path: Path) 
     case = grammar_wild.maskbench_case(name, path, lambda text: list(text.encode()))
     assert (case.name, case.schema) == ("one", '{"type": "string"}')
     assert [bytes(one.tokens).decode() for one in case.instances] == ['"é"', "[1, 2]"]
+    path.write_text('{"schema": {"_uniqueItems": true}, "tests": []}', encoding="utf-8")
+    assert "_unique" not in grammar_wild.maskbench_case(name, path, list, unique=True).schema
+    assert "_unique" in grammar_wild.maskbench_case(name, path, list).schema
     [group] = grammar_wild.suite_cases(tmp_path, lambda text: list(text.encode()))
     assert group.name == "draft7/type: d" and "draft-07" in group.schema
     assert [one.valid for one in group.instances] == [True, False]

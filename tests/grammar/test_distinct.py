@@ -290,6 +290,7 @@ TOO_FEW = [
     unique({"$ref": "#/$defs/x"}, minItems=2) | {"$defs": {"x": {"const": "a"}}},
     {"prefixItems": [{"const": 1}, {"const": 1}], "minItems": 2, "uniqueItems": True},
     {"contains": {"const": 1}, "minContains": 2, "uniqueItems": True},
+    unique({"enum": [1, 2, 3]}, contains={"const": 1}, minItems=4),
 ]
 
 

@@ -605,6 +605,7 @@ def test_the_default_layout(name):
 
 LOOSE = [
     ({"type": "integer", "maximum": 12}, ["1", "1.0", "-3.0", "12.0"], ["1.5", "1.00", "13.0"]),
+    ({"type": "integer", "$schema": "http://json-schema.org/draft-04/schema#"}, ["1"], ["1.0"]),
     ({"enum": [1, 2.5, "1"]}, ["1", "1.0", "2.5", '"1"'], ["2.50", "true"]),
     ({"const": [0.0, {"a": -2.0}]}, ['[0,{"a":-2}]', '[0.0,{"a":-2.0}]'], ["[0]"]),
 ]

@@ -103,6 +103,9 @@ STEPS = st.sampled_from(
         Decimal("0.25"),
         Decimal("0.01"),
         Decimal("1.5"),
+        Decimal("2.5"),
+        Decimal("1.25"),
+        Decimal("12.5"),
     ]
 )
 

@@ -53,6 +53,7 @@ class DistinctMatcher:
             self._inner.rollback(1)
             problem = f"token {token} ({piece!r}) repeats an item or name"
             raise GrammarError(problem, "use an allowed token")
+
         self._path.append(memory)
         self._mask = None
         if self._end is not None and self._end.startswith(piece):

@@ -25,6 +25,7 @@ _OPENER = re.compile(rb'(?s)\s*"[^",]*')
 _CROSSING = re.compile(rb'(?s)".*[,\]}]')
 _STRING_END = re.compile(rb'(?s)(?:[^"\\]|\\.)*"')
 _RESTART = re.compile(rb'(?s),.*"|\[.*,')
+_WHOLE = re.compile(rb'(?s),.*"[^"]*"|\[.*,')
 
 
 class TokenClass:
@@ -93,6 +94,7 @@ class DistinctTokens:
         self._quoted = TokenClass(vocabulary, lambda piece: b'"' in piece)
         self._crossing = TokenClass(vocabulary, _CROSSING.search)  # may end an array or object
         self._restart = TokenClass(vocabulary, _RESTART.search)  # begins another item or name
+        self._whole = TokenClass(vocabulary, _WHOLE.search)  # has another whole item or name
         self._closers = TokenClass(vocabulary, lambda piece: not _OPENER.fullmatch(piece))
 
     def structural(self, memory: JsonMemory) -> TokenClass:
@@ -102,12 +104,12 @@ class DistinctTokens:
             memory: position of the text.
         """
         if not memory.in_string:
-            return self._closers if memory.begins_slot or not memory.is_open else self._restart
+            return self._closers if memory.begins_slot or not memory.is_open else self._whole
         if not memory.in_plain_string or not all(map(_STRING_END.fullmatch, memory.remainders())):
             return self._quoted
-        if b"{" in memory.text or not memory.has_many:
+        if b"{" in memory.text or not (memory.is_open or memory.has_many):
             return self._crossing
-        return self._restart
+        return self._whole if memory.is_open else self._restart
 
     def repeating(self, memory: JsonMemory) -> list[int]:
         """Return the tokens without punctuation that begin or continue a string like an earlier

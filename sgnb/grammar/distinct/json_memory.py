@@ -38,6 +38,7 @@ class Frame(NamedTuple):
     is_array: bool
     is_watched: bool  # items or names must be distinct
     is_open: bool  # every beginning has an unused item or name, see `Place`
+    all_open: bool  # `is_open` of the frame and of all outer frames
     has_many: bool  # at least `MANY` items or names exist, all of them strings
     used: tuple[bytes, ...]  # sorted normal forms of the earlier items or names
     keys: frozenset[Any]  # of the earlier items or names, see `_key`
@@ -101,6 +102,8 @@ class JsonMemory:
     def unsafe_slots(self) -> set[tuple[int, int]]:
         """Return the current items and names without a certain difference from all earlier items
         and names, as pairs of the frame's depth and the number of the item or name."""
+        if not self._slots or self.is_open:
+            return set()
         return {
             (depth, frame.number)
             for depth, frame in enumerate(self.stack)
@@ -116,7 +119,7 @@ class JsonMemory:
     @property
     def is_open(self) -> bool:
         """True if every beginning of an item or name has an unused item or name."""
-        return all(frame.is_open or not frame.is_watched for frame in self.stack)
+        return not self.stack or self.stack[-1].all_open
 
     @property
     def has_many(self) -> bool:
@@ -148,6 +151,8 @@ class JsonMemory:
         Args:
             unsafe: only items and names with a proof, see `is_open`.
         """
+        if not self._slots:
+            return set()
         return {
             rival[len(self.text) - frame.begin :]
             for frame in self.stack
@@ -167,6 +172,7 @@ class _Draft:
     def feed(self, data: bytes) -> bool:
         """Advance by `data`; return False if an item or name repeats."""
         at, end = 0, len(data)
+
         while at < end:
             if self.mode >= STRING:
                 at, holds = self._string(data, at)
@@ -190,6 +196,7 @@ class _Draft:
             self._write(data[at : at + 1])
             self.mode = _ENDED[self.mode]
             return at + 1, True
+
         run = _RUN.match(data, at)
         assert run is not None
         stop = run.end()
@@ -213,6 +220,7 @@ class _Draft:
     def _structure(self, byte: int) -> bool:
         if byte in _BLANKS:
             return True
+
         if byte == 0x22:
             self._write(b'"')
             self.mode = NAME_STRING if self.mode == NAME else STRING
@@ -234,12 +242,16 @@ class _Draft:
         self._write(bytes([byte]))
         top = self.stack[-1] if self.stack else None
         place, is_array = top.child if top else self.root, byte == 0x5B
+        is_watched = not is_array or place.is_distinct
+        is_open = place.has_open_items if is_array else place.has_open_names
+
         self.stack.append(
             Frame(
                 place=place,
                 is_array=is_array,
-                is_watched=not is_array or place.is_distinct,
-                is_open=place.has_open_items if is_array else place.has_open_names,
+                is_watched=is_watched,
+                is_open=is_open,
+                all_open=(is_open or not is_watched) and (top is None or top.all_open),
                 has_many=place.has_many_items if is_array else place.has_open_names,
                 used=(),
                 keys=frozenset(),

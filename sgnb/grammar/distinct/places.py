@@ -1,7 +1,8 @@
 """Places of a JSON text: the schemas of a value, found from the value's path.
 
-A place holds a superset of the schemas: alternatives of anyOf, oneOf and if count as
-applied. An array is therefore distinct if any schema of the place requires distinct items.
+A place holds a superset of the schemas: alternatives of anyOf, oneOf and if count as applied, and
+every pattern counts as matching. An array is therefore distinct if any schema of the place requires
+distinct items.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..regex.ecmascript import to_python
 from ..schema.index import SchemaIndex, read_schema
 from ..schema.item_counts import count_texts
 from ..schema.keywords import asks_nothing
-from ..schema.regex_search import compile_search, occurs
+from ..schema.regex_search import compile_search
 
 _SINGLE = ("if", "then", "else", "not")
 _LISTS = ("allOf", "anyOf", "oneOf")
@@ -121,10 +122,13 @@ def _has_open_end(schema: dict[str, Any]) -> bool:
 def _has_many(schema: dict[str, Any]) -> bool:
     if schema.get("maxLength", MANY) < _LONG:
         return False
-    if "pattern" in schema:
+    if "pattern" not in schema:
+        return True
+    try:
         automaton = compile_search(to_python(schema["pattern"]))
-        return "maxLength" not in schema and count_texts(automaton, MANY) == MANY
-    return True
+    except GrammarError:
+        return False
+    return "maxLength" not in schema and count_texts(automaton, MANY) == MANY
 
 
 def root_place(schema_text: str) -> Place:
@@ -180,12 +184,8 @@ def _member(schema: dict[str, Any], name: str) -> Iterator[Any]:
         part if isinstance(part := schema.get(keyword), dict) else {}
         for keyword in ("properties", "patternProperties")
     )
-    matching = [part for pattern, part in patterns.items() if occurs(to_python(pattern), name)]
-    yield from matching
-    if name in properties:
-        yield properties[name]
-    elif not matching:
-        yield schema.get("additionalProperties")
+    yield from patterns.values()
+    yield properties[name] if name in properties else schema.get("additionalProperties")
     yield schema.get("unevaluatedProperties")
 
 

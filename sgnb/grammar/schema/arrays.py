@@ -130,7 +130,7 @@ def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) 
     matching, item = (
         _item(schema, label, context) for schema in (join(flat.item(0), wanted), other)
     )
-    _distinct(flat, either([matching, item]), 0, context)
+    _distinct(flat, either([matching, item]), flat.min_items, context)
     _distinct(flat, matching, least, context)
     if is_counted:
         return layout.brackets(_counted_match(flat, matching, item, layout), False)

@@ -46,6 +46,8 @@ class DisjunctReader:
     def __init__(self, index: SchemaIndex) -> None:
         self.index = index
         self._open: list[tuple[Any, int]] = []
+        # Results of `_guarded`: the schema, kept alive because keys are ids; disjuncts; `left_out`.
+        self._known: dict[tuple[Any, int], tuple[Any, Disjuncts, list[GrammarError]]] = {}
         self._work = 0
         self.left_out: list[GrammarError] = []  # one per negation of a part of a schema
 
@@ -79,14 +81,22 @@ class DisjunctReader:
         """Return `reader(schema)`; raise GrammarError if `reader` reaches the same schema again."""
         self.spend(READ)
         key = (reader, id(schema))
+        if key in self._known:
+            _, disjuncts, left_out = self._known[key]
+            self.left_out += left_out
+            return disjuncts
+
         if key in self._open:
             problem = "refers to itself without a value in between"
             raise self.index.error(schema, "$ref", problem, "describe the value")
         self._open.append(key)
+        first = len(self.left_out)
         try:
-            return reader(schema)
+            disjuncts = reader(schema)
         finally:
             self._open.pop()
+        self._known[key] = schema, disjuncts, self.left_out[first:]
+        return disjuncts
 
     def _disjuncts(self, schema: dict[str, Any]) -> Disjuncts:
         disjuncts = [read(schema, self.index)]
@@ -174,6 +184,7 @@ class DisjunctReader:
             disjunct.values is not None for branch in branches for disjunct in branch
         ):
             return self._shared_values(branches)
+
         tagged = [[(disjunct, tags_of(disjunct)) for disjunct in branch] for branch in branches]
         overlapping = []
         for second, branch in enumerate(tagged):

@@ -65,7 +65,9 @@ class SchemaIndex:
         self._joined: dict[tuple[int, ...], Schema] = {}
         dialect = root.get("$schema") if isinstance(root, dict) else None
         draft = re.search(r"draft-0([3-7])", dialect) if isinstance(dialect, str) else None
-        self._identifier = "id" if draft and draft[1] <= "4" else "$id"
+        # True for the drafts in which 1.0 is an integer.
+        self.has_whole_floats = draft is None or draft[1] > "4"
+        self._identifier = "$id" if self.has_whole_floats else "id"
         self._reference_is_alone = draft is not None
         self._add(root, "#", "", 0)
         self._resolve_dynamic()

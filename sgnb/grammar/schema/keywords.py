@@ -94,7 +94,7 @@ KEYWORDS: dict[str, Keyword] = {
         "a list of the multiples, or the last digits and the remainder of the leading digits",
         "at most 1000 multiples between minimum and maximum; otherwise a product of 2s and 5s with "
         "at most 1000 last digits, times at most 15; or 1/n for n of this form; or a decimal of at "
-        "most 15 without the point",
+        "most 15 without the point, or of this form",
     ),
     "minLength": _string("counted in characters, not bytes"),
     "maxLength": _string("counted in characters, not bytes"),

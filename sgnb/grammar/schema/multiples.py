@@ -125,10 +125,34 @@ def _with_decimals(step: Fraction, low: NumberBound | None, high: NumberBound | 
     """Return the multiples of `step` with exactly the number of decimals that `step` needs."""
     decimals = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
     scaled = (step * 10**decimals).numerator
-    if scaled > MOST_REMAINDERS:
+    digits = _last_digits(scaled, decimals)
+    if digits is None and scaled > MOST_REMAINDERS:
         raise GrammarError(f"multipleOf {float(step)} has too many remainders", _HINT)
-    digits = _divisible(scaled, _longest(low, high), decimals)
+    if digits is None:
+        digits = _divisible(scaled, _longest(low, high), decimals)
     return Intersect((numbers(low, high, decimals), concat(optional(Literal("-")), digits)))
+
+
+def _last_digits(scaled: int, decimals: int) -> Node | None:
+    """Return the numbers with `decimals` decimals that form a multiple of `scaled` without the
+    point, by their last digits; None without a short list of last digits."""
+    counts = range(decimals + 1, 400)
+    count = next((count for count in counts if 10**count % scaled == 0), None)
+    if count is None or 10**count // scaled > MOST_LISTED:
+        return None
+
+    def written(value: int, width: int) -> Literal:
+        text = str(value).zfill(width)
+        return Literal(f"{text[:-decimals]}.{text[-decimals:]}")
+
+    values = range(0, 10**count, scaled)
+    long = concat(Chars(((0x31, 0x39),)), Repeat(DIGIT, 0, None))
+    return either(
+        [
+            either(written(value, decimals + 1) for value in values),
+            concat(long, either(written(value, count) for value in values)),
+        ]
+    )
 
 
 def _longest(low: NumberBound | None, high: NumberBound | None) -> int:

@@ -256,7 +256,7 @@ class _Translation:
             removed += (_INTEGRAL, _ROUNDED)
         if not flat.steps and whole:
             node = integers(*integer_bounds(low, high))
-            if not self.strict and node != NOTHING:
+            if self.index.has_whole_floats and not self.strict and node != NOTHING:
                 node = concat(node, optional(Literal(".0")))
         elif not flat.steps:
             node = numbers(low, high)
