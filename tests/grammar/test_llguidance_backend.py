@@ -588,3 +588,37 @@ def test_a_lexer_that_remembers_too_much_starts_again(monkeypatch: pytest.Monkey
         matcher.accept_token(byte)
     assert matcher.is_final == bool(re.fullmatch(pattern, text))
     assert restarts
+
+
+def test_slow_tokens_are_consumed_byte_by_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With equal masks, errors, rollbacks and forks."""
+    tokens = [*(bytes([byte]) for byte in range(255)), b"(a", b"a)", b"))", b"((a)", b"ab"]
+    grammar = compile_ebnf('root ::= "(" root ")" | [a-c]+ | root root', Vocabulary(tokens))
+    quick = grammar.matcher()
+    calls: list[list[int]] = []
+    rng = random.Random(0)
+    for _ in range(60):
+        monkeypatch.setattr(cfg_matcher, "HOLD", -1.0)
+        monkeypatch.setattr(cfg_matcher, "RESTS", 0)
+        slow = grammar.matcher()
+        slow._is_slow = True
+        quick = grammar.matcher()
+        for _ in range(8):
+            allowed = np.flatnonzero(grammar.vocabulary.unpacked(quick.next_token_bitmask()))
+            for wrong in {255, 257, 258, 259} - set(allowed.tolist()):
+                with pytest.raises(GrammarError, match="not allowed"):
+                    slow.accept_token(wrong)
+            token = int(rng.choice(allowed[-8:].tolist()))
+            slow.accept_token(token)
+            monkeypatch.setattr(cfg_matcher, "HOLD", 60.0)
+            quick.accept_token(token)
+            monkeypatch.setattr(cfg_matcher, "HOLD", -1.0)
+            calls.append(slow._steps)
+            if rng.random() < 0.2:
+                slow.rollback(1)
+                quick.rollback(1)
+            slow = slow.fork() if rng.random() < 0.3 else slow
+            assert np.array_equal(slow.next_token_bitmask(), quick.next_token_bitmask())
+            assert slow.is_final == quick.is_final
+    assert any(step > 1 for steps in calls for step in steps)
+    assert all(step == 1 for step in quick._steps)

@@ -12,6 +12,7 @@ the request.
 from __future__ import annotations
 
 import re
+import time
 from collections import OrderedDict
 from threading import Lock
 from typing import Any
@@ -174,8 +175,20 @@ def _check_size(lark: str) -> None:
             raise GrammarError(problem, f"fewer rules or options; the limit is {limit:,}")
 
 
+HOLD = 0.002
+"""Processor seconds of a call that keeps the GIL, after which a matcher rests and takes the next
+token byte by byte."""
+
+RESTS = 4
+"""Rest of a matcher, as a multiple of the time for which a slow call kept the GIL."""
+
+
 class LlguidanceMatcher:
-    """`Matcher` without state numbers and labels, based on llguidance."""
+    """`Matcher` without state numbers and labels, based on llguidance.
+
+    llguidance keeps the GIL while a token is consumed. In an ambiguous grammar this takes up to 0.2
+    seconds per token. Such tokens are consumed byte by byte, with rests for other threads.
+    """
 
     state = -1
     searches = True
@@ -185,6 +198,8 @@ class LlguidanceMatcher:
     ) -> None:
         self._grammar, self._first, self._inner = grammar, first, inner
         self._accepted = accepted
+        self._steps = [1] * len(accepted)  # consumed tokens of `inner` per accepted token
+        self._is_slow = False
         self._vocabulary = grammar.vocabulary
         self._mask: NDArray[np.uint32] | None = None
         self._is_final: bool | None = None  # None: unknown at this position
@@ -193,21 +208,42 @@ class LlguidanceMatcher:
 
     def accept_token(self, token: int) -> None:
         piece = self._vocabulary.pieces[token]
-        accepted = bool(piece) and self._inner.try_consume_tokens([token])
+        steps = self._consume(token, piece) if piece else 0
         if self._inner.is_error():
             self._start_again()
-            accepted = self._inner.try_consume_tokens([token])
+            steps = self._consume(token, piece)
             self._check()
 
-        if not accepted:
+        if not steps:
             message = f"token {token} ({piece!r}) is not allowed here"
             raise GrammarError(message, "use an allowed token")
         self._accepted.append(token)
+        self._steps.append(steps)
         self._mask = self._is_final = None
         if self._end is not None and self._end.startswith(piece):
             self._end = self._end.removeprefix(piece)
         else:
             self._end, self._end_is_known = None, False
+
+    def _consume(self, token: int, piece: bytes) -> int:
+        """Consume a token. Returns the number of steps; 0 if the token is not allowed."""
+        single, ids = self._vocabulary.token_of_byte, [token]
+        if self._is_slow and all(byte in single for byte in piece):
+            ids = [single[byte] for byte in piece]
+
+        self._is_slow = False
+        for step, id in enumerate(ids):
+            began = time.thread_time()
+            accepted = self._inner.try_consume_tokens([id])
+            seconds = time.thread_time() - began
+            if not accepted:
+                if step and not self._inner.is_error():
+                    self._inner.rollback(step)
+                return 0
+            if seconds > HOLD:
+                self._is_slow = True
+                time.sleep(RESTS * seconds)
+        return len(ids)
 
     def prepare(self) -> None:
         self.next_token_bitmask()
@@ -232,6 +268,7 @@ class LlguidanceMatcher:
         """
         self._first, self._inner = self._grammar.restarted(self._first)
         self._inner.consume_tokens(self._accepted)
+        self._steps = [1] * len(self._accepted)
 
     def find_jump_forward_string(self) -> bytes:
         """Return the forced bytes that llguidance detects."""
@@ -274,15 +311,16 @@ class LlguidanceMatcher:
         if not 0 <= tokens <= accepted:
             raise GrammarError(f"{tokens} tokens cannot be undone", f"{accepted} were accepted")
         if tokens:
-            self._inner.rollback(tokens)
+            self._inner.rollback(sum(self._steps[-tokens:]))
             self._check()
-            del self._accepted[-tokens:]
+            del self._accepted[-tokens:], self._steps[-tokens:]
             self._mask = self._is_final = None
             self._end, self._end_is_known = None, False
 
     def fork(self) -> LlguidanceMatcher:
         inner = self._inner.deep_copy()
         twin = LlguidanceMatcher(self._grammar, self._first, inner, self._accepted.copy())
+        twin._steps, twin._is_slow = self._steps.copy(), self._is_slow
         twin._end, twin._end_is_known = self._end, self._end_is_known
         return twin
 

@@ -26,8 +26,8 @@ MOST_STEPS = 1000
 """Maximum number of search steps, at about 10 µs each."""
 
 MOST_PARTS = 100
-"""Maximum number of steps in a recursive grammar. Each step tries up to `MOST_TAILS` parts. A try
-takes milliseconds in an ambiguous grammar."""
+"""Maximum number of steps in a recursive grammar. Each step tries up to `MOST_REMAINING` parts, and
+a try takes milliseconds in an ambiguous grammar."""
 
 HOLD, REST = 0.0005, 0.002
 """Seconds of a search between two rests, and of a rest. llguidance keeps the GIL during the calls
@@ -43,6 +43,8 @@ _ESCAPED = b"nu"
 _HOST_ENDS = b'aa"', b'.aa"', b'a.aa"', b'@a.aa"'
 """Endings of strings that end in a host name; a search byte by byte would add label after label."""
 
+
+MOST_REMAINING = 40
 
 MOST_TAILS = 200
 TAILED = 20
@@ -243,23 +245,42 @@ class RecursiveEndings:
     @cached_property
     def _parts(self) -> list[bytes]:
         rules = self._rules()
-        return [] if rules is None else remaining_texts(rules, MOST_TAILS)
+        return [] if rules is None else remaining_texts(rules, MOST_REMAINING)
 
     def find(self, inner: Any, text: bytes, tokens: dict[int, int]) -> bytes | None:
         parts = [part for part in self._parts if all(byte in tokens for byte in part)]
+        timer = _RestTimer()
 
         def steps(last: bytes, tried: int) -> Iterator[bytes]:
             if forced := bytes(inner.compute_ff_bytes()):
                 if all(byte in tokens for byte in forced):
                     yield forced
                 return
-            written = ((part, [tokens[byte] for byte in part]) for part in parts)
-            valid = [each for each in written if inner.validate_tokens(each[1]) == len(each[0])]
-            yield from (part for part, ids in valid if _ends_with(inner, ids))
+            valid: list[tuple[bytes, list[int]]] = []
+            for part in parts:
+                ids = [tokens[byte] for byte in part]
+                timer.rest()
+                if inner.validate_tokens(ids) == len(ids):
+                    valid.append((part, ids))
+                    if _ends_with(inner, ids):
+                        yield part
             yield from sorted((part for part, _ in valid), key=last.__eq__)
             yield from _allowed_bytes(inner, tokens)
 
         return _search(inner, tokens, b"", steps, lambda last, step: step, MOST_PARTS)
+
+
+class _RestTimer:
+    """Rests between calls of llguidance, which keep the GIL."""
+
+    def __init__(self) -> None:
+        self._rested = time.perf_counter()
+
+    def rest(self) -> None:
+        """Sleep for `REST` if the last rest is at least `HOLD` ago."""
+        if time.perf_counter() > self._rested + HOLD:
+            time.sleep(REST)
+            self._rested = time.perf_counter()
 
 
 Position = TypeVar("Position")
@@ -287,12 +308,10 @@ def _search(
     positions = [(0, start)]  # stack of (number of bytes, position)
     candidates = [steps(start, 0)]
 
-    rested = time.perf_counter()
+    timer = _RestTimer()
 
     for tried in range(most):
-        if time.perf_counter() > rested + HOLD:
-            time.sleep(REST)
-            rested = time.perf_counter()
+        timer.rest()
         if inner.is_accepting():
             return bytes(ending)
         step = next(candidates[-1], None)
