@@ -11,7 +11,7 @@ pytest.importorskip("openai")
 
 import sgnb as sgl
 from sgnb.backends.api import limits
-from sgnb.errors import OptionError, RequestError, ServiceError, TimedOut
+from sgnb.errors import OptionError, RequestError, ServiceError, TimedOut, TraceError
 from sgnb.lang.executor import executor_of
 
 from .service import KEY, Fault, Service
@@ -262,3 +262,43 @@ def test_lists_of_backends(first, second) -> None:
         ask.run(backend=[one, one])
     with pytest.raises(OptionError, match="cannot run programs"):
         ask.run(backend=[one, "two"])
+
+
+@sgl.function
+def estimated(s: Any, question: str) -> None:
+    s += "Rules: be brief and kind.\nQuestion: " + question + sgl.gen("a", max_tokens=4)
+    if s["a"]:
+        s += "\nWhy?" + sgl.gen("b", max_tokens=3)
+
+
+def test_estimates_of_a_list_are_those_of_the_first_backend(first) -> None:
+    with sgl.Engine("tiny") as engine:
+        backends = [engine, model(first, "cloud", False)]
+        alone, listed = (estimated.explain("?", backend=b) for b in (engine, backends))
+        assert repr(listed) == repr(alone) and [row["call"] for row in listed.rows] == ["a", "b"]
+        assert estimated.cache(backends) == estimated.cache(engine) > 0
+        hits = estimated.explain("?", backend=backends).rows[0]
+        assert hits == estimated.explain("?", backend=engine).rows[0] != listed.rows[0]
+        assert not first.requests
+
+
+def test_a_list_with_a_service_first_has_no_estimate(first) -> None:
+    with sgl.Engine("tiny") as engine:
+        backends = [model(first, "cloud", False), engine]
+        with pytest.raises(TraceError, match="depends on generated data"):
+            estimated.explain("?", backend=backends)
+
+
+def test_a_dry_run_shows_the_list_of_a_generation(first) -> None:
+    @sgl.function
+    def program(s: Any) -> None:
+        s += "Hello" + sgl.gen(
+            "a", max_tokens=4, backend=[model(first, "cloud", False), model(first, "other", False)]
+        )
+
+    sgl.load("tiny")
+    try:
+        report = repr(sgl.dry(program))
+    finally:
+        sgl.unload("tiny")
+    assert "cloud" in report and not first.requests

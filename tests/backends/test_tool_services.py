@@ -14,6 +14,7 @@ pytest.importorskip("litellm")
 
 import sgnb as sgl
 from sgnb.backends.api import limits
+from sgnb.backends.api.tool_calls import has_unparsed_call
 from sgnb.errors import ProgramError, RequestError, ServiceError
 from sgnb.lang.chat import PLAIN
 from sgnb.lang.chat.tools import MAX_CALLS
@@ -525,3 +526,45 @@ def test_sglangs_server_gets_its_own_sampling_options() -> None:
     [body] = service.bodies
     assert (body["top_k"], body["min_tokens"], "END" in body["stop"]) == (20, 2, True)
     assert "min_p" not in body
+
+
+UNPARSED = {
+    "qwen": '<tool_call>\n{"name": "add", "arguments": {"a": 2}}\n</tool_call>',
+    "mistral": '[TOOL_CALLS][{"name": "add", "arguments": {"a": 2}}]',
+    "llama": '<|python_tag|>{"name": "add", "parameters": {"a": 2}}',
+    "llama without a mark": '{"name": "add", "parameters": {"a": 2}}',
+    "a list": '[{"name": "add", "arguments": {"a": 2}}]',
+    "xml": "<function=add><parameter=a>2</parameter></function>",
+}
+TEXTS = [
+    "I can add.",
+    '{"name": "other", "arguments": {}}',
+    '{"add": 1}',
+    "<tool_call> is a mark",
+    "[1]",
+]
+
+
+@pytest.mark.parametrize("make", [openai, sglang])
+@pytest.mark.parametrize("text", UNPARSED.values(), ids=UNPARSED.keys())
+def test_a_server_without_a_parser_for_calls_is_reported(make, text) -> None:
+    with ToolService(Reply(text)) as service:
+
+        @sgl.function
+        def program(s: Any) -> None:
+            s += sgl.use_tools([add, search]) + sgl.user("2 + 3?")
+            s += sgl.assistant(sgl.gen("call", tools=[add, search]))
+
+        with pytest.warns(UserWarning, match="tool call as text: start the server with"):
+            state = program.run(backend=make(service)).sync()
+        assert state is None
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_other_texts_are_not_reported(text) -> None:
+    assert not has_unparsed_call(text, [sgl.Tool(add), sgl.Tool(search)])
+
+
+def test_deeply_nested_answers_are_not_reported() -> None:
+    text = "[" * 100_000 + '"add"'
+    assert not has_unparsed_call(text, [sgl.Tool(add)])

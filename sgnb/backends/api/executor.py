@@ -23,7 +23,14 @@ from .endpoint import CompletionRequest, CompletionResponse, Endpoint, Message, 
 from .formats import FormatMismatch, choice_request, match_format, prepare, selection
 from .limits import Limits, RequestAdmission
 from .speculation import Speculation, first_stop
-from .tool_calls import checked_calls, choice_of, ids_in, instructions, written_calls
+from .tool_calls import (
+    checked_calls,
+    choice_of,
+    ids_in,
+    instructions,
+    warn_of_unparsed_call,
+    written_calls,
+)
 from .transport import Failure
 from .turns import conversation, text_with_system, with_system
 from .usage import Price, TokenUsage, Usage
@@ -37,8 +44,7 @@ T = TypeVar("T")
 class ApiExecutor:
     """An `Executor` (see `lang.executor`) over one model of a service.
 
-    A dedicated thread runs the event loop and calls the sinks. The thread ends with `close`, or
-    with the garbage collection of the executor.
+    A thread runs the event loop and calls the sinks, until `close` or garbage collection.
     """
 
     def __init__(
@@ -132,14 +138,17 @@ class ApiExecutor:
 
         state.usage.retries["no tools"] += 1
         if call.location is not None:
-            message = f"the service of {self.model_name!r} takes no tools"
-            warn_once(f"{message}: calls are written in the plain format", call.location)
+            reason = f"the service of {self.model_name!r} takes no tools"
+            warn_once(f"{reason}: calls are written in the plain format", call.location)
         return await self._answer(self.request_of(call), call, state)
 
     async def _answer(self, request: CompletionRequest, call: Call, state: CallState) -> Result:
         if call.tool_use is None:
             return await self._generate(request, state)
-        return await self._generate_calls(request, call.tool_use, state)
+        result = await self._generate_calls(request, call.tool_use, state)
+        if request.tools and not result.calls:
+            warn_of_unparsed_call(result.texts[0], call, self.model_name)
+        return result
 
     async def _generate_calls(
         self, request: CompletionRequest, use: ToolUse, state: CallState

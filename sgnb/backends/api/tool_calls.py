@@ -17,6 +17,8 @@ from ...grammar.schema.validate import validator
 from ...lang.chat.tool_format import ToolFormat
 from ...lang.chat.tool_turns import call_text
 from ...lang.chat.tools import MAX_CALLS, Tool, ToolCall, ToolUse
+from ...lang.executor import Call
+from ...lang.location import warn_once
 from .endpoint import CompletionRequest, Message, RawCall, Sample
 from .formats import FormatMismatch
 from .transport import Failure
@@ -25,6 +27,41 @@ REFUSALS = ("400", "404", "422")
 """Reasons of a `Failure` after which another form of the request may succeed."""
 
 _TOOLS = re.compile(r"\btools?\b|tool_choice|tool-call|function call", re.IGNORECASE)
+
+
+_CALL_MARKS = re.compile(
+    r"<tool_calls?>|\[TOOL_CALLS\]|<\|python_tag\|>|<function=|<\|tool_call|<｜tool▁call"
+)
+"""Beginnings of calls in the formats of models, which a parser of the service removes."""
+
+
+def has_unparsed_call(text: str, tools: Sequence[Tool]) -> bool:
+    """Return whether an answer without calls holds a call of a tool as text."""
+    if not any(tool.name in text for tool in tools):
+        return False
+    if _CALL_MARKS.search(text):
+        return True
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    calls = content if isinstance(content, list) else [content]
+    names = [tool.name for tool in tools]
+    return any(
+        isinstance(call, dict)
+        and call.get("name") in names
+        and not call.keys().isdisjoint(("arguments", "parameters"))
+        for call in calls
+    )
+
+
+def warn_of_unparsed_call(text: str, call: Call, model: str) -> None:
+    """Warn at the line of `call` if the answer `text` without calls holds a tool call."""
+    tools = () if call.tool_use is None else call.tool_use.tools
+    if call.location is not None and has_unparsed_call(text, tools):
+        message = f"the answer of {model!r} holds a tool call as text"
+        hint = "start the server with its option --tool-call-parser"
+        warn_once(f"{message}: {hint}", call.location)
 
 
 def refuses_tools(failure: Failure) -> bool:

@@ -90,6 +90,12 @@ class FallbackExecutor:
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         return self.backends[0].encode(segments)
 
+    def __getattr__(self, name: str) -> Any:
+        """Return the optional attributes of the first backend for estimates and prefill."""
+        if name not in ("cached_length", "dry_executor", "fill_cache"):
+            raise AttributeError(name)
+        return getattr(self.backends[0], name)
+
     def flush_cache(self) -> int:
         return sum(backend.flush_cache() for backend in self.backends)
 

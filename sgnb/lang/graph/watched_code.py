@@ -27,7 +27,7 @@ _FUTURE_FLAGS = 0x1FF0000
 """Flags of `__future__` imports in `co_flags`."""
 
 _codes: dict[int, tuple[CodeType, CodeType | None]] = {}  # by id; the tuple keeps the key's code
-_functions: WeakKeyDictionary[FunctionType, FunctionType] = WeakKeyDictionary()
+_functions: WeakKeyDictionary[FunctionType, tuple[CodeType, FunctionType]] = WeakKeyDictionary()
 
 
 def watched(func: Any, watchers: dict[str, Callable[..., Any]]) -> Any:
@@ -39,12 +39,14 @@ def watched(func: Any, watchers: dict[str, Callable[..., Any]]) -> Any:
     """
     if type(func) is not FunctionType or not is_program_code(func):
         return func
-    copy = _functions.get(func)
-    if copy is None:
+    known, copy = _functions.get(func, (None, func))
+    if known is not func.__code__:
         code = _rewritten(func.__code__)
         if code is None:
             return func
-        copy = _functions[func] = _with_code(func, code, watchers)
+        copy = _with_code(func, code, watchers)
+        _functions[func] = func.__code__, copy
+    copy.__defaults__, copy.__kwdefaults__ = func.__defaults__, func.__kwdefaults__
     return copy
 
 
@@ -59,8 +61,7 @@ def _with_code(
 ) -> FunctionType:
     cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
     closure = tuple(cells.get(name) or CellType(watchers[name]) for name in code.co_freevars)
-    copy = FunctionType(code, func.__globals__, func.__name__, func.__defaults__, closure)
-    copy.__kwdefaults__ = func.__kwdefaults__
+    copy = FunctionType(code, func.__globals__, func.__name__, closure=closure)
     copy.__qualname__ = func.__qualname__
     return copy
 

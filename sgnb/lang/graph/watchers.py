@@ -160,7 +160,7 @@ def _is_transparent(function: Any) -> bool:
         owner = function.__self__
         if isinstance(owner, str):
             return function.__name__ in _TEXT_METHODS
-        return isinstance(owner, _CONTAINERS) or owner in (dict,)
+        return isinstance(owner, _CONTAINERS) or owner is dict
     if type(function).__module__.startswith("sgnb."):
         return True
     try:
