@@ -229,6 +229,15 @@ def test_white_space_makes_no_difference() -> None:
     assert not accepts(matcher(schema, whitespace=2), "[[1,2], [ 1 ,\n2 ]]")
 
 
+def test_white_space_hides_no_dead_end() -> None:
+    schema = unique({"enum": [1, "a", {"a": 1, "b": [1, 2]}]})
+    walk = matcher(schema, whitespace=3)
+    for byte in b'["a", { "a": 1 ,"b":[ 1, 2 ]},\n1':
+        walk.accept_token(byte)
+    assert ord("]") in allowed(walk) and ord(" ") in allowed(walk)
+    assert ord(",") not in allowed(walk)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=10)

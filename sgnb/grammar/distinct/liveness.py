@@ -149,9 +149,13 @@ def is_live(memory: JsonMemory, walk: ByteWalk) -> bool:
 
 
 def _ordered(walk: ByteWalk, memory: JsonMemory) -> list[bytes]:
-    """Return the next bytes, the best last: first bytes of no earlier item, then ends."""
+    """Return the next bytes, the best last: first bytes of no earlier item, then ends. Optional
+    white space changes no item and is left out."""
+    options = walk.next_bytes()
+    if not memory.in_string:
+        options = options.translate(None, b" \t\n\r") or options
     begun = {remainder[0] for remainder in memory.remainders() if remainder}
-    ranked = sorted(walk.next_bytes(), key=lambda byte: (byte in begun, _RANK[byte]), reverse=True)
+    ranked = sorted(options, key=lambda byte: (byte in begun, _RANK[byte]), reverse=True)
     return [bytes([byte]) for byte in ranked]
 
 
