@@ -27,6 +27,7 @@ _ESCAPED = {mode: escape for escape, mode in _ENDED.items()}
 _RUN = re.compile(rb'[^"\\]*')
 _SCALAR_BYTES = frozenset(b"+-.0123456789abcdefghijklmnopqrstuvwxyzE")
 _WORDS = (b"true", b"false", b"null")
+_DIGITS = tuple(bytes([byte]) for byte in b"-0123456789")
 _BLANKS = frozenset(b" \t\n\r")
 _NUMBER = re.compile(rb"(-?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d+))?")
 
@@ -114,7 +115,8 @@ class JsonMemory:
         starts = self.text[frame.begin :] in (b"", b'"') and not self.scalar
         if starts and frame.has_many and len(frame.used) < MANY:
             return True
-        return not any(frame.rivals(self.text))
+        start = len(self.text) - frame.begin
+        return not any(_may_begin(rival[start:], self.scalar) for rival in frame.rivals(self.text))
 
     @property
     def is_open(self) -> bool:
@@ -305,6 +307,14 @@ class _Draft:
         if not self.slots:
             self.text.clear()
         return True
+
+
+def _may_begin(remainder: bytes, scalar: bytes) -> bool:
+    """True if a normal form may begin with the number or word of which `scalar` is the beginning;
+    "" is the beginning of everything."""
+    if scalar[:1].isalpha():
+        return remainder.startswith(scalar)
+    return not scalar or remainder[:1] in _DIGITS
 
 
 def _key(item: bytes) -> Any:
