@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.jump_forward import compare
 from sgnb.engine.engine import Engine
+from sgnb.engine.request.search_schedule import SearchSchedule
 from sgnb.errors import Aborted, EngineError, GrammarError, RequestError
 from sgnb.events import GrammarReady, Jumped, RequestFinished, StepRan
 from sgnb.grammar import compiler
@@ -538,3 +539,41 @@ def test_texts_of_any_size_that_cannot_end_are_refused(
     text = json.dumps(schema).replace(": 0", f": {size}")
     with pytest.raises(RequestError, match=r"shortest text needs [0-9,]+ tokens or more"):
         bytes_engine.generate(PROMPT, json_schema=text, max_new_tokens=50)
+
+
+@pytest.mark.parametrize("limit", [60, 100, 150, 250])
+def test_large_required_parts_below_openings_end_in_time(bytes_engine: Engine, limit: int) -> None:
+    """Each opened object requires a text of 40 bytes, and no shortest text is known. The model
+    prefers to open further objects."""
+    patterns = [{"pattern": "x.{9}y"}, {"pattern": "(foo|bar).{9}z"}, {"pattern": "[a-m]{3}.*0"}]
+    patterns += [{"pattern": f"[^a]{{{size}}}$"} for size in (3, 4)]
+    schema = {
+        "type": "object",
+        "properties": {"b": {"$ref": "#"}, "a": {"type": "string", "allOf": patterns}},
+        "required": ["a"],
+    }
+    assert bytes_engine.tokenizer is not None
+    [bias] = bytes_engine.tokenizer.encode_alone("b")
+    output = bytes_engine.generate(
+        PROMPT, json_schema=schema, max_new_tokens=limit, logit_bias={bias: 90.0}
+    )
+    jsonschema.validate(json.loads(output.text), schema)
+
+
+def test_searches_for_completions_become_denser() -> None:
+    schedule = SearchSchedule(1000)
+    assert schedule.is_due(1000)
+    schedule.failed(1000, at_start=True)
+    assert schedule.is_due(999) and not schedule.is_due(1000)
+    schedule.failed(999, at_start=False)
+    assert not schedule.is_due(984) and schedule.is_due(983)
+
+    schedule.found(900, 100)
+    assert schedule.is_due(700) and not schedule.is_due(701)
+    schedule.opened(890)
+    schedule.opened(880)
+    assert not schedule.is_due(880)
+    schedule.opened(820)  # 3 openings may need 400 tokens
+    assert schedule.is_due(820)
+    schedule.found(240, 110)
+    assert schedule.is_due(252)

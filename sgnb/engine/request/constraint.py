@@ -38,21 +38,11 @@ from ...sequences import common_length
 from .jump_writer import RETOKENIZED, JumpWriter, OpenToken
 from .output import TokenRecord
 from .request import Request
+from .search_schedule import SearchSchedule
 from .tokenizer import Tokenizer, unfinished_bytes
 
 END_SHARE = 0.25
 """Share of max_new_tokens reserved for ending early."""
-
-SEARCH_SHARE = 0.25
-"""Next search after this share of the slack beyond the last completion: open structures seldom grow
-by three tokens per token."""
-
-SEARCH_ALWAYS = 32
-"""Search for a completion at every token once fewer than `2 * completion + SEARCH_ALWAYS` tokens
-remain: one token may open an object with many required properties."""
-
-SEARCH_AGAIN = 16
-"""Tokens until the next search after a search without result."""
 
 
 class Constraint:
@@ -86,7 +76,7 @@ class Constraint:
         self._matcher_calls: list[Callable[[], object]] = []  # left to the next `jump_forward`
         self._first = 0  # index in the output of the first token that may be retokenized
         self._seen = b""
-        self._search_at = request.limit  # remaining tokens at the next search for a completion
+        self._searches = SearchSchedule(request.limit)
         self._end_unknown = False
         self.binds = not thinking_end
         self.sealed = False  # the constraint ended the text
@@ -204,6 +194,8 @@ class Constraint:
         for call in calls:
             call()
         remaining = self._remaining
+        if self._opens:
+            self._searches.opened(remaining)
         if not self.binds:
             if self._ends_early or not self._fits(self._matcher, remaining - 1):
                 self._force_end()
@@ -215,6 +207,14 @@ class Constraint:
             self._force_end()
         else:
             self._end_unknown = True
+
+    @property
+    def _opens(self) -> bool:
+        """True if the last token, or the text forced afterwards, opens an object or array."""
+        if not self._matcher.searches or not self._output:
+            return False
+        text = self._pieces[self._output[-1]] + self._matcher.find_jump_forward_string()
+        return b"{" in text or b"[" in text
 
     @property
     def _ends_early(self) -> bool:
@@ -247,19 +247,19 @@ class Constraint:
     def _fits(self, matcher: Matcher, tokens: int) -> bool:
         """True if the shortest completion fits into `tokens` tokens or is unknown."""
         tokens -= 0 if self.binds else len(self._mark_tokens)
-        if tokens < 0 or (matcher.searches and tokens > self._search_at):
+        if tokens < 0 or (matcher.searches and not self._searches.is_due(tokens)):
             return tokens >= 0
         distance = matcher.distance()
         if distance is None:
-            self._end_unknown, self._search_at = True, tokens - SEARCH_AGAIN
+            self._end_unknown = True
+            self._searches.failed(tokens, at_start=not self._output)
             return True
         if distance <= tokens and not matcher.searches:
             return True
 
         needed = self._needs(matcher)
         self._end_unknown = False
-        later = tokens - max(1, int(SEARCH_SHARE * (tokens - needed)))
-        self._search_at = max(later, 2 * needed + SEARCH_ALWAYS)
+        self._searches.found(tokens, needed)
         return needed <= tokens
 
     def _needs(self, matcher: Matcher) -> int:
