@@ -196,6 +196,7 @@ class SamplingParams:
             if options.get("json_schema") is None:
                 raise OptionError("documents has no effect", "it needs json_schema=...")
             options["json_schema"] = bundle(options["json_schema"], documents)
+        options = with_long_names(options)
         for name in options:
             if type(name) is not str or name not in names:
                 hint = nearest(name if type(name) is str else "", names)
@@ -224,6 +225,27 @@ def _shared_defaults() -> SamplingParams:
 
 def _refusal(name: str, value: Any, rule: str) -> OptionError:
     return OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
+
+
+SHORT_NAMES = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
+"""Short name of an option -> name in `SamplingParams`. Each function accepts both names."""
+
+
+def with_long_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options under their names in `SamplingParams`.
+
+    Raises:
+        OptionError: Both names of an option have a value.
+    """
+    named: dict[str, Any] = {}
+    for name, value in options.items():
+        long = SHORT_NAMES.get(name, name) if type(name) is str else name
+        if long != name and value is not None and options.get(long) is not None:
+            message = f"{name}={shown(value)} and {long}={shown(options[long])} exclude each other"
+            raise OptionError(message, f"pass {name} only")
+        if named.get(long) is None:
+            named[long] = value
+    return named
 
 
 def read_option(name: str, value: Any, rule: str, read: Callable[[Any], T]) -> T:

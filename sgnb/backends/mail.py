@@ -74,6 +74,7 @@ def _serve(items: _Items) -> None:
     while item is not None:
         calls: list[Sendable] = []
         opened = 0
+
         while item is not None:
             if isinstance(item, list):
                 _deliver(item)
@@ -84,6 +85,7 @@ def _serve(items: _Items) -> None:
             if opened >= MAX_BATCHED_CALLS or items.empty():
                 break
             item = items.get()
+
         if calls:
             logged(partial(calls[0].executor.submit, calls))
         ended = item is None

@@ -139,7 +139,7 @@ class ModelRunner:
             ids: Token ids, [T].
             positions: Rotary positions, [T] or [axes, T].
             keep: Rows of the result.
-            embeddings: Embeddings in place of those of `ids`.
+            embeddings: Embeddings instead of the embeddings of `ids`.
         """
         inputs = {"input_ids": ids[None]}
         if embeddings:

@@ -12,10 +12,9 @@ from types import CellType
 from typing import Any, Self
 
 from ..errors import OptionError, ProgramError, nearest
-from ..sampling import SamplingParams
+from ..sampling import SHORT_NAMES, SamplingParams, with_long_names
 from .location import Location, caller
 from .primitives import lint
-from .primitives.option_names import SHORT_NAMES, with_long_names
 from .primitives.program_method import ProgramMethod
 from .source import source_of
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ..errors import OptionError, ProgramError, TraceError, shown
 from ..event_loops import on_close
 from ..events import ProgramCalled
-from ..sampling import SamplingParams
+from ..sampling import SamplingParams, with_long_names
 from .batches.batch import Batch, States, frame, thread_limit
 from .batches.rows import Rows
 from .batches.saved import SavedRows
@@ -33,7 +33,6 @@ from .graph.tracer import Tracer, TracingState
 from .location import caller
 from .pool import BatchTasks, LoopTasks, start_thread
 from .primitives.config import executor_for
-from .primitives.option_names import with_long_names
 from .primitives.program_method import ProgramMethod
 
 

@@ -38,6 +38,7 @@ def unfinished_call(text: str) -> UnfinishedCall | None:
     tokens = _TOKEN.findall(text)
     if not tokens or tokens[-1] not in ("(", ","):
         return None
+
     depth, keywords = 0, set[str]()
     for i in range(len(tokens) - 1, -1, -1):
         token = tokens[i]
@@ -70,9 +71,11 @@ def parameters_of(call: UnfinishedCall, namespace: dict[str, Any]) -> list[str]:
     program = namespace.get(call.name)
     if not isinstance(program, Runnable):
         return []
+
     method = getattr(program, call.method or "run", None)
     if not isinstance(method, BoundProgramMethod):
         return []
+
     kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
     parameters = signature(method).parameters.values()
     return [p.name for p in parameters if p.kind in kinds and p.name not in call.keywords]
@@ -92,6 +95,7 @@ def program_matcher(namespace: dict[str, Any]) -> Any:
         names = [] if call is None else parameters_of(call, namespace)
         if not names:
             return _NONE
+
         return SimpleMatcherResult(
             completions=[SimpleCompletion(f"{name}=", type="param") for name in names],
             matched_fragment="",

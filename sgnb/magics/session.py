@@ -234,12 +234,14 @@ class Session:
         elif rows is not ONE_ROW or defaults or same not in ("text", workload.same):
             hint = "give sgnb.Workload its rows, defaults and same"
             raise OptionError(f"{workload.name} is a workload with its own rows and options", hint)
+
         if against is not None:
             renamed("bench(against=)", "bench(vs=)")
             vs = against if vs is None else vs
         opponents = workload.opponents if vs is None else vs
         if vs is None and not opponents:
             opponents = tuple(TECHNIQUES)
+
         return benchmark(self.engines.get(), workload, opponents, repeats, clock)
 
     def bench_paper(self, *names: str, repeats: int | None = None, clock: Clock = "wall") -> Table:

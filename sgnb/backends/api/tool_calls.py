@@ -41,10 +41,12 @@ def has_unparsed_call(text: str, tools: Sequence[Tool]) -> bool:
         return False
     if _CALL_MARKS.search(text):
         return True
+
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
         return False
+
     calls = content if isinstance(content, list) else [content]
     names = [tool.name for tool in tools]
     return any(

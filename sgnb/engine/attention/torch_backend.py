@@ -124,6 +124,7 @@ class TorchAttention:
                 tasks += self._chunk_tasks(step, i, int(begins[i]), window)
             else:
                 alike.setdefault((rows.bit_length(), tokens.bit_length()), []).append(i)
+
         joined = _joined_groups(alike, (step.ends - begins).tolist())
         tasks += [self._private_task(step, members, begins) for members in joined]
         rows = sum(t.rows.numel() if t.valid is None else t.valid.numel() for t in tasks)
@@ -344,6 +345,7 @@ def _joined_groups(alike: dict[tuple[int, int], list[int]], lengths: list[int]) 
     bits of the number of rows and of the KV length."""
     groups: list[list[int]] = []
     last_rows = 0
+
     for (rows, _), members in sorted(alike.items()):
         if rows == last_rows:
             shorter = groups[-1]

@@ -157,7 +157,7 @@ class Request(CachedSequence):
         return min(self._unscored, self.num_tokens) - 1
 
     def append(self, token: int) -> None:
-        """Append a sampled token with its log-probability, in place of the first placeholder if
+        """Append a sampled token with its log-probability, instead of the first placeholder if
         any."""
         size = self.num_tokens
         self._tokens[size] = token

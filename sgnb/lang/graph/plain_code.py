@@ -90,9 +90,11 @@ def plain_code(
     """
     if type(func) is not FunctionType or func.__kwdefaults__ or not _has_simple_parameters(func):
         return None
+
     tree = source_tree(func.__code__)
     if tree is None:
         return None
+
     try:
         reader = _Reader(func, frozenset(graph.parameters), bound, functions)
         reader.read(tree)
@@ -136,6 +138,7 @@ class _Reader:
         self._func, code = func, func.__code__
         self._locals = set(code.co_varnames)
         self._state, *names = code.co_varnames[: code.co_argcount]
+
         self._kinds = {name: _Kind.TEXT for name in names if name in parameters}
         defaults = dict(zip(reversed(names), reversed(func.__defaults__ or ()), strict=False))
         for name in names:
@@ -286,6 +289,7 @@ class _Reader:
                 _refuse()
         else:
             _refuse()
+
         for argument in arguments:
             self._at_most(argument, accepted)
         return kind

@@ -93,10 +93,12 @@ class CheckedGraph:
         is_new = scope is None or not (scope.num_ops or scope.names)
         if is_new and self._plain is not None and self._plain.holds(values):
             return RunGraph(self.plan, values)
+
         plain = self._read_code()
         arguments, run = self._arguments(values), self._run_for(program)
         graph, known = self.plan.graph, self._check.numbers
         recorder = trace_values(graph, known, self._original.func, arguments, run, scope)
+
         index = self._check.first_difference(recorder.entries, values)
         if index is None:
             if is_new and plain is not None and plain.holds(values):

@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Any
 
 from ...errors import OptionError, nearest, shown
-from ...sampling import SamplingParams, scalar
+from ...sampling import SHORT_NAMES, SamplingParams, scalar, with_long_names
 from ..chat.reasoning import reasoning_of
 from ..chat.tools import tool_use
 from ..core.choices import ChoicesSamplingMethod, token_length_normalized
@@ -29,7 +29,6 @@ from ..ir import (
 from ..location import caller, warn_once
 from .config import global_config
 from .constraint import resolve_constraints
-from .option_names import SHORT_NAMES, with_long_names
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
 

@@ -60,7 +60,7 @@ def standalone(lines: list[str], run: str) -> str:
     options = json.dumps({"run": run, "views": VIEWS}).replace("<", "\\u003c")
     call = f"show(document.getElementById('view'), {text}, {options});"
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>sgnb trace</title>'
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>sgnb recording</title>'
         '<meta name="viewport" content="width=device-width">'
         f"<style>:root{{color-scheme:light dark}}{style()}</style>"
         f'<main id="view"></main><script type="module">{module()}\n{call}</script></html>\n'
