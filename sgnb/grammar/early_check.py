@@ -38,13 +38,16 @@ def check_schema(text: str) -> None:
     index = SchemaIndex(read_schema(text, DOUBLES))
     visited: set[int] = set()
     waiting: list[Any] = [index.root]
+
     while waiting:
         schema = waiting.pop()
         if not isinstance(schema, dict) or id(schema) in visited:
             continue
         visited.add(id(schema))
+
         for keyword in filter(partial(_is_checked, schema), schema):
             read_keyword(schema, keyword, {}, index)
+
         if "$ref" in schema:
             waiting.append(index.resolve(schema)[1])
         waiting += [part for name, part in children(schema) if not name.startswith(_DEFINITIONS)]

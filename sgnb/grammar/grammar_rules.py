@@ -71,10 +71,12 @@ def _walk(grammar: TokenGrammar) -> bytes | None:
             return text
         if time.monotonic() > end:
             return None
+
         options = np.flatnonzero(BYTES.unpacked(matcher.next_token_bitmask()))
         byte = likely_byte(options.astype(np.uint8).tobytes(), draw)
         matcher.accept_token(byte[0])
         text += byte
+
     ending = matcher.completion()
     return None if ending is None else text + ending
 

@@ -72,10 +72,12 @@ class Commands:
         kinds = (str, dict, type, list, tuple, re.Pattern)
         is_grammar = isinstance(value, kinds) or get_origin(value) is not None
         known = [n for n, v in self.namespace.items() if isinstance(v, kinds) and n[:1] != "_"]
+
         part = _EXPRESSION.match(name)
         if part is not None and part[1] in self.namespace:
             hint = f"x = {name}, then %sglang fsm x; for the pattern write ({name})"
             raise OptionError(f"{name} is an expression, not a variable", hint)
+
         known += _DTYPES
         if value is name and name.isidentifier() and get_close_matches(name, known, 1, CLOSE):
             hint = f"{nearest(name, known)}; for the pattern write ({name})"

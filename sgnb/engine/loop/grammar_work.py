@@ -83,8 +83,10 @@ class GrammarWork(dict[int, StartedWork]):
         alone = bool(self) and all(request.has_slow_grammar for request in running)
         while True:
             patience = self.patience(alone) if self._due else 0.0
+
             if not patience and commands.empty():  # cheaper than `queue.Empty` in each step
                 return
+
             began = time.perf_counter() if patience else 0.0
             try:
                 command = commands.get(True, patience or None)

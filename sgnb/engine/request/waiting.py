@@ -54,6 +54,7 @@ class WaitingQueue(OrderedDict[int, Request]):
         """See `ranked`. The smallest key is first."""
         look_up, ageing = self._cache.look_up, self._ageing
         rows = []
+
         for request in self._oldest():
             if request.num_tokens_with_placeholders > request.num_tokens:
                 continue
@@ -61,6 +62,7 @@ class WaitingQueue(OrderedDict[int, Request]):
                 prefix = look_up(request)
             except Exception as error:
                 raise RequestFault(request, error) from error
+
             length = prefix.length and min(prefix.length, request.reusable)
             rows.append((request.arrival * ageing - length, (request, prefix)))
         rows.sort(key=itemgetter(0))

@@ -65,8 +65,10 @@ class TextEndings:
         previous, sets = self._last
         if not text.startswith(previous):
             previous, sets = b"", self._start
+
         for byte in text[len(previous) :]:
             sets = self._step(sets, byte)
+
         self._last = text, sets
         return self._search(sets) if all(sets) else None
 
@@ -83,10 +85,12 @@ class TextEndings:
         count = itertools.count()
         queue = [(self._needed(start), next(count), start, b"")]
         visited = {start}
+
         while queue and len(visited) < MOST_SETS:
             _, _, sets, ending = heapq.heappop(queue)
             if all(positions[0] == FINAL for positions in sets):
                 return ending
+
             wanted = [part.nearer(at) for part, at in zip(self._parts, sets, strict=True)]
             for byte in dict.fromkeys(b"".join(wanted)):
                 following = self._step(sets, byte)
@@ -117,10 +121,12 @@ class _Positions:
         cost nothing."""
         nfa = self._nfa
         before: list[list[tuple[int, int]]] = [[] for _ in nfa.edges]
+
         for position, edges in enumerate(nfa.edges):
             for _, _, follow, _ in edges:
                 for target in follow:
                     before[target].append((position, 1))
+
         for joint, members in nfa.joints.items():
             for target in members:
                 before[target].append((joint, 0))
@@ -151,6 +157,7 @@ class _Positions:
         if following is None:
             if len(self._steps) > MOST_STEPS:
                 self._steps.clear()
+
             edges = self._nfa.edges
             targets = {
                 target

@@ -236,10 +236,12 @@ class LlguidanceMatcher:
             began = time.thread_time()
             accepted = self._inner.try_consume_tokens([id])
             seconds = time.thread_time() - began
+
             if not accepted:
                 if step and not self._inner.is_error():
                     self._inner.rollback(step)
                 return 0
+
             if seconds > HOLD:
                 self._is_slow = True
                 time.sleep(RESTS * seconds)

@@ -43,6 +43,7 @@ def write_ebnf(text: str) -> tuple[str, bytes | None, int]:
     tree = read_lark(text)
     if tree is None:
         return text, None, 0
+
     shortest = shortest_text(tree)
     if shortest is None or len(shortest) > LONGEST or not _accepts(text, shortest):
         return text, None, least_length(tree)

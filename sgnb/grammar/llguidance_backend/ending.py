@@ -257,6 +257,7 @@ class RecursiveEndings:
                     yield forced
                 return
             valid: list[tuple[bytes, list[int]]] = []
+
             for part in parts:
                 ids = [tokens[byte] for byte in part]
                 timer.rest()
@@ -264,6 +265,7 @@ class RecursiveEndings:
                     valid.append((part, ids))
                     if _ends_with(inner, ids):
                         yield part
+
             yield from sorted((part for part, _ in valid), key=last.__eq__)
             yield from _allowed_bytes(inner, tokens)
 
@@ -314,6 +316,7 @@ def _search(
         timer.rest()
         if inner.is_accepting():
             return bytes(ending)
+
         step = next(candidates[-1], None)
         if step is None:
             candidates.pop()
@@ -324,6 +327,7 @@ def _search(
             inner.rollback(back)
             del ending[len(ending) - back :]
             continue
+
         inner.consume_tokens([tokens[byte] for byte in step])
         ending += step
         positions.append((len(ending), then(positions[-1][1], step)))

@@ -131,6 +131,7 @@ class _LarkReader:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _UnknownNotation
+
         options = [self._sequence(nested)]
         while self._bar(nested):
             options.append(self._sequence(nested))
@@ -156,17 +157,21 @@ class _LarkReader:
             token = self._peek()
             if token.kind in ("line", "end") or token.text in ("|", ")", "]"):
                 return concat(*parts)
+
             parts.append(self._repeated(self._part()))
 
     def _part(self) -> Node:
         token = self._next()
         if token.kind == "name" and self._peek().text != ":":
             return Reference(token.text)
+
         if token.kind == "regex":
             pattern, _, flags = token.text[1:].rpartition("/")
             return parse(f"(?{flags}){pattern}" if flags else pattern)
+
         if token.kind == "string":
             return self._string(token.text)
+
         if token.text in ("(", "["):
             node = self._options(nested=True)
             self._expect(")" if token.text == "(" else "]")
@@ -178,6 +183,7 @@ class _LarkReader:
         if self._peek().text != "..":
             return Literal(low) if low else concat()
         self._at += 1
+
         high = _unquoted(self._next().text)
         if len(low) != 1 or len(high) != 1 or high < low:
             raise _UnknownNotation
@@ -186,6 +192,7 @@ class _LarkReader:
     def _repeated(self, node: Node) -> Node:
         while True:
             token = self._peek()
+
             if token.kind in ("braces", "count"):
                 first, comma, last = re.sub(r"[~{}\s]", "", token.text).partition(
                     "," if token.kind == "braces" else ".."

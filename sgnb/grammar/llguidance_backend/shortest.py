@@ -55,6 +55,7 @@ def _rule_texts(rules: Rules) -> tuple[dict[str, bytes], dict[int, bytes | None]
     sets: dict[int, bytes | None] = {}
     above = users(rules.rules)
     stale = set(rules.rules)
+
     while stale:
         for name in reversed(list(rules.rules)):  # dependencies usually follow their users
             if name in stale:
@@ -112,6 +113,7 @@ def _remaining_texts(rules: Rules) -> set[bytes]:
     remaining: set[bytes] = set()
     for root in (rules.start, *rules.rules.values()):
         results = _texts(root, texts, rules, sets)
+
         for node in postorder(root, _below):
             if isinstance(node, Repeat) and node.least > 1:
                 remaining.add(results[id(node.node)] or b"")
