@@ -108,8 +108,8 @@ def of_this_session(text: str, names: dict[str, Any]) -> str:
     """With a run and a node that there are, in place of those that a page speaks of."""
     for often, once in FEWER.items():
         text = text.replace(often, once)
-    if "trace run3" in text:  # in a terminal only comparisons are traced by themselves
-        text = text.replace("trace run3", f"trace {names['s'].rows[0]['run']}")
+    if "recording run3" in text:  # a terminal records only comparisons
+        text = text.replace("recording run3", f"recording {names['s'].rows[0]['run']}")
     if "run3" in text:
         text = text.replace("cache pin run3", f"cache pin {names['earlier'].run_id}")
         text = text.replace("cache unpin run3", f"cache unpin {names['earlier'].run_id}")

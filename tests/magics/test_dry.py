@@ -180,7 +180,7 @@ def test_mistakes_are_raised_with_their_line(shell: Any, engine: Any) -> None:
     assert any(line.endswith(", line 2") for line in lines)
     lines = shell.fails('%%sglang --dry\ns += "x"\ns += gen("a", json_schema={"type": "strin"})\n')
     assert lines[0].startswith("GrammarError")
-    assert any("gen 'a'" in line and line.endswith("line 3") for line in lines)
+    assert any(line.endswith("line 3") for line in lines)
     with pytest.raises(ProgramError, match="nothing sets"):
         shell('%%sglang --dry\ns += "x"\ns["nope"]\n')
     assert "exclude each other" in shell.fails('%%sglang --dry --bg\ns += "x"\n')[0]
