@@ -152,7 +152,7 @@ METHODS: dict[str, Method] = {
     "cache.evict": of_cache("evict", node=1),
     "sgnb.flush_cache": of_session("flush_cache", backend=None),
     "sgnb.get_server_info": of_session("get_server_info", backend=None),
-    "sgnb.stop": of_session("stop", run="all"),
+    "sgnb.cancel": of_session("cancel", run="all"),
 }  # fmt: skip
 
 

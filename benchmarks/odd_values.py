@@ -170,7 +170,7 @@ CONSTANTS: list[Any] = [
     np.int64(3), np.int8(-1), np.float32("nan"), np.bool_(True), np.array(3), np.array([[1], [2]]),
     np.array(["a"]), np.array([None]), np.zeros(0),
     torch.tensor(3), torch.tensor(2.5), torch.ones(2), torch.tensor([[1, 2]]), torch.zeros(0),
-    CacheScope(), Segment("a"),
+    CacheScope(), Segment("a"), slice(1, 3),
 ]  # fmt: skip
 
 MADE: list[Callable[[], Any]] = [
