@@ -25,6 +25,7 @@ RULE = "Be brief."
 LEVELS = 2
 PAIR = ("yes", "no")
 WORDS = ["a", "b"]
+NOTHING = None
 module = types.ModuleType("module")
 module.RULE = "Be kind."  # type: ignore[attr-defined]
 
@@ -290,6 +291,39 @@ def test_a_closure_is_read_again(fake: FakeExecutor) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert compiled.run("a", backend=fake).text() == "seconda"
+
+
+def test_a_deleted_name_differs_from_none(fake: FakeExecutor) -> None:
+    cell = None
+
+    def delete() -> None:
+        nonlocal cell
+        del cell
+
+    @function
+    def of_cell(s: Any, q: str) -> None:
+        s += f"{q}{cell}"
+
+    @function
+    def of_global(s: Any, q: str) -> None:
+        s += f"{q}{NOTHING}"
+
+    @function
+    def of_module(s: Any, q: str) -> None:
+        s += f"{q}{module.NOTHING}"  # type: ignore[attr-defined]
+
+    module.NOTHING = None  # type: ignore[attr-defined]
+    programs = [program.compile() for program in (of_cell, of_global, of_module)]
+    for compiled in programs:
+        assert compiled.run("a", backend=fake).text() == "aNone"
+        assert not is_compared_before_a_run(compiled, q="a")
+
+    delete()
+    del globals()["NOTHING"], module.NOTHING  # type: ignore[attr-defined]
+    for compiled in programs:
+        assert is_compared_before_a_run(compiled, q="a")
+        with pytest.raises((NameError, AttributeError)):
+            compiled.run("a", backend=fake).text()
 
 
 def test_only_texts_and_parameters_with_placeholders_are_accepted(fake: FakeExecutor) -> None:

@@ -21,6 +21,7 @@ _SCALARS = str, int, float, bool, bytes, type(None)
 _BUILTINS = range, len, str
 _ROLES = {"system", "user", "assistant"}
 _REFUSED_OPTIONS = {"n", "tools", "backend"}  # values that are no texts, or another executor
+_MISSING = object()  # value of a deleted name, which must differ from None
 _MAX_POSITIONAL = 2  # the name, then a token limit or the choices
 
 
@@ -193,13 +194,6 @@ class _Reader:
             case _:
                 _refuse()
 
-    def _check_role(self, context: ast.expr) -> None:
-        match context:
-            case ast.Call(ast.Attribute(ast.Name(name), role), [], []):
-                if name == self._state and role in _ROLES:
-                    return
-        _refuse()
-
     def _assign(self, name: str, kind: _Kind) -> None:
         if name == self._state or name not in self._locals:
             _refuse()
@@ -309,12 +303,15 @@ class _Reader:
             cell = self._cells[name]
 
             def read() -> Any:
-                return cell.cell_contents
+                try:
+                    return cell.cell_contents
+                except ValueError:  # an empty cell
+                    return _MISSING
 
         else:
 
             def read() -> Any:
-                return names[name] if name in names else known.get(name)
+                return names[name] if name in names else known.get(name, _MISSING)
 
         return self._record(("", name), read)
 
@@ -325,13 +322,10 @@ class _Reader:
         module = self._outside(name)
         if type(module) is not ModuleType:
             _refuse()
-        return self._record((name, attribute), lambda: getattr(module, attribute, None))
+        return self._record((name, attribute), lambda: getattr(module, attribute, _MISSING))
 
     def _record(self, key: tuple[str, str], read: Callable[[], Any]) -> Any:
-        try:
-            value = read()
-        except ValueError:  # an empty cell
-            _refuse()
+        value = read()
         self.reads[key] = read, value
         return value
 
