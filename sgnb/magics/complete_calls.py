@@ -19,7 +19,7 @@ from IPython.core.completer import (
 from ..lang.primitives.program_method import BoundProgramMethod
 from ..lang.runnable import Runnable
 
-_TOKEN = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|\w+|\S")
+_TOKEN = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|\w+|[=!<>]=|\S")
 _OPENING, _CLOSING = "([{", ")]}"
 _NONE = SimpleMatcherResult(completions=[])
 
@@ -30,6 +30,7 @@ class UnfinishedCall(NamedTuple):
     name: str  # variable of the program
     method: str  # "" for a call of the program itself
     keywords: set[str]  # arguments before the cursor
+    num_positional: int = 0  # arguments before the cursor, without keywords
 
 
 def unfinished_call(text: str) -> UnfinishedCall | None:
@@ -39,7 +40,7 @@ def unfinished_call(text: str) -> UnfinishedCall | None:
     if not tokens or tokens[-1] not in ("(", ","):
         return None
 
-    depth, keywords = 0, set[str]()
+    depth, num_commas, keywords = 0, 0, set[str]()
     for i in range(len(tokens) - 1, -1, -1):
         token = tokens[i]
         if token in _CLOSING:
@@ -48,18 +49,20 @@ def unfinished_call(text: str) -> UnfinishedCall | None:
             depth -= 1
         elif token == "=" and depth == 0 and i and tokens[i - 1].isidentifier():
             keywords.add(tokens[i - 1])
+        num_commas += token == "," and depth == 0
         if depth < 0:
-            return _called(tokens[:i], keywords) if token == "(" else None
+            num_positional = num_commas - len(keywords)
+            return _called(tokens[:i], keywords, num_positional) if token == "(" else None
     return None
 
 
-def _called(tokens: list[str], keywords: set[str]) -> UnfinishedCall | None:
+def _called(tokens: list[str], keywords: set[str], num_positional: int) -> UnfinishedCall | None:
     """Return the call of a variable, or of a method of a variable, at the end of `tokens`."""
     match tokens:
         case [*before, name, ".", method] if name.isidentifier() and method.isidentifier():
-            call = UnfinishedCall(name, method, keywords)
+            call = UnfinishedCall(name, method, keywords, num_positional)
         case [*before, name] if name.isidentifier():
-            call = UnfinishedCall(name, "", keywords)
+            call = UnfinishedCall(name, "", keywords, num_positional)
         case _:
             return None
     return None if before[-1:] == ["."] else call
@@ -76,9 +79,12 @@ def parameters_of(call: UnfinishedCall, namespace: dict[str, Any]) -> list[str]:
     if not isinstance(method, BoundProgramMethod):
         return []
 
-    kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
     parameters = signature(method).parameters.values()
-    return [p.name for p in parameters if p.kind in kinds and p.name not in call.keywords]
+    by_position = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    given = [p.name for p in parameters if p.kind in by_position][: call.num_positional]
+    kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+    names = [p.name for p in parameters if p.kind in kinds]
+    return [name for name in names if name not in call.keywords and name not in given]
 
 
 def program_matcher(namespace: dict[str, Any]) -> Any:

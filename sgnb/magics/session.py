@@ -237,7 +237,9 @@ class Session:
 
         if against is not None:
             renamed("bench(against=)", "bench(vs=)")
-            vs = against if vs is None else vs
+            if vs is not None:
+                raise OptionError("vs= and against= exclude each other", "pass vs only")
+            vs = against
         opponents = workload.opponents if vs is None else vs
         if vs is None and not opponents:
             opponents = tuple(TECHNIQUES)
