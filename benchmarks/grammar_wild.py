@@ -1,5 +1,5 @@
 """`python -m benchmarks grammar_wild FOLDER [--sample N] [--seed N] [--unique] [--xgrammar]`:
-public schemas and instances, 131,072 tokens: sgnb beside llguidance, and xgrammar if asked for.
+public schemas and instances, 131,072 tokens: sgnb, llguidance, and xgrammar if asked for.
 
 FOLDER holds one or both of the public suites, as their repositories lay them out:
 

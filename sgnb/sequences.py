@@ -32,6 +32,8 @@ def exceeds_depth(value: Any, depth: int) -> bool:
     level = [value]
     for _ in range(depth):
         parents = [parent for parent in level if isinstance(parent, list | dict)]
+        if not parents:
+            return False
         level = [
             child
             for parent in parents

@@ -67,8 +67,8 @@ class CallOverrides:
 class LocalExecutor:
     """An `Executor` (see `lang.executor`) over one engine.
 
-    A dedicated thread (`Mail`) calls the sinks, so a program prepares its next step while the
-    engine runs. The same thread sends calls: calls triggered by the results of one step reach the
+    The thread of `Mail` calls the sinks, so a program prepares its next step while the engine
+    runs. The same thread sends calls: calls triggered by the results of one step reach the
     engine together. The thread ends with `close`, or with the garbage collection of the executor.
     """
 

@@ -1,4 +1,4 @@
-"""The thread of an executor that delivers results to programs and sends the calls that follow."""
+"""Thread of an executor: delivers results to programs and sends the next calls."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ class Sendable(Protocol):
 
     @property
     def executor(self) -> Any: ...  # `submit(calls)` sends calls together
+
+
+_Items = queue.SimpleQueue[list[Delivery] | Sendable | None]
 
 
 class Mail:
@@ -63,9 +66,6 @@ class Mail:
     def _put_results(self) -> None:
         results, self._results = self._results, []
         self._items.put(results)
-
-
-_Items = queue.SimpleQueue[list[Delivery] | Sendable | None]
 
 
 def _serve(items: _Items) -> None:

@@ -24,7 +24,7 @@ MAX_RUNS = 50
 """Number of runs to remember; running programs are never forgotten."""
 
 WAIT_SECONDS = 0.1
-STOP_SECONDS = 2.0
+CANCEL_SECONDS = 2.0
 
 _thread_state = threading.local()
 
@@ -94,7 +94,7 @@ class Runs:
 
     def cancel(self, which: str = "all") -> list[str]:
         """Cancel a run, or all runs, at the next token. Partial output is kept. Waits at most
-        `STOP_SECONDS`.
+        `CANCEL_SECONDS`.
 
         Args:
             which: Id of a run, or "all".
@@ -110,13 +110,13 @@ class Runs:
             ids = [run.id for run, *_ in self._runs]
         if which != "all" and which not in ids:
             raise OptionError(f"no run is called {which!r}", nearest(which, [*ids, "all"]))
-        stopped = [run for run in self._running() if which in ("all", run.id)]
-        for run in stopped:
+        cancelled = [run for run in self._running() if which in ("all", run.id)]
+        for run in cancelled:
             run.cancel()
-        deadline = time.monotonic() + STOP_SECONDS
-        while any(run.status == "running" for run in stopped) and time.monotonic() < deadline:
+        deadline = time.monotonic() + CANCEL_SECONDS
+        while any(run.status == "running" for run in cancelled) and time.monotonic() < deadline:
             time.sleep(0.005)
-        return [run.id for run in stopped]
+        return [run.id for run in cancelled]
 
     def _running(self) -> list[Run]:
         with self._lock:

@@ -17,12 +17,13 @@ from sgnb.engine.model.mixer_probe import _padding_mask, find_mixers
 
 from ..hybrid_models import hybrid_model
 from ..random_models import VOCAB
+from .test_hybrids import FAMILIES, QUICK, some_are_slow
 
 WIDTH = 6
 
 
 class RunningSum(nn.Module):
-    """Output: the sum of all tokens so far, which is also the state."""
+    """The output and the state are the sum of all tokens so far."""
 
     def __init__(self, fault: str = "") -> None:
         super().__init__()
@@ -59,7 +60,7 @@ def test_a_mixer_without_a_mask_is_not_padded() -> None:
     assert _padding_mask(WithoutMask(WIDTH, WIDTH), "cache", [], WIDTH) == ""
 
 
-@pytest.mark.parametrize("family", ["qwen3_next", "mamba2", "lfm2", "falcon_h1"])
+@pytest.mark.parametrize("family", some_are_slow(FAMILIES, QUICK))
 def test_families_that_support_padding(family: str) -> None:
     assert {mixer.mask_name for mixer in find_mixers(hybrid_model(family))} == {"attention_mask"}
 

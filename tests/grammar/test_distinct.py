@@ -166,7 +166,7 @@ WALKS = [
 
 
 def walked(schema: Any, engine: str, seed: int, tokens: int = 120) -> bytes:
-    """A random text of the masks, with the ending after so many tokens."""
+    """A random text of at most `tokens` tokens that the masks allow, with its ending."""
     draw, walk, text = random.Random(seed), matcher(schema, engine), b""
     for _ in range(tokens):
         choices = sorted(allowed(walk))

@@ -598,7 +598,7 @@ def test_what_cannot_be_saved(make: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sized", [True, False])
 def test_stopping_the_run_of_a_batch(make: Any, sized: bool) -> None:
-    """As `%sglang cancel` does, or a cell's time limit."""
+    """Cancel like `%sglang cancel`, or like the time limit of a cell."""
     executor, runs = make("x", delay=lambda call: 0.0 if call.prompt < "1" else NEVER), []
     ignore = watch(runs.append)
     try:

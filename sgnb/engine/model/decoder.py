@@ -35,7 +35,7 @@ from .interface import ATTENTION
 from .layer_probe import STATELESS_TYPES, LayerProbe, check_cache, run_probe
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 from .logit_check import check_logits, draw_texts, passed_record, reference_logits
-from .mixer import Mixer, pad, shapes_of
+from .mixer import Mixer, shapes_of, support_padding
 from .mixer_probe import find_mixers
 from .recurrent import use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
@@ -190,7 +190,7 @@ def _prepare(
         name=name,
         probe=probe,
         states=shapes_of(mixers),
-        pads_prompts=pad(mixers),
+        pads_prompts=support_padding(mixers),
         device=setup.device,
         context_length=context,
         vocab_size=int(vocab),

@@ -25,7 +25,7 @@ from ..cache.kv_cache import KVCache
 from ..cache.state_pool import StatePool
 from ..step_input import NO_KEY, AttentionInput
 from .layer_probe import LayerProbe
-from .mixer import Mixer, pad, shapes_of
+from .mixer import Mixer, shapes_of, support_padding
 from .mixer_probe import own_cache
 from .recurrent import StepStates, serving
 
@@ -149,7 +149,7 @@ def check_logits(
     length = texts.tokens.shape[1]
     backend = TorchAttention(KVCache(probe.shapes, 2 * length, probe.dtype, model.device))
     pool = StatePool(shapes_of(mixers), 6, model.device)
-    recurrent = StepStates(pool, pad(mixers)) if mixers else None
+    recurrent = StepStates(pool, support_padding(mixers)) if mixers else None
     # Last state of each text: two alternating states per text, and an extra state inside a chunk.
     last = [pool.states, pool.states]
     slots = [np.arange(i, 2 * length, 2, dtype=np.int32) for i in range(2)]

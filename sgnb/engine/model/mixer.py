@@ -28,7 +28,7 @@ def shapes_of(mixers: list[Mixer]) -> States:
     return {mixer.layer: mixer.shapes for mixer in mixers}
 
 
-def pad(mixers: list[Mixer]) -> bool:
+def support_padding(mixers: list[Mixer]) -> bool:
     """Return whether all mixers support padded texts."""
     return all(mixer.mask_name for mixer in mixers)
 

@@ -410,7 +410,7 @@ class ProgramState:
 
 @contextmanager
 def _ended_by(end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` after the block and after its error, which the program may catch."""
+    """Call `end` after the block, also after an error of the block."""
     try:
         yield
     except Exception:

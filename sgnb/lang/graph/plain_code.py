@@ -42,9 +42,9 @@ class KnownFunctions(NamedTuple):
 class _Kind(IntEnum):
     """Dependence of an expression on texts of arguments and on generated texts."""
 
-    CONSTANT = 0  # not at all
-    TEXT = 1  # a text with such texts
-    EXPRESSION = 2  # an expression to append, with such texts
+    CONSTANT = 0  # no dependence
+    TEXT = 1  # a text that contains these texts
+    EXPRESSION = 2  # an expression to append that contains these texts
 
 
 class PlainCode:

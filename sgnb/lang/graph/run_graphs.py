@@ -109,8 +109,7 @@ class CheckedGraph:
         return RunGraph(other, {})
 
     def _read_code(self) -> PlainCode | None:
-        """Return the reads of the program's code before a comparison with the graph, if the code is
-        plain and has not been compared."""
+        """Return the reads of plain code before its first comparison with the graph, or None."""
         plain = None
         if self._may_be_plain and self._plain is None:
             original = self._original
