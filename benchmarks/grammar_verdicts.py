@@ -1,7 +1,7 @@
 """`python -m benchmarks grammar_verdicts FOLDER [--sample N] [--seed N]`: verdicts on public
 schemas, on the machine as it is and next to four busy processes.
 
-FOLDER holds MaskBench, as `grammar_wild` reads it. A verdict is the kind of the compiled grammar,
+FOLDER holds MaskBench, as `schema_suites` reads it. A verdict is the kind of the compiled grammar,
 or the error. Nothing is cached on disk.
 """
 
@@ -24,7 +24,7 @@ from sgnb.grammar.compiler import compile_spec
 from sgnb.grammar.spec import GrammarSpec
 
 from .common import Report
-from .grammar_wild import _sampled, maskbench
+from .schema_suites import maskbench, sampled
 
 BUSY = 4
 _LOOP = "while True: pass"
@@ -57,7 +57,7 @@ def _verdicts(schemas: Sequence[str]) -> tuple[list[str], float]:
 
 
 def run(folder: Path, sample: int | None, seed: int) -> Report:
-    paths = [path for _, path in _sampled(maskbench(folder), sample, seed)]
+    paths = [path for _, path in sampled(maskbench(folder), sample, seed)]
     schemas = [json.dumps(json.loads(path.read_text(encoding="utf-8"))["schema"]) for path in paths]
     alone, seconds = _verdicts(schemas)
     with _busy_processes():

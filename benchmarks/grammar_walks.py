@@ -28,7 +28,7 @@ from sgnb.grammar.vocabulary import Vocabulary
 from tests.large_vocabulary import pieces
 
 from .common import Report
-from .grammar_wild import maskbench
+from .schema_suites import maskbench
 
 FEWEST, MOST = 1, 60  # tokens before a walk takes its ending
 JUDGING = 5  # seconds that jsonschema has for a text

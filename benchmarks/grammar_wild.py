@@ -1,12 +1,7 @@
 """`python -m benchmarks grammar_wild FOLDER [--sample N] [--seed N] [--unique] [--xgrammar]`:
 public schemas and instances, 131,072 tokens: sgnb, llguidance, and xgrammar if asked for.
 
-FOLDER holds one or both of the public suites, as their repositories lay them out:
-
-- `maskbench/data/*.json` of https://github.com/guidance-ai/jsonschemabench: 11,306 schemas, most
-  with valid and invalid instances;
-- `tests/draft*/**/*.json` of https://github.com/json-schema-org/JSON-Schema-Test-Suite: what each
-  keyword means, in the drafts named in DRAFTS.
+FOLDER holds one or both of the public suites, see `schema_suites`.
 
 Each schema goes to every tool in turns, in the tool's own defaults, and each of its instances, as
 `json.dumps` writes it, through a matcher of its own, token by token: a token that a mask lacks
@@ -24,14 +19,11 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
-import json
 import os
-import random
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from unittest.mock import patch
@@ -50,18 +42,23 @@ from tests.large_vocabulary import FILE, pieces
 from .common import Report
 from .grammar_counts import Counts, Suite, save
 from .pieces import EOS, Pieces
+from .schema_suites import (
+    DRAFTS,
+    Case,
+    Instance,
+    Tokens,
+    maskbench,
+    maskbench_case,
+    sampled,
+    suite_cases,
+)
 
-DRAFTS = ("draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 OURS = (True, False)  # values of `json_strict`, each measured as a tool
 KEPT = 20  # grammars of a batch whose memory is measured
 SAVE_SECONDS = 15
 
-OTHER_DOCUMENTS = ("refRemote", "cross-draft", "vocabulary")  # files of the test suite
-_OTHER_DOCUMENT = re.compile(r'"\$ref": "https?://json-schema\.org/')
-
 _NOTHING_VALID = re.compile("(?i)no JSON value is valid|no text|unsatisfiable")
 
-Tokens = Sequence[int]
 T = TypeVar("T")
 
 
@@ -208,21 +205,6 @@ class _XGrammarSession:
         return bool(self._matcher.accept_token(EOS))
 
 
-@dataclass
-class Instance:
-    valid: bool
-    tokens: Tokens
-
-
-@dataclass
-class Case:
-    """A schema with its instances."""
-
-    name: str
-    schema: str
-    instances: list[Instance]
-
-
 class Measured(Counts):
     """What one tool does."""
 
@@ -296,53 +278,10 @@ def _resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def maskbench(folder: Path) -> list[tuple[str, Path]]:
-    """The schemas of MaskBench, by name."""
-    return [(path.stem, path) for path in sorted((folder / "maskbench" / "data").glob("*.json"))]
-
-
-def maskbench_case(
-    name: str, path: Path, encode: Callable[[str], Tokens], unique: bool = False
-) -> Case:
-    """unique: `uniqueItems` for the suite's `_uniqueItems`, an annotation."""
-    text = path.read_text(encoding="utf-8")
-    content = json.loads(text.replace('"_uniqueItems"', '"uniqueItems"') if unique else text)
-    return Case(name, json.dumps(content["schema"]), list(_instances(content["tests"], encode)))
-
-
-def suite_cases(folder: Path, encode: Callable[[str], Tokens]) -> Iterator[Case]:
-    """Yield the groups of the JSON Schema test suite without references to other documents."""
-    for draft in DRAFTS:
-        for path in sorted((folder / "tests" / draft).rglob("*.json")):
-            if path.stem in OTHER_DOCUMENTS:
-                continue
-            for group in json.loads(path.read_text(encoding="utf-8")):
-                schema = group["schema"]
-                if _OTHER_DOCUMENT.search(json.dumps(schema)):
-                    continue
-                if isinstance(schema, dict) and draft in ("draft4", "draft6", "draft7"):
-                    dialect = f"http://json-schema.org/{draft[:5]}-0{draft[5:]}/schema#"
-                    schema = {"$schema": dialect} | schema
-                name = f"{draft}/{path.stem}: {group['description']}"
-                tests = list(_instances(group["tests"], encode))
-                yield Case(name, json.dumps(schema), tests)
-
-
-def _instances(
-    tests: Sequence[dict[str, Any]], encode: Callable[[str], Tokens]
-) -> Iterator[Instance]:
-    for test in tests:
-        yield Instance(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False)))
-
-
 def _tools(xgrammar: bool) -> list[Tool]:
     vocabulary = Vocabulary(pieces())
     found: list[Tool] = [*(Sgnb(vocabulary, strict) for strict in OURS), LLGuidance(pieces())]
     return [*found, XGrammar(pieces())] if xgrammar else found
-
-
-def _sampled(found: list[T], sample: int | None, seed: int) -> list[T]:
-    return random.Random(seed).sample(found, min(sample, len(found))) if sample else found
 
 
 def _measure(
@@ -388,7 +327,7 @@ def run(
     suites: list[Suite] = []
 
     def measure(name: str, kind: str, found: list[T], case: Callable[[T], Case]) -> None:
-        chosen = _sampled(found, sample, seed)[shard[0] :: shard[1]]
+        chosen = sampled(found, sample, seed)[shard[0] :: shard[1]]
         everyone = [Measured(tool) for tool in tools]
         suites.append(Suite(name, len(found), kind, len(OURS), [*everyone]))
         _measure(everyone, map(case, chosen), seconds, keep)

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import grammar_wild
-from benchmarks.grammar_wild import Case, Failed, Instance, Measured, Refused, Session
+from benchmarks import grammar_wild, schema_suites
+from benchmarks.grammar_wild import Failed, Measured, Refused, Session
+from benchmarks.schema_suites import Case, Instance
 
 A, B, BROKEN = 1, 2, 40
 
@@ -79,14 +80,14 @@ def test_the_suites_are_read_as_their_repositories_lay_them_out(tmp_path: Path) 
         path = tmp_path / place
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(content), encoding="utf-8")
-    [(name, path)] = grammar_wild.maskbench(tmp_path)
-    case = grammar_wild.maskbench_case(name, path, lambda text: list(text.encode()))
+    [(name, path)] = schema_suites.maskbench(tmp_path)
+    case = schema_suites.maskbench_case(name, path, lambda text: list(text.encode()))
     assert (case.name, case.schema) == ("one", '{"type": "string"}')
     assert [bytes(one.tokens).decode() for one in case.instances] == ['"é"', "[1, 2]"]
     path.write_text('{"schema": {"_uniqueItems": true}, "tests": []}', encoding="utf-8")
-    assert "_unique" not in grammar_wild.maskbench_case(name, path, list, unique=True).schema
-    assert "_unique" in grammar_wild.maskbench_case(name, path, list).schema
-    [group] = grammar_wild.suite_cases(tmp_path, lambda text: list(text.encode()))
+    assert "_unique" not in schema_suites.maskbench_case(name, path, list, unique=True).schema
+    assert "_unique" in schema_suites.maskbench_case(name, path, list).schema
+    [group] = schema_suites.suite_cases(tmp_path, lambda text: list(text.encode()))
     assert group.name == "draft7/type: d" and "draft-07" in group.schema
     assert [one.valid for one in group.instances] == [True, False]
 
