@@ -902,6 +902,20 @@ def test_optional_properties_need_few_states():
     assert build(translate(json.dumps(schema))).states < 60 * 30
 
 
+def test_recursive_schemas_share_the_rules_of_their_positions():
+    point = members(x={"type": "number"})
+    node = {"$ref": "#/$defs/node"}
+    for recursive in (True, False):
+        inner = {"next": {"anyOf": [node, {"type": "null"}]}} if recursive else {}
+        schema = {
+            "$defs": {"point": point, "node": members(first={"$ref": "#/$defs/point"}, **inner)},
+            **members(**{f"part_{k}": node for k in range(5)}),
+        }
+        rules = translate(json.dumps(schema)).rules
+        points = [name for name in rules if name.startswith("#/$defs/point ")]
+        assert len(points) == (1 if recursive else 5), recursive
+
+
 def test_every_enforced_keyword_is_read_somewhere():
     elsewhere = {
         "$ref",

@@ -39,8 +39,9 @@ from .strings import decoded
 from .text import ANYTHING, DIGIT, VALUE, JsonLayout, either, string, value_rules
 
 MOST_RULES = 300
-"""Up to this number, every position has separate rules for its references; later positions share
-rules."""
+"""Up to this number, every position has separate rules for its references, which carry the labels of
+the position. Later positions share rules, and so do all positions once the rules are recursive:
+llguidance matches recursive rules, and reports no labels."""
 
 _MOST_NESTED = 150
 _TREE = 60  # steps to translate a disjunct
@@ -94,6 +95,7 @@ class _Translation:
         self._alive: list[Schema] = []  # keeps schemas alive, because keys are ids
         self._used: set[str] = set()
         self._distinct: list[DistinctPart] = []
+        self._is_recursive = False  # True as soon as a rule is known to be recursive
 
     def rules(self) -> Rules:
         """Return the start and all reachable rules."""
@@ -165,6 +167,7 @@ class _Translation:
 
     def _reference(self, name: str) -> Reference:
         self._used.add(name)
+        self._is_recursive = self._is_recursive or name in ANYTHING
         return Reference(name)
 
     def _rule(self, schema: Schema, name: str, position: _Position) -> str:
@@ -177,11 +180,12 @@ class _Translation:
 
         for target, rule in position.around:
             if target == key:
+                self._is_recursive = True
                 return rule
 
         if existing := self._names.get((key, position.label)):
             return existing
-        if len(self._bodies) > MOST_RULES and key in self._first:
+        if (self._is_recursive or len(self._bodies) > MOST_RULES) and key in self._first:
             return self._first[key]
         rule = f"{name} {position.label}"
         if rule in self._bodies:
