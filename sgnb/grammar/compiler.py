@@ -39,7 +39,7 @@ from .schema.schema_lint import lint_schema
 from .spec import GrammarSpec
 from .vocabulary import Vocabulary
 
-FORMAT = 8
+FORMAT = 9
 """Version of the disk cache. Increment if a spec may produce another automaton or other bytes."""
 
 WORTH_KEEPING = 0.005

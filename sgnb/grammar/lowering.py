@@ -15,7 +15,7 @@ from .automaton.automaton import Automaton, build
 from .automaton.build_limits import BuildLimits, Recursive, TooLarge
 from .llguidance_backend.cfg_matcher import write_schema
 from .llguidance_backend.ebnf import write_ebnf
-from .llguidance_backend.shortest import least_length, shortest_text
+from .llguidance_backend.shortest import least_length
 from .regex import parser as regex
 from .schema.translate import translate
 from .spec import GrammarSpec
@@ -142,9 +142,10 @@ def _limits(spec: GrammarSpec) -> BuildLimits:
 
 def _for_llguidance(rules: Rules, why: str) -> LoweredGrammar:
     try:
-        lark = write_schema(rules)
-        shortest, least = shortest_text(rules), least_length(rules)
-        return LoweredGrammar(None, lark, why, shortest, least, rules.distinct)
+        grammar = write_schema(rules)
+        shortest = grammar.shortest
+        least = least_length(grammar.rules) if shortest is None else len(shortest)
+        return LoweredGrammar(None, grammar.lark, why, shortest, least, rules.distinct)
     except GrammarError as error:
         raise llguidance_error(why, error) from error
 

@@ -5,7 +5,7 @@ A tree describes a set of texts (sequences of characters). Knows neither bytes n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 Ranges = tuple[tuple[int, int], ...]
@@ -149,3 +149,40 @@ def alternate(*options: Node) -> Node:
 
 def optional(node: Node) -> Node:
     return Repeat(node, 0, 1)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the nodes directly below `node`; references and lexemes have none.
+
+    Args:
+        node: any node.
+    """
+    match node:
+        case Concatenate(parts) | Intersect(parts):
+            return parts
+        case Alternate(options):
+            return options
+        case Repeat(inner, _, _) | Source(inner, _):
+            return (inner,)
+        case Without(kept, removed):
+            return (kept, removed)
+    return ()
+
+
+def postorder(node: Node, below: Callable[[Node], tuple[Node, ...]] = children) -> Iterator[Node]:
+    """Yield every node object of a tree once, children first.
+
+    Args:
+        node: root of the tree.
+        below: returns the children of a node.
+    """
+    visited: set[int] = set()
+    stack = [(node, False)]
+    while stack:
+        top, below_done = stack.pop()
+        if below_done:
+            yield top
+        elif id(top) not in visited:
+            visited.add(id(top))
+            stack.append((top, True))
+            stack += [(child, False) for child in reversed(below(top))]

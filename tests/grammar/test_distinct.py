@@ -52,7 +52,7 @@ def grammar(schema: str, engine: str = "", whitespace: int | None = None) -> Tok
         compiled = replace(
             compiled,
             automaton=None,
-            lark=write_schema(rules),
+            lark=write_schema(rules).lark,
             why="a test",
             shortest=shortest_text(rules),
         )

@@ -81,7 +81,7 @@ def grammar(schema: dict[str, Any]) -> TokenGrammar:
     text = json.dumps(schema)
     rules = translate(text)
     spec, shortest = GrammarSpec("json_schema", text), shortest_text(rules)
-    lark = write_schema(rules)
+    lark = write_schema(rules).lark
     return TokenGrammar(CompiledGrammar(spec, None, lark, 0.0, shortest=shortest), BYTES)
 
 

@@ -67,7 +67,7 @@ def compile_ebnf(text: str, vocabulary: Vocabulary) -> LlguidanceGrammar:
 
 
 def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LlguidanceGrammar:
-    return LlguidanceGrammar(write_schema(rules), vocabulary, LEXEME_LIMITS)
+    return LlguidanceGrammar(write_schema(rules).lark, vocabulary, LEXEME_LIMITS)
 
 
 def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LlguidanceGrammar:

@@ -25,7 +25,7 @@ from ..syntax import Rules
 from ..vocabulary import Vocabulary
 from .ending import Endings
 from .lark import WORK
-from .lexeme_lark import write_lexemes
+from .lexeme_lark import LexemeGrammar, write_lexemes
 from .lexemes import WorkBudget
 
 LARGEST_LARK = 2_000_000
@@ -63,8 +63,8 @@ _tokenizers: OrderedDict[str, Any] = OrderedDict()
 _lock = Lock()
 
 
-def write_schema(rules: Rules) -> str:
-    """Return `rules` as input of llguidance.
+def write_schema(rules: Rules) -> LexemeGrammar:
+    """Return `rules` as input of llguidance, and without labels.
 
     Args:
         rules: syntax tree made of lexemes.

@@ -24,10 +24,12 @@ from ..syntax import (
     Repeat,
     Rules,
     Without,
+    children,
+    postorder,
 )
 from .lexemes import Clashes, Piece, WorkBudget, piece
 from .network import conflicts
-from .normal import children, closed, plain, postorder, rebuilt, references
+from .normal import closed, plain, rebuilt, references
 
 LARGEST_TERMINAL = 200
 """Maximum nodes of a terminal. llguidance compiles whole terminals: large terminals are slower to

@@ -13,8 +13,17 @@ from functools import lru_cache
 from typing import NoReturn
 
 from ...errors import GrammarError
-from ..syntax import Alternate, Chars, Concatenate, Literal, Node, Ranges, Reference, Repeat
-from .normal import children
+from ..syntax import (
+    Alternate,
+    Chars,
+    Concatenate,
+    Literal,
+    Node,
+    Ranges,
+    Reference,
+    Repeat,
+    children,
+)
 
 MOST_POSITIONS = 150_000
 """Maximum number of positions per piece; a position takes a few hundred bytes."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..syntax import Alternate, Node, Reference, Repeat, Rules
+from ..syntax import Alternate, Node, Reference, Repeat, Rules, children, postorder
 from .lexemes import Clashes, Piece, WorkBudget
-from .normal import children, postorder
 
 MOST_PLACES = 8192
 """Maximum number of pieces and references in a grammar; sets of positions take the square in bits.

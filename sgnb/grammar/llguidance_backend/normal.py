@@ -5,7 +5,8 @@ Supports trees of any depth: no function recurses. Knows no library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TypeVar
 
 from ...errors import GrammarError
 from ..automaton.automaton import build
@@ -25,47 +26,14 @@ from ..syntax import (
     Source,
     Without,
     alternate,
+    children,
     concat,
+    postorder,
 )
 
+Value = TypeVar("Value")
+
 SET_LIMITS = BuildLimits(states=4096, building=8192, positions=16_384, work=200_000)
-
-
-def children(node: Node) -> tuple[Node, ...]:
-    """Return the nodes directly below `node`; references and lexemes have none.
-
-    Args:
-        node: any node.
-    """
-    match node:
-        case Concatenate(parts) | Intersect(parts):
-            return parts
-        case Alternate(options):
-            return options
-        case Repeat(inner, _, _) | Source(inner, _):
-            return (inner,)
-        case Without(kept, removed):
-            return (kept, removed)
-    return ()
-
-
-def postorder(node: Node, below: Callable[[Node], tuple[Node, ...]] = children) -> Iterator[Node]:
-    """Yield every node object of a tree once, children first.
-
-    Args:
-        node: root of the tree.
-        below: returns the children of a node.
-    """
-    visited: set[int] = set()
-    stack = [(node, False)]
-    while stack:
-        top, below_done = stack.pop()
-        if below_done:
-            yield top
-        elif id(top) not in visited:
-            visited.add(id(top))
-            stack.append((top, True))
-            stack += [(child, False) for child in reversed(below(top))]
 
 
 def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
@@ -111,17 +79,35 @@ def references(node: Node) -> set[str]:
     return {part.name for part in postorder(node) if isinstance(part, Reference)}
 
 
-def users(rules: Mapping[str, Node]) -> dict[str, set[str]]:
-    """Return rule -> names of the rules that refer to the rule.
+def least_solution(
+    orders: Mapping[str, Sequence[Node]],
+    evaluate: Callable[[str, Mapping[str, Value]], Value | None],
+    size: Callable[[Value], int],
+) -> dict[str, Value]:
+    """Return the smallest value of each rule that has a value.
 
     Args:
-        rules: rules by name.
+        orders: nodes of each rule, children first.
+        evaluate: returns the value of a rule by the values so far; None without a value.
+        size: returns the size by which values are compared.
     """
-    users: dict[str, set[str]] = {name: set() for name in rules}
-    for name, node in rules.items():
-        for need in references(node):
-            users[need].add(name)
-    return users
+    above: dict[str, set[str]] = {name: set() for name in orders}
+    for name, order in orders.items():
+        for node in order:
+            if isinstance(node, Reference):
+                above[node.name].add(name)
+
+    values: dict[str, Value] = {}
+    stale = set(orders)
+    while stale:
+        for name in reversed(list(orders)):  # dependencies usually follow their users
+            if name in stale:
+                stale.remove(name)
+                value = evaluate(name, values)
+                if value is not None and (name not in values or size(value) < size(values[name])):
+                    values[name] = value
+                    stale |= above[name]
+    return values
 
 
 def closed(needs: dict[str, set[str]]) -> list[str]:
@@ -180,12 +166,12 @@ def trimmed(rules: Rules, spend: Callable[[int], None]) -> Rules:
         GrammarError: a rule is undefined, or no text remains.
     """
     reached = _reached(rules)
-    productive = _productive(reached, spend)
-    start = simplified(rules.start, productive, spend)
+    live = productive(reached, spend)
+    start = simplified(rules.start, live, spend)
     if start is None:
         hint = "add an alternative without recursion to every rule"
         raise GrammarError("the grammar describes no text", hint)
-    simple_rules = {name: simplified(reached[name], productive, spend) for name in reached}
+    simple_rules = {name: simplified(reached[name], live, spend) for name in reached}
     result = Rules(start, {name: node for name, node in simple_rules.items() if node is not None})
     return Rules(result.start, _reached(result))
 
@@ -216,23 +202,44 @@ def _reached(rules: Rules) -> dict[str, Node]:
     return reached
 
 
-def _productive(rules: dict[str, Node], spend: Callable[[int], None]) -> set[str]:
-    """Return the names of the rules that describe at least one text."""
-    productive: set[str] = set()
-    above = users(rules)
-    stale = set(rules)
-    while stale:
-        for name in reversed(rules):  # dependencies usually follow their users
-            if name in stale:
-                stale.remove(name)
-                spend(5)
-                if simplified(rules[name], productive, spend) is not None:
-                    productive.add(name)
-                    stale |= above[name] - productive
-    return productive
+def productive(rules: Mapping[str, Node], spend: Callable[[int], None]) -> set[str]:
+    """Return the names of the rules that describe at least one text.
+
+    Args:
+        rules: rules in which every lexeme, intersection and difference has a text.
+        spend: receives the estimated microseconds of the next step; may raise.
+    """
+    orders = {name: list(postorder(node)) for name, node in rules.items()}
+
+    def evaluate(name: str, values: Mapping[str, bool]) -> bool | None:
+        spend(5 + len(orders[name]))
+        return _has_text(orders[name], values) or None
+
+    return set(least_solution(orders, evaluate, int))
 
 
-def simplified(root: Node, productive: set[str], spend: Callable[[int], None]) -> Node | None:
+def _has_text(order: Sequence[Node], productive: Mapping[str, bool]) -> bool:
+    results: dict[int, bool] = {}
+    result = False
+    for node in order:
+        match node:
+            case Reference(name):
+                result = name in productive
+            case Chars(ranges):
+                result = bool(ranges)
+            case Alternate(options):
+                result = any(results[id(option)] for option in options)
+            case Repeat(inner, least, _):
+                result = not least or results[id(inner)]
+            case Without(inner, _):
+                result = results[id(inner)]
+            case _:
+                result = all(results[id(child)] for child in children(node))
+        results[id(node)] = result
+    return result
+
+
+def simplified(root: Node, productive: Container[str], spend: Callable[[int], None]) -> Node | None:
     """Return the tree without Source and unproductive parts; None if no text remains.
 
     Args:
@@ -243,14 +250,20 @@ def simplified(root: Node, productive: set[str], spend: Callable[[int], None]) -
     results: dict[int, Node | None] = {}
     for node in postorder(root):
         spend(5)
-        results[id(node)] = _simple(
+        results[id(node)] = simple(
             node, [results[id(child)] for child in children(node)], productive
         )
     return results[id(root)]
 
 
-def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node | None:
-    """Return `node` with the children `below`; None stands for no text."""
+def simple(node: Node, below: list[Node | None], productive: Container[str]) -> Node | None:
+    """Return `node` with other children, without Source; None stands for no text.
+
+    Args:
+        node: node of a tree.
+        below: simplified children.
+        productive: names of the rules with a text.
+    """
     whole = [child for child in below if child is not None]
     complete = len(whole) == len(below)
 

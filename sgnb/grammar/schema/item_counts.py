@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import GrammarError
 from ..automaton.build_limits import BuildLimits, Recursive, TooLarge
+from ..finite import fewest_texts
 from ..syntax import Node, Rules
 from .flat import canonical
 
@@ -58,7 +59,10 @@ def count_values(node: Node, most: int, rules: Rules) -> int:
         most: result for more values.
         rules: rules that the tree refers to.
     """
-    from ..automaton.automaton import build  # imports numpy, and most schemas need no count
+    enough = SPELLINGS * most
+    if fewest_texts(node) >= enough:
+        return most
+    from ..automaton.automaton import build  # imports numpy, and most schemas need no automaton
 
     try:
         automaton = build(Rules(node, rules.rules), _LIMITS)
@@ -66,7 +70,6 @@ def count_values(node: Node, most: int, rules: Rules) -> int:
         return most
     except GrammarError:
         return 0
-    enough = SPELLINGS * most
     if count_texts(automaton, enough) >= enough:
         return most
     if enough > MOST_COUNTED:

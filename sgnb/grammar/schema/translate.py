@@ -39,9 +39,9 @@ from .strings import decoded
 from .text import ANYTHING, DIGIT, VALUE, JsonLayout, either, string, value_rules
 
 MOST_RULES = 300
-"""Up to this number, every position has separate rules for its references, which carry the labels of
-the position. Later positions share rules, and so do all positions once the rules are recursive:
-llguidance matches recursive rules, and reports no labels."""
+"""Up to this number, every position has separate rules for its references, which carry the
+position's labels. Later positions share rules, and so do all positions once the rules are
+recursive: llguidance matches recursive rules, and reports no labels."""
 
 _MOST_NESTED = 150
 _TREE = 60  # steps to translate a disjunct
