@@ -77,10 +77,12 @@ class Lexeme:
     """`node`, never empty, as a single symbol of a language, such as a whole JSON string.
 
     After a text of `node`, the next character must not continue any lexeme allowed at the same
-    position.
+    position. `is_common` marks trees without labels that many grammars share as the same object,
+    such as the tree of all numbers: builds cache their automata.
     """
 
     node: Node
+    is_common: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from ..syntax import (
     Without,
 )
 from .build_limits import Budget
+from .common_lexemes import CommonLexeme, common_lexeme
 from .determinise import determinise
 from .dfa import START, Dfa
 from .minimise import minimise
@@ -58,12 +59,23 @@ def expand(rules: Rules, nfa: Nfa, budget: Budget) -> Follow:
     return _Expansion(rules, nfa, budget).run(rules.start)
 
 
+def common_automaton(node: Node) -> CommonLexeme:
+    """Return the cached automaton of the tree of a common lexeme.
+
+    Args:
+        node: tree without references and labels; the cache identifies the tree by its object.
+    """
+    return common_lexeme(node, expand)
+
+
 class _Expansion:
     def __init__(self, rules: Rules, nfa: Nfa, budget: Budget) -> None:
         self._rules = rules.rules
         self._nfa = nfa
         self._budget = budget
         self._products: dict[tuple[int, int], Dfa] = {}
+        self._paid: set[int] = set()  # ids of the common lexemes so far
+        self._embedded: dict[_Key, Follow] = {}
 
     def run(self, node: Node) -> Follow:
         """Return the first positions of `node` followed by FINAL. The stack is explicit because
@@ -109,7 +121,11 @@ class _Expansion:
                 return (yield from self._product(node, follow, label))
             case Source(inner, name):
                 return (yield inner, follow, self._nfa.labels.single(name))
-            case Lexeme(inner):
+            case Lexeme(inner, is_common):
+                if is_common and follow:
+                    common = self._common(inner, follow, label)
+                    if common is not None:
+                        return common
                 return (yield inner, follow, label)
             case Reference(name):
                 return (yield self._rules[name], follow, label)
@@ -189,11 +205,30 @@ class _Expansion:
             product = self._products[id(node), label] = self._minimised(product)
         return self._embed(product, follow)
 
+    def _common(self, node: Node, follow: Follow, label: int) -> Follow | None:
+        """Embed the cached automaton of a common lexeme; None without an automaton."""
+        dfa, steps = common_automaton(node)
+        if id(node) not in self._paid:
+            self._paid.add(id(node))
+            self._budget.spend(steps)
+        if dfa is None:
+            return None
+        key = (id(node), follow, label)
+        if key not in self._embedded:
+            self._embedded[key] = self._embed(dfa, follow, label)
+        return self._embedded[key]
+
     def _minimised(self, dfa: Dfa) -> Dfa:
         return minimise(dfa, self._nfa.labels, self._budget)
 
-    def _embed(self, dfa: Dfa, follow: Follow) -> Follow:
-        """Copy `dfa` as positions, with `follow` after the final states."""
+    def _embed(self, dfa: Dfa, follow: Follow, label: int | None = None) -> Follow:
+        """Copy `dfa` as positions, with `follow` after the final states.
+
+        Args:
+            dfa: automaton to copy.
+            follow: positions after the automaton.
+            label: label set of all edges; None for the label sets of the automaton.
+        """
         begins: list[Follow] = [()]
         positions = [FINAL]
         for state in range(START, dfa.size):
@@ -204,10 +239,10 @@ class _Expansion:
 
         for state, position in enumerate(positions):
             if position != FINAL:
-                edges = (
-                    (low, high, begins[to], label) for low, high, to, label in dfa.edges(state)
+                self._nfa.edges[position] = tuple(
+                    (low, high, begins[to], edge_label if label is None else label)
+                    for low, high, to, edge_label in dfa.edges(state)
                 )
-                self._nfa.edges[position] = tuple(edges)
         return begins[START] if dfa.size > START else ()
 
 

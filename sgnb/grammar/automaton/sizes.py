@@ -21,6 +21,7 @@ from ..syntax import (
     Without,
 )
 from .build_limits import Budget, Recursive
+from .expand import common_automaton
 from .utf8 import fragment
 
 _MOST = 10**15
@@ -102,7 +103,9 @@ class Sizes:
                 return parts
             case Without(kept, removed):
                 return kept, removed
-            case Repeat(inner) | Source(inner) | Lexeme(inner):
+            case Lexeme(inner, is_common):
+                return () if is_common and common_automaton(inner).dfa is not None else (inner,)
+            case Repeat(inner) | Source(inner):
                 return (inner,)
             case Reference(name):
                 rules = self._rules.rules
@@ -120,6 +123,9 @@ class Sizes:
                 needed = total = len(text.encode("utf-8", "surrogatepass"))
             case Chars(ranges):
                 needed = total = len(fragment(ranges))
+            case Lexeme(inner, True) if not parts:
+                dfa = common_automaton(inner).dfa
+                needed = total = 0 if dfa is None else dfa.size
             case Repeat():
                 needed, total = needed * _copies(node), total * _copies(node)
             case Alternate() | Intersect() | Without():

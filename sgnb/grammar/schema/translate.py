@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 
 from ...errors import GrammarError
 from ..syntax import (
@@ -33,7 +33,7 @@ from .index import SchemaIndex, read_schema
 from .item_counts import DistinctPart, check_counts
 from .keywords import asks_nothing
 from .multiples import common_multiple, integer_bounds, multiples
-from .numbers import FRACTION_DIGITS, PRECISION, integers, numbers, scientific
+from .numbers import FRACTION_DIGITS, PRECISION, NumberBound, integers, numbers, scientific
 from .objects import Context, object_tree
 from .strings import decoded
 from .text import ANYTHING, DIGIT, VALUE, JsonLayout, either, string, value_rules
@@ -214,8 +214,8 @@ class _Translation:
             return self._reference(VALUE.name)
         flat = flat if self.strict else flat.opened()
         types = flat.narrowed()
-        options = [_lexeme(string(self._decoded(flat)))] if "string" in types else []
-        options.append(_lexeme(self._numbers(flat, types & NUMBERS)))
+        options = [self._string(flat)] if "string" in types else []
+        options.append(self._numbers(flat, types & NUMBERS))
 
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(flat, value):
@@ -244,9 +244,11 @@ class _Translation:
                 hint = "forbid texts, numbers, true, false or null"
                 raise self.index.error(flat.source, "not", problem, hint)
 
-    def _decoded(self, flat: FlatSchema) -> Node:
+    def _string(self, flat: FlatSchema) -> Node:
+        is_limited = flat.min_length > 1 or flat.max_length is not None
+        is_common = not (is_limited or flat.patterns or flat.other_patterns or flat.excluded)
         try:
-            return decoded(flat)
+            return _lexeme(string(decoded(flat)), is_common)
         except GrammarError as error:
             raise self.index.error(flat.source, "pattern", error.message, error.hint) from None
 
@@ -259,24 +261,39 @@ class _Translation:
         if "integer" not in types:
             removed += (_INTEGRAL, _ROUNDED)
         if not flat.steps and whole:
-            node = integers(*integer_bounds(low, high))
-            if self.index.has_whole_floats and not self.strict and node != NOTHING:
-                node = concat(node, optional(Literal(".0")))
+            floats = self.index.has_whole_floats and not self.strict
+            node = _whole_numbers(*integer_bounds(low, high), floats)
         elif not flat.steps:
-            node = numbers(low, high)
-            if not removed:
-                node = either([node, scientific(low, high)])
+            node = numbers(low, high) if removed else _any_number(low, high)
         else:
             try:
                 node = multiples(common_multiple(flat.steps), low, high, whole)
             except GrammarError as error:
                 raise self.index.error(source, "multipleOf", error.message, error.hint) from None
 
-        return Without(node, either(removed)) if removed and node != NOTHING else node
+        if removed and node != NOTHING:
+            return Lexeme(Without(node, either(removed)))
+        is_open = high is None and (low is None or low.value in (0, 1))
+        return _lexeme(node, is_common=is_open and not flat.steps)
 
 
-def _lexeme(node: Node) -> Node:
-    return node if node == NOTHING else Lexeme(node)
+def _lexeme(node: Node, is_common: bool = False) -> Node:
+    return node if node == NOTHING else Lexeme(node, is_common)
+
+
+@lru_cache(maxsize=1024)
+def _whole_numbers(low: int | None, high: int | None, floats: bool) -> Node:
+    """Return the integers between the bounds, with `floats` also spelled with `.0`; always the
+    same object for the same bounds."""
+    node = integers(low, high)
+    return concat(node, optional(Literal(".0"))) if floats and node != NOTHING else node
+
+
+@lru_cache(maxsize=1024)
+def _any_number(low: NumberBound | None, high: NumberBound | None) -> Node:
+    """Return the numbers between the bounds, with and without an exponent; always the same object
+    for the same bounds."""
+    return either([numbers(low, high), scientific(low, high)])
 
 
 _INTEGRAL = concat(
