@@ -43,7 +43,14 @@ FEW_NODES = 12
 FEW_TOKENS = 512
 """Below this number bits are set individually. Measured."""
 
-MASK_BYTES = 128 << 20  # memory limit for the masks of a vocabulary
+SPARSE = 16
+"""Minimum ratio of the words of a mask to its nonzero words for the sparse form, which takes a
+fraction of the memory, and a few microseconds until the mask is among the recent masks again."""
+
+_OBJECTS = 400  # bytes of the Python objects of a sparse mask
+
+RECENT_BYTES = 16 << 20  # memory limit for the recent masks of a vocabulary
+MASK_BYTES = 64 << 20  # memory limit for its masks in compact form
 SHARED_BYTES = 32 << 20  # memory limit for its shared parts
 
 
@@ -59,9 +66,14 @@ class TokenMasks:
         self.vocabulary = vocabulary
         self._key = next(_keys)
         caches = _caches.setdefault(
-            vocabulary, _VocabularyCaches(LruCache(MASK_BYTES), LruCache(SHARED_BYTES))
+            vocabulary,
+            _VocabularyCaches(
+                recent=LruCache(RECENT_BYTES),
+                masks=LruCache(MASK_BYTES),
+                shared=LruCache(SHARED_BYTES),
+            ),
         )
-        self._masks, self._shared = caches
+        self._recent, self._masks, self._shared = caches
 
     def mask(self, state: int) -> Words:
         """Return the allowed tokens in `state`.
@@ -73,11 +85,21 @@ class TokenMasks:
             uint32[ceil(size / 32)], read-only: bit i % 32 of word i // 32 is token i. Special
             tokens are never set.
         """
-        words = self._masks.get((self._key, state))
+        key = (self._key, state)
+        words = self._recent.get(key)
         if words is None:
-            words = self._compute(state).view(np.uint32)
-            words.flags.writeable = False
-            self._masks.put((self._key, state), words, words.nbytes)
+            words = self._find(key)
+            self._recent.put(key, words, words.nbytes)
+        return words
+
+    def _find(self, key: tuple[int, int]) -> Words:
+        stored = self._masks.get(key)
+        if stored is not None:
+            return stored.words() if isinstance(stored, SparseMask) else stored
+        words = self._compute(key[1]).view(np.uint32)
+        words.flags.writeable = False
+        stored = _compact(words)
+        self._masks.put(key, stored, stored.nbytes)
         return words
 
     def _compute(self, state: int) -> Bytes:
@@ -162,6 +184,32 @@ class TokenMasks:
     def _flat(self) -> Index:
         """Transition table as row offsets, for `_walk_all`."""
         return (self.automaton.table.astype(np.intp) * self.automaton.table.shape[1]).ravel()
+
+
+class SparseMask(NamedTuple):
+    """A mask with few tokens, as its nonzero words."""
+
+    places: Index
+    values: Words
+    size: int  # number of words of the mask
+
+    @property
+    def nbytes(self) -> int:
+        return self.places.nbytes + self.values.nbytes + _OBJECTS
+
+    def words(self) -> Words:
+        """Return the mask as a new read-only array."""
+        words = np.zeros(self.size, np.uint32)
+        words[self.places] = self.values
+        words.flags.writeable = False
+        return words
+
+
+def _compact(words: Words) -> Words | SparseMask:
+    places = words.nonzero()[0]
+    if SPARSE * len(places) > len(words):
+        return words
+    return SparseMask(places, words.take(places), len(words))
 
 
 class Neighbourhood(NamedTuple):
@@ -277,7 +325,8 @@ class LruCache(Generic[Value]):
 
 
 class _VocabularyCaches(NamedTuple):
-    masks: LruCache[Words]
+    recent: LruCache[Words]  # for use without a copy
+    masks: LruCache[Words | SparseMask]
     shared: LruCache[SharedPart]
 
 

@@ -188,6 +188,19 @@ def test_masks_are_kept_and_read_only() -> None:
         mask[0] = 1
 
 
+def test_masks_with_few_tokens_are_kept_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "RECENT_BYTES", 0)
+    pairs = [bytes([first, second]) for first in range(256) for second in range(256)]
+    token_masks = TokenMasks(compiled('"key": [ -~]+'), Vocabulary(pairs))
+    first, later = token_masks.mask(START), token_masks.mask(START)
+    assert first is not later and np.array_equal(first, later) and first.any()
+    assert not later.flags.writeable
+
+    free = token_masks.automaton.step(START, b'"key": ')
+    assert token_masks.mask(free) is token_masks.mask(free)
+    assert token_masks._masks.used < 1.2 * first.nbytes
+
+
 def test_two_automata_do_not_mix_their_masks() -> None:
     words = vocabulary("tiny")
     letters, digits = TokenMasks(compiled("[a-z]+"), words), TokenMasks(compiled("[0-9]+"), words)
