@@ -49,11 +49,9 @@ class CompressedAutomaton:
         widths = np.bincount(automaton.classes, minlength=automaton.table.shape[1])
         ways = (automaton.table != 0) @ widths
         self.singular = (ways == 1) & ~automaton.final
-        self._place: dict[int, tuple[_Chain, int]] = {}
-        for chain in self._chains():
-            for offset, state in enumerate(chain.states):
-                self._place[state] = chain, offset
-        self.states = automaton.states - 1 - len(self._place) + bool(self.singular[START])
+        num_singular = int(np.count_nonzero(self.singular))
+        self.states = automaton.states - 1 - num_singular + bool(self.singular[START])
+        self._place: dict[int, tuple[_Chain, int]] = {}  # of the singular states visited so far
 
     def forced(self, state: int) -> bytes:
         """Return the jump-forward bytes: the common prefix of all continuations from `state`.
@@ -63,8 +61,8 @@ class CompressedAutomaton:
             state: state number of the automaton.
         """
         pieces: list[bytes] = []
-        while state in self._place:
-            chain, offset = self._place[state]
+        while self.singular[state]:
+            chain, offset = self._find(state)
             pieces.append(chain.data[offset:])
             state = chain.end
         return b"".join(pieces)
@@ -97,34 +95,30 @@ class CompressedAutomaton:
 
         return result
 
-    def _chains(self) -> list[_Chain]:
-        """Return the maximal chains; a chain ends at a state with several predecessors."""
-        automaton, singular = self.automaton, self.singular
-        states = np.flatnonzero(singular)
-        kinds = (automaton.table[states] != 0).argmax(axis=1)
-        byte_of = np.zeros(automaton.table.shape[1], np.intp)
-        byte_of[automaton.classes] = np.arange(256)
-        following = dict(zip(states.tolist(), automaton.table[states, kinds].tolist(), strict=True))
-        byte = dict(zip(states.tolist(), byte_of[kinds].tolist(), strict=True))
+    def _find(self, state: int) -> tuple[_Chain, int]:
+        """Return the chain of a singular state, and the state's offset in the chain. A new chain
+        ends at the first state that is not singular or has a chain."""
+        if state not in self._place:
+            table, classes = self.automaton.table, self.automaton.classes.tobytes()
+            states, data, end = list[int](), bytearray(), state
+            while self.singular[end] and end not in self._place:
+                states.append(end)
+                kind = int(table[end].argmax())  # the only transition
+                data.append(classes.index(kind))
+                end = int(table[end, kind])
 
-        entries = np.bincount(list(following.values()), minlength=automaton.states)
-        inner = set(np.flatnonzero(singular & (entries == 1)).tolist())
-        chains: list[_Chain] = []
-        for first in (state for state in following if state not in inner):
-            chain = [first]
-            while following[chain[-1]] in inner:
-                chain.append(following[chain[-1]])
-            data = bytes(byte[state] for state in chain)
-            chains.append(_Chain(tuple(chain), data, following[chain[-1]]))
-        return chains
+            chain = _Chain(tuple(states), bytes(data), end)
+            for offset, member in enumerate(states):
+                self._place[member] = chain, offset
+        return self._place[state]
 
     def _tail(self, state: int) -> tuple[bytes, int, tuple[int, ...]]:
         """Return the forced bytes from `state`, the state after the bytes, and the labels along the
         path."""
         labels: dict[int, None] = {}
         forced = self.forced(state)
-        while state in self._place:
-            chain, offset = self._place[state]
+        while self.singular[state]:
+            chain, offset = self._find(state)
             path = (*chain.states[offset:], chain.end)
             for pair in pairwise(path):
                 labels.update(dict.fromkeys(self.automaton.sources.get(pair, ())))
