@@ -29,6 +29,7 @@ from .device.faults import LARGE_MODEL_HINT, find_loss, forget_frames, hint_for,
 from .device.load_stages import announce
 from .device.memory import GIB, freeze_heap, release_device_memory, weight_bytes
 from .device.precompile import cancel_unclaimed
+from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
 from .model.layer_probe import LayerProbe
 from .model.loading import first_line, load_tokenizer, pick_device
@@ -45,6 +46,9 @@ from .sizing import graph_bytes, make_pools
 
 SHARED_PREFIX = 16
 """Tokens in common for which requests wait a step, on a GPU; that fewer pay there is not shown."""
+
+ENCODER_CACHE_SHARE, CPU_ENCODER_CACHE = 0.01, 0.25
+"""Of the GPU memory, and GiB on a CPU."""
 
 SMALL_MODEL_BYTES = 4 * GIB
 """Of weights. The steps of a smaller model are so short that the host's work for FlashInfer shows:
@@ -89,6 +93,8 @@ class Parts:
     attention: AttentionStatus
     scheduler: Scheduler
     runner: ModelRunner
+    encoder: EncoderQueue | None
+    modalities: frozenset[str]
 
     def request_factory(self, check_open: Callable[[], None]) -> RequestFactory:
         """Return the factory of requests. check_open: raises the error of a closed engine."""
@@ -128,17 +134,26 @@ def torch_process() -> HomeProcess:
 
 
 def assemble(
-    name: str, source: str | Path | PreTrainedModel, tokenizer: Any, options: EngineOptions
+    name: str,
+    source: str | Path | PreTrainedModel,
+    tokenizer: Any,
+    processor: Any,
+    options: EngineOptions,
 ) -> Parts:
     """Load the model and build all parts. On error, a preloaded model is restored. name: for
-    messages. tokenizer: a transformers tokenizer, or None for the model's."""
+    messages. tokenizer, processor: of transformers, or None for the model's."""
+    if tokenizer is None and processor is not None:
+        tokenizer = processor.tokenizer
     try:
-        return _build(name, source, tokenizer, options, _load(name, source, options))
+        decoder = _load(name, source, processor, options)
+        return _build(name, source, tokenizer, options, decoder)
     finally:
         cancel_unclaimed()
 
 
-def _load(name: str, source: str | Path | PreTrainedModel, options: EngineOptions) -> Decoder:
+def _load(
+    name: str, source: str | Path | PreTrainedModel, processor: Any, options: EngineOptions
+) -> Decoder:
     try:
         return load_decoder(
             source,
@@ -150,6 +165,7 @@ def _load(name: str, source: str | Path | PreTrainedModel, options: EngineOption
             options.compile,
             partial(precompile_attention, options),
             options.context_length,
+            processor,
         )
     except Exception as error:
         if not is_out_of_memory(error):
@@ -195,6 +211,10 @@ def _build(
 
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
+        items, encoder = None, None
+        if decoder.items is not None:
+            items = ItemTable(decoder.items, decoder.vocab_size)
+            encoder = _make_encoder(options, decoder, scheduler)
         runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
         if options.precompiles:
             announce("compiling kernels")
@@ -211,12 +231,32 @@ def _build(
         eos,
         text,
         None if text is None else GrammarCompiler(lambda: text.vocabulary),
-        InputProcessor(name, text, decoder.vocab_size, context, kv.slots),
+        InputProcessor(name, text, decoder.vocab_size, context, kv.slots, items),
         log,
         status,
         scheduler,
         runner,
+        encoder,
+        frozenset() if decoder.items is None else decoder.items.modalities,
     )
+
+
+def _make_encoder(options: EngineOptions, decoder: Decoder, scheduler: Scheduler) -> EncoderQueue:
+    assert decoder.items is not None and options.max_step_tokens
+    size = options.encoder_cache
+    if size is None:
+        size = CPU_ENCODER_CACHE
+        if decoder.device.type == "cuda":
+            total = torch.cuda.get_device_properties(decoder.device).total_memory / GIB
+            size = min(1.0, ENCODER_CACHE_SHARE * total)
+    encoder = EncoderQueue(
+        decoder.items,
+        int(size * GIB),
+        options.max_step_tokens,
+        lambda: (placed for request in scheduler.running for placed in request.items_in_use),
+    )
+    scheduler.items_ready = encoder.ready
+    return encoder
 
 
 def _read_tokenizer(source: str | Path | PreTrainedModel, tokenizer: Any) -> Tokenizer | None:

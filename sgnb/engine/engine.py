@@ -44,6 +44,8 @@ class Engine:
         model_path: SGLang's name of `model`.
         tokenizer: Transformers tokenizer; by default the model's. Without a tokenizer, prompts are
             token ids.
+        processor: Transformers processor of a multimodal model; by default the model's. Without a
+            processor, prompts are text.
         options: See `EngineOptions`.
 
     Raises:
@@ -61,6 +63,7 @@ class Engine:
         *,
         model_path: str | Path | PreTrainedModel | None = None,
         tokenizer: Any = None,
+        processor: Any = None,
         **options: Any,
     ) -> None:
         model = model if model_path is None else model_path
@@ -72,7 +75,7 @@ class Engine:
         torch_process().check()
         with cleaned_up_load(self.model_name):
             try:
-                self._assemble(source, tokenizer, settings)
+                self._assemble(source, tokenizer, processor, settings)
                 weakref.finalize(self, _close, self._loop, self._grammars)
                 self._weight_guard = WeightGuard(self.model_name, self._loop)
                 sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
@@ -179,7 +182,8 @@ class Engine:
         """Evict every cached prefix that no running request uses and no pin keeps.
 
         Args:
-            namespace: part of the cache to flush; None for all.
+            namespace: part of the cache to flush; None for all, and for the rows of images, videos
+                and sounds.
 
         Returns:
             The number of freed tokens; 0 on the engine's thread, for example in a finalizer, where
@@ -189,7 +193,7 @@ class Engine:
             OptionError: `namespace` is no string.
         """
         namespace = arguments.optional_string("namespace", namespace)
-        return self._loop.call(lambda: self._cache.flush(namespace), at_once=False) or 0
+        return self._loop.call(lambda: self._loop.flush(namespace), at_once=False) or 0
 
     def check_weights(self, changed: bool = False) -> int:
         """Compare the weights of a transformers model with those of the last call.
@@ -293,6 +297,8 @@ class Engine:
         - cascade_steps: steps with attention over a prefix shared by several requests.
         - states: pool size for recurrent layers, `state_bytes` each; free_states are unused,
           kept_states are cache checkpoints, the remaining states belong to running requests.
+        - encoded_items, encoded_tokens: images, videos and sounds that the model's encoders ran on;
+          encoder_hits: items of requests with rows in memory; encoder_bytes: size of all rows.
         - attention: see `attention`; compiling: faster kernels are compiling or will compile.
         """
 
@@ -363,14 +369,17 @@ class Engine:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
 
     @torch.inference_mode(False)  # tensors derived from weights are written in place later
-    def _assemble(self, source: Any, tokenizer: Any, settings: EngineOptions) -> None:
+    def _assemble(
+        self, source: Any, tokenizer: Any, processor: Any, settings: EngineOptions
+    ) -> None:
         """Load the model and create the loop. On failure `forget_frames` clears this frame: the
         runner in the parts holds device memory."""
-        parts = assemble(self.model_name, source, tokenizer, settings)
+        parts = assemble(self.model_name, source, tokenizer, processor, settings)
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length = parts.context_length
         self.shared_prefix = parts.scheduler.shared_prefix
+        self.modalities = parts.modalities  # kinds of items in prompts: image, video, audio
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
         self._cache = parts.scheduler.cache
@@ -383,6 +392,8 @@ class Engine:
             parts.runner,
             parts.tokenizer,
             parts.log,
+            parts.input_processor.items,
+            parts.encoder,
             jump_forward=parts.options.jump_forward,
             overlap=bool(parts.options.overlap),
             grammar_budget=parts.options.grammar_budget_ms / 1000,

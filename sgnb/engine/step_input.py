@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,29 +219,23 @@ class LogitUse(NamedTuple):
     checks_norm: bool  # no token is wanted; the last logits are only checked for NaN
 
 
+class Rows(Protocol):
+    """Input of the text decoder for consecutive tokens, as of an image; see
+    `model/decoder_rows.py`."""
+
+    def part(self, begin: int, end: int) -> Rows:
+        """Return the rows begin .. end."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Size in memory."""
+
+
 class EmbeddingSpan(NamedTuple):
-    """Precomputed embeddings in place of the embeddings of tokens, as for an image."""
+    """Computed rows in place of the embeddings of tokens."""
 
-    begin: int  # first row of the step, or first position of a prompt
-    embeddings: Any  # Tensor [n, hidden]
-
-
-class Media(NamedTuple):
-    """Parts of a prompt that are not text. The tokens do not identify the parts: requests with
-    different media need different cache namespaces."""
-
-    positions: Longs  # rotary positions of the prompt, int64[axes, tokens]
-    embeddings: Sequence[EmbeddingSpan]
-
-    def rotary_span(self, start: int, end: int) -> Longs:
-        """Return the rotary positions of the tokens start .. end, int64[axes, end - start], or
-        int64[end - start] if all are text after the prompt."""
-        size = self.positions.shape[1]
-        later = np.arange(max(start, size), end) + (self.positions.max() + 1 - size)
-        if start >= size:
-            return later
-        later = np.broadcast_to(later, (len(self.positions), len(later)))
-        return np.concatenate([self.positions[:, start:end], later], 1)
+    begin: int  # first row of the step
+    rows: Rows
 
 
 class StepInput(NamedTuple):

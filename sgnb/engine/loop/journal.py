@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +23,7 @@ from ...events import (
     TokensNamed,
 )
 from ...grammar.compiler import CompiledGrammar
+from ..items import ItemTable
 from ..request.batch import Batch
 from ..request.request import Request
 from ..request.request_state import Finish, Origin
@@ -41,17 +43,20 @@ class Journal:
     Args:
         log: Receives the events.
         tokenizer: Source of the tokens' bytes; without a tokenizer, tokens are numbers.
+        items: Source of the labels of images, videos and sounds.
 
     Attributes:
         counts: Counters by the names of `COUNTS`, without the output of unfinished requests.
         busy_seconds: Total duration of the steps.
     """
 
-    def __init__(self, log: EventLog, tokenizer: Tokenizer | None) -> None:
+    def __init__(
+        self, log: EventLog, tokenizer: Tokenizer | None, items: ItemTable | None = None
+    ) -> None:
         self.log = log
         self.counts = dict.fromkeys(COUNTS, 0)
         self.busy_seconds = 0.0
-        self._tokenizer = tokenizer
+        self._tokenizer, self._items = tokenizer, items
         self._named = np.zeros(0, np.bool_)
 
     def queued(self, request: Request, origin: Origin) -> None:
@@ -131,5 +136,14 @@ class Journal:
         if not named.all():
             new = np.unique(ids[~named]).tolist()
             self._named[new] = True
-            pieces = self._tokenizer.pieces(new) if self._tokenizer else map(numbered, new)
+            pieces = self._pieces(new)
             self.log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
+
+    def _pieces(self, tokens: list[int]) -> list[bytes]:
+        """Return the bytes of ascending token ids: of an item, its label and nothing else."""
+        split = len(tokens)
+        if self._items is not None:
+            split = bisect_left(tokens, self._items.vocab_size)
+        text = tokens[:split]
+        pieces = self._tokenizer.pieces(text) if self._tokenizer else [*map(numbered, text)]
+        return pieces + [self._items.piece(token) for token in tokens[split:] if self._items]

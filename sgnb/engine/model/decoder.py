@@ -31,15 +31,19 @@ from ..fusion.module_trace import position_limit
 from .backend_injection import inject_backend, set_attention
 from .compiled_layers import compile_layers
 from .config_file import check_positions
+from .decoder_rows import RowSubstitution
 from .interface import ATTENTION
+from .item_check import ItemCheck
+from .item_encoder import ItemEncoder
 from .layer_probe import STATELESS_TYPES, LayerProbe, check_cache, run_probe
-from .loading import first_line, load_module, pick_device, pick_dtype, place_module
+from .loading import first_line, load_module, load_processor, pick_device, pick_dtype, place_module
 from .logit_check import check_logits, draw_texts, passed_record, reference_logits
 from .mixer import Mixer, shapes_of, support_padding
 from .mixer_probe import find_mixers
 from .recurrent import use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 from .shared_model import ModelSetup, share_model
+from .text_decoder import text_decoder
 
 ATTENTION_TYPES = {"full_attention", "sliding_attention"}
 STATE_TYPES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
@@ -64,6 +68,8 @@ class Decoder:
     vocab_size: int
     eos_token_ids: frozenset[int]
     fused: list[Swap]  # modules with a replaced forward
+    items: ItemEncoder | None  # encoder of images, videos and sounds
+    rows: RowSubstitution | None  # rows of items in the input of the text decoder
     release: Callable[[], None]
     """Restore the model unless another engine uses the model. Idempotent."""
 
@@ -92,6 +98,7 @@ def load_decoder(
     compiled: bool = False,
     probed: Callable[[LayerProbe, torch.device], None] = lambda probe, device: None,
     context_length: int | None = None,
+    processor: Any = None,
 ) -> Decoder:
     """Load a decoder from a local folder or hub id, or adopt a loaded model. Reads only
     safetensors.
@@ -103,6 +110,8 @@ def load_decoder(
         compiled: Run layers through torch.compile; `fused` then applies outside the layers.
         probed: Called with the layers' attention requirements and the device once known.
         context_length: Requested by the user; see `fixed_length`.
+        processor: Processor of a multimodal model; None for the folder's. Without a processor,
+            prompts are text.
 
     Raises:
         ModelError: The model is missing, unreadable, too large, not a decoder, in use with another
@@ -125,6 +134,7 @@ def load_decoder(
             name, module = type(model).__name__, model
         else:
             name, module = str(model), load_module(str(model), target, torch_dtype, memory_limit)
+            processor = processor or load_processor(name)
 
         torch_dtype = torch_dtype or next(module.parameters()).dtype
         length = fixed_length(module, context_length)
@@ -132,8 +142,9 @@ def load_decoder(
         use = share_model(name, module, setup)
         try:
             if use.prepared is None:
-                use.prepared = _prepare(name, module, setup, probed)
+                use.prepared = _prepare(name, module, setup, probed, processor)
             else:
+                _check_processor(name, use.prepared, processor)
                 probed(use.prepared.probe, target)
         except BaseException:
             cancel_unclaimed()
@@ -147,6 +158,7 @@ def _prepare(
     module: PreTrainedModel,
     setup: ModelSetup,
     probed: Callable[[LayerProbe, torch.device], None],
+    processor: Any,
 ) -> Decoder:
     """Place the model, give layers sgnb's attention and fused forwards, and check the logits."""
     _check_layers(name, module)
@@ -165,6 +177,10 @@ def _prepare(
             undo.callback(fix_factors(module, setup.rope_length))
 
         record = passed_record(module, setup)
+        item_check = None
+        if processor is not None and text_decoder(module) is not module:
+            announce("computing the logits of prompts with images, videos and sounds")
+            item_check = ItemCheck(module, ItemEncoder(module, text_decoder(module), processor))
         try:
             probe, mixers, check = _set_attention(name, module, setup, context, record, undo)
         except ModelError:
@@ -184,6 +200,12 @@ def _prepare(
                 raise _refusal(name, module, error) from error
             if record is not None:
                 record.write(b"passed")
+        rows = None
+        if item_check is not None:
+            announce("checking images, videos and sounds")
+            rows = RowSubstitution(text_decoder(module))
+            undo.callback(rows.remove)
+            item_check.run(rows, probe)
         ready = undo.pop_all()
     return Decoder(
         model=module,
@@ -196,8 +218,21 @@ def _prepare(
         vocab_size=int(vocab),
         eos_token_ids=eos,
         fused=swaps,
+        items=None if item_check is None else item_check.encoder,
+        rows=rows,
         release=ready.close,
     )
+
+
+def _check_processor(name: str, decoder: Decoder, processor: Any) -> None:
+    """Raise ModelError if an engine would use a processor other than the engine that prepared the
+    model."""
+    items = decoder.items
+    if processor is not None and (items is None or items.processor is not processor):
+        raise ModelError(
+            f"{name} is in use by an engine with another processor",
+            "close that engine first, or give both engines the same processor",
+        )
 
 
 def _set_attention(

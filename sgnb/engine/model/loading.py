@@ -21,6 +21,8 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForMultimodalLM,
+    AutoProcessor,
     AutoTokenizer,
     GenerationConfig,
     PreTrainedModel,
@@ -60,6 +62,8 @@ LAYER = re.compile(r"(.+?)\.(\d+)\.")
 
 MAX_MISSING_RATIO = 2
 """Described parameters per stored parameter. Tied weights and position tables may be absent."""
+
+PROCESSOR_FILES = "processor_config.json", "preprocessor_config.json"
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
@@ -240,8 +244,11 @@ def _read(
             reader.check()
             progress.begin()
 
+            factory: Any = AutoModelForCausalLM
+            if is_multimodal(checkpoint.folder):
+                factory = AutoModelForMultimodalLM
             with torch.device("meta"):
-                blank = AutoModelForCausalLM.from_config(config)
+                blank = factory.from_config(config)
             _check_parameters(path, checkpoint, blank)
             family = type(blank)
             # Multimodal configuration of a family with a standalone decoder.
@@ -406,6 +413,27 @@ def load_tokenizer(path: str) -> Any:
     except Exception as error:  # the tokenizers library raises plain exceptions
         message = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
         raise ModelError(message, "use Engine(..., tokenizer=...)") from error
+
+
+def is_multimodal(folder: Path) -> bool:
+    """Return whether a folder has a model with encoders of images, videos or sounds, and a
+    processor."""
+    if not any((folder / name).is_file() for name in PROCESSOR_FILES):
+        return False
+    return type(read_config(folder)) in AutoModelForMultimodalLM._model_mapping
+
+
+def load_processor(path: str) -> Any:
+    """Return the processor in the folder of a multimodal model, or None."""
+    folder = find_folder(path)
+    if not is_multimodal(folder):
+        return None
+    try:
+        return AutoProcessor.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except Exception as error:  # from files and libraries of many kinds
+        message = f"the processor of {path!r} cannot be read: {first_line(error)}"
+        hint = "install what the message names (pip install torchvision), or use processor=..."
+        raise ModelError(message, hint) from error
 
 
 def first_line(error: BaseException) -> str:

@@ -42,13 +42,13 @@ class Batch(Spans):
 
     @property
     def rotary_positions(self) -> Longs:
-        """Rotary positions of the rows, int64[num_tokens], or int64[axes, num_tokens] if media have
-        axes that differ. Equal to `kv_positions` without media."""
-        if not any(request.media for request in self.requests):
+        """Rotary positions of the rows, int64[num_tokens], or int64[axes, num_tokens] if items have
+        axes that differ. Equal to `kv_positions` without items."""
+        if not any(request.items for request in self.requests):
             return self.kv_positions
         rows = zip(self.requests, self.starts.tolist(), self.ends.tolist(), strict=True)
         spans = [
-            np.arange(start, end) if r.media is None else r.media.rotary_span(start, end)
+            np.arange(start, end) if r.items is None else r.items.rotary_span(start, end)
             for r, start, end in rows
         ]
         axes = max(len(span) if span.ndim == 2 else 0 for span in spans)

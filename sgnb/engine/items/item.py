@@ -1,0 +1,154 @@
+"""Items (images, videos, sounds) as tokens of one engine."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..cache.radix import Ints
+from ..step_input import EmbeddingSpan, Longs, Rows
+
+Inputs = dict[str, Any]
+"""Arguments of the model for one item: the output of the processor."""
+
+
+class Item:
+    """Image, video or sound of prompts of one engine.
+
+    All tokens of the item, markers around the placeholders included, have ids above the vocabulary
+    of the model. No other item of the engine has these ids, so the ids identify the content in the
+    radix tree.
+
+    Attributes:
+        first_id: Id of the first token; the other ids follow.
+        count: Number of tokens.
+        label: Kind and size, for views.
+        inputs: Output of the processor until the item is encoded; None afterwards.
+        positions: Rotary positions relative to the item's first position, int64[axes, count]. None
+            until the item is encoded once.
+        rows: Input of the text decoder; None if not in memory.
+    """
+
+    def __init__(self, content: Any, first_id: int, count: int, inputs: Inputs) -> None:
+        self.first_id, self.count = first_id, count
+        self.inputs: Inputs | None = inputs
+        self.positions: Longs | None = None
+        self.rows: Rows | None = None
+        self.label: str = content.label
+        self._content: Callable[[], Any] = weakref.ref(content)
+
+    @property
+    def content(self) -> Any:
+        """The `MediaItem`, or None if no prompt holds the content any more."""
+        return self._content()
+
+    def keep(self, content: Any) -> None:
+        """Refer to another object with the same content."""
+        self._content = weakref.ref(content)
+
+    @property
+    def ids(self) -> Ints:
+        return np.arange(self.first_id, self.first_id + self.count, dtype=np.int32)
+
+
+class PlacedItem(NamedTuple):
+    """An item in a prompt."""
+
+    begin: int  # position of the first token
+    item: Item
+    content: Any  # keeps the content in memory until the request ends
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.item.count
+
+
+class PromptItems:
+    """Items of a prompt, in order.
+
+    Args:
+        length: Number of tokens of the prompt.
+        items: The items.
+        placeholder: Token of the vocabulary that stands for tokens of items in penalties and
+            scores.
+    """
+
+    def __init__(self, length: int, items: Sequence[PlacedItem], placeholder: int) -> None:
+        self.items = items
+        self.placeholder = placeholder
+        self._length = length
+        self._positions: Longs | None = None
+
+    def text_tokens(self, tokens: Ints) -> Ints:
+        """Return tokens with the placeholder in place of the tokens of items."""
+        tokens = tokens.copy()
+        for placed in self.items:
+            tokens[placed.begin : placed.end] = self.placeholder
+        return tokens
+
+    def missing(self, start: int) -> list[PlacedItem]:
+        """Return the items with tokens from position `start` on and without rows in memory."""
+        return [placed for placed in self.items if placed.end > start and placed.item.rows is None]
+
+    def spans(self, start: int, end: int) -> list[EmbeddingSpan]:
+        """Return the rows of items among the tokens start .. end, relative to `start`."""
+        spans = []
+        for placed in self.items:
+            low, high = max(start, placed.begin), min(end, placed.end)
+            if low < high:
+                assert placed.item.rows is not None
+                rows = placed.item.rows.part(low - placed.begin, high - placed.begin)
+                spans.append(EmbeddingSpan(low - start, rows))
+        return spans
+
+    def rotary_span(self, start: int, end: int) -> Longs:
+        """Return the rotary positions of the tokens start .. end, int64[axes, end - start], or
+        int64[end - start] if the axes are equal."""
+        if self._positions is None:
+            self._positions = self._compose()
+        positions = self._positions
+        later = np.arange(max(start, self._length), end) + positions.max() + 1 - self._length
+        if len(positions) == 1:
+            return np.concatenate([positions[0, start:end], later])
+        if start >= self._length:
+            return later
+        later = np.broadcast_to(later, (len(positions), len(later)))
+        return np.concatenate([positions[:, start:end], later], 1)
+
+    def _compose(self) -> Longs:
+        """Return the rotary positions of the prompt, int64[axes, tokens]: text continues after the
+        largest position before, on all axes; an item adds its own positions to this position."""
+        parts, at, following = list[Longs](), 0, 0
+        for begin, item, _ in self.items:
+            assert item.positions is not None, "items are encoded before a request runs"
+            parts.append(np.arange(following, following + begin - at)[None])
+            following += begin - at
+            parts.append(item.positions + following)
+            at, following = begin + item.count, following + int(item.positions.max()) + 1
+        parts.append(np.arange(following, following + self._length - at)[None])
+        axes = max(len(part) for part in parts)
+        return np.concatenate([np.broadcast_to(p, (axes, p.shape[1])) for p in parts], 1)
+
+
+class ItemEncoder(Protocol):
+    """Processor and encoders of a model; `model/item_encoder.py` implements this interface."""
+
+    placeholder: int
+    row_bytes: int  # size of the embedding of a token
+
+    @property
+    def modalities(self) -> frozenset[str]:
+        """Kinds of items that the engine takes: image, video, audio."""
+
+    def process(self, content: Any) -> tuple[int, Inputs]:
+        """Return the number of tokens of an item and the model's arguments. On any thread.
+
+        Raises:
+            MediaError: The processor refuses the content.
+        """
+
+    def encode(self, items: Sequence[Item]) -> None:
+        """Set `rows` and `positions` of items with `inputs`."""
