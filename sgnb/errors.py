@@ -52,10 +52,6 @@ class RequestError(SgnbError, ValueError):
     """A request the engine can never run, such as a prompt longer than the context."""
 
 
-class MediaError(SgnbError):
-    """tmp"""
-
-
 class GrammarError(SgnbError, ValueError):
     """A regex, schema or grammar that is invalid, unsupported or too large, or contains text
     without tokens in the vocabulary."""

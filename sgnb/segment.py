@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["raw", "data", "output", "media"]
+Kind = Literal["raw", "data", "output"]
 
 
 class Segment(NamedTuple):
@@ -22,4 +22,3 @@ class Segment(NamedTuple):
     # For an output: the executor that generated the text, or None for the run's executor. For
     # chat-template text: the begin or end of a role, so another template can replace the text.
     origin: Any = None
-    item: Any = None  # `MediaItem` of a "media" segment

@@ -108,6 +108,8 @@ class AttentionInput(Spans):
         new_slots: KV slot written by each row, int32[num_tokens].
         kv_slots: KV slots of each sequence by KV index, at least ends[i] entries.
         keys: Key of each sequence.
+        whole: True for a sequence whose rows also see each other's later rows, as the patches of an
+            image in some models. Empty if all sequences are causal.
     """
 
     starts: Longs
@@ -115,6 +117,23 @@ class AttentionInput(Spans):
     new_slots: Ints
     kv_slots: Sequence[Ints]
     keys: Sequence[SequenceKey]
+    whole: Sequence[bool] = ()
+
+    @cached_property
+    def num_short(self) -> int:
+        """Number of leading sequences that are causal and have at most `SHORT` rows."""
+        if not any(self.whole):
+            return super().num_short
+        others = (self.lengths > SHORT) | np.asarray(self.whole)
+        return int(others.argmax())
+
+    @property
+    def last_visible(self) -> Longs:
+        """Last KV index that each row sees, int64[num_tokens]."""
+        if not any(self.whole):
+            return self.kv_positions
+        whole = np.asarray(self.whole).repeat(self.lengths)
+        return np.where(whole, (self.ends - 1).repeat(self.lengths), self.kv_positions)
 
     @property
     def qo_indptr(self) -> Ints:
@@ -147,7 +166,9 @@ class AttentionInput(Spans):
         starts, lengths = self.starts[span], self.lengths[span]
         first = int(self.first_rows[begin]) if begin < len(self) else self.num_tokens
         new_slots = self.new_slots[first : first + int(lengths.sum())]
-        return AttentionInput(starts, lengths, new_slots, self.kv_slots[span], self.keys[span])
+        return AttentionInput(
+            starts, lengths, new_slots, self.kv_slots[span], self.keys[span], self.whole[span]
+        )
 
 
 class Filters(NamedTuple):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgnb.engine.items import EncoderQueue, Item, ItemTable, PlacedItem, PromptItems
+from sgnb.engine.items.item import Processed
 from sgnb.engine.model.decoder_rows import DecoderRows, Picked, RowSubstitution, read_rows
 from sgnb.engine.step_input import EmbeddingSpan
 from sgnb.errors import MediaError, RequestError
@@ -24,8 +25,8 @@ VOCAB, HIDDEN = 50, 3
 class Content:
     """An item of `size` tokens."""
 
-    def __init__(self, name: str, size: int) -> None:
-        self.kind, self.digest, self.size = "image", name.encode(), size
+    def __init__(self, name: str, size: int, blocks: Sequence[tuple[int, int]] = ()) -> None:
+        self.kind, self.digest, self.size, self.blocks = "image", name.encode(), size, blocks
         self.label = f"image {name}"
 
 
@@ -41,9 +42,9 @@ class FakeEncoder:
         self.encoded: list[list[int]] = []
         self.failing: set[int] = set()  # sizes
 
-    def process(self, content: Any) -> tuple[int, dict[str, Any]]:
+    def process(self, content: Any) -> Processed:
         self.processed.append(content.label)
-        return content.size, {"size": content.size}
+        return Processed(content.size, {"size": content.size}, content.blocks)
 
     def encode(self, items: Sequence[Item]) -> None:
         self.encoded.append([item.count for item in items])
@@ -88,7 +89,7 @@ def test_threads_give_one_id_per_content() -> None:
 
 def test_items_of_a_prompt() -> None:
     table = ItemTable(FakeEncoder(), VOCAB)
-    cat, dog = Content("cat", 4), Content("dog", 3)
+    cat = Content("cat", 4)
     prompt = [Segment("a"), Segment("", "media", item=cat), Segment("b", "data")]
     changed = table.segments(prompt)
     assert changed[0] is prompt[0] and changed[2] is prompt[2]
@@ -109,9 +110,7 @@ def test_new_contents_are_processed_once_on_threads() -> None:
 def test_items_in_a_row() -> None:
     table = ItemTable(FakeEncoder(), VOCAB)
     cat, dog = Content("cat", 4), Content("dog", 3)
-    table.prepare([cat])
-    assert table.find(cat).first_id == VOCAB
-
+    table.find(cat)
     ids = table.find(dog).ids.tolist()
     tokens = np.array([1, *range(50, 54), 2, *ids, *ids, 3], np.int32)
     items = table.place(tokens)
@@ -147,7 +146,7 @@ def placed_prompt(sizes: list[int], gaps: list[int]) -> tuple[list[PlacedItem], 
     encoder, at, placed = FakeEncoder(), gaps[0], list[PlacedItem]()
     for size, gap in zip(sizes, gaps[1:], strict=True):
         content = Content(str(at), size)
-        placed.append(PlacedItem(at, Item(content, VOCAB + at, *encoder.process(content)), content))
+        placed.append(PlacedItem(at, Item(content, VOCAB + at, encoder.process(content)), content))
         at += size + gap
     encoder.encode([each.item for each in placed])
     return placed, at

@@ -100,7 +100,7 @@ class EncoderQueue:
         try:
             for placed in batch:
                 if placed.item.inputs is None:
-                    _, placed.item.inputs = self._encoder.process(placed.content)
+                    placed.item.inputs = self._encoder.process(placed.content).inputs
             self._encoder.encode([placed.item for placed in batch])
         except Exception as error:
             if len(batch) == 1:

@@ -15,6 +15,14 @@ Inputs = dict[str, Any]
 """Arguments of the model for one item: the output of the processor."""
 
 
+class Processed(NamedTuple):
+    """Output of a processor for one item."""
+
+    num_tokens: int
+    inputs: Inputs
+    blocks: Sequence[tuple[int, int]]  # see `Item`
+
+
 class Item:
     """Image, video or sound of prompts of one engine.
 
@@ -27,14 +35,17 @@ class Item:
         count: Number of tokens.
         label: Kind and size, for views.
         inputs: Output of the processor until the item is encoded; None afterwards.
+        blocks: Spans of tokens that see each other, as the patches of an image in some models; one
+            step computes all tokens of a block. Empty for causal items.
         positions: Rotary positions relative to the item's first position, int64[axes, count]. None
             until the item is encoded once.
         rows: Input of the text decoder; None if not in memory.
     """
 
-    def __init__(self, content: Any, first_id: int, count: int, inputs: Inputs) -> None:
-        self.first_id, self.count = first_id, count
-        self.inputs: Inputs | None = inputs
+    def __init__(self, content: Any, first_id: int, processed: Processed) -> None:
+        self.first_id = first_id
+        self.count, self.blocks = processed.num_tokens, processed.blocks
+        self.inputs: Inputs | None = processed.inputs
         self.positions: Longs | None = None
         self.rows: Rows | None = None
         self.label: str = content.label
@@ -79,6 +90,11 @@ class PromptItems:
     def __init__(self, length: int, items: Sequence[PlacedItem], placeholder: int) -> None:
         self.items = items
         self.placeholder = placeholder
+        self._blocks = [
+            (placed.begin + begin, placed.begin + end)
+            for placed in items
+            for begin, end in placed.item.blocks
+        ]
         self._length = length
         self._positions: Longs | None = None
 
@@ -92,6 +108,25 @@ class PromptItems:
     def missing(self, start: int) -> list[PlacedItem]:
         """Return the items with tokens from position `start` on and without rows in memory."""
         return [placed for placed in self.items if placed.end > start and placed.item.rows is None]
+
+    def parts(self, start: int, end: int) -> list[tuple[int, int, bool]]:
+        """Cut the positions start .. end at the borders of blocks: (begin, end, is a block)."""
+        parts, at = list[tuple[int, int, bool]](), start
+        for begin, stop in self._blocks:
+            low, high = max(start, begin), min(end, stop)
+            if low < high:
+                parts += [(at, low, False)] if at < low else []
+                parts.append((low, high, True))
+                at = high
+        return parts + ([(at, end, False)] if at < end else [])
+
+    def cut(self, start: int, end: int) -> int:
+        """Return where a step from `start` may end instead of inside a block: before the block, or
+        behind a block that begins at `start`."""
+        for begin, stop in self._blocks:
+            if begin < end < stop:
+                return begin if begin > start else stop
+        return end
 
     def spans(self, start: int, end: int) -> list[EmbeddingSpan]:
         """Return the rows of items among the tokens start .. end, relative to `start`."""
@@ -143,8 +178,8 @@ class ItemEncoder(Protocol):
     def modalities(self) -> frozenset[str]:
         """Kinds of items that the engine takes: image, video, audio."""
 
-    def process(self, content: Any) -> tuple[int, Inputs]:
-        """Return the number of tokens of an item and the model's arguments. On any thread.
+    def process(self, content: Any) -> Processed:
+        """Run the processor on an item. On any thread.
 
         Raises:
             MediaError: The processor refuses the content.

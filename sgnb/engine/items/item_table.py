@@ -66,19 +66,19 @@ class ItemTable:
                 if item.content is None:
                     item.keep(content)
                 return item
-        count, inputs = self.encoder.process(content)
+        processed = self.encoder.process(content)
         with self._lock:
             item = self._items.get(content.digest)
             if item is None:
-                if self._next_id > MAX_ID - count:
+                if self._next_id > MAX_ID - processed.num_tokens:
                     raise RequestError(
                         f"{len(self._items):,} images, videos and sounds used all token ids",
                         "load the model again",
                     )
-                item = self._items[content.digest] = Item(content, self._next_id, count, inputs)
+                item = self._items[content.digest] = Item(content, self._next_id, processed)
                 self._in_order.append(item)
                 self._first_ids.append(item.first_id)
-                self._next_id += count
+                self._next_id += item.count
             return item
 
     def piece(self, token: int) -> bytes:

@@ -205,7 +205,8 @@ def _prepare(
             announce("checking images, videos and sounds")
             rows = RowSubstitution(text_decoder(module))
             undo.callback(rows.remove)
-            item_check.run(rows, probe)
+            blocks = not (setup.deterministic or setup.compile)
+            item_check.run(rows, probe, mixers, blocks)
         ready = undo.pop_all()
     return Decoder(
         model=module,

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ...errors import MediaError
-from ..items.item import Inputs, Item
+from ..items.item import Inputs, Item, Processed
 from .decoder_rows import DecoderRows, read_rows
 from .item_texts import item_texts, processor_arguments
 
@@ -39,6 +40,7 @@ class ItemEncoder:
         self.texts = item_texts(processor)
         self.refused: dict[str, str] = {}  # reasons by kind of item
         self.placeholder = 0
+        self.joint: set[str] = set()  # kinds of items with blocks, see `Item.blocks`
         embeddings: Tensor = model.get_input_embeddings().weight  # type: ignore[assignment]
         self.row_bytes = embeddings[:1].nbytes
 
@@ -47,7 +49,7 @@ class ItemEncoder:
         """Kinds of items that the engine takes."""
         return frozenset(self.texts.keys() - self.refused.keys())
 
-    def process(self, content: Any) -> tuple[int, Inputs]:
+    def process(self, content: Any) -> Processed:
         if content.kind not in self.modalities:
             reason = self.refused.get(content.kind)
             raise MediaError(
@@ -57,7 +59,8 @@ class ItemEncoder:
             )
         text = self.texts[content.kind]
         inputs = self.run_processor(text, [content], add_special_tokens=False)
-        return inputs["input_ids"].shape[1], inputs
+        blocks = _blocks(inputs) if content.kind in self.joint else []
+        return Processed(inputs["input_ids"].shape[1], inputs, blocks)
 
     def run_processor(self, text: str, contents: Sequence[Any], **text_options: Any) -> Inputs:
         """Return the output of the processor for a prompt with items."""
@@ -118,6 +121,16 @@ class ItemEncoder:
             else value
             for name, value in inputs.items()
         }
+
+
+def _blocks(inputs: Inputs) -> list[tuple[int, int]]:
+    """Return the runs of tokens with a nonzero type: without types, of the most frequent token."""
+    types = inputs.get("mm_token_type_ids", inputs.get("token_type_ids"))
+    if types is None:
+        ids = inputs["input_ids"]
+        types = ids == ids.mode().values
+    marks = np.flatnonzero(np.diff((types[0] != 0).numpy().astype(np.int8), prepend=0, append=0))
+    return list(zip(marks[::2].tolist(), marks[1::2].tolist(), strict=True))
 
 
 def _kind(item: Item) -> dict[str, Any]:
