@@ -55,6 +55,7 @@ class Engine:
 
     options: EngineOptions  # with the device's defaults
     _grammars: GrammarCompiler | None
+    modalities: frozenset[str] = frozenset()  # kinds of media that the model takes
     executor: Any = None  # program executor of this engine, owned by `sgnb.backends`
 
     def __init__(

@@ -135,7 +135,7 @@ class Executor(Protocol):
     the error.
 
     Optional attributes: `model_name` (see `model_name`), `stand_in` (see `instead_of`), `room` (see
-    `room_of`), `generates_calls` and `declares_tools` (see the functions).
+    `room_of`), `generates_calls`, `declares_tools` and `modalities` (see the functions).
     """
 
     chat: ChatTemplate
@@ -181,6 +181,11 @@ def declares_tools(executor: Executor) -> bool:
     """Return whether the executor describes the tools (`Call.tools`) to the model, without a
     description in the program's text."""
     return bool(getattr(executor, "declares_tools", False))
+
+
+def modalities(executor: Executor) -> frozenset[str]:
+    """Return the kinds of media ("image", "video", "audio") that the executor's model takes."""
+    return getattr(executor, "modalities", frozenset())
 
 
 def is_own(executor: Executor, backend: Executor) -> bool:

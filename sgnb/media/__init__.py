@@ -1,0 +1,19 @@
+"""Images, videos and sounds as immutable values, read from files and arrays with limits.
+
+Files are untrusted data: formats are allowed by content, sizes are checked before decoding,
+metadata is dropped. Imports no torch and no other part of sgnb except `errors`.
+"""
+
+from .items import Audio, Image, MediaItem, MediaKind, Video
+from .readers import read_audio, read_image, read_video
+
+__all__ = [
+    "Audio",
+    "Image",
+    "MediaItem",
+    "MediaKind",
+    "Video",
+    "read_audio",
+    "read_image",
+    "read_video",
+]
