@@ -22,7 +22,7 @@ class MediaItem:
     mode: ClassVar[str]  # meaning of the array's values, part of the digest
     _digest: bytes | None
 
-    __slots__ = ("_digest",)
+    __slots__ = ("__weakref__", "_digest")
 
     @property
     def digest(self) -> bytes:

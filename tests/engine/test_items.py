@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 from sgnb.engine.items import EncoderQueue, Item, ItemTable, PlacedItem, PromptItems
 from sgnb.engine.items.item import Processed
 from sgnb.engine.model.decoder_rows import DecoderRows, Picked, RowSubstitution, read_rows
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
+from sgnb.engine.request.step_builder import attention_input
 from sgnb.engine.step_input import EmbeddingSpan
 from sgnb.errors import MediaError, RequestError
+from sgnb.sampling import SamplingParams
 from sgnb.segment import Segment
 
 VOCAB, HIDDEN = 50, 3
@@ -346,3 +350,45 @@ def test_reading_rows() -> None:
     ]
     with pytest.raises(ValueError, match="argument odd has no entry per token"):
         read_rows(arguments | {"odd": torch.zeros(3, 4)})
+
+
+@given(st.data())
+def test_steps_end_outside_blocks(data: st.DataObject) -> None:
+    """A step with a block of an item has the whole block, and the parts cover the step."""
+    cow = Content("cow", 9, [(1, 4), (5, 8)])
+    table = ItemTable(FakeEncoder(), VOCAB)
+    gap = data.draw(st.integers(0, 3))
+    ids = table.find(cow).ids.tolist()
+    tokens = np.array([*[1] * gap, *ids, 2, *ids], np.int32)
+    items = table.place(tokens)
+    assert items is not None
+    blocks = [(gap + b, gap + e) for b, e in ((1, 4), (5, 8), (11, 14), (15, 18))]
+    start, limit = 0, data.draw(st.integers(1, 6))
+    while start < len(tokens):
+        end = items.cut(start, min(start + limit, len(tokens)))
+        assert end > start and (end <= start + limit or (start, end) in blocks)
+        parts = items.parts(start, end)
+        assert [part[0] for part in parts] + [end] == [start] + [part[1] for part in parts]
+        inside = [(b, e) for b, e in blocks if b < end and e > start]
+        assert [(b, e) for b, e, is_block in parts if is_block] == inside
+        start = end
+
+
+def test_a_sequence_for_each_block() -> None:
+    table = ItemTable(FakeEncoder(), VOCAB)
+    cow = Content("cow", 5, [(1, 4)])
+    tokens = np.array([1, *table.find(cow).ids.tolist(), 2, 3], np.int32)
+    seeing, text = (Request(i, tokens, SamplingParams(), 4) for i in range(2))
+    seeing.items = table.place(tokens)
+    seeing.slots[:8], text.slots[:8] = np.arange(8), np.arange(8, 16)
+    step = attention_input(Batch([text, seeing], [7, 1], [1, 7]))
+    assert step.starts.tolist() == [7, 1, 2, 5] and step.lengths.tolist() == [1, 1, 3, 3]
+    assert list(step.whole) == [False, False, True, False]
+    assert step.new_slots.tolist() == [15, 1, 2, 3, 4, 5, 6, 7]
+    assert [slots.tolist() for slots in step.kv_indices[1:]] == [
+        [0, 1],
+        [0, 1, 2, 3, 4],
+        [*range(8)],
+    ]
+    plain = attention_input(Batch([text, seeing], [7, 7], [1, 1]))
+    assert plain.starts.tolist() == [7, 7] and not any(plain.whole)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
+from numpy.typing import NDArray
+from transformers.video_utils import VideoMetadata
 
-ARGUMENTS = {"image": "images", "video": "videos", "audio": "audio"}
-"""Kind of an item -> argument of a processor."""
+from ...media import Audio, Image, MediaItem, Video
 
 PARTS = {
     "image": ("image_processor",),
@@ -54,17 +55,47 @@ def _token(processor: Any, kind: str) -> str | None:
     return None
 
 
-def processor_arguments(processor: Any, contents: Sequence[Any]) -> dict[str, Any]:
+def processor_arguments(processor: Any, contents: Sequence[MediaItem]) -> dict[str, Any]:
     """Return the arguments of a processor for items, in the order of the prompt."""
-    arguments: dict[str, Any] = {}
-    for content in contents:
-        name = ARGUMENTS[content.kind]
-        if content.kind == "image":
-            value: Any = PIL.Image.fromarray(content.pixels)
-        elif content.kind == "video":
-            value = np.asarray(content.frames)
-        else:
-            value = np.asarray(content.samples)
-            arguments["sampling_rate"] = content.rate
-        arguments.setdefault(name, []).append(value)
+    images = [PIL.Image.fromarray(item.pixels) for item in contents if isinstance(item, Image)]
+    videos = [item for item in contents if isinstance(item, Video)]
+    sounds = [item for item in contents if isinstance(item, Audio)]
+    arguments: dict[str, Any] = {"images": images} if images else {}
+    if videos:
+        arguments["videos"] = [video.frames for video in videos]
+        metadata = [_metadata(video) for video in videos]
+        arguments["videos_kwargs"] = {"video_metadata": metadata, "do_sample_frames": False}
+    if sounds:
+        rate = _sampling_rate(processor)
+        arguments["audio"] = [resample(s.samples, s.rate, rate or s.rate) for s in sounds]
+        arguments["audio_kwargs"] = {"sampling_rate": rate or sounds[0].rate}
     return arguments
+
+
+def _metadata(video: Video) -> VideoMetadata:
+    """Return the metadata of a video with regular times."""
+    count = len(video.times)
+    seconds = float(video.times[-1] - video.times[0])
+    fps = (count - 1) / seconds if seconds > 0 else 1.0
+    _, height, width, _ = video.frames.shape
+    return VideoMetadata(
+        total_num_frames=count, fps=fps, width=width, height=height, duration=count / fps,
+        frames_indices=list(range(count)),
+    )  # fmt: skip
+
+
+def _sampling_rate(processor: Any) -> int | None:
+    for part in PARTS["audio"]:
+        rate = getattr(getattr(processor, part, None), "sampling_rate", None)
+        if rate is not None:
+            return int(rate)
+    return None
+
+
+def resample(samples: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:
+    """Resample a sound through its Fourier transform: frequencies of both rates are kept."""
+    if rate == wanted:
+        return samples
+    count = max(1, round(len(samples) * wanted / rate))
+    changed = np.fft.irfft(np.fft.rfft(samples), count) * (count / len(samples))
+    return changed.astype(np.float32)
