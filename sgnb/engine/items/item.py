@@ -39,6 +39,7 @@ class Item:
             step computes all tokens of a block. Empty for causal items.
         positions: Rotary positions relative to the item's first position, int64[axes, count]. None
             until the item is encoded once.
+        advance: Rotary position of the next token, relative to the item's first position.
         rows: Input of the text decoder; None if not in memory.
     """
 
@@ -47,6 +48,7 @@ class Item:
         self.count, self.blocks = processed.num_tokens, processed.blocks
         self.inputs: Inputs | None = processed.inputs
         self.positions: Longs | None = None
+        self.advance = 0
         self.rows: Rows | None = None
         self.label: str = content.label
         self._content: Callable[[], Any] = weakref.ref(content)
@@ -97,6 +99,7 @@ class PromptItems:
         ]
         self._length = length
         self._positions: Longs | None = None
+        self._shift = 0  # difference of position and index behind the prompt
 
     def text_tokens(self, tokens: Ints) -> Ints:
         """Return tokens with the placeholder in place of the tokens of items."""
@@ -143,9 +146,9 @@ class PromptItems:
         """Return the rotary positions of the tokens start .. end, int64[axes, end - start], or
         int64[end - start] if the axes are equal."""
         if self._positions is None:
-            self._positions = self._compose()
+            self._positions, self._shift = self._compose()
         positions = self._positions
-        later = np.arange(max(start, self._length), end) + positions.max() + 1 - self._length
+        later = np.arange(max(start, self._length), end) + self._shift
         if len(positions) == 1:
             return np.concatenate([positions[0, start:end], later])
         if start >= self._length:
@@ -153,19 +156,21 @@ class PromptItems:
         later = np.broadcast_to(later, (len(positions), len(later)))
         return np.concatenate([positions[:, start:end], later], 1)
 
-    def _compose(self) -> Longs:
-        """Return the rotary positions of the prompt, int64[axes, tokens]: text continues after the
-        largest position before, on all axes; an item adds its own positions to this position."""
+    def _compose(self) -> tuple[Longs, int]:
+        """Return the rotary positions of the prompt, int64[axes, tokens], and the difference of
+        position and index behind the prompt. Text has consecutive positions, equal on all axes; an
+        item adds its own positions to the next position, and advances it."""
         parts, at, following = list[Longs](), 0, 0
         for begin, item, _ in self.items:
             assert item.positions is not None, "items are encoded before a request runs"
             parts.append(np.arange(following, following + begin - at)[None])
             following += begin - at
             parts.append(item.positions + following)
-            at, following = begin + item.count, following + int(item.positions.max()) + 1
+            at, following = begin + item.count, following + item.advance
         parts.append(np.arange(following, following + self._length - at)[None])
         axes = max(len(part) for part in parts)
-        return np.concatenate([np.broadcast_to(p, (axes, p.shape[1])) for p in parts], 1)
+        positions = np.concatenate([np.broadcast_to(p, (axes, p.shape[1])) for p in parts], 1)
+        return positions, following - at
 
 
 class ItemEncoder(Protocol):
@@ -186,4 +191,4 @@ class ItemEncoder(Protocol):
         """
 
     def encode(self, items: Sequence[Item]) -> None:
-        """Set `rows` and `positions` of items with `inputs`."""
+        """Set `rows`, `positions` and `advance` of items with `inputs`."""

@@ -82,8 +82,9 @@ class ItemEncoder:
             for item in group:
                 end = begin + item.count
                 item.rows = rows.part(begin, end).clone()
-                own = positions[:, begin:end]
-                item.positions = (own - own.min()).cpu().numpy()
+                own = positions[:, begin : end + 1].cpu().numpy()
+                own = own - own[:, :-1].min()
+                item.positions, item.advance = own[:, :-1], int(own[0, -1])
                 item.inputs = None
                 begin = end + 1
 
@@ -146,16 +147,15 @@ def _kind(item: Item) -> dict[str, Any]:
 
 
 def _is_aligned(value: Any, length: int) -> bool:
-    return bool(value.shape[:2] == (1, length))
+    return isinstance(value, Tensor) and value.shape[:2] == (1, length)
 
 
 def _join(inputs: Sequence[Inputs]) -> Inputs:
-    """Return the arguments of several items as the arguments of one prompt, with a token of text
-    after each item: models take adjacent placeholders for one item. Arguments with an entry per
-    token are joined along the tokens, others along the first axis."""
-    if len(inputs) == 1:
-        return inputs[0]
-    joined = {}
+    """Return the arguments of several items as the arguments of one prompt. A token of text follows
+    each item: models take adjacent placeholders for one item, and the position of the next token is
+    known. Arguments with an entry per token are joined along the tokens, others along the first
+    axis."""
+    joined: Inputs = {}
     for name in inputs[0]:
         values = [other[name] for other in inputs]
         if all(_is_aligned(other[name], other["input_ids"].shape[1]) for other in inputs):
@@ -164,5 +164,5 @@ def _join(inputs: Sequence[Inputs]) -> Inputs:
             values = [part for value in values for part in (value, after)]
             joined[name] = torch.cat(values, 1)
         else:
-            joined[name] = torch.cat(values, 0)
+            joined[name] = torch.cat(values, 0) if len(values) > 1 else values[0]
     return joined

@@ -62,7 +62,7 @@ def processor_arguments(processor: Any, contents: Sequence[MediaItem]) -> dict[s
     sounds = [item for item in contents if isinstance(item, Audio)]
     arguments: dict[str, Any] = {"images": images} if images else {}
     if videos:
-        arguments["videos"] = [video.frames for video in videos]
+        arguments["videos"] = [video.frames.copy() for video in videos]
         metadata = [_metadata(video) for video in videos]
         arguments["videos_kwargs"] = {"video_metadata": metadata, "do_sample_frames": False}
     if sounds:
