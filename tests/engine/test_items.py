@@ -310,6 +310,9 @@ def test_rows_in_the_call_of_a_decoder(first: int, second: int, data: st.DataObj
     embeddings = torch.rand(1, 14, HIDDEN)
     with substitution.spans(spans):
         got = decoder(inputs_embeds=embeddings, use_cache=False)
+        own = torch.arange(14)[None]
+        assert decoder(inputs_embeds=embeddings, kinds=own)["kinds"][0, 0] == 0
+        assert decoder(inputs_embeds=embeddings, kinds=own)["kinds"][0, 13] == 13
     expected, kinds, mask = embeddings.clone(), torch.zeros(1, 14).long(), torch.zeros(1, 14).bool()
     deep: list[list[Any]] = [[], []]
     for (begin, _), whole, low in zip(
