@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 from transformers import BatchFeature, PreTrainedModel, ProcessorMixin
+from transformers.video_utils import VideoMetadata
 
 from .items import Array, item_text
 
@@ -54,8 +55,16 @@ def encode(processor: ProcessorMixin, parts: Sequence[Part], **options: Any) -> 
         if not isinstance(part, str):
             name = {"image": "images", "video": "videos"}.get(modality_of(part), "audio")
             items.setdefault(name, []).append(part)
+    if "videos" in items:
+        frames = [len(video) for video in items["videos"]]  # type: ignore[arg-type]
+        options["videos_kwargs"] = {"video_metadata": [metadata(count) for count in frames]}
     inputs: BatchFeature = processor(text="".join(texts), return_tensors="pt", **items, **options)
     return inputs.to(torch.float32)
+
+
+def metadata(frames: int) -> VideoMetadata:
+    """Return the metadata of a video with a frame each half second."""
+    return VideoMetadata(total_num_frames=frames, fps=2.0, frames_indices=list(range(frames)))
 
 
 def reference(

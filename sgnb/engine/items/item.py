@@ -177,6 +177,7 @@ class ItemEncoder(Protocol):
     """Processor and encoders of a model; `model/item_encoder.py` implements this interface."""
 
     placeholder: int
+    refused: dict[str, str]  # reasons by kind of item
     row_bytes: int  # size of the embedding of a token
 
     @property

@@ -54,7 +54,7 @@ class ItemTable:
         return [
             segment
             if segment.kind != "media"
-            else Segment("", "output", tuple(self.find(segment.item).ids.tolist()))
+            else Segment("", "media", tuple(self.find(segment.item).ids.tolist()))
             for segment in prompt
         ]
 
