@@ -59,7 +59,7 @@ def check_frames(name: str, count: int, width: int, height: int) -> None:
 def check_bytes(name: str, kind: str, count: int) -> None:
     """Raise MediaError for a file, bytes or data URL above the limit of `kind`."""
     if count == 0:
-        raise MediaError(f"{name} is empty", f"give a file with {a(kind)}")
+        raise MediaError(f"{name} is empty", f"give a file with {with_article(kind)}")
     if count > MAX_BYTES[kind]:
         limit = MAX_BYTES[kind] >> 20
         raise MediaError(
@@ -67,6 +67,6 @@ def check_bytes(name: str, kind: str, count: int) -> None:
         )
 
 
-def a(kind: str) -> str:
-    """Return `kind` with its article."""
-    return f"{'a' if kind == 'video' else 'an'} {kind}"
+def with_article(kind: str) -> str:
+    """Return the noun of a kind of media with its article."""
+    return {"image": "an image", "video": "a video", "audio": "a sound"}[kind]

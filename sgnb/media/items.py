@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .file_limits import MAX_RATE
+
 MediaKind = Literal["image", "video", "audio"]
 
 
@@ -71,7 +73,7 @@ class MediaItem:
         return self
 
     def __repr__(self) -> str:
-        return f"<{self.label}, {self.digest.hex()[:8]}>"
+        return f"<{self.label}, sha256 {self.digest.hex()}>"
 
 
 class Image(MediaItem):
@@ -151,6 +153,8 @@ class Audio(MediaItem):
 
     def __init__(self, samples: NDArray[np.float32], rate: int) -> None:
         _check_shape(samples, "[samples]", ndim=1)
+        if not 1 <= rate <= MAX_RATE or rate != int(rate):
+            raise ValueError(f"{rate!r} is not a number of samples per second")
         _initialize(self, samples=_immutable(samples, "<f4"), rate=int(rate))
 
     @property

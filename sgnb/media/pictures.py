@@ -14,7 +14,14 @@ from PIL.Image import Transpose
 
 from ..errors import MediaError
 from .array_input import on_white
-from .file_limits import IMAGE_FORMATS, MAX_FRAMES, MAX_VIDEO_PIXELS, a, check_frames, check_size
+from .file_limits import (
+    IMAGE_FORMATS,
+    MAX_FRAMES,
+    MAX_VIDEO_PIXELS,
+    check_frames,
+    check_size,
+    with_article,
+)
 from .sources import EncodedMedia
 
 Pixels = NDArray[np.uint8]
@@ -109,7 +116,7 @@ def _opened(source: EncodedMedia, kind: str) -> Iterator[PIL.Image.Image]:
         image = PIL.Image.open(io.BytesIO(source.data), formats=IMAGE_FORMATS)
     except PIL.UnidentifiedImageError:
         allowed = ", ".join(IMAGE_FORMATS)
-        message = f"{source.name} is not {a(kind)} in an allowed format ({allowed})"
+        message = f"{source.name} is not {with_article(kind)} in an allowed format ({allowed})"
         raise MediaError(message, "convert it to PNG") from None
     except PIL.Image.DecompressionBombError:
         message = f"{source.name} has too many pixels"

@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..errors import MediaError, shown
 from .download import download
-from .file_limits import MAX_BYTES, a, check_bytes
+from .file_limits import MAX_BYTES, check_bytes, with_article
 
 
 class EncodedMedia(NamedTuple):
@@ -96,7 +96,7 @@ def _check_regular(name: str, kind: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         is_folder = stat.S_ISDIR(status.st_mode)
         reason = "is a folder" if is_folder else "is a device, pipe or socket, not a regular file"
-        raise MediaError(f"{name} {reason}", f"give the path of {a(kind)} file")
+        raise MediaError(f"{name} {reason}", f"give the path of {with_article(kind)} file")
     check_bytes(name, kind, status.st_size)
 
 
