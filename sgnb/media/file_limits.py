@@ -10,8 +10,8 @@ MAX_PIXELS = 64_000_000
 MAX_FRAMES = 1024
 """Frames of a video."""
 
-MAX_VIDEO_PIXELS = 2**28
-"""Pixels of all frames of a video together: 0.8 GB of memory."""
+MAX_VIDEO_PIXELS = 2**27
+"""Pixels of all frames of a video together: 0.4 GB of memory."""
 
 MAX_SAMPLES = 2**26
 """Samples of a sound: 70 minutes at 16 kHz."""
@@ -27,6 +27,9 @@ MAX_DOWNLOAD = 20_000_000
 
 IMAGE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 """Image formats by content, with Pillow's names. No format with scripts or references."""
+
+ANIMATION_FORMATS = ("GIF", "WEBP", "PNG")
+"""Formats of animations, with Pillow's names."""
 
 
 def check_size(name: str, width: int, height: int) -> None:

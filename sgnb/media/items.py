@@ -178,9 +178,14 @@ def _initialize(item: MediaItem, **fields: Any) -> None:
 
 
 def _immutable(array: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return a contiguous copy in `bytes`, which no flag makes writable."""
+    """Return a contiguous array in `bytes`, which no flag makes writable."""
     if array.dtype != dtype:
         raise ValueError(f"the type {array.dtype} is not {np.dtype(dtype)}")
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if isinstance(owner, bytes) and array.flags.c_contiguous:
+        return array
     copy = np.ascontiguousarray(array, dtype)
     return np.frombuffer(copy.tobytes(), dtype).reshape(copy.shape)
 
