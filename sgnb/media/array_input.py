@@ -94,7 +94,7 @@ def array_audio(name: str, array: NDArray[Any]) -> NDArray[np.float32]:
     if (loudest := np.abs(samples).max()) > LOUDEST:
         hint = "scale float samples to -1..1, for example by / 32768"
         raise MediaError(f"{name} has a sample of {loudest:g}", hint)
-    return samples.mean(axis=1, dtype=np.float32)
+    return samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1, dtype=np.float32)
 
 
 def check_samples(name: str, count: int) -> None:

@@ -89,6 +89,7 @@ def flat_pixels(name: str, image: PIL.Image.Image) -> Pixels:
         MediaError: The image is too large, or its values have no defined range.
     """
     check_size(name, *image.size)
+    image.load()  # rotates a TIFF, and reads metadata behind the pixels of a PNG
     orientation = _orientation(image)
     if image.mode.startswith("I;16"):
         image = PIL.Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))

@@ -64,7 +64,8 @@ def from_plain(plain: Any) -> MediaItem:
     """
     if not isinstance(plain, dict) or not {"kind", "digest", "content"} <= plain.keys():
         raise ValueError("media without 'kind', 'digest' or 'content'")
-    read = {"image": _image, "video": _video, "audio": _audio}.get(plain["kind"])
+    readers = {"image": _image, "video": _video, "audio": _audio}
+    read = readers.get(plain["kind"]) if isinstance(plain["kind"], str) else None
     if read is None:
         raise ValueError(f"{shown(plain['kind'])} is not a kind of media")
     try:
@@ -81,8 +82,9 @@ def _image(content: Any) -> MediaItem:
 
 
 def _video(content: Any) -> MediaItem:
-    files, times, frames = content["frames"], content["times"], []
-    if not isinstance(files, list) or not all(isinstance(time, float) for time in times):
+    saved = content if isinstance(content, dict) else {}
+    files, times, frames = saved.get("frames"), saved.get("times"), []
+    if not (isinstance(files, list) and isinstance(times, list) and _are_floats(times)):
         raise ValueError("the content of video is not a list of frames with times")
     for file in files:
         frames.append(decode_image(_encoded("image", file)))
@@ -93,6 +95,10 @@ def _video(content: Any) -> MediaItem:
     if not frames:
         raise ValueError("the saved video has no frames")
     return Video(np.stack(frames), times)
+
+
+def _are_floats(values: list[Any]) -> bool:
+    return all(isinstance(value, float) for value in values)
 
 
 def _audio(content: Any) -> MediaItem:
