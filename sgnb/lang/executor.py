@@ -197,15 +197,15 @@ def check_modalities(executor: Executor, kinds: Iterable[str], what: str) -> Non
         kinds: The kinds of media in the prompt.
         what: Description of the call, such as "gen 'answer'".
     """
+    names = {"image": "images", "video": "videos", "audio": "sounds"}
     supported = modalities(executor)
     for kind in sorted(set(kinds) - supported):
-        takes = " and ".join(["text", *(f"{name}s" for name in sorted(supported - {"audio"}))])
-        takes = f"{takes} and audio" if "audio" in supported else takes
-        only = " only" if not supported else ""
+        takes = " and ".join(["text", *(names[name] for name in sorted(supported))])
+        only = "" if supported else " only"
         raise MediaError(
             f"{caller()}: {what} follows {with_article(kind)}, and {model_name(executor)!r} takes"
             f" {takes}{only}",
-            f"use a model that takes {kind}; for a service: modalities=({kind!r},)",
+            f"use a model that takes {names[kind]}; for a service: modalities=({kind!r},)",
         )
 
 

@@ -157,7 +157,7 @@ class Node:
             case Argument() | Variable():
                 return str(op)
             case MediaExpr():
-                return op.item.label
+                return f"{op.item.label} {op.item.digest.hex()[:8]}"
             case UnreadMedia():
                 options = [
                     (name, value) for name, value in op.options if value not in (None, False)

@@ -97,9 +97,15 @@ def _is_equal_media(node: Node, media: MediaExpr, expected: _ExpectedValues) -> 
         return bool(unread == media)
     if unread.kind != media.kind:
         return False
-    source = expected.filled(unread.source, node)
-    is_same = source is media.source or _is_equal_value(source, media.source)
-    return is_same and expected.filled(unread.options, node) == media.options
+    source, options = (expected.filled(part, node) for part in (unread.source, unread.options))
+    return _is_equal_source(source, media.source) and options == media.options
+
+
+def _is_equal_source(source: Any, other: Any) -> bool:
+    """Return whether two sources are equal texts, the same object, or lists of these."""
+    if type(source) in (list, tuple) and type(source) is type(other) and len(source) == len(other):
+        return all(map(_is_equal_source, source, other))
+    return source is other or _is_equal_value(source, other)
 
 
 def _is_equal_op(node: Node, op: Any, expected: _ExpectedValues) -> bool:
