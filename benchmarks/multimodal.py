@@ -12,6 +12,7 @@ import argparse
 import multiprocessing
 import os
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -239,7 +240,12 @@ def try_types(names: list[str], jobs: int) -> dict[str, Results]:
     """Try each type in a pool of processes."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=spawn, max_tasks_per_child=12) as processes:
-        return dict(zip(names, processes.map(try_type, names), strict=True))
+        results = {}
+        for name, found in zip(names, processes.map(try_type, names), strict=True):
+            results[name] = found
+            shown = (f"{kind} {result.verdict}" for kind, result in found.items())
+            print(f"{len(results)}/{len(names)} {name}: {', '.join(shown)}", file=sys.stderr)
+        return results
 
 
 def exact_kinds(results: dict[str, Results]) -> dict[str, list[str]]:

@@ -142,9 +142,13 @@ def test_ids_of_forgotten_content_are_refused() -> None:
     ids = table.find(Content("cat", 4)).ids
     with pytest.raises(RequestError, match="no longer in memory"):
         table.place(ids)
-    again = Content("cat", 4)
-    assert table.find(again).ids.tolist() == ids.tolist()
-    assert table.place(ids) is not None
+    again, other = Content("cat", 4), Content("cat", 4)
+    assert table.find(again).ids.tolist() == table.find(other).ids.tolist() == ids.tolist()
+    del again
+    assert table.place(ids) is not None, "one of two equal images is still there"
+    del other
+    with pytest.raises(RequestError, match="no longer in memory"):
+        table.place(ids)
 
 
 def placed_prompt(sizes: list[int], gaps: list[int]) -> tuple[list[PlacedItem], int]:

@@ -63,13 +63,14 @@ class ItemTable:
         with self._lock:
             item = self._items.get(content.digest)
             if item is not None:
-                if item.content is None:
-                    item.keep(content)
+                item.keep(content)
                 return item
         processed = self.encoder.process(content)
         with self._lock:
             item = self._items.get(content.digest)
-            if item is None:
+            if item is not None:
+                item.keep(content)
+            else:
                 if self._next_id > MAX_ID - processed.num_tokens:
                     raise RequestError(
                         f"{len(self._items):,} images, videos and sounds used all token ids",
