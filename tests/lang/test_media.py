@@ -247,3 +247,42 @@ def test_a_changed_label_in_json_has_no_effect(sees: FakeExecutor) -> None:
     state = ask.run("?", RED, backend=sees)
     text = state.snapshot().to_json().replace("[image 5×4]", "[image 9×9]")
     assert Snapshot.from_json(text).segments == state.snapshot().segments
+
+
+def test_programs_of_sglang(
+    sees: FakeExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image and video programs of SGLang's examples."""
+    monkeypatch.chdir(tmp_path)
+    PIL.Image.fromarray(RED).save("example_image.png")
+    images = [PIL.Image.fromarray(frame) for frame in (RED, BLUE) * 8]
+    images[0].save("example.gif", save_all=True, append_images=images[1:])
+
+    @sgl.function
+    def image_qa(s: Any, question: str) -> None:
+        s += sgl.user(sgl.image("example_image.png") + question)
+        s += sgl.assistant(sgl.gen("answer"))
+
+    @sgl.function
+    def video_qa(s: Any, num_frames: int, video_path: str, question: str) -> None:
+        s += sgl.user(sgl.video(video_path, num_frames) + question)
+        s += sgl.assistant(sgl.gen("answer"))
+
+    options: Any = {"temperature": 0, "max_new_tokens": 64, "backend": sees}
+    state = image_qa.run(question="Please describe this image.", **options)
+    assert state.messages()[-1]["content"] == state["answer"]
+    state = video_qa.run(
+        num_frames=4, video_path="example.gif", question="And this?", stream=True, **options
+    )
+    assert "".join(state.text_iter("answer")) == state["answer"]
+    assert items(sees.calls[0]) == [Image(RED)]
+    assert items(sees.calls[1])[0].label == "video 4 frames 5×4"
+
+
+def test_other_libraries_are_not_measured_with_images(sees: FakeExecutor) -> None:
+    from sgnb.benchmark.peers import Transformers
+    from sgnb.benchmark.work import Work
+
+    ask.run("?", RED, backend=sees, temperature=0).sync()
+    peer = Transformers.__new__(Transformers)
+    assert "text only" in peer.refuses(Work(calls=list(sees.calls)))
