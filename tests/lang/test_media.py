@@ -132,8 +132,11 @@ def line_of(text: str) -> int:
 
 def test_a_model_of_text_refuses_before_the_call(fake: FakeExecutor, sees: FakeExecutor) -> None:
     line = line_of("gen(" + '"answer", max_tokens=8')
-    refusal = rf"test_media.py:{line}: gen 'answer' follows an image, and 'FakeExecutor' takes text"
-    with pytest.raises(MediaError, match=rf"{refusal} only\n.*takes images.*modalities=\('image'"):
+    refusal = rf"test_media.py:{line}: the prompt of gen 'answer' contains an image, and"
+    with pytest.raises(
+        MediaError,
+        match=rf"{refusal} 'FakeExecutor' takes text only\n.*takes images.*modalities=\('image'",
+    ):
         ask.run("?", RED, backend=fake)
     assert not fake.calls
 
@@ -144,7 +147,7 @@ def test_a_model_of_text_refuses_before_the_call(fake: FakeExecutor, sees: FakeE
         s += sgl.image(RED) + sgl.audio(TONE, 8000)
         s += select("x", ["a", "b"])
 
-    with pytest.raises(MediaError, match=r"select 'x' follows a sound.*takes text and images"):
+    with pytest.raises(MediaError, match=r"select 'x' contains a sound.*takes text and images"):
         listen.run(backend=sees).sync()
 
 
@@ -171,13 +174,13 @@ def test_the_check_knows_forks_joins_and_other_backends(
         s += gen("y")
 
     for program in (forked, joined):
-        with pytest.raises(MediaError, match="gen 'x' follows an image"):
+        with pytest.raises(MediaError, match="gen 'x' contains an image"):
             program.run(backend=fake).sync()
         program.run(backend=sees).sync()
     state = gathered.run(backend=fake)
     assert state["y"], "values of a branch contain no images"
 
-    with pytest.raises(MediaError, match="gen 'answer' follows an image"):
+    with pytest.raises(MediaError, match="the prompt of gen 'answer' contains an image"):
         ask.run("?", RED, backend=[sees, fake]).sync()
 
 
@@ -221,7 +224,7 @@ def test_continuing_and_json(sees: FakeExecutor, make: Any) -> None:
     assert prompts[0] == prompts[1] == prompts[2]
     assert [item.kind for item in prompts[0][1]] == ["image", "video", "audio", "image"]
 
-    with pytest.raises(MediaError, match="gen 'b' follows a"):
+    with pytest.raises(MediaError, match="gen 'b' contains a"):
         second.run(continue_from=restored, backend=make()).sync()
 
 
@@ -247,3 +250,42 @@ def test_a_changed_label_in_json_has_no_effect(sees: FakeExecutor) -> None:
     state = ask.run("?", RED, backend=sees)
     text = state.snapshot().to_json().replace("[image 5×4]", "[image 9×9]")
     assert Snapshot.from_json(text).segments == state.snapshot().segments
+
+
+def test_programs_of_sglang(
+    sees: FakeExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image and video programs of SGLang's examples."""
+    monkeypatch.chdir(tmp_path)
+    PIL.Image.fromarray(RED).save("example_image.png")
+    images = [PIL.Image.fromarray(frame) for frame in (RED, BLUE) * 8]
+    images[0].save("example.gif", save_all=True, append_images=images[1:])
+
+    @sgl.function
+    def image_qa(s: Any, question: str) -> None:
+        s += sgl.user(sgl.image("example_image.png") + question)
+        s += sgl.assistant(sgl.gen("answer"))
+
+    @sgl.function
+    def video_qa(s: Any, num_frames: int, video_path: str, question: str) -> None:
+        s += sgl.user(sgl.video(video_path, num_frames) + question)
+        s += sgl.assistant(sgl.gen("answer"))
+
+    options: Any = {"temperature": 0, "max_new_tokens": 64, "backend": sees}
+    state = image_qa.run(question="Please describe this image.", **options)
+    assert state.messages()[-1]["content"] == state["answer"]
+    state = video_qa.run(
+        num_frames=4, video_path="example.gif", question="And this?", stream=True, **options
+    )
+    assert "".join(state.text_iter("answer")) == state["answer"]
+    assert items(sees.calls[0]) == [Image(RED)]
+    assert items(sees.calls[1])[0].label == "video 4 frames 5×4"
+
+
+def test_other_libraries_are_not_measured_with_images(sees: FakeExecutor) -> None:
+    from sgnb.benchmark.peers import Transformers
+    from sgnb.benchmark.work import Work
+
+    ask.run("?", RED, backend=sees, temperature=0).sync()
+    peer = Transformers.__new__(Transformers)
+    assert "text only" in peer.refuses(Work(calls=list(sees.calls)))
