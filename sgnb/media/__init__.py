@@ -6,6 +6,7 @@ metadata is dropped. Imports no torch and no other part of sgnb except `errors`.
 
 from .items import Audio, Image, MediaItem, MediaKind, Video
 from .readers import read_audio, read_image, read_video
+from .thumbnails import thumbnail
 
 __all__ = [
     "Audio",
@@ -16,4 +17,5 @@ __all__ = [
     "read_audio",
     "read_image",
     "read_video",
+    "thumbnail",
 ]

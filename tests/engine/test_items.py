@@ -69,7 +69,10 @@ def test_equal_content_has_equal_ids() -> None:
     assert ids == [[50, 51, 52, 53], [54, 55, 56], [50, 51, 52, 53], [50, 51, 52, 53]]
     assert encoder.processed == ["image cat", "image dog"], "known content skips the processor"
     assert table.end_id == 57
-    assert [table.piece(token) for token in (50, 51, 54)] == [b"[image cat]", b"", b"[image dog]"]
+    names = [table.name(token) for token in (50, 53, 54)]
+    assert [(n.first_id, n.count, n.number, n.label) for n in names] == [
+        (50, 4, 1, "image cat"), (50, 4, 1, "image cat"), (54, 3, 2, "image dog"),
+    ]  # fmt: skip
 
 
 def test_threads_give_one_id_per_content() -> None:
@@ -216,7 +219,7 @@ def test_an_item_is_encoded_once_and_kept() -> None:
     cat, dog = Content("cat", 4), Content("dog", 3)
     first, second = setting.prompt(cat, dog), setting.prompt(dog)
     assert not setting.queue.ready(first, 0) and not setting.queue.ready(second, 0)
-    assert setting.queue.run() == [] and not setting.queue
+    assert setting.queue.run()[1] == [] and not setting.queue
     assert setting.encoder.encoded == [[4, 3]]
     assert setting.queue.ready(first, 0) and setting.queue.ready(second, 0)
     assert setting.queue.ready(setting.prompt(cat), 0)
@@ -227,7 +230,7 @@ def test_an_item_is_encoded_once_and_kept() -> None:
     assert setting.queue.statistics()["encoder_bytes"] == 0
     assert setting.queue.ready(first, 7), "a cached prompt needs no rows"
     assert not setting.queue.ready(first, 6)
-    assert setting.queue.run() == [] and setting.encoder.processed[2:] == ["image dog"]
+    assert setting.queue.run()[1] == [] and setting.encoder.processed[2:] == ["image dog"]
 
 
 def test_a_step_encodes_few_tokens() -> None:
@@ -235,7 +238,7 @@ def test_a_step_encodes_few_tokens() -> None:
     contents = [Content(str(i), size) for i, size in enumerate((4, 2, 9, 1))]
     assert not setting.queue.ready(setting_items := setting.prompt(*contents), 0)
     while setting.queue:
-        assert setting.queue.run() == []
+        assert setting.queue.run()[1] == []
     assert setting.encoder.encoded == [[4, 2], [9], [1]]
     assert setting.queue.ready(setting_items, 0)
 
@@ -247,7 +250,8 @@ def test_a_failing_item_fails_alone() -> None:
     prompts = [setting.prompt(content) for content in contents]
     for prompt in prompts:
         setting.queue.ready(prompt, 0)
-    [(item, error)] = setting.queue.run()
+    encoded, [(item, error)] = setting.queue.run()
+    assert [item.count for item in encoded] == [4, 5]
     assert item.count == 3 and isinstance(error, MediaError)
     assert [setting.queue.ready(prompt, 0) for prompt in prompts] == [True, False, True]
 

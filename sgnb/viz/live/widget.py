@@ -29,7 +29,7 @@ from .views import ACTIONS, VIEWS, Act
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
-    "dom", "branch", "models", "state", "tree_records", "run_records", "reduce", "store", "draw",
+    "dom", "branch", "models", "media", "state", "tree_records", "run_records", "reduce", "store", "draw",
     "text", "layout", "minimap", "tree_marks", "tree", "pair", "branches", "compare", "time",
     "automaton_walk", "automaton_layout", "automaton", "grammar", "source", "rows", "inspect",
     "summary", "dashboard", "widget",
