@@ -61,7 +61,8 @@ function canonical(state, engine = 0) {
 
 SUBJECTS = {
     "reduce": ("dom", "media", "state", "tree_records", "run_records", "reduce"),
-    "tree": ("tree_marks", "tree"),
+    "inspect": ("items", "inspect"),
+    "tree": ("items", "tree_marks", "tree"),
     "automaton": ("automaton_walk", "automaton_layout", "automaton"),
 }
 """Subject -> its files, for `node`."""

@@ -60,8 +60,11 @@ const sizeOfItem = ({ media, label }) => (label.startsWith(`${media} `) ? label.
 
 function labelOfSpan({ begin, end, item, offset }) {
   if (end - begin === item.count) return `[${titleOfItem(item)}: ${sizeOfItem(item)}]`;
-  return `[tokens ${offset}–${offset + end - begin - 1} of ${titleOfItem(item)}]`;
+  return `[${partOf({ begin, end, offset })} of ${titleOfItem(item)}]`;
 }
+
+const partOf = ({ begin, end, offset }) =>
+  end - begin === 1 ? `token ${offset}` : `tokens ${offset}–${offset + end - begin - 1}`;
 
 // At least the first `limit` characters of the text of tokens, with names of items.
 function labelOfTokens(state, tokens, limit) {

@@ -25,6 +25,7 @@ from ...events import (
     RequestQueued,
 )
 from ...sequences import common_length
+from .media import difference_cause, title
 from .token_table import TokenTable, visible
 from .tree import ROOT, TreeState
 
@@ -49,6 +50,7 @@ class Difference(NamedTuple):
     here: tuple[str, ...]  # texts of the next tokens of the first prompt, () at the end
     there: tuple[str, ...]  # texts of the next tokens of the second prompt
     more_text: int  # further equal characters: only the tokenization differs
+    cause: str = ""  # difference of two images, videos or sounds
 
     def line(self) -> str:
         """Return the difference as a display line."""
@@ -56,6 +58,7 @@ class Difference(NamedTuple):
         parts += f"{_quoted(self.here)} here, {_quoted(self.there)} there"
         if self.before:
             parts += f", after {_quoted(self.before)}"
+        parts += f": {visible(self.cause)}" if self.cause else ""
         if self.more_text:
             parts += f"; the next {self.more_text:,} characters are equal, but the tokens differ"
         return parts
@@ -104,13 +107,19 @@ def difference(here: Sequence[int], there: Sequence[int], token_table: TokenTabl
     here, there = tuple(here), tuple(there)
     same = common_length(here, there)
     text_here, text_there = token_table.text(here[same:]), token_table.text(there[same:])
+    items = [token_table.media.item(ids[same]) for ids in (here, there) if same < len(ids)]
+    cause = ""
+    if len(items) == 2 and items[0] is not None and items[1] is not None:
+        cause = difference_cause(items[0], items[1])
+
     return Difference(
         tokens=same,
         characters=len(token_table.text(here[:same])),
         before=_texts(here[max(0, same - AROUND) : same], token_table),
         here=_texts(here[same : same + AROUND], token_table),
         there=_texts(there[same : same + AROUND], token_table),
-        more_text=common_length(text_here, text_there),
+        more_text=0 if cause else common_length(text_here, text_there),
+        cause=cause,
     )
 
 
@@ -216,7 +225,7 @@ class _LookupReplay:
         for end, kind, text in ends:
             end = min(end, last)
             if end > at:
-                yield Reason(kind, end - at, text)
+                yield Reason(kind, end - at, text + self._items_within(prompt, at, end))
                 at = end
 
         if at < last and differs is None:
@@ -231,6 +240,12 @@ class _LookupReplay:
 
         if at <= last:
             yield Reason("last token", 1, "always computed: its logits are needed")
+
+    def _items_within(self, prompt: Sequence[int], begin: int, end: int) -> str:
+        """Return the names of the items among the tokens begin .. end, in parentheses, or ""."""
+        spans = self._tree.token_table.media.spans(prompt[begin:end])
+        names = [title(span.item) for span in spans if span.item is not None]
+        return f" ({', '.join(names)})" if names else ""
 
     def _without_states(
         self, prompt: Sequence[int], cached: int, again: int
@@ -286,7 +301,14 @@ class _LookupReplay:
 
 
 def _texts(tokens: Sequence[int], token_table: TokenTable) -> tuple[str, ...]:
-    return tuple(visible(token_table.text((token,))) for token in tokens)
+    texts = list[str]()
+    for span in token_table.media.spans(tokens):
+        if span.item is not None:
+            texts.append(f"[{title(span.item)}]")
+        else:
+            part = tokens[span.begin : span.end]
+            texts += [visible(token_table.text((token,))) for token in part]
+    return tuple(texts)
 
 
 def _quoted(texts: tuple[str, ...]) -> str:

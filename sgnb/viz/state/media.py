@@ -84,6 +84,8 @@ def span_label(span: TokenSpan) -> str:
     if span.is_whole:
         return f"[{title(span.item)}: {size_of(span.item)}]"
     last = span.offset + span.end - span.begin - 1
+    if last == span.offset:
+        return f"[token {last} of {title(span.item)}]"
     return f"[tokens {span.offset}\N{EN DASH}{last} of {title(span.item)}]"
 
 

@@ -47,7 +47,8 @@ class Thumbnails:
         if not self._ids[picture]:
             return _hatched(x, y, side)
         place = f"translate({x:.1f} {y:.1f}) scale({side / SIDE:.4f})"
-        return tag("use", href=f"#{self._ids[picture]}", transform=place)
+        frame = tag("rect", class_="l", fill="none", x=x, y=y, width=side, height=side)
+        return tag("use", href=f"#{self._ids[picture]}", transform=place) + frame
 
     def definitions(self) -> str:
         """Return the pictures that `draw` refers to."""

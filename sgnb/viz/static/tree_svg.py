@@ -24,8 +24,8 @@ NARROW = 6
 """Minimum letters for horizontal text; narrower nodes have vertical text."""
 BREAK = 10
 """Width of the break mark at the end of a shortened node, in pixels."""
-THUMBNAIL = 40
-"""Maximum size of a thumbnail in a node, in pixels."""
+LEAST_THUMBNAIL, THUMBNAIL = 12, 40
+"""Minimum and maximum size of a thumbnail in a node, in pixels."""
 MARK = 14
 """Width of the checkpoint mark next to a label, in pixels."""
 
@@ -229,9 +229,8 @@ def _item(tree: TreeState, node: TreeNode) -> MediaNamed | None:
 
 def _indent(tree: TreeState, node: TreeNode, box: Box, tall: float) -> float:
     """Return the width of the node's thumbnail with a margin; 0 without a thumbnail."""
-    side = min(tall - 4, THUMBNAIL)
-    has_room = box.width >= 3 * side + BREAK
-    return side + 4 if has_room and _item(tree, node) is not None else 0.0
+    side = int(min(tall - 4, THUMBNAIL, (box.width - BREAK) / 3))
+    return side + 4.0 if side >= LEAST_THUMBNAIL and _item(tree, node) is not None else 0.0
 
 
 def _thumbnail(
