@@ -45,6 +45,7 @@ NAMES = (
     "compiled_check",
     "models",
     "damaged_files",
+    "damaged_media",
     "hybrid",
     "planning",
     "bounds",

@@ -381,6 +381,7 @@ class Engine:
         self.context_length = parts.context_length
         self.shared_prefix = parts.scheduler.shared_prefix
         self.modalities = parts.modalities  # kinds of items in prompts: image, video, audio
+        self.items = parts.input_processor.items  # of prompts; None for a model of text
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
         self._cache = parts.scheduler.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,15 +58,15 @@ def array_image(name: str, x: Any, array: NDArray[Any]) -> NDArray[np.uint8]:
     return _rgb(_bytes(name, array))
 
 
-def array_video(name: str, x: Any, array: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return an array of images as uint8 [frames, height, width, 3]."""
+def array_video(name: str, x: Any, array: NDArray[Any], chosen: Sequence[int]) -> NDArray[np.uint8]:
+    """Return the `chosen` images of an array as uint8 [frames, height, width, 3]."""
     if array.ndim == 4 and is_channels_first(x, array.shape[1:]):
         array = np.moveaxis(array, 1, -1)
     if array.ndim != 4 or array.shape[-1] not in CHANNELS or not len(array):
         hint = "give [frames, height, width, 3] or [frames, 3, height, width]"
         raise MediaError(f"{name} with shape {list(array.shape)} is not a video", hint)
-    check_frames(name, len(array), array.shape[2], array.shape[1])
-    return _rgb(_bytes(name, array))
+    check_frames(name, len(chosen), array.shape[2], array.shape[1])
+    return _rgb(_bytes(name, array if len(chosen) == len(array) else array[chosen]))
 
 
 def array_audio(name: str, array: NDArray[Any]) -> NDArray[np.float32]:
@@ -93,7 +94,7 @@ def array_audio(name: str, array: NDArray[Any]) -> NDArray[np.float32]:
     if (loudest := np.abs(samples).max()) > LOUDEST:
         hint = "scale float samples to -1..1, for example by / 32768"
         raise MediaError(f"{name} has a sample of {loudest:g}", hint)
-    return samples.mean(axis=1, dtype=np.float32)
+    return samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1, dtype=np.float32)
 
 
 def check_samples(name: str, count: int) -> None:

@@ -72,7 +72,8 @@ def _decode_container(source: EncodedMedia, container: str, num_frames: int | No
         if isinstance(error, MediaError):
             raise
         hint = "the file is truncated or damaged; convert it to MP4 again"
-        raise MediaError(f"{source.name} cannot be decoded: {error}", hint) from None
+        reason = getattr(error, "strerror", None) or error
+        raise MediaError(f"{source.name} cannot be decoded: {reason}", hint) from None
 
 
 @dataclass(frozen=True, slots=True)

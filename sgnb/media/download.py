@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import re
 import socket
 import ssl
 import threading
@@ -32,7 +33,7 @@ def download(url: str) -> bytes:
         MediaError: The host is not public, or the answer is an error, a redirect, too large or too
             slow.
     """
-    name = f"the URL {shown(url)}"
+    name = f"the URL {shown_url(url)}"
     parts, port = _split(name, url)
     assert parts.hostname is not None
     address = _public_address(name, parts.hostname, port)
@@ -42,6 +43,11 @@ def download(url: str) -> bytes:
         reason = str(error) or type(error).__name__
         hint = "check the URL, or download the file and give its path"
         raise MediaError(f"{name} cannot be downloaded: {reason}", hint) from None
+
+
+def shown_url(url: str) -> str:
+    """Return a URL for a message, without user name and password."""
+    return shown(re.sub(r"//[^/@]*@", "//", url))
 
 
 def _split(name: str, url: str) -> tuple[SplitResult, int]:
@@ -120,7 +126,7 @@ def _shut(streams: list[socket.socket]) -> None:
 
 def _body(name: str, response: http.client.HTTPResponse) -> bytes:
     if 300 <= response.status < 400:
-        target = shown(response.getheader("Location", ""))
+        target = shown_url(response.getheader("Location", ""))
         raise MediaError(f"{name} redirects to {target}", "give the final URL")
     if response.status != 200:
         reason = f"{response.status} {response.reason}"

@@ -10,8 +10,8 @@ MAX_PIXELS = 64_000_000
 MAX_FRAMES = 1024
 """Frames of a video."""
 
-MAX_VIDEO_PIXELS = 2**28
-"""Pixels of all frames of a video together: 0.8 GB of memory."""
+MAX_VIDEO_PIXELS = 2**27
+"""Pixels of all frames of a video together: 0.4 GB of memory."""
 
 MAX_SAMPLES = 2**26
 """Samples of a sound: 70 minutes at 16 kHz."""
@@ -27,6 +27,9 @@ MAX_DOWNLOAD = 20_000_000
 
 IMAGE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 """Image formats by content, with Pillow's names. No format with scripts or references."""
+
+ANIMATION_FORMATS = ("GIF", "WEBP", "PNG")
+"""Formats of animations, with Pillow's names."""
 
 
 def check_size(name: str, width: int, height: int) -> None:
@@ -59,7 +62,7 @@ def check_frames(name: str, count: int, width: int, height: int) -> None:
 def check_bytes(name: str, kind: str, count: int) -> None:
     """Raise MediaError for a file, bytes or data URL above the limit of `kind`."""
     if count == 0:
-        raise MediaError(f"{name} is empty", f"give a file with {a(kind)}")
+        raise MediaError(f"{name} is empty", f"give a file with {with_article(kind)}")
     if count > MAX_BYTES[kind]:
         limit = MAX_BYTES[kind] >> 20
         raise MediaError(
@@ -67,6 +70,6 @@ def check_bytes(name: str, kind: str, count: int) -> None:
         )
 
 
-def a(kind: str) -> str:
-    """Return `kind` with its article."""
-    return f"{'a' if kind == 'video' else 'an'} {kind}"
+def with_article(kind: str) -> str:
+    """Return the noun of a kind of media with its article."""
+    return {"image": "an image", "video": "a video", "audio": "a sound"}[kind]

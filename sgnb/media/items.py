@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .file_limits import MAX_RATE
+
 MediaKind = Literal["image", "video", "audio"]
 
 
@@ -71,7 +73,7 @@ class MediaItem:
         return self
 
     def __repr__(self) -> str:
-        return f"<{self.label}, {self.digest.hex()[:8]}>"
+        return f"<{self.label}, sha256 {self.digest.hex()}>"
 
 
 class Image(MediaItem):
@@ -151,6 +153,8 @@ class Audio(MediaItem):
 
     def __init__(self, samples: NDArray[np.float32], rate: int) -> None:
         _check_shape(samples, "[samples]", ndim=1)
+        if not 1 <= rate <= MAX_RATE or rate != int(rate):
+            raise ValueError(f"{rate!r} is not a number of samples per second")
         _initialize(self, samples=_immutable(samples, "<f4"), rate=int(rate))
 
     @property
@@ -174,9 +178,14 @@ def _initialize(item: MediaItem, **fields: Any) -> None:
 
 
 def _immutable(array: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return a contiguous copy in `bytes`, which no flag makes writable."""
+    """Return a contiguous array in `bytes`, which no flag makes writable."""
     if array.dtype != dtype:
         raise ValueError(f"the type {array.dtype} is not {np.dtype(dtype)}")
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if isinstance(owner, bytes) and array.flags.c_contiguous:
+        return array
     copy = np.ascontiguousarray(array, dtype)
     return np.frombuffer(copy.tobytes(), dtype).reshape(copy.shape)
 

@@ -14,7 +14,12 @@ from PIL.Image import Transpose
 
 from ..errors import MediaError
 from .array_input import on_white
-from .file_limits import IMAGE_FORMATS, MAX_FRAMES, MAX_VIDEO_PIXELS, a, check_frames, check_size
+from .file_limits import (
+    ANIMATION_FORMATS,
+    IMAGE_FORMATS,
+    check_frames,
+    check_size,
+)
 from .sources import EncodedMedia
 
 Pixels = NDArray[np.uint8]
@@ -32,6 +37,9 @@ _UPRIGHT = {
 }
 """EXIF orientation -> transposition that makes the image upright."""
 
+MAX_SCANS = 100
+"""Scans of a JPEG, as in libtiff. Each scan of a progressive JPEG costs a pass over all pixels."""
+
 _SECONDS = 0.1
 """Duration of a frame without a duration, as in browsers."""
 
@@ -43,7 +51,7 @@ def decode_image(source: EncodedMedia) -> Pixels:
         MediaError: The format is not allowed, the image is too large, truncated or damaged, or has
             several frames.
     """
-    with _decoding(source.name), _opened(source, "image") as image:
+    with _decoding(source.name), _opened(source, IMAGE_FORMATS) as image:
         if getattr(image, "is_animated", False) and image.format != "MPO":
             hint = "use video(x), or open one frame with Pillow: image(frame)"
             raise MediaError(f"{source.name} has several frames or pages", hint)
@@ -58,19 +66,20 @@ def decode_animation(source: EncodedMedia) -> tuple[list[Pixels], list[float]]:
     """
     frames: list[Pixels] = []
     times, time = [], 0.0
-    with _decoding(source.name), _opened(source, "video") as image:
-        limit = min(MAX_FRAMES, MAX_VIDEO_PIXELS // (image.width * image.height))
-        while len(frames) <= limit:
+    with _decoding(source.name), _opened(source, ANIMATION_FORMATS) as image:
+        while True:
+            check_frames(source.name, len(frames) + 1, image.width, image.height)
             frames.append(flat_pixels(source.name, image))
+            if frames[-1].shape != frames[0].shape:
+                hint = "convert it to frames of one size"
+                raise MediaError(f"{source.name} changes its size at frame {len(frames)}", hint)
             times.append(time)
             duration = image.info.get("duration") or 0
             time += duration / 1000 if duration > 0 else _SECONDS
             try:
                 image.seek(len(frames))
             except EOFError:
-                break
-        check_frames(source.name, len(frames), image.width, image.height)
-    return frames, times
+                return frames, times
 
 
 def flat_pixels(name: str, image: PIL.Image.Image) -> Pixels:
@@ -80,6 +89,7 @@ def flat_pixels(name: str, image: PIL.Image.Image) -> Pixels:
         MediaError: The image is too large, or its values have no defined range.
     """
     check_size(name, *image.size)
+    image.load()  # rotates a TIFF, and reads metadata behind the pixels of a PNG
     orientation = _orientation(image)
     if image.mode.startswith("I;16"):
         image = PIL.Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
@@ -91,7 +101,7 @@ def flat_pixels(name: str, image: PIL.Image.Image) -> Pixels:
     rgb = image.convert("RGB")
     if orientation in _UPRIGHT:
         rgb = rgb.transpose(_UPRIGHT[orientation])
-    return np.asarray(rgb)
+    return np.frombuffer(rgb.tobytes(), np.uint8).reshape(rgb.height, rgb.width, 3)
 
 
 def _orientation(image: PIL.Image.Image) -> Any:
@@ -103,19 +113,24 @@ def _orientation(image: PIL.Image.Image) -> Any:
 
 
 @contextmanager
-def _opened(source: EncodedMedia, kind: str) -> Iterator[PIL.Image.Image]:
+def _opened(source: EncodedMedia, formats: tuple[str, ...]) -> Iterator[PIL.Image.Image]:
     """Open a file of an allowed format, without decoding."""
     try:
-        image = PIL.Image.open(io.BytesIO(source.data), formats=IMAGE_FORMATS)
+        image = PIL.Image.open(io.BytesIO(source.data), formats=formats)
     except PIL.UnidentifiedImageError:
-        allowed = ", ".join(IMAGE_FORMATS)
-        message = f"{source.name} is not {a(kind)} in an allowed format ({allowed})"
-        raise MediaError(message, "convert it to PNG") from None
+        if formats == IMAGE_FORMATS:
+            message = f"{source.name} is not an image in PNG, JPEG, WebP, GIF, BMP or TIFF"
+            raise MediaError(message, "convert it to PNG") from None
+        message = f"{source.name} is not a video in GIF, WebP, APNG, MP4, WebM or AVI"
+        raise MediaError(message, "convert it to MP4, or give a list of frames") from None
     except PIL.Image.DecompressionBombError:
         message = f"{source.name} has too many pixels"
         raise MediaError(message, "scale it down first") from None
     with image:
         check_size(source.name, *image.size)
+        if image.format in ("JPEG", "MPO") and source.data.count(b"\xff\xda") > MAX_SCANS:
+            hint = "save it again as a baseline JPEG or PNG"
+            raise MediaError(f"{source.name} has more than {MAX_SCANS} scans", hint)
         yield image
 
 
@@ -127,6 +142,7 @@ def _decoding(name: str) -> Iterator[None]:
     except MediaError:
         raise
     except Exception as error:  # decoders raise OSError, SyntaxError, struct.error and others
-        reason = str(error) or type(error).__name__
-        hint = "the file is truncated or damaged; save it again as PNG"
+        detail = isinstance(error, OSError | ValueError | SyntaxError) and str(error)
+        reason = detail or "its data is damaged"
+        hint = "the file is truncated or damaged; save it again from its source"
         raise MediaError(f"{name} cannot be decoded: {reason}", hint) from None

@@ -78,7 +78,7 @@ def read_video(
         raise MediaError(f"{shown(x)} is not a video", hint)
     chosen = spread(len(x) if array is None or array.ndim else 0, num_frames)
     if array is not None:
-        pixels = array_video("the video", x, array[chosen] if array.ndim else array)
+        pixels = array_video("the video", x, array, chosen)
     else:
         pixels = np.stack(list(_equal_frames([x[i] for i in chosen])))
     return Video(pixels, np.array(chosen) / _check_fps(fps))

@@ -18,6 +18,9 @@ from .sources import EncodedMedia
 Sound = tuple[NDArray[np.float32], int]
 """Samples of one channel, and the rate."""
 
+MAX_CHUNKS = 1000
+"""Chunks of a WAV file before its samples."""
+
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE  # format tags of WAV
 _MAGIC = (b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")
 """First bytes of FLAC, Ogg and MP3, which soundfile decodes."""
@@ -62,7 +65,9 @@ def _decode_wav(source: EncodedMedia) -> Sound:
     name, data = source
     form: _WavFormat | None = None
     position = 12
-    while position + 8 <= len(data):
+    for _ in range(MAX_CHUNKS):
+        if position + 8 > len(data):
+            break
         tag, size = struct.unpack_from("<4sI", data, position)
         begin, position = position + 8, position + 8 + size + size % 2
         if tag == b"fmt ":

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ..errors import MediaError, shown
-from .download import download
-from .file_limits import MAX_BYTES, a, check_bytes
+from .download import download, shown_url
+from .file_limits import MAX_BYTES, check_bytes, with_article
 
 
 class EncodedMedia(NamedTuple):
@@ -43,8 +43,8 @@ def read_source(x: Any, kind: str, fetch: bool) -> EncodedMedia | None:
     if isinstance(x, str) and x[:8].lower().startswith(("http://", "https://")):
         if not fetch:
             hint = f"pass {kind}(x, fetch=True) to download it, or give the path of a file"
-            raise MediaError(f"{shown(x)} is a URL, and downloads are off", hint)
-        return EncodedMedia(f"the download {shown(x)}", download(x))
+            raise MediaError(f"{shown_url(x)} is a URL, and downloads are off", hint)
+        return EncodedMedia(f"the download {shown_url(x)}", download(x))
     if isinstance(x, str | os.PathLike):
         return read_file(x, kind)
     return None
@@ -96,7 +96,7 @@ def _check_regular(name: str, kind: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         is_folder = stat.S_ISDIR(status.st_mode)
         reason = "is a folder" if is_folder else "is a device, pipe or socket, not a regular file"
-        raise MediaError(f"{name} {reason}", f"give the path of {a(kind)} file")
+        raise MediaError(f"{name} {reason}", f"give the path of {with_article(kind)} file")
     check_bytes(name, kind, status.st_size)
 
 

@@ -110,6 +110,11 @@ class ItemTable:
         with self._lock:
             return self._names[self._index(token)]
 
+    def names(self, tokens: Iterable[int]) -> list[MediaNamed]:
+        """Return the names of the items with these token ids; other ids are ignored."""
+        ids = [token for token in tokens if self.vocab_size <= token < self.end_id]
+        return list({name.first_id: name for name in map(self.name, ids)}.values())
+
     def place(self, tokens: Ints) -> PromptItems | None:
         """Return the items of a prompt; None for a prompt of text.
 

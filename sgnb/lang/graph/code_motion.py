@@ -18,7 +18,7 @@ from ...errors import TraceError, shown
 from ...segment import Segment
 from ..core.run import Run
 from ..executor import Executor
-from ..ir import Gen, RoleBegin, RoleEnd, UseTools, role
+from ..ir import Gen, MediaExpr, RoleBegin, RoleEnd, UseTools, role
 from ..location import Location
 from .dry_execution import NoExecutor
 from .graph import Graph
@@ -261,7 +261,7 @@ def _append_copy(nodes: list[Node], node: Node, dependencies: Sequence[Node]) ->
 
 
 def _is_constant(node: Node) -> bool:
-    return isinstance(node.op, Constant | RoleBegin | RoleEnd | UseTools | CallNode)
+    return isinstance(node.op, Constant | MediaExpr | RoleBegin | RoleEnd | UseTools | CallNode)
 
 
 def _no_executor(backend: Any) -> NoReturn:
