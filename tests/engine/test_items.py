@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from sgnb.engine.items import EncoderQueue, Item, ItemTable, PlacedItem, PromptItems
 from sgnb.engine.items.item import Processed
+from sgnb.engine.loop.journal import Journal
 from sgnb.engine.model.decoder_rows import DecoderRows, Picked, RowSubstitution, read_rows
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.step_builder import attention_input
 from sgnb.engine.step_input import EmbeddingSpan
 from sgnb.errors import MediaError, RequestError
+from sgnb.events import EventLog, ItemsEncoded, TokensNamed
 from sgnb.sampling import SamplingParams
 from sgnb.segment import Segment
 
@@ -397,3 +399,25 @@ def test_a_sequence_for_each_block() -> None:
     ]
     plain = attention_input(Batch([text, seeing], [7, 7], [1, 1]))
     assert plain.starts.tolist() == [7, 7] and not any(plain.whole)
+
+
+def test_the_log_names_an_item_before_the_first_use() -> None:
+    table, log = ItemTable(FakeEncoder(), VOCAB), EventLog()
+    journal = Journal(log, None, table)
+    cat, dog = table.find(Content("cat", 4)), table.find(Content("dog", 3))
+    journal.name(np.concatenate([[7, 3], dog.ids, [3], cat.ids[1:]]))
+    journal.name(np.concatenate([cat.ids, dog.ids, [7]]))
+    journal.encoded([cat, dog], 0.25)
+    dog_name, cat_name, encoded, text = sorted(
+        (record.event for record in log.read().records),
+        key=lambda event: (isinstance(event, TokensNamed), isinstance(event, ItemsEncoded),
+                           -getattr(event, "number", 0)),
+    )  # fmt: skip
+    assert isinstance(text, TokensNamed) and text.ids == (3, 7)
+    assert (cat_name.first_id, cat_name.count, cat_name.number, cat_name.label) == (
+        50, 4, 1, "image cat",
+    )  # fmt: skip
+    assert (dog_name.first_id, dog_name.count, dog_name.number) == (54, 3, 2)
+    assert cat_name.content == b"cat".hex() and cat_name.processor_seconds >= 0
+    assert encoded == ItemsEncoded((50, 54), 7, 0.25)
+    assert table.names([3, 51, 56, 50, 99]) == [cat_name, dog_name]

@@ -134,9 +134,7 @@ class Journal:
     def name(self, tokens: Sequence[int] | NDArray[np.integer]) -> None:
         """Log the texts of new tokens, and the names of new images, videos and sounds."""
         ids = np.asarray(tokens, np.int64)
-        more = ids.max(initial=-1) + 1 - len(self._named)
-        if more > 0:
-            self._named = np.append(self._named, np.zeros(more, np.bool_))
+        self._extend_named(int(ids.max(initial=-1)) + 1)
         named = self._named[ids]
         if not named.all():
             new = np.unique(ids[~named]).tolist()
@@ -146,6 +144,10 @@ class Journal:
                 pieces = [p.decode("latin-1") for p in self._pieces(text)]
                 self.log.emit(TokensNamed(tuple(text), tuple(pieces)))
 
+    def _extend_named(self, length: int) -> None:
+        if length > len(self._named):
+            self._named = np.append(self._named, np.zeros(length - len(self._named), np.bool_))
+
     def _name_items(self, tokens: list[int]) -> list[int]:
         """Log the names of items. Returns the tokens of text, of ascending token ids."""
         if self._items is None:
@@ -154,7 +156,10 @@ class Journal:
         while named < len(tokens):
             item = self._items.name(tokens[named])
             self.log.emit(item)
-            named = bisect_left(tokens, item.first_id + item.count, named)
+            end = item.first_id + item.count
+            self._extend_named(end)
+            self._named[item.first_id : end] = True
+            named = bisect_left(tokens, end, named)
         return tokens[:split]
 
     def _pieces(self, tokens: list[int]) -> list[bytes]:

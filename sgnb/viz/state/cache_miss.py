@@ -50,15 +50,18 @@ class Difference(NamedTuple):
     here: tuple[str, ...]  # texts of the next tokens of the first prompt, () at the end
     there: tuple[str, ...]  # texts of the next tokens of the second prompt
     more_text: int  # further equal characters: only the tokenization differs
-    cause: str = ""  # difference of two images, videos or sounds
+    items: tuple[str, ...] = ()  # names, if two images, videos or sounds differ
+    cause: str = ""  # difference of the items
 
     def line(self) -> str:
         """Return the difference as a display line."""
         parts = f"token {self.tokens} (character {self.characters:,}): "
-        parts += f"{_quoted(self.here)} here, {_quoted(self.there)} there"
+        if self.items:
+            parts += f"{self.items[0]} here, {self.items[1]} there: {visible(self.cause)}"
+        else:
+            parts += f"{_quoted(self.here)} here, {_quoted(self.there)} there"
         if self.before:
             parts += f", after {_quoted(self.before)}"
-        parts += f": {visible(self.cause)}" if self.cause else ""
         if self.more_text:
             parts += f"; the next {self.more_text:,} characters are equal, but the tokens differ"
         return parts
@@ -108,9 +111,9 @@ def difference(here: Sequence[int], there: Sequence[int], token_table: TokenTabl
     same = common_length(here, there)
     text_here, text_there = token_table.text(here[same:]), token_table.text(there[same:])
     items = [token_table.media.item(ids[same]) for ids in (here, there) if same < len(ids)]
-    cause = ""
+    names, cause = tuple[str, ...](), ""
     if len(items) == 2 and items[0] is not None and items[1] is not None:
-        cause = difference_cause(items[0], items[1])
+        names, cause = (title(items[0]), title(items[1])), difference_cause(items[0], items[1])
 
     return Difference(
         tokens=same,
@@ -118,6 +121,7 @@ def difference(here: Sequence[int], there: Sequence[int], token_table: TokenTabl
         before=_texts(here[max(0, same - AROUND) : same], token_table),
         here=_texts(here[same : same + AROUND], token_table),
         there=_texts(there[same : same + AROUND], token_table),
+        items=names,
         more_text=0 if cause else common_length(text_here, text_there),
         cause=cause,
     )
@@ -232,11 +236,12 @@ class _LookupReplay:
             yield Reason("first", last - at, "no earlier prompt")
         elif at < last:
             assert differs is not None
-            yield Reason(
-                "differs",
-                last - at,
-                f"differs from all earlier prompts; most similar at {differs.line()}",
-            )
+            text = f"differs from all earlier prompts; most similar at {differs.line()}"
+            if differs.items:
+                here, there = differs.items
+                text = f"{here} instead of {there} of the most similar prompt: "
+                text += f"{visible(differs.cause)}; from token {differs.tokens} on"
+            yield Reason("differs", last - at, text)
 
         if at <= last:
             yield Reason("last token", 1, "always computed: its logits are needed")

@@ -28,24 +28,24 @@ class MediaTable:
     """Images, videos and sounds named by a log, by token id."""
 
     def __init__(self) -> None:
-        self._items: list[MediaNamed] = []  # by first token id
+        self.items: list[MediaNamed] = []  # by first token id
 
     def learn(self, event: MediaNamed) -> None:
-        at = bisect_right(self._items, event.first_id, key=attrgetter("first_id"))
-        if at and self._items[at - 1].first_id == event.first_id:
+        at = bisect_right(self.items, event.first_id, key=attrgetter("first_id"))
+        if at and self.items[at - 1].first_id == event.first_id:
             return
-        self._items.insert(at, event)
+        self.items.insert(at, event)
 
     def item(self, token: int) -> MediaNamed | None:
         """Return the item with this token, or None for a token of text."""
-        at = bisect_right(self._items, token, key=attrgetter("first_id"))
-        item = self._items[at - 1] if at else None
+        at = bisect_right(self.items, token, key=attrgetter("first_id"))
+        item = self.items[at - 1] if at else None
         return item if item is not None and token < item.first_id + item.count else None
 
     def spans(self, tokens: Sequence[int]) -> Iterator[TokenSpan]:
         """Cut tokens into spans of text and of items, in order."""
         end, at, text = len(tokens), 0, 0
-        lowest = self._items[0].first_id if self._items else None
+        lowest = self.items[0].first_id if self.items else None
         if lowest is None or max(tokens, default=0) < lowest:
             at = end
         while at < end:
