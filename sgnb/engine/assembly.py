@@ -94,7 +94,6 @@ class Parts:
     scheduler: Scheduler
     runner: ModelRunner
     encoder: EncoderQueue | None
-    modalities: frozenset[str]
 
     def request_factory(self, check_open: Callable[[], None]) -> RequestFactory:
         """Return the factory of requests. check_open: raises the error of a closed engine."""
@@ -237,7 +236,6 @@ def _build(
         scheduler,
         runner,
         encoder,
-        frozenset() if decoder.items is None else decoder.items.modalities,
     )
 
 

@@ -55,7 +55,6 @@ class Engine:
 
     options: EngineOptions  # with the device's defaults
     _grammars: GrammarCompiler | None
-    modalities: frozenset[str] = frozenset()  # kinds of media that the model takes
     executor: Any = None  # program executor of this engine, owned by `sgnb.backends`
 
     def __init__(
@@ -355,6 +354,16 @@ class Engine:
         self.close()
 
     @property
+    def modalities(self) -> frozenset[str]:
+        """Kinds of media that the model takes: image, video, audio."""
+        return frozenset() if self.items is None else self.items.encoder.modalities
+
+    @property
+    def refused_modalities(self) -> dict[str, str]:
+        """Kinds of media that the processor reads and sgnb refuses, with the reasons."""
+        return {} if self.items is None else self.items.encoder.refused
+
+    @property
     def eos_token_ids(self) -> frozenset[int]:
         """Tokens that end a generation without `ignore_eos`."""
         return self._eos
@@ -380,7 +389,6 @@ class Engine:
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length = parts.context_length
         self.shared_prefix = parts.scheduler.shared_prefix
-        self.modalities = parts.modalities  # kinds of items in prompts: image, video, audio
         self.items = parts.input_processor.items  # of prompts; None for a model of text
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
@@ -394,7 +402,7 @@ class Engine:
             parts.runner,
             parts.tokenizer,
             parts.log,
-            parts.input_processor.items,
+            self.items,
             parts.encoder,
             jump_forward=parts.options.jump_forward,
             overlap=bool(parts.options.overlap),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -41,6 +41,7 @@ class FakeEncoder:
 
     modalities = frozenset({"image"})
     placeholder = 7
+    refused: ClassVar[dict[str, str]] = {}
     row_bytes = HIDDEN * 4
 
     def __init__(self) -> None:
@@ -103,7 +104,7 @@ def test_items_of_a_prompt() -> None:
     prompt = [Segment("a"), Segment("", "media", item=cat), Segment("b", "data")]
     changed = table.segments(prompt)
     assert changed[0] is prompt[0] and changed[2] is prompt[2]
-    assert changed[1] == Segment("", "output", (50, 51, 52, 53))
+    assert changed[1] == Segment("", "media", (50, 51, 52, 53))
     assert table.segments(prompt[:1]) == prompt[:1]
 
 
@@ -146,9 +147,13 @@ def test_ids_of_forgotten_content_are_refused() -> None:
     ids = table.find(Content("cat", 4)).ids
     with pytest.raises(RequestError, match="no longer in memory"):
         table.place(ids)
-    again = Content("cat", 4)
-    assert table.find(again).ids.tolist() == ids.tolist()
-    assert table.place(ids) is not None
+    again, other = Content("cat", 4), Content("cat", 4)
+    assert table.find(again).ids.tolist() == table.find(other).ids.tolist() == ids.tolist()
+    del again
+    assert table.place(ids) is not None, "one of two equal images is still there"
+    del other
+    with pytest.raises(RequestError, match="no longer in memory"):
+        table.place(ids)
 
 
 def placed_prompt(sizes: list[int], gaps: list[int]) -> tuple[list[PlacedItem], int]:
@@ -316,6 +321,8 @@ def test_rows_in_the_call_of_a_decoder(first: int, second: int, data: st.DataObj
     embeddings = torch.rand(1, 14, HIDDEN)
     with substitution.spans(spans):
         got = decoder(inputs_embeds=embeddings, use_cache=False)
+        with_own = decoder(inputs_embeds=embeddings, kinds=torch.full((1, 14), 5))
+        assert with_own["kinds"][0, 0] == 5, "the model's own values for text stay"
     expected, kinds, mask = embeddings.clone(), torch.zeros(1, 14).long(), torch.zeros(1, 14).bool()
     deep: list[list[Any]] = [[], []]
     for (begin, _), whole, low in zip(

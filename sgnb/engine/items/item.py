@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -51,16 +51,20 @@ class Item:
         self.advance = 0
         self.rows: Rows | None = None
         self.label: str = content.label
-        self._content: Callable[[], Any] = weakref.ref(content)
+        self._contents: dict[int, weakref.ref[Any]] = {}
+        self.keep(content)
 
     @property
     def content(self) -> Any:
-        """The `MediaItem`, or None if no prompt holds the content any more."""
-        return self._content()
+        """A `MediaItem` with this content, or None if nobody holds one any more."""
+        alive = (reference() for reference in list(self._contents.values()))
+        return next((content for content in alive if content is not None), None)
 
     def keep(self, content: Any) -> None:
-        """Refer to another object with the same content."""
-        self._content = weakref.ref(content)
+        """Refer to a `MediaItem` with this content, as long as its owner holds it."""
+        key = id(content)
+        if key not in self._contents:
+            self._contents[key] = weakref.ref(content, lambda _: self._contents.pop(key, None))
 
     @property
     def ids(self) -> Ints:
@@ -177,6 +181,7 @@ class ItemEncoder(Protocol):
     """Processor and encoders of a model; `model/item_encoder.py` implements this interface."""
 
     placeholder: int
+    refused: dict[str, str]  # reasons by kind of item
     row_bytes: int  # size of the embedding of a token
 
     @property

@@ -60,7 +60,7 @@ class ItemTable:
         return [
             segment
             if segment.kind != "media"
-            else Segment("", "output", tuple(self.find(segment.item).ids.tolist()))
+            else Segment("", "media", tuple(self.find(segment.item).ids.tolist()))
             for segment in prompt
         ]
 
@@ -69,15 +69,16 @@ class ItemTable:
         with self._lock:
             item = self._items.get(content.digest)
             if item is not None:
-                if item.content is None:
-                    item.keep(content)
+                item.keep(content)
                 return item
         began = time.perf_counter()
         processed = self.encoder.process(content)
         seconds, picture = time.perf_counter() - began, thumbnail(content)
         with self._lock:
             item = self._items.get(content.digest)
-            if item is None:
+            if item is not None:
+                item.keep(content)
+            else:
                 if self._next_id > MAX_ID - processed.num_tokens:
                     raise RequestError(
                         f"{len(self._items):,} images, videos and sounds used all token ids",

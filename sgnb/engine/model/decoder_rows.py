@@ -77,12 +77,13 @@ def read_rows(arguments: Mapping[str, Any]) -> DecoderRows:
     length = len(embeddings)
     aligned, others = dict[str, Tensor](), dict[str, Sequence[Tensor]]()
     for name, value in arguments.items():
-        if name in PLAIN or value is None or isinstance(value, (bool, int, float, str)):
+        values = list(value) if isinstance(value, (list, tuple)) else [value]
+        if name in PLAIN or not any(isinstance(each, Tensor) for each in values):
             continue
         if isinstance(value, Tensor) and value.shape[:2] == (1, length):
             aligned[name] = value[0]
         else:
-            others[name] = value if isinstance(value, (list, tuple)) else [value]
+            others[name] = values
 
     masks = {name: int(t.sum()) for name, t in aligned.items() if t.dtype == torch.bool}
     picked = {}
@@ -131,7 +132,9 @@ class RowSubstitution:
             embeddings[0, begin:end] = rows.embeddings  # type: ignore[attr-defined]
             for name, tensor in rows.aligned.items():  # type: ignore[attr-defined]
                 if name not in aligned:
-                    aligned[name] = tensor.new_zeros(1, length, *tensor.shape[1:])
+                    own = kwargs.get(name)  # that the model computes for text
+                    zeros = tensor.new_zeros(1, length, *tensor.shape[1:])
+                    aligned[name] = zeros if own is None else own.clone()
                 aligned[name][0, begin:end] = tensor
             for name, (_, tensors) in rows.picked.items():  # type: ignore[attr-defined]
                 picked.setdefault(name, []).append(tensors)

@@ -1,8 +1,8 @@
 """Load-time check of images, videos and sounds: prompts composed of text and items that are
 processed alone, against prompts that the processor and the model see as a whole.
 
-Two images of different sizes (or videos, or sounds) stand in one prompt, with text around. The
-prompt runs in chunks that end inside the first item. Knows no model families.
+Two images of different sizes (or videos, or sounds) stand in one prompt if the processor permits,
+with text around. The prompt runs in steps that end inside the first item. Knows no model families.
 """
 
 from __future__ import annotations
@@ -45,21 +45,22 @@ class ItemReference(NamedTuple):
     contents: list[Any]
 
 
-def sample_contents(kind: str) -> list[Any]:
-    """Return two items of different sizes."""
+def sample_contents(kind: str) -> Iterator[list[Any]]:
+    """Yield two items of different sizes, two of equal sizes, and a single item: some processors
+    take less than several items of any size."""
     rng = np.random.default_rng(0)
-    sizes = ((72, 104), (120, 88))
-    if kind == "image":
-        return [media.Image(rng.integers(0, 256, (*size, 3), np.uint8)) for size in sizes]
-    if kind == "video":
-        return [
-            media.Video(rng.integers(0, 256, (frames, *size, 3), np.uint8), np.arange(frames) / 2)
-            for frames, size in zip((4, 6), sizes, strict=True)
-        ]
-    return [
-        media.Audio(rng.uniform(-0.5, 0.5, samples).astype(np.float32), 16_000)
-        for samples in (9_000, 14_000)
-    ]
+
+    def pixels(*shape: int) -> Any:
+        return rng.integers(0, 256, (*shape, 3), np.uint8)
+
+    for sizes in (((72, 104, 4), (120, 88, 6)), ((72, 104, 4), (72, 104, 4)), ((72, 104, 4),)):
+        if kind == "image":
+            yield [media.Image(pixels(h, w)) for h, w, _ in sizes]
+        elif kind == "video":
+            yield [media.Video(pixels(n, h, w), np.arange(n) / 2) for h, w, n in sizes]
+        else:
+            noise = [rng.uniform(-0.5, 0.5, 3_000 * n).astype(np.float32) for *_, n in sizes]
+            yield [media.Audio(samples, 16_000) for samples in noise]
 
 
 class _Composed(NamedTuple):
@@ -116,13 +117,27 @@ class ItemCheck:
             self.encoder.refused[kind] = first_line(error)
 
     def _reference(self, kind: str) -> ItemReference:
-        """Return the logits of the model's own attention for a prompt with two items."""
-        contents = sample_contents(kind)
-        inputs = self.encoder.run_processor(self.encoder.texts[kind].join(TEXTS), contents)
-        with torch.inference_mode():
-            logits = self._model(**self.encoder.placed(inputs), use_cache=False).logits[0]
-        logits = logits.to(self._model.dtype).clone()
-        return ItemReference(inputs["input_ids"][0].tolist(), logits, contents)
+        """Return the logits of the model's own attention for a prompt with items. Raises the error
+        of the first prompt if the processor takes none."""
+        failure: Exception | None = None
+        for contents in sample_contents(kind):
+            texts = TEXTS[: len(contents) + 1]
+            for self.encoder.nests_images in (False, True) if kind == "image" else (False,):
+                try:
+                    inputs = self.encoder.run_processor(
+                        self.encoder.texts[kind].join(texts), contents
+                    )
+                    with torch.inference_mode():
+                        out = self._model(**self.encoder.placed(inputs), use_cache=False)
+                except Exception as error:
+                    if is_out_of_memory(error):
+                        raise
+                    failure = failure or error
+                    continue
+                logits = out.logits[0].to(self._model.dtype).clone()
+                return ItemReference(inputs["input_ids"][0].tolist(), logits, contents)
+        assert failure is not None
+        raise failure
 
     def _error(
         self,
@@ -140,10 +155,10 @@ class ItemCheck:
 
 
 def _compose(encoder: ItemEncoder, contents: Sequence[Any]) -> _Composed:
-    """Return the prompt of `TEXTS` and two items, each processed and encoded alone."""
+    """Return the prompt of `TEXTS` and items, each processed and encoded alone."""
     items = [Item(content, 0, encoder.process(content)) for content in contents]
     tokenizer, tokens, begins = encoder.processor.tokenizer, list[int](), list[int]()
-    for text, item in zip_longest(TEXTS, items):
+    for text, item in zip_longest(TEXTS[: len(items) + 1], items):
         tokens += tokenizer.encode(text, add_special_tokens=not tokens)
         begins.append(len(tokens))
         if item is not None:
@@ -153,8 +168,8 @@ def _compose(encoder: ItemEncoder, contents: Sequence[Any]) -> _Composed:
     placed = [PlacedItem(*each) for each in zip(begins, items, contents, strict=False)]
     prompt = PromptItems(len(tokens), placed, 0)
     cuts = [0]
-    middle = begins[0] + items[0].count // 2
-    for end in (begins[0] + 1, middle, begins[1] + 2, len(tokens)):
+    ends = [begins[0] + 1, begins[0] + items[0].count // 2, begins[1] + 2, len(tokens)]
+    for end in ends:
         cut = prompt.cut(cuts[-1], end)
         cuts += [cut] if cut > cuts[-1] else []
     return _Composed(tokens, prompt, cuts)

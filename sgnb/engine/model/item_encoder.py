@@ -39,6 +39,7 @@ class ItemEncoder:
         self._model, self._decoder, self.processor = model, decoder, processor
         self.texts = item_texts(processor)
         self.refused: dict[str, str] = {}  # reasons by kind of item
+        self.nests_images = False  # the processor takes a list of images for each text
         self.placeholder = 0
         self.joint: set[str] = set()  # kinds of items with blocks, see `Item.blocks`
         embeddings: Tensor = model.get_input_embeddings().weight  # type: ignore[assignment]
@@ -65,6 +66,8 @@ class ItemEncoder:
     def run_processor(self, text: str, contents: Sequence[Any], **text_options: Any) -> Inputs:
         """Return the output of the processor for a prompt with items."""
         arguments = processor_arguments(self.processor, contents)
+        if self.nests_images and "images" in arguments:
+            arguments["images"] = [arguments["images"]]
         output = self.processor(text=[text], return_tensors="pt", **arguments, **text_options)
         return dict(output)
 

@@ -1,0 +1,346 @@
+"""What single model types need beyond the rules, as data, and the types that are left out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from transformers import PreTrainedConfig
+
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """Deviations of a model type from the rules."""
+
+    text: Settings = field(default_factory=dict)
+    """Settings of the text decoder."""
+
+    axes: int = 0
+    """Rotary axes, if the source does not show the number."""
+
+    config: dict[str, Settings] = field(default_factory=dict)
+    """Settings by part; "" is the whole model."""
+
+    processor: str = ""
+    """Processor class, if transformers' table has none."""
+
+    image_processor: str = ""
+    video_processor: str = ""
+    feature_extractor: str = ""
+
+    arguments: Settings = field(default_factory=dict)
+    """Arguments of the processor."""
+
+    image: Settings = field(default_factory=dict)
+    """Attributes of the image processor."""
+
+    video: Settings = field(default_factory=dict)
+    audio: Settings = field(default_factory=dict)
+
+    attributes: Settings = field(default_factory=dict)
+    """Attributes of the processor."""
+
+    ids: dict[str, str | list[str]] = field(default_factory=dict)
+    """Token by the name of a configuration's setting."""
+
+    tokens: dict[str, str | None] = field(default_factory=dict)
+    """Further special tokens by attribute of the tokenizer."""
+
+
+def _width(text: PreTrainedConfig) -> int:
+    """Return the hidden size of the decoder."""
+    return int(text.hidden_size)
+
+
+GRID = [[84, 168], [168, 84], [168, 168]]
+"""Resolutions of pictures in tiles of 84 pixels."""
+
+QWEN_IMAGE, QWEN2_VIDEO = "Qwen2VLImageProcessorPil", "Qwen2VLVideoProcessor"
+MERGER = {"": {"insert_layer_id": 1}, "vision_config": {"insert_layer_id": 1}}
+MINICPM_IDS = {"image_token_id": "<|image|>", "video_token_id": "<|video|>"}
+OVIS_TOKENS = ["<IMG_START>", "<IMG_GRID>", "<IMG_COL>", "<IMG_ROW>", "<IMG_END>"]
+
+EXCEPTIONS: defaultdict[str, Exceptions] = defaultdict(Exceptions)
+EXCEPTIONS |= {
+    "aria": Exceptions(
+        config={
+            "": {
+                "projector_patch_to_query_dict": {49: 8},
+                "max_value_projector_patch_to_query_dict": 8,
+            },
+            "vision_config": {"image_size": 490, "patch_size": 70},
+        },
+        arguments={"size_conversion": {490: 8}},
+        image={"max_image_size": 490, "min_image_size": 70, "split_resolutions": [[490, 980]]},
+    ),
+    "aya_vision": Exceptions(arguments={"patch_size": 14, "img_size": 84, "downsample_factor": 2}),
+    "chameleon": Exceptions(
+        config={
+            "": {"vocabulary_map": {f"IMGIMG{code}Z": 20 + i for i, code in enumerate("ABCDEFGH")}},
+            "vq_config": {
+                "num_embeddings": 8, "base_channels": 32, "channel_multiplier": [1, 2],
+                "num_res_blocks": 1, "resolution": 12, "embed_dim": 32, "latent_channels": 32,
+            },
+        },
+        arguments={"image_seq_length": 36},
+        image={"size": {"shortest_edge": 12}, "crop_size": {"height": 12, "width": 12}},
+    ),
+    "emu3": Exceptions(
+        config={
+            "": {
+                "vocabulary_map": {
+                    "<|extra_200|>": 40,
+                    **{f"<|visual token {i:06}|>": 20 + i for i in range(16)},
+                },
+            },
+            "vq_config": {
+                "codebook_size": 16, "base_channels": 32, "channel_multiplier": [1, 1, 1, 2],
+                "num_res_blocks": 1, "hidden_size": 64,
+            },
+        },
+        image={"min_pixels": 1600, "max_pixels": 4096},
+    ),
+    "apertus1p5": Exceptions(
+        config={
+            "": {"image_token_offset": 20, "audio_token_offset": 60},
+            "vision_config": {
+                "codebook_size": 32, "base_channels": 32, "channel_multiplier": [1, 1, 1, 1, 2],
+                "num_res_blocks": 1, "embed_dim": 16, "latent_channels": 16,
+            },
+            "audio_config": {
+                "codebook_size": 32, "codebook_dim": 64, "hidden_size": 64, "num_filters": 4,
+            },
+        },
+        image={"size": {"min_pixels": 2304, "max_pixels": 9216}},
+    ),
+    "cohere2_vision": Exceptions(image={"patch_size": 3}),
+    "cohere_compass": Exceptions(
+        axes=-1, tokens={"image_token": "<|IMAGE_PAD|>", "video_token": "<|VIDEO_PAD|>"}
+    ),
+    "blip-2": Exceptions(tokens={"image_token": None}, ids={"image_token_index": "<image>"}),
+    "instructblip": Exceptions(
+        tokens={"image_token": None}, ids={"image_token_index": "<image>"}
+    ),
+    "instructblipvideo": Exceptions(
+        tokens={"video_token": None}, ids={"video_token_index": "<video>"}
+    ),
+    "paligemma": Exceptions(image={"image_seq_length": 36}),
+    "cosmos3_omni": Exceptions(processor="Qwen3VLProcessor", image_processor=QWEN_IMAGE),
+    "deepseek_vl": Exceptions(arguments={"num_image_tokens": 36}),
+    "deepseek_vl_hybrid": Exceptions(arguments={"num_image_tokens": 36}),
+    "janus": Exceptions(arguments={"num_image_tokens": 36}),
+    "gemma3": Exceptions(
+        config={"": {"mm_tokens_per_image": 9}}, arguments={"image_seq_length": 9}
+    ),
+    "shieldgemma2": Exceptions(
+        processor="Gemma3Processor", config={"": {"mm_tokens_per_image": 9}},
+        arguments={"image_seq_length": 9},
+    ),
+    "glm4v_moe": Exceptions(
+        image_processor="Glm4vImageProcessorPil", video_processor="Glm4vVideoProcessor"
+    ),
+    "glm_ocr": Exceptions(
+        processor="Glm46VProcessor", image_processor="Glm46VImageProcessorPil",
+        video_processor="Glm46VVideoProcessor",
+    ),
+    "glmga": Exceptions(processor="Glm46VProcessor"),
+    "got_ocr2": Exceptions(
+        config={"vision_config": {"image_size": 192}}, attributes={"num_image_tokens": 9}
+    ),
+    "pp_chart2table": Exceptions(
+        config={"vision_config": {"image_size": 192}},
+        tokens={"image_token": "<imgpad>", "boi_token": "<img>", "eoi_token": "</img>"},
+    ),
+    "granite4_vision": Exceptions(
+        arguments={"downsample_rate": "1/2"},
+        config={
+            "": {
+                "deepstack_layer_map": [[-1, 0], [-2, 1]], "downsample_rate": "1/2",
+                "spatial_target_layers": [1, 2, 3, 0], "image_grid_pinpoints": GRID,
+            },
+            "vision_config": {"patch_size": 14, "image_size": 84},
+        },
+    ),
+    "idefics2": Exceptions(
+        config={"perceiver_config": {"hidden_size": _width, "num_key_value_heads": 2,
+            "resampler_n_heads": 4, "resampler_head_dim": 12, "resampler_n_latents": 8,
+            "resampler_depth": 2}},
+        arguments={"image_seq_len": 8},
+    ),
+    "idefics3": Exceptions(arguments={"image_seq_len": 9}),
+    "internvl": Exceptions(arguments={"image_seq_length": 9}),
+    "qianfan_ocr": Exceptions(arguments={"image_seq_length": 9}),
+    "llava": Exceptions(
+        arguments={"patch_size": 14, "vision_feature_select_strategy": "default",
+                   "num_additional_image_tokens": 1},
+    ),
+    "llava_next": Exceptions(
+        config={"": {"image_grid_pinpoints": GRID}},
+        arguments={"num_additional_image_tokens": 1},
+    ),
+    "llava_next_video": Exceptions(
+        config={"": {"image_grid_pinpoints": GRID}},
+        arguments={"num_additional_image_tokens": 1},
+    ),
+    "llava_onevision": Exceptions(
+        config={"": {"image_grid_pinpoints": GRID}}, arguments={"num_image_tokens": 36}
+    ),
+    "molmo2": Exceptions(
+        config={
+            "adapter_config": {"vision_feature_layer": [2, 1]},
+            "vision_config": {"num_position_embeddings": 36},
+        },
+        image={"max_crops": 2, "overlap_margins": [1, 1]},
+    ),
+    "muse_glimmer": Exceptions(config={"": {"out_hidden_size": 256}}),
+    "muse_spark": Exceptions(
+        config={
+            "": {"out_hidden_size": 256},
+            "audio_config": {"num_hidden_layers": 4, "hidden_sizes": [16, 24, 32, 40]},
+        },
+    ),
+    "nemotron_h_omni": Exceptions(
+        config={"vision_config": {"video_temporal_patch_size": 2}},
+        feature_extractor="ParakeetFeatureExtractor",
+    ),
+    "deepseek_ocr2": Exceptions(
+        text={"num_hidden_layers": 4, "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"]},
+        config={"vision_config.sam_config": {"downsample_channels": [56, 64]}},
+    ),
+    "unlimited_ocr": Exceptions(
+        config={"vision_config.sam_config": {"downsample_channels": [56, 64]}}
+    ),
+    "ernie4_5_vl_moe": Exceptions(
+        text={"moe_intermediate_size": [40, 24]}, video={"draw_on_frames": False}
+    ),
+    "fuyu": Exceptions(
+        tokens={"speaker_token": "|SPEAKER|", "newline_token": "|NEWLINE|"}
+    ),
+    "gemma4": Exceptions(
+        config={
+            "": {
+                "vision_config": {
+                    "model_type": "gemma4_vision", "hidden_size": 64, "intermediate_size": 72,
+                    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 4,
+                    "head_dim": 16, "position_embedding_size": 40,
+                },
+                "audio_config": {
+                    "model_type": "gemma4_audio", "hidden_size": 64, "num_hidden_layers": 2,
+                    "num_attention_heads": 4, "subsampling_conv_channels": [16, 8],
+                    "output_proj_dims": 72,
+                },
+            },
+        },
+        image={"max_soft_tokens": 70}, video={"max_soft_tokens": 70},
+    ),
+    "gemma4_unified": Exceptions(
+        config={
+            "": {
+                "vision_config": {
+                    "model_type": "gemma4_unified_vision", "mm_embed_dim": 64,
+                    "mm_posemb_size": 40, "output_proj_dims": 72,
+                },
+                "audio_config": {"model_type": "gemma4_unified_audio"},
+            },
+        },
+        image={"max_soft_tokens": 70}, video={"max_soft_tokens": 70},
+    ),
+    "granite_docling": Exceptions(
+        config={"vision_config": {"image_size": 128}}, arguments={"image_seq_len": 4}
+    ),
+    "inkling2": Exceptions(image={"size": {"height": 40, "width": 40}}),
+    "kimi_k25": Exceptions(config={"": {"projection_hidden_size": 64}}),
+    "minicpm_ocr": Exceptions(config=MERGER, ids=MINICPM_IDS),
+    "minicpmv4_6": Exceptions(config=MERGER, ids=MINICPM_IDS),
+    "minicpmv4_7": Exceptions(config=MERGER, ids=MINICPM_IDS),
+    "minimax_m3_vl": Exceptions(
+        tokens={"image_token": "]<]image[>[", "video_token": "]<]video[>["}
+    ),
+    "step3p7": Exceptions(
+        config={"vision_config": {"image_size": 112}},
+        image={"size": {"height": 112, "width": 112}, "patch_size": 56},
+    ),
+    "phi4_multimodal": Exceptions(
+        config={
+            "audio_config": {
+                "nemo_conv_channels": 64, "ext_pw_out_channel": 64,
+                "depthwise_separable_out_channel": 64,
+            },
+            "vision_config": {"crop_size": 84},
+        },
+    ),
+    "glmasr": Exceptions(config={"audio_config": {"intermediate_size": 256}}),
+    "vibevoice_asr": Exceptions(
+        config={
+            "acoustic_tokenizer_encoder_config": {"num_filters": 2},
+            "semantic_tokenizer_encoder_config": {"num_filters": 2},
+        },
+    ),
+    "ovis2": Exceptions(
+        config={"vision_config": {"vocab_size": 60}},
+        ids={"visual_indicator_token_ids": OVIS_TOKENS},
+        arguments={"image_seq_length": 36},
+    ),
+    "qwen2_vl": Exceptions(config={"vision_config": {"hidden_size": _width}}),
+    "qwen2_5_omni_thinker": Exceptions(
+        processor="Qwen2_5OmniProcessor", image_processor=QWEN_IMAGE,
+        video_processor=QWEN2_VIDEO, feature_extractor="WhisperFeatureExtractor",
+        config={"": {"vision_start_token_id": 0}},
+        ids={"vision_start_token_id": "<|vision_bos|>", "audio_start_token_id": "<|audio_bos|>",
+             "audio_end_token_id": "<|audio_eos|>"},
+    ),
+    "qwen3_omni_moe_thinker": Exceptions(
+        processor="Qwen3OmniMoeProcessor", image_processor=QWEN_IMAGE,
+        video_processor=QWEN2_VIDEO, feature_extractor="WhisperFeatureExtractor",
+        config={"": {"vision_start_token_id": 0}},
+        ids={"vision_start_token_id": "<|vision_bos|>", "audio_start_token_id": "<|audio_bos|>",
+             "audio_end_token_id": "<|audio_eos|>"},
+    ),
+    "qwen3_vl_moe": Exceptions(image_processor=QWEN_IMAGE),
+    "vipllava": Exceptions(
+        config={"": {"vision_feature_layers": [-1, -2]}},
+        arguments={"patch_size": 14, "vision_feature_select_strategy": "default",
+                   "num_additional_image_tokens": 1},
+    ),
+}  # fmt: skip
+
+TIMM = "the vision encoder is a timm model, and timm is not installed"
+CROSS = "cross-attention to the image in the decoder"
+ENCODER_DECODER = "encoder and decoder"
+TORCHAUDIO = "the feature extractor needs torchaudio, which is not installed"
+
+WHY_NOT: dict[str, str] = {
+    "blip": "cross-attention to the image, no image tokens",
+    "diffusion_gemma": "generates blocks by diffusion",
+    "evolla": "proteins, cross-attention in the decoder",
+    "fast_vlm": TIMM,
+    "florence2": ENCODER_DECODER,
+    "gemma3n": TIMM,
+    "git": "image features in front of the text, without tokens",
+    "idefics": CROSS,
+    "mistral4": "text only",
+    "mllama": CROSS,
+    "perception_lm": TIMM,
+    "pi0": "generates actions of robots",
+    "pix2struct": ENCODER_DECODER,
+    "pp_formulanet": ENCODER_DECODER,
+    "smolvlm": "the processor needs num2words, which is not installed",
+    "t5gemma2": ENCODER_DECODER,
+    "udop": ENCODER_DECODER,
+    "vision-encoder-decoder": ENCODER_DECODER,
+    "fun_asr_nano": TORCHAUDIO,
+    "granite_speech": TORCHAUDIO,
+    "granite_speech_plus": TORCHAUDIO,
+    "inkling_mm_model": "needs scipy, which is not installed",
+    "kosmos-2": "image latents under a mask of the processor",
+    "kosmos-2.5": "image latents under a mask of the processor",
+    "voxtral": "the processor needs a tokenizer file of mistral-common",
+    "voxtral_realtime": "the processor needs a tokenizer file of mistral-common",
+    "kyutai_speech_to_text": "adds codes of the sound to each text embedding in a loop of its own",
+    "qwen2_5_omni": "text by the thinker, which is a type of its own",
+    "qwen3_omni_moe": "text by the thinker, which is a type of its own",
+}
+"""Model type -> the reason why the type is left out."""
