@@ -195,7 +195,7 @@ def check_modalities(executor: Executor, kinds: Iterable[str], what: str) -> Non
     Args:
         executor: The executor of a call.
         kinds: The kinds of media in the prompt.
-        what: Description of the call, such as "gen 'answer'".
+        what: Description of the prompt, such as "the prompt of gen 'answer'".
     """
     names = {"image": "images", "video": "videos", "audio": "sounds"}
     supported = modalities(executor)
@@ -203,7 +203,7 @@ def check_modalities(executor: Executor, kinds: Iterable[str], what: str) -> Non
         takes = " and ".join(["text", *(names[name] for name in sorted(supported))])
         only = "" if supported else " only"
         raise MediaError(
-            f"{caller()}: {what} follows {with_article(kind)}, and {model_name(executor)!r} takes"
+            f"{caller()}: {what} contains {with_article(kind)}, and {model_name(executor)!r} takes"
             f" {takes}{only}",
             f"use a model that takes {names[kind]}; for a service: modalities=({kind!r},)",
         )

@@ -98,7 +98,7 @@ def test_videos_are_frames_and_sounds_are_wav(service) -> None:
 
 def test_an_item_that_is_not_declared_is_an_error_before_the_call(service) -> None:
     for declared in ((), ("audio",)):
-        with pytest.raises(MediaError, match=r"gen 'a' follows an image.*'model' takes text") as e:
+        with pytest.raises(MediaError, match=r"gen 'a' contains an image.*'model' takes text") as e:
             ask.run(backend=chat(service, modalities=declared)).sync()
         assert "modalities=('image',)" in e.value.hint
     assert not service.requests

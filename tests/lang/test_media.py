@@ -132,8 +132,11 @@ def line_of(text: str) -> int:
 
 def test_a_model_of_text_refuses_before_the_call(fake: FakeExecutor, sees: FakeExecutor) -> None:
     line = line_of("gen(" + '"answer", max_tokens=8')
-    refusal = rf"test_media.py:{line}: gen 'answer' follows an image, and 'FakeExecutor' takes text"
-    with pytest.raises(MediaError, match=rf"{refusal} only\n.*takes images.*modalities=\('image'"):
+    refusal = rf"test_media.py:{line}: the prompt of gen 'answer' contains an image, and"
+    with pytest.raises(
+        MediaError,
+        match=rf"{refusal} 'FakeExecutor' takes text only\n.*takes images.*modalities=\('image'",
+    ):
         ask.run("?", RED, backend=fake)
     assert not fake.calls
 
@@ -144,7 +147,7 @@ def test_a_model_of_text_refuses_before_the_call(fake: FakeExecutor, sees: FakeE
         s += sgl.image(RED) + sgl.audio(TONE, 8000)
         s += select("x", ["a", "b"])
 
-    with pytest.raises(MediaError, match=r"select 'x' follows a sound.*takes text and images"):
+    with pytest.raises(MediaError, match=r"select 'x' contains a sound.*takes text and images"):
         listen.run(backend=sees).sync()
 
 
@@ -171,13 +174,13 @@ def test_the_check_knows_forks_joins_and_other_backends(
         s += gen("y")
 
     for program in (forked, joined):
-        with pytest.raises(MediaError, match="gen 'x' follows an image"):
+        with pytest.raises(MediaError, match="gen 'x' contains an image"):
             program.run(backend=fake).sync()
         program.run(backend=sees).sync()
     state = gathered.run(backend=fake)
     assert state["y"], "values of a branch contain no images"
 
-    with pytest.raises(MediaError, match="gen 'answer' follows an image"):
+    with pytest.raises(MediaError, match="the prompt of gen 'answer' contains an image"):
         ask.run("?", RED, backend=[sees, fake]).sync()
 
 
@@ -221,7 +224,7 @@ def test_continuing_and_json(sees: FakeExecutor, make: Any) -> None:
     assert prompts[0] == prompts[1] == prompts[2]
     assert [item.kind for item in prompts[0][1]] == ["image", "video", "audio", "image"]
 
-    with pytest.raises(MediaError, match="gen 'b' follows a"):
+    with pytest.raises(MediaError, match="gen 'b' contains a"):
         second.run(continue_from=restored, backend=make()).sync()
 
 

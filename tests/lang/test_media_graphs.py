@@ -188,7 +188,7 @@ def test_bounds_and_explain_count_by_the_executor(sees: FakeExecutor, fake: Fake
     ask.compile().bounds("What?", RED, backend=sees)
     explanation = ask.compile().explain("What?", RED, backend=sees)
     assert "answer" in str(explanation)
-    with pytest.raises(MediaError, match="follows an image"):
+    with pytest.raises(MediaError, match="contains an image"):
         ask.compile().bounds("What?", RED, backend=fake)
     assert not sees.calls
 
@@ -197,3 +197,51 @@ def test_reserved_names_of_sglang() -> None:
     from sgnb.lang.ir import SglImage, SglVideo
 
     assert isinstance(sgl.image(RED), SglImage) and isinstance(sgl.video(FRAMES), SglVideo)
+
+
+def test_an_expression_of_a_trace_is_refused_in_a_run(sees: FakeExecutor) -> None:
+    stored = []
+
+    @function
+    def keep(s: Any, picture: Any) -> None:
+        stored.append(sgl.image(picture))
+
+    @function
+    def use(s: Any) -> None:
+        s += stored[0]
+
+    with pytest.warns(UserWarning, match="effect"):
+        keep.trace()
+    with pytest.raises(ProgramError, match=r"image\(\) was called in a trace"):
+        use.run(backend=sees).sync()
+
+
+def test_a_cached_prefix_needs_a_model_that_takes_the_image(
+    sees: FakeExecutor, fake: FakeExecutor
+) -> None:
+    filled: list[Any] = []
+
+    @function
+    def program(s: Any, question: str) -> None:
+        s += sgl.image(RED) + question + gen("x")
+
+    for executor in (sees, fake):
+        executor.fill_cache = filled.extend  # type: ignore[attr-defined]
+    assert program.cache(backend=sees) == len("[image 5×4]".encode()) and len(filled) == 1
+    with pytest.raises(MediaError, match="the prefix of program contains an image"):
+        program.compile().cache(backend=fake)
+    with pytest.raises(MediaError, match="the prompt of gen 'x' contains an image"):
+        program.cache(backend=fake)
+    assert len(filled) == 1
+
+
+def test_arguments_of_many_bytes_are_shown_by_their_beginning(sees: FakeExecutor) -> None:
+    from sgnb.events import ProgramCalled
+
+    @function
+    def program(s: Any, data: bytes) -> None:
+        s += "x"
+
+    program.run(b"\x89" * 10_000_000, backend=sees).sync()
+    (event,) = sees.events(ProgramCalled)
+    assert len(event.arguments) < 100

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted, ProgramError
 from ..executor import Call, Delta, Result, ScoreCall, Scores, check_modalities, is_own
-from ..ir import Expr, Gen, Select, Text, parts
+from ..ir import Expr, Gen, Select, Text, UnreadMedia, parts
 from ..location import caller
 from ..pool import blocking
 from .branch import Branch
@@ -122,7 +122,7 @@ class Program:
     def check_media(self, branch: Branch, node: Expr) -> None:
         """Raise MediaError if a generation or select follows media that its model does not take."""
         if branch.scope.media and isinstance(node, Gen | Select):
-            what = f"{type(node).__name__.lower()} {node.name!r}"
+            what = f"the prompt of {type(node).__name__.lower()} {node.name!r}"
             check_modalities(node.backend or self.executor, branch.scope.media, what)
 
     def taint(self, value: Any) -> None:
@@ -135,6 +135,9 @@ class Program:
 
         Text in a role, arguments and generated texts are data; other text is raw.
         """
+        if isinstance(node, UnreadMedia):
+            hint = f"write {node.kind}(x) inside the program"
+            raise ProgramError(f"{caller()}: {node.kind}() was called in a trace", hint)
         node = self._for_own_backend(node)
         if isinstance(node, Text) and node.kind is None:
             if role is not None:

@@ -37,7 +37,13 @@ from .nodes import (
 )
 from .placeholders import Argument, Placeholder, Variable, cut, fill
 
-_short = reprlib.Repr()  # formats program arguments; inspects only the beginning of long values
+
+class _ArgumentRepr(reprlib.Repr):
+    def repr_bytes(self, value: bytes, level: int) -> str:
+        return self.repr_instance(value[: self.maxother], level)  # `repr` copies a whole file
+
+
+_short = _ArgumentRepr()  # formats program arguments; inspects only the beginning of long values
 _short.maxstring = _short.maxother = 60
 
 
