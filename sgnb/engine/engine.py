@@ -356,12 +356,12 @@ class Engine:
     @property
     def modalities(self) -> frozenset[str]:
         """Kinds of media that the model takes: image, video, audio."""
-        return frozenset() if self._items is None else self._items.encoder.modalities
+        return frozenset() if self.items is None else self.items.encoder.modalities
 
     @property
     def refused_modalities(self) -> dict[str, str]:
         """Kinds of media that the processor reads and sgnb refuses, with the reasons."""
-        return {} if self._items is None else self._items.encoder.refused
+        return {} if self.items is None else self.items.encoder.refused
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
@@ -389,7 +389,7 @@ class Engine:
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length = parts.context_length
         self.shared_prefix = parts.scheduler.shared_prefix
-        self._items = parts.input_processor.items
+        self.items = parts.input_processor.items  # of prompts; None for a model of text
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
         self._cache = parts.scheduler.cache
@@ -402,7 +402,7 @@ class Engine:
             parts.runner,
             parts.tokenizer,
             parts.log,
-            self._items,
+            self.items,
             parts.encoder,
             jump_forward=parts.options.jump_forward,
             overlap=bool(parts.options.overlap),

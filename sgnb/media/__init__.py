@@ -8,6 +8,7 @@ from .file_limits import with_article
 from .items import Audio, Image, MediaItem, MediaKind, Video
 from .readers import read_audio, read_image, read_video
 from .saved_items import from_plain, png, to_plain, wav
+from .thumbnails import thumbnail
 
 __all__ = [
     "Audio",
@@ -20,6 +21,7 @@ __all__ = [
     "read_audio",
     "read_image",
     "read_video",
+    "thumbnail",
     "to_plain",
     "wav",
     "with_article",

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from sgnb.engine.items import EncoderQueue, Item, ItemTable, PlacedItem, PromptItems
 from sgnb.engine.items.item import Processed
+from sgnb.engine.loop.journal import Journal
 from sgnb.engine.model.decoder_rows import DecoderRows, Picked, RowSubstitution, read_rows
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.step_builder import attention_input
 from sgnb.engine.step_input import EmbeddingSpan
 from sgnb.errors import MediaError, RequestError
+from sgnb.events import EventLog, ItemsEncoded, TokensNamed
 from sgnb.sampling import SamplingParams
 from sgnb.segment import Segment
 
@@ -70,7 +72,10 @@ def test_equal_content_has_equal_ids() -> None:
     assert ids == [[50, 51, 52, 53], [54, 55, 56], [50, 51, 52, 53], [50, 51, 52, 53]]
     assert encoder.processed == ["image cat", "image dog"], "known content skips the processor"
     assert table.end_id == 57
-    assert [table.piece(token) for token in (50, 51, 54)] == [b"[image cat]", b"", b"[image dog]"]
+    names = [table.name(token) for token in (50, 53, 54)]
+    assert [(n.first_id, n.count, n.number, n.label) for n in names] == [
+        (50, 4, 1, "image cat"), (50, 4, 1, "image cat"), (54, 3, 2, "image dog"),
+    ]  # fmt: skip
 
 
 def test_threads_give_one_id_per_content() -> None:
@@ -221,7 +226,7 @@ def test_an_item_is_encoded_once_and_kept() -> None:
     cat, dog = Content("cat", 4), Content("dog", 3)
     first, second = setting.prompt(cat, dog), setting.prompt(dog)
     assert not setting.queue.ready(first, 0) and not setting.queue.ready(second, 0)
-    assert setting.queue.run() == [] and not setting.queue
+    assert setting.queue.run()[1] == [] and not setting.queue
     assert setting.encoder.encoded == [[4, 3]]
     assert setting.queue.ready(first, 0) and setting.queue.ready(second, 0)
     assert setting.queue.ready(setting.prompt(cat), 0)
@@ -232,7 +237,7 @@ def test_an_item_is_encoded_once_and_kept() -> None:
     assert setting.queue.statistics()["encoder_bytes"] == 0
     assert setting.queue.ready(first, 7), "a cached prompt needs no rows"
     assert not setting.queue.ready(first, 6)
-    assert setting.queue.run() == [] and setting.encoder.processed[2:] == ["image dog"]
+    assert setting.queue.run()[1] == [] and setting.encoder.processed[2:] == ["image dog"]
 
 
 def test_a_step_encodes_few_tokens() -> None:
@@ -240,7 +245,7 @@ def test_a_step_encodes_few_tokens() -> None:
     contents = [Content(str(i), size) for i, size in enumerate((4, 2, 9, 1))]
     assert not setting.queue.ready(setting_items := setting.prompt(*contents), 0)
     while setting.queue:
-        assert setting.queue.run() == []
+        assert setting.queue.run()[1] == []
     assert setting.encoder.encoded == [[4, 2], [9], [1]]
     assert setting.queue.ready(setting_items, 0)
 
@@ -252,7 +257,8 @@ def test_a_failing_item_fails_alone() -> None:
     prompts = [setting.prompt(content) for content in contents]
     for prompt in prompts:
         setting.queue.ready(prompt, 0)
-    [(item, error)] = setting.queue.run()
+    encoded, [(item, error)] = setting.queue.run()
+    assert [item.count for item in encoded] == [4, 5]
     assert item.count == 3 and isinstance(error, MediaError)
     assert [setting.queue.ready(prompt, 0) for prompt in prompts] == [True, False, True]
 
@@ -400,3 +406,25 @@ def test_a_sequence_for_each_block() -> None:
     ]
     plain = attention_input(Batch([text, seeing], [7, 7], [1, 1]))
     assert plain.starts.tolist() == [7, 7] and not any(plain.whole)
+
+
+def test_the_log_names_an_item_before_the_first_use() -> None:
+    table, log = ItemTable(FakeEncoder(), VOCAB), EventLog()
+    journal = Journal(log, None, table)
+    cat, dog = table.find(Content("cat", 4)), table.find(Content("dog", 3))
+    journal.name(np.concatenate([[7, 3], dog.ids, [3], cat.ids[1:]]))
+    journal.name(np.concatenate([cat.ids, dog.ids, [7]]))
+    journal.encoded([cat, dog], 0.25)
+    dog_name, cat_name, encoded, text = sorted(
+        (record.event for record in log.read().records),
+        key=lambda event: (isinstance(event, TokensNamed), isinstance(event, ItemsEncoded),
+                           -getattr(event, "number", 0)),
+    )  # fmt: skip
+    assert isinstance(text, TokensNamed) and text.ids == (3, 7)
+    assert (cat_name.first_id, cat_name.count, cat_name.number, cat_name.label) == (
+        50, 4, 1, "image cat",
+    )  # fmt: skip
+    assert (dog_name.first_id, dog_name.count, dog_name.number) == (54, 3, 2)
+    assert cat_name.content == b"cat".hex() and cat_name.processor_seconds >= 0
+    assert encoded == ItemsEncoded((50, 54), 7, 0.25)
+    assert table.names([3, 51, 56, 50, 99]) == [cat_name, dog_name]

@@ -72,9 +72,9 @@ class EncoderQueue:
         """Return counters since the start, and the size of the rows in bytes."""
         return self._counts | {"encoder_bytes": self.num_bytes}
 
-    def run(self) -> list[tuple[Item, Exception]]:
-        """Encode the first items of the queue, within the limit of tokens. Returns the items that
-        cannot be encoded."""
+    def run(self) -> tuple[list[Item], list[tuple[Item, Exception]]]:
+        """Encode the first items of the queue, within the limit of tokens. Returns the encoded
+        items, and the items that cannot be encoded."""
         batch, tokens = list[PlacedItem](), 0
         for placed in self._queue.values():
             if batch and tokens + placed.item.count > self._max_tokens:
@@ -93,7 +93,8 @@ class EncoderQueue:
         self._evict(keep={placed.item for placed in batch})
         self._counts["encoded_items"] += len(batch) - len(failures)
         self._counts["encoded_tokens"] += tokens
-        return failures
+        failed = {item for item, _ in failures}
+        return [placed.item for placed in batch if placed.item not in failed], failures
 
     def _encode(self, batch: list[PlacedItem]) -> list[tuple[Item, Exception]]:
         """Encode items together, or alone after a failure. Returns the items that fail alone."""

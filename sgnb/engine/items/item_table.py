@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import RequestError
+from ...events import MediaNamed
+from ...media import thumbnail
 from ...segment import Segment
 from ..cache.radix import Ints
 from .item import Item, ItemEncoder, PlacedItem, PromptItems
@@ -34,6 +38,8 @@ class ItemTable:
         self._items: dict[bytes, Item] = {}
         self._in_order: list[Item] = []
         self._first_ids: list[int] = []
+        self._names: list[MediaNamed] = []
+        self._numbers = Counter[str]()  # of items per kind
         self.vocab_size = self._next_id = vocab_size
         self._lock = threading.Lock()
 
@@ -65,7 +71,9 @@ class ItemTable:
             if item is not None:
                 item.keep(content)
                 return item
+        began = time.perf_counter()
         processed = self.encoder.process(content)
+        seconds, picture = time.perf_counter() - began, thumbnail(content)
         with self._lock:
             item = self._items.get(content.digest)
             if item is not None:
@@ -79,14 +87,34 @@ class ItemTable:
                 item = self._items[content.digest] = Item(content, self._next_id, processed)
                 self._in_order.append(item)
                 self._first_ids.append(item.first_id)
+                self._name(item, content, picture, seconds)
                 self._next_id += item.count
             return item
 
-    def piece(self, token: int) -> bytes:
-        """Return the text of a token in views: the item's label for the first token, nothing for
-        the others."""
-        item = self._at(token)
-        return f"[{item.label}]".encode() if token == item.first_id else b""
+    def _name(self, item: Item, content: Any, picture: str, seconds: float) -> None:
+        self._numbers[content.kind] += 1
+        self._names.append(
+            MediaNamed(
+                first_id=item.first_id,
+                count=item.count,
+                media=content.kind,
+                number=self._numbers[content.kind],
+                label=item.label,
+                content=content.digest.hex(),
+                thumbnail=picture,
+                processor_seconds=round(seconds, 6),
+            )
+        )
+
+    def name(self, token: int) -> MediaNamed:
+        """Return the name of the item with this token id, for views."""
+        with self._lock:
+            return self._names[self._index(token)]
+
+    def names(self, tokens: Iterable[int]) -> list[MediaNamed]:
+        """Return the names of the items with these token ids; other ids are ignored."""
+        ids = [token for token in tokens if self.vocab_size <= token < self.end_id]
+        return list({name.first_id: name for name in map(self.name, ids)}.values())
 
     def place(self, tokens: Ints) -> PromptItems | None:
         """Return the items of a prompt; None for a prompt of text.
@@ -119,4 +147,7 @@ class ItemTable:
     def _at(self, token: int) -> Item:
         """Return the item with this token id, from `vocab_size` to `end_id`."""
         with self._lock:
-            return self._in_order[bisect_right(self._first_ids, token) - 1]
+            return self._in_order[self._index(token)]
+
+    def _index(self, token: int) -> int:
+        return bisect_right(self._first_ids, token) - 1

@@ -226,7 +226,11 @@ class EngineLoop(CommandThread):
     def _encode(self) -> None:
         """Encode queued images, videos and sounds; ends the requests of an item that fails."""
         assert self._encoder is not None
-        for item, error in self._encoder.run():
+        began = time.perf_counter()
+        encoded, failures = self._encoder.run()
+        if encoded:
+            self.journal.encoded(encoded, time.perf_counter() - began)
+        for item, error in failures:
             if is_device_lost(error):
                 raise error
             for state in list(self._states.values()):
