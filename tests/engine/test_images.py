@@ -126,7 +126,7 @@ def test_programs_ask_about_images(engine: Engine) -> None:
 def test_an_image_that_cannot_be_encoded_fails_alone(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = engine._items.encoder  # type: ignore[union-attr]
+    encoder = engine.items.encoder  # type: ignore[union-attr]
     good, bad = image(1), image(2)
     [bad_ids] = engine.encode([prompt("see ", bad)])
     encode = type(encoder).encode
