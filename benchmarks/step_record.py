@@ -22,7 +22,7 @@ from torch import Tensor
 from sgnb.codec import build, parse, reading
 from sgnb.engine.attention.cascade import number_nodes
 from sgnb.engine.cache.checkpoints import StatePlan
-from sgnb.engine.model.decoder_rows import DecoderRows, Picked
+from sgnb.engine.model.decoder_rows import DecoderRows, MaskedRows
 from sgnb.engine.step_input import (
     AttentionInput,
     EmbeddingSpan,
@@ -142,7 +142,7 @@ def _rows(tensors: dict[str, Tensor], prefix: str) -> DecoderRows:
             aligned[names[0]] = tensors[path]
         elif part == "picked":
             layers.setdefault((names[0], names[1]), []).append(tensors[path])
-    picked = {name: Picked(mask, tuple(each)) for (name, mask), each in layers.items()}
+    picked = {name: MaskedRows(mask, tuple(each)) for (name, mask), each in layers.items()}
     return DecoderRows(tensors[f"{prefix}embeddings"], aligned, picked)
 
 

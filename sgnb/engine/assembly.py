@@ -188,8 +188,7 @@ def _build(
         )
         announce("reading the tokenizer")
         text = _read_tokenizer(source, tokenizer)
-        eos = decoder.eos_token_ids | (text.eos_token_ids if text else frozenset())
-        eos = frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
+        eos = _eos_token_ids(decoder, text)
 
         announce("sizing the KV cache")
         kv, states = make_pools(decoder, options)
@@ -210,10 +209,7 @@ def _build(
 
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
-        items, encoder = None, None
-        if decoder.items is not None:
-            items = ItemTable(decoder.items, decoder.vocab_size)
-            encoder = _make_encoder(options, decoder, scheduler)
+        encoder = _make_encoder(options, decoder, scheduler)
         runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
         if options.precompiles:
             announce("compiling kernels")
@@ -230,7 +226,7 @@ def _build(
         eos,
         text,
         None if text is None else GrammarCompiler(lambda: text.vocabulary),
-        InputProcessor(name, text, decoder.vocab_size, context, kv.slots, items),
+        _make_input_processor(name, text, decoder, context, kv, encoder),
         log,
         status,
         scheduler,
@@ -239,8 +235,31 @@ def _build(
     )
 
 
-def _make_encoder(options: EngineOptions, decoder: Decoder, scheduler: Scheduler) -> EncoderQueue:
-    assert decoder.items is not None and options.max_step_tokens
+def _eos_token_ids(decoder: Decoder, tokenizer: Tokenizer | None) -> frozenset[int]:
+    """Return the tokens of the vocabulary that end a generation, by model and tokenizer."""
+    eos = decoder.eos_token_ids | (tokenizer.eos_token_ids if tokenizer else frozenset())
+    return frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
+
+
+def _make_input_processor(
+    name: str,
+    tokenizer: Tokenizer | None,
+    decoder: Decoder,
+    context_length: int,
+    kv: KVCache,
+    encoder: EncoderQueue | None,
+) -> InputProcessor:
+    items = None if encoder is None else encoder.table
+    return InputProcessor(name, tokenizer, decoder.vocab_size, context_length, kv.slots, items)
+
+
+def _make_encoder(
+    options: EngineOptions, decoder: Decoder, scheduler: Scheduler
+) -> EncoderQueue | None:
+    """Return the queue of images, videos and sounds; None for a model of text."""
+    if decoder.items is None:
+        return None
+    assert options.max_step_tokens
     size = options.encoder_cache
     if size is None:
         size = CPU_ENCODER_CACHE
@@ -248,7 +267,7 @@ def _make_encoder(options: EngineOptions, decoder: Decoder, scheduler: Scheduler
             total = torch.cuda.get_device_properties(decoder.device).total_memory / GIB
             size = min(1.0, ENCODER_CACHE_SHARE * total)
     encoder = EncoderQueue(
-        decoder.items,
+        ItemTable(decoder.items, decoder.vocab_size),
         int(size * GIB),
         options.max_step_tokens,
         lambda: (placed for request in scheduler.running for placed in request.items_in_use),

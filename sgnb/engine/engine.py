@@ -44,8 +44,7 @@ class Engine:
         model_path: SGLang's name of `model`.
         tokenizer: Transformers tokenizer; by default the model's. Without a tokenizer, prompts are
             token ids.
-        processor: Transformers processor of a multimodal model; by default the model's. Without a
-            processor, prompts are text.
+        processor: Transformers processor of a multimodal model; by default the model's.
         options: See `EngineOptions`.
 
     Raises:
@@ -182,15 +181,11 @@ class Engine:
         """Evict every cached prefix that no running request uses and no pin keeps.
 
         Args:
-            namespace: part of the cache to flush; None for all, and for the rows of images, videos
-                and sounds.
+            namespace: part of the cache to flush; None for all, rows of images included.
 
         Returns:
             The number of freed tokens; 0 on the engine's thread, for example in a finalizer, where
-            the flush happens after the step.
-
-        Raises:
-            OptionError: `namespace` is no string.
+            the flush happens after the step. Raises OptionError if `namespace` is no string.
         """
         namespace = arguments.optional_string("namespace", namespace)
         return self._loop.call(lambda: self._loop.flush(namespace), at_once=False) or 0
@@ -261,14 +256,11 @@ class Engine:
     def switch(
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
     ) -> None:
-        """Change options from the next step on; None keeps the present value.
+        """Change options from the next step on; None keeps the present value. Raises OptionError.
 
         Args:
             schedule_policy: Order of waiting requests.
             overlap: Launch a step before the last step is read.
-
-        Raises:
-            OptionError: A value is not allowed.
         """
         changes: dict[str, Any] = {}
         if schedule_policy is not None:
@@ -297,11 +289,9 @@ class Engine:
         - cascade_steps: steps with attention over a prefix shared by several requests.
         - states: pool size for recurrent layers, `state_bytes` each; free_states are unused,
           kept_states are cache checkpoints, the remaining states belong to running requests.
-        - encoded_items, encoded_tokens: images, videos and sounds that the model's encoders ran on;
-          encoder_hits: items of requests with rows in memory; encoder_bytes: size of all rows.
+        - encoded_items, encoder_hits: images and other items that were encoded, that were found.
         - attention: see `attention`; compiling: faster kernels are compiling or will compile.
         """
-
         statistics = self._loop.call(self._loop.statistics)
         return statistics | {"attention": self.attention, "compiling": self._attention.compiling}
 
@@ -321,7 +311,6 @@ class Engine:
     def tree(self) -> list[dict[str, Any]]:
         """Return the radix tree as plain data, parents first: id, parent, tokens, locks, tick, and
         checkpoint (True if recurrent states are kept at the node's end)."""
-
         return self._loop.call(lambda: manual.tree_nodes(self._cache))
 
     def cached_length(self, prompt: Prompt) -> int:
@@ -402,7 +391,6 @@ class Engine:
             parts.runner,
             parts.tokenizer,
             parts.log,
-            self.items,
             parts.encoder,
             jump_forward=parts.options.jump_forward,
             overlap=bool(parts.options.overlap),

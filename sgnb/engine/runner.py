@@ -143,8 +143,8 @@ class ModelRunner:
         """
         items: AbstractContextManager[None] = nullcontext()
         if embeddings:
-            assert self._decoder.rows is not None
-            items = self._decoder.rows.spans(embeddings)
+            assert self._decoder.items is not None
+            items = self._decoder.items.substitution.spans(embeddings)
             ids = ids.clamp(max=self._decoder.vocab_size - 1)
 
         with serving(self._states), items:

@@ -240,11 +240,11 @@ class LogitUse(NamedTuple):
     checks_norm: bool  # no token is wanted; the last logits are only checked for NaN
 
 
-class Rows(Protocol):
+class SpanRows(Protocol):
     """Input of the text decoder for consecutive tokens, as of an image; see
     `model/decoder_rows.py`."""
 
-    def part(self, begin: int, end: int) -> Rows:
+    def part(self, begin: int, end: int) -> SpanRows:
         """Return the rows begin .. end."""
 
     @property
@@ -256,7 +256,7 @@ class EmbeddingSpan(NamedTuple):
     """Computed rows in place of the embeddings of tokens."""
 
     begin: int  # first row of the step
-    rows: Rows
+    rows: SpanRows
 
 
 class StepInput(NamedTuple):

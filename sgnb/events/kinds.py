@@ -47,9 +47,9 @@ class MediaNamed:
     """Name and picture of the tokens of an image, video or sound, before the first use. In views,
     the label in brackets is the text of the first token; the other tokens have no text."""
 
-    first_id: int  # the ids of the other tokens follow
-    count: int  # number of tokens
-    media: str  # "image", "video" or "audio"
+    first_id: int  # The ids of the other tokens follow.
+    count: int  # Number of tokens.
+    media: str  # "image", "video" or "audio".
     number: int  # per kind, from 1
     label: str  # kind and size, such as "image 640×480"
     content: str  # digest of the content in hexadecimal digits, equal for equal content

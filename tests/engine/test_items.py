@@ -12,10 +12,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgnb.engine.items import EncoderQueue, Item, ItemTable, PlacedItem, PromptItems
-from sgnb.engine.items.item import Processed
+from sgnb.engine.items import EncoderQueue, EngineItem, ItemTable, PlacedItem, PromptItems
+from sgnb.engine.items.item import ProcessorOutput
 from sgnb.engine.loop.journal import Journal
-from sgnb.engine.model.decoder_rows import DecoderRows, Picked, RowSubstitution, read_rows
+from sgnb.engine.model.decoder_rows import DecoderRows, MaskedRows, RowSubstitution, read_rows
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.step_builder import attention_input
@@ -49,11 +49,11 @@ class FakeEncoder:
         self.encoded: list[list[int]] = []
         self.failing: set[int] = set()  # sizes
 
-    def process(self, content: Any) -> Processed:
+    def process(self, content: Any) -> ProcessorOutput:
         self.processed.append(content.label)
-        return Processed(content.size, {"size": content.size}, content.blocks)
+        return ProcessorOutput(content.size, {"size": content.size}, content.blocks)
 
-    def encode(self, items: Sequence[Item]) -> None:
+    def encode(self, items: Sequence[EngineItem]) -> None:
         self.encoded.append([item.count for item in items])
         if any(item.count in self.failing for item in items):
             raise MediaError("no such image", "give another")
@@ -161,7 +161,9 @@ def placed_prompt(sizes: list[int], gaps: list[int]) -> tuple[list[PlacedItem], 
     encoder, at, placed = FakeEncoder(), gaps[0], list[PlacedItem]()
     for size, gap in zip(sizes, gaps[1:], strict=True):
         content = Content(str(at), size)
-        placed.append(PlacedItem(at, Item(content, VOCAB + at, encoder.process(content)), content))
+        placed.append(
+            PlacedItem(at, EngineItem(content, VOCAB + at, encoder.process(content)), content)
+        )
         at += size + gap
     encoder.encode([each.item for each in placed])
     return placed, at
@@ -209,8 +211,8 @@ class Setting:
 
     def __init__(self, max_bytes: int, max_tokens: int = 10**6) -> None:
         self.encoder, self.running = FakeEncoder(), list[PlacedItem]()
-        self.queue = EncoderQueue(self.encoder, max_bytes, max_tokens, lambda: self.running)
         self.table = ItemTable(self.encoder, VOCAB)
+        self.queue = EncoderQueue(self.table, max_bytes, max_tokens, lambda: self.running)
 
     def prompt(self, *contents: Content) -> PromptItems:
         items = self.table.place(np.concatenate([self.table.find(c).ids for c in contents]))
@@ -233,7 +235,7 @@ def test_an_item_is_encoded_once_and_kept() -> None:
     assert setting.queue.statistics() == {
         "encoded_items": 2, "encoded_tokens": 7, "encoder_hits": 1, "encoder_bytes": 7 * ROW,
     }  # fmt: skip
-    setting.queue.clear()
+    setting.queue.flush()
     assert setting.queue.statistics()["encoder_bytes"] == 0
     assert setting.queue.ready(first, 7), "a cached prompt needs no rows"
     assert not setting.queue.ready(first, 6)
@@ -299,7 +301,7 @@ def rows_of(length: int, seed: int) -> DecoderRows:
     return DecoderRows(
         torch.rand(length, HIDDEN, generator=rng),
         {"kinds": torch.randint(1, 9, (length,), generator=rng), "mask": mask},
-        {"deep": Picked("mask", layers)},
+        {"deep": MaskedRows("mask", layers)},
     )
 
 

@@ -3,7 +3,7 @@ torch and no transformers: `model/item_encoder.py` runs the processor and the en
 """
 
 from .encoder_queue import EncoderQueue
-from .item import Item, PlacedItem, PromptItems
+from .item import EngineItem, PlacedItem, PromptItems
 from .item_table import ItemTable
 
-__all__ = ["EncoderQueue", "Item", "ItemTable", "PlacedItem", "PromptItems"]
+__all__ = ["EncoderQueue", "EngineItem", "ItemTable", "PlacedItem", "PromptItems"]

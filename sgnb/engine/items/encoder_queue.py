@@ -5,14 +5,15 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 
-from .item import Item, ItemEncoder, PlacedItem, PromptItems
+from .item import EngineItem, PlacedItem, PromptItems
+from .item_table import ItemTable
 
 
 class EncoderQueue:
     """Queue of items to encode, and least-recently-used cache of rows. On the engine's thread.
 
     Args:
-        encoder: Encoders of the model.
+        table: The items of the engine.
         max_bytes: Size of the cache. Rows in use by running requests may exceed the size.
         max_tokens: Tokens encoded between two steps, at least one item.
         in_use: Returns the items whose rows running requests still need.
@@ -20,19 +21,19 @@ class EncoderQueue:
 
     def __init__(
         self,
-        encoder: ItemEncoder,
+        table: ItemTable,
         max_bytes: int,
         max_tokens: int,
         in_use: Callable[[], Iterable[PlacedItem]],
     ) -> None:
-        self._encoder = encoder
+        self.table, self._encoder = table, table.encoder
         self._max_bytes, self._max_tokens = max_bytes, max_tokens
         self._in_use = in_use
-        self._queue: dict[Item, PlacedItem] = {}  # in order; a placed item keeps the content
+        self._queue: dict[EngineItem, PlacedItem] = {}  # in order; a placed item keeps the content
         # Items of waiting requests, whose rows stay until the requests run.
         self._prepared: weakref.WeakSet[PromptItems] = weakref.WeakSet()
-        self._row_bytes: float = encoder.row_bytes  # of the last items
-        self._cached: dict[Item, int] = {}  # size in bytes, least recently used first
+        self._row_bytes: float = table.encoder.row_bytes  # of the last items
+        self._cached: dict[EngineItem, int] = {}  # size in bytes, least recently used first
         self.num_bytes = 0
         self._counts = {"encoded_items": 0, "encoded_tokens": 0, "encoder_hits": 0}
 
@@ -61,7 +62,7 @@ class EncoderQueue:
         return True
 
     def _fits(self, missing: list[PlacedItem]) -> bool:
-        """Return whether the rows of further items fit next to those of prepared requests."""
+        """Return whether rows of further items fit next to rows of prepared requests."""
         prepared = {placed.item for items in self._prepared for placed in items.items}
         if not prepared:
             return True
@@ -72,7 +73,7 @@ class EncoderQueue:
         """Return counters since the start, and the size of the rows in bytes."""
         return self._counts | {"encoder_bytes": self.num_bytes}
 
-    def run(self) -> tuple[list[Item], list[tuple[Item, Exception]]]:
+    def run(self) -> tuple[list[EngineItem], list[tuple[EngineItem, Exception]]]:
         """Encode the first items of the queue, within the limit of tokens. Returns the encoded
         items, and the items that cannot be encoded."""
         batch, tokens = list[PlacedItem](), 0
@@ -96,7 +97,7 @@ class EncoderQueue:
         failed = {item for item, _ in failures}
         return [placed.item for placed in batch if placed.item not in failed], failures
 
-    def _encode(self, batch: list[PlacedItem]) -> list[tuple[Item, Exception]]:
+    def _encode(self, batch: list[PlacedItem]) -> list[tuple[EngineItem, Exception]]:
         """Encode items together, or alone after a failure. Returns the items that fail alone."""
         try:
             for placed in batch:
@@ -109,11 +110,18 @@ class EncoderQueue:
             return [failure for placed in batch for failure in self._encode([placed])]
         return []
 
-    def clear(self) -> None:
-        """Drop all rows; running requests keep theirs."""
+    def flush(self) -> None:
+        """Drop the rows that no request waits for or uses."""
         self._evict(keep=set(), max_bytes=0)
 
-    def _evict(self, keep: set[Item], max_bytes: int | None = None) -> None:
+    def drop(self) -> None:
+        """Drop all rows, because the weights changed. No request may be running."""
+        for item in self._cached:
+            item.rows = None
+        self._cached.clear()
+        self.num_bytes = 0
+
+    def _evict(self, keep: set[EngineItem], max_bytes: int | None = None) -> None:
         limit = self._max_bytes if max_bytes is None else max_bytes
         if self.num_bytes <= limit:
             return

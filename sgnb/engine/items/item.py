@@ -9,21 +9,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..cache.radix import Ints
-from ..step_input import EmbeddingSpan, Longs, Rows
+from ..step_input import EmbeddingSpan, Longs, SpanRows
 
 Inputs = dict[str, Any]
 """Arguments of the model for one item: the output of the processor."""
 
 
-class Processed(NamedTuple):
+class ProcessorOutput(NamedTuple):
     """Output of a processor for one item."""
 
     num_tokens: int
     inputs: Inputs
-    blocks: Sequence[tuple[int, int]]  # see `Item`
+    blocks: Sequence[tuple[int, int]]  # see `EngineItem`
 
 
-class Item:
+class EngineItem:
     """Image, video or sound of prompts of one engine.
 
     All tokens of the item, markers around the placeholders included, have ids above the vocabulary
@@ -43,13 +43,13 @@ class Item:
         rows: Input of the text decoder; None if not in memory.
     """
 
-    def __init__(self, content: Any, first_id: int, processed: Processed) -> None:
+    def __init__(self, content: Any, first_id: int, processed: ProcessorOutput) -> None:
         self.first_id = first_id
         self.count, self.blocks = processed.num_tokens, processed.blocks
         self.inputs: Inputs | None = processed.inputs
         self.positions: Longs | None = None
         self.advance = 0
-        self.rows: Rows | None = None
+        self.rows: SpanRows | None = None
         self.label: str = content.label
         self._contents: dict[int, weakref.ref[Any]] = {}
         self.keep(content)
@@ -75,7 +75,7 @@ class PlacedItem(NamedTuple):
     """An item in a prompt."""
 
     begin: int  # position of the first token
-    item: Item
+    item: EngineItem
     content: Any  # keeps the content in memory until the request ends
 
     @property
@@ -106,7 +106,7 @@ class PromptItems:
         self._shift = 0  # difference of position and index behind the prompt
 
     def text_tokens(self, tokens: Ints) -> Ints:
-        """Return tokens with the placeholder in place of the tokens of items."""
+        """Return tokens with the placeholder instead of the tokens of items."""
         tokens = tokens.copy()
         for placed in self.items:
             tokens[placed.begin : placed.end] = self.placeholder
@@ -177,7 +177,7 @@ class PromptItems:
         return positions, following - at
 
 
-class ItemEncoder(Protocol):
+class MediaEncoder(Protocol):
     """Processor and encoders of a model; `model/item_encoder.py` implements this interface."""
 
     placeholder: int
@@ -188,12 +188,12 @@ class ItemEncoder(Protocol):
     def modalities(self) -> frozenset[str]:
         """Kinds of items that the engine takes: image, video, audio."""
 
-    def process(self, content: Any) -> Processed:
+    def process(self, content: Any) -> ProcessorOutput:
         """Run the processor on an item. On any thread.
 
         Raises:
             MediaError: The processor refuses the content.
         """
 
-    def encode(self, items: Sequence[Item]) -> None:
+    def encode(self, items: Sequence[EngineItem]) -> None:
         """Set `rows`, `positions` and `advance` of items with `inputs`."""

@@ -17,7 +17,7 @@ from ...events import MediaNamed
 from ...media import thumbnail
 from ...segment import Segment
 from ..cache.radix import Ints
-from .item import Item, ItemEncoder, PlacedItem, PromptItems
+from .item import EngineItem, MediaEncoder, PlacedItem, PromptItems
 
 THREADS = 8
 """Maximum number of threads that run the processor."""
@@ -33,10 +33,10 @@ class ItemTable:
         vocab_size: Ids of items begin here.
     """
 
-    def __init__(self, encoder: ItemEncoder, vocab_size: int) -> None:
+    def __init__(self, encoder: MediaEncoder, vocab_size: int) -> None:
         self.encoder = encoder
-        self._items: dict[bytes, Item] = {}
-        self._in_order: list[Item] = []
+        self._items: dict[bytes, EngineItem] = {}
+        self._in_order: list[EngineItem] = []
         self._first_ids: list[int] = []
         self._names: list[MediaNamed] = []
         self._numbers = Counter[str]()  # of items per kind
@@ -64,7 +64,7 @@ class ItemTable:
             for segment in prompt
         ]
 
-    def find(self, content: Any) -> Item:
+    def find(self, content: Any) -> EngineItem:
         """Return the item of a `MediaItem`; the processor runs for new content only."""
         with self._lock:
             item = self._items.get(content.digest)
@@ -84,14 +84,14 @@ class ItemTable:
                         f"{len(self._items):,} images, videos and sounds used all token ids",
                         "load the model again",
                     )
-                item = self._items[content.digest] = Item(content, self._next_id, processed)
+                item = self._items[content.digest] = EngineItem(content, self._next_id, processed)
                 self._in_order.append(item)
                 self._first_ids.append(item.first_id)
                 self._name(item, content, picture, seconds)
                 self._next_id += item.count
             return item
 
-    def _name(self, item: Item, content: Any, picture: str, seconds: float) -> None:
+    def _name(self, item: EngineItem, content: Any, picture: str, seconds: float) -> None:
         self._numbers[content.kind] += 1
         self._names.append(
             MediaNamed(
@@ -144,7 +144,7 @@ class ItemTable:
             at += item.count
         return PromptItems(len(tokens), placed, self.encoder.placeholder) if placed else None
 
-    def _at(self, token: int) -> Item:
+    def _at(self, token: int) -> EngineItem:
         """Return the item with this token id, from `vocab_size` to `end_id`."""
         with self._lock:
             return self._in_order[self._index(token)]

@@ -25,7 +25,7 @@ from ...events import (
 )
 from ..device.faults import forget_frames, is_device_lost, is_out_of_memory
 from ..device.memory import release_device_memory
-from ..items import EncoderQueue, ItemTable
+from ..items import EncoderQueue
 from ..model.weight_monitor import WeightMonitor
 from ..request.batch import Batch
 from ..request.request import Request, RequestFault
@@ -36,6 +36,7 @@ from ..scheduler import Scheduler
 from .command_thread import Command, CommandThread
 from .endings import aborted, closed_error, failed
 from .grammar_work import WATCH, GrammarWork
+from .item_work import ItemWork
 from .journal import Journal
 from .statistics import read_statistics, read_waiting
 from .step_output import NO_NUMBERS, AsyncStepOutput, InFlightStep, StepOutput
@@ -52,7 +53,6 @@ class EngineLoop(CommandThread):
         runner: ModelRunner,
         tokenizer: Tokenizer | None,
         log: EventLog,
-        items: ItemTable | None = None,
         encoder: EncoderQueue | None = None,
         *,
         jump_forward: bool = True,
@@ -64,7 +64,6 @@ class EngineLoop(CommandThread):
         super().__init__(log.home, "sgnb-engine")
         self._scheduler = scheduler
         self._runner = runner
-        self._encoder = encoder
         self._jump_forward = jump_forward
         self.overlap = overlap
         self._states: dict[int, RequestState] = {}
@@ -73,21 +72,20 @@ class EngineLoop(CommandThread):
         self._found_nothing = False  # the last schedule had work for no request
         self._grammar_work = GrammarWork(grammar_budget, self._send_resume)
         self._results_at = 0.0
-        self.journal = Journal(log, tokenizer, items)
+        self.journal = Journal(log, tokenizer, None if encoder is None else encoder.table)
+        self._items = ItemWork(encoder, self.journal)
 
     def statistics(self) -> dict[str, Any]:
         """See `Engine.stats`. Call on the engine's thread."""
         counts = self.journal.counts.copy()
         counts["output_tokens"] += sum(s.request.num_output_tokens for s in self._states.values())
-        busy = {"busy_seconds": self.journal.busy_seconds}
-        if self._encoder is not None:
-            busy |= self._encoder.statistics()
-        return read_statistics(counts, self._scheduler) | busy
+        own = self._items.statistics() | {"busy_seconds": self.journal.busy_seconds}
+        return read_statistics(counts, self._scheduler) | own
 
     def flush(self, namespace: str | None) -> int:
         """See `Engine.flush_cache`. Call on the engine's thread."""
-        if self._encoder is not None and namespace is None:
-            self._encoder.clear()
+        if namespace is None:
+            self._items.flush()
         return self._scheduler.cache.flush(namespace)
 
     def submit(self, states: list[RequestState]) -> None:
@@ -118,9 +116,8 @@ class EngineLoop(CommandThread):
         """Use changed weights and drop all keys and values computed by the old weights. Call
         this method on the engine's thread. weight: name of the first changed weight."""
         self._runner.adopt_weights()
-        if self._encoder is not None:
-            self._encoder.clear()
         event = WeightsChanged(weight, *self._scheduler.drop_cache())
+        self._items.drop()
         self.journal.log.emit(event)
         return event
 
@@ -172,7 +169,7 @@ class EngineLoop(CommandThread):
         """True if only a command can bring work: nothing runs, or all requests are held."""
         if self._in_flight is not None:
             return False
-        if not self._scheduler.has_work or self._encoder:
+        if not self._scheduler.has_work or self._items:
             return not self._scheduler.has_work
         return self._found_nothing and bool(self._grammar_work)
 
@@ -212,8 +209,8 @@ class EngineLoop(CommandThread):
         """Launch a step and process the previous results while the device works."""
         if not (self.overlap and self._scheduler.runs_ahead):
             self._process_results()
-        if self._encoder:
-            self._encode()
+        for state, finish in self._items.run(self._states.values()):
+            self._end(state, finish)
         launched = self._launch() if self._scheduler.has_work else None
         self._process_results()
         self._in_flight = launched
@@ -222,21 +219,6 @@ class EngineLoop(CommandThread):
             self._free_early(launched.last)
         if not self.overlap:
             self._process_results()
-
-    def _encode(self) -> None:
-        """Encode queued images, videos and sounds; ends the requests of an item that fails."""
-        assert self._encoder is not None
-        began = time.perf_counter()
-        encoded, failures = self._encoder.run()
-        if encoded:
-            self.journal.encoded(encoded, time.perf_counter() - began)
-        for item, error in failures:
-            if is_device_lost(error):
-                raise error
-            for state in list(self._states.values()):
-                items = state.request.items
-                if items is not None and any(placed.item is item for placed in items.items):
-                    self._end(state, failed(error, "an image, video or sound cannot be encoded"))
 
     def _launch(self) -> InFlightStep | None:
         """Launch the next step. None without work, or after a handled failure."""

@@ -24,7 +24,7 @@ from ...events import (
     TokensNamed,
 )
 from ...grammar.compiler import CompiledGrammar
-from ..items import Item, ItemTable
+from ..items import EngineItem, ItemTable
 from ..request.batch import Batch
 from ..request.request import Request
 from ..request.request_state import Finish, Origin
@@ -127,7 +127,7 @@ class Journal:
             self.name(alternatives.tokens)
             self.log.emit(alternatives)
 
-    def encoded(self, items: Sequence[Item], seconds: float) -> None:
+    def encoded(self, items: Sequence[EngineItem], seconds: float) -> None:
         first_ids, tokens = tuple(item.first_id for item in items), sum(i.count for i in items)
         self.log.emit(ItemsEncoded(first_ids, tokens, round(seconds, 6)))
 

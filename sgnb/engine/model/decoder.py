@@ -31,15 +31,15 @@ from ..fusion.module_trace import position_limit
 from .backend_injection import inject_backend, set_attention
 from .compiled_layers import compile_layers
 from .config_file import check_positions
-from .decoder_rows import RowSubstitution
 from .interface import ATTENTION
 from .item_check import ItemCheck
 from .item_encoder import ItemEncoder
 from .layer_probe import STATELESS_TYPES, LayerProbe, check_cache, run_probe
-from .loading import first_line, load_module, load_processor, pick_device, pick_dtype, place_module
+from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 from .logit_check import check_logits, draw_texts, passed_record, reference_logits
 from .mixer import Mixer, shapes_of, support_padding
 from .mixer_probe import find_mixers
+from .processor_folder import load_processor
 from .recurrent import use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 from .shared_model import ModelSetup, share_model
@@ -69,7 +69,6 @@ class Decoder:
     eos_token_ids: frozenset[int]
     fused: list[Swap]  # modules with a replaced forward
     items: ItemEncoder | None  # encoder of images, videos and sounds
-    rows: RowSubstitution | None  # rows of items in the input of the text decoder
     release: Callable[[], None]
     """Restore the model unless another engine uses the model. Idempotent."""
 
@@ -163,10 +162,7 @@ def _prepare(
     """Place the model, give layers sgnb's attention and fused forwards, and check the logits."""
     _check_layers(name, module)
     eos = _eos_token_ids(name, module)
-    check_positions(name, module.config)
-    config = module.config.get_text_config()
-    context = position_limit(config) or UNLIMITED
-    context = min(context, setup.rope_length or context)
+    context = _context_length(name, module, setup)
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     with ExitStack() as undo:
         _keep_modes(module, undo)
@@ -177,10 +173,7 @@ def _prepare(
             undo.callback(fix_factors(module, setup.rope_length))
 
         record = passed_record(module, setup)
-        item_check = None
-        if processor is not None and text_decoder(module) is not module:
-            announce("computing the logits of prompts with images, videos and sounds")
-            item_check = ItemCheck(module, ItemEncoder(module, text_decoder(module), processor))
+        item_check = _begin_item_check(module, processor)
         try:
             probe, mixers, check = _set_attention(name, module, setup, context, record, undo)
         except ModelError:
@@ -200,13 +193,10 @@ def _prepare(
                 raise _refusal(name, module, error) from error
             if record is not None:
                 record.write(b"passed")
-        rows = None
         if item_check is not None:
             announce("checking images, videos and sounds")
-            rows = RowSubstitution(text_decoder(module))
-            undo.callback(rows.remove)
-            blocks = not (setup.deterministic or setup.compile)
-            item_check.run(rows, probe, mixers, blocks)
+            undo.callback(item_check.encoder.substitution.remove)
+            item_check.run(probe, mixers, blocks=not (setup.deterministic or setup.compile))
         ready = undo.pop_all()
     return Decoder(
         model=module,
@@ -220,9 +210,25 @@ def _prepare(
         eos_token_ids=eos,
         fused=swaps,
         items=None if item_check is None else item_check.encoder,
-        rows=rows,
         release=ready.close,
     )
+
+
+def _context_length(name: str, module: PreTrainedModel, setup: ModelSetup) -> int:
+    """Return the maximum number of positions. Raises ModelError for a damaged limit."""
+    check_positions(name, module.config)
+    context = position_limit(module.config.get_text_config()) or UNLIMITED
+    return min(context, setup.rope_length or context)
+
+
+def _begin_item_check(module: PreTrainedModel, processor: Any) -> ItemCheck | None:
+    """Compute prompts with items by the model's own attention. None for a model of text, or without
+    a processor."""
+    decoder = text_decoder(module)
+    if processor is None or decoder is module:
+        return None
+    announce("computing the logits of prompts with images, videos and sounds")
+    return ItemCheck(module, ItemEncoder(module, decoder, processor))
 
 
 def _check_processor(name: str, decoder: Decoder, processor: Any) -> None:

@@ -19,8 +19,8 @@ PLAIN = {
 """Arguments of decoders that every text has."""
 
 
-class Picked(NamedTuple):
-    """Argument with entries for some tokens, those of a mask."""
+class MaskedRows(NamedTuple):
+    """Argument with an entry for each token of a mask."""
 
     mask: str  # name of the argument with the mask
     rows: tuple[Tensor, ...]  # each [number of True in the mask, ...]
@@ -38,7 +38,7 @@ class DecoderRows(NamedTuple):
 
     embeddings: Tensor
     aligned: Mapping[str, Tensor] = {}
-    picked: Mapping[str, Picked] = {}
+    picked: Mapping[str, MaskedRows] = {}
 
     @property
     def num_bytes(self) -> int:
@@ -51,7 +51,7 @@ class DecoderRows(NamedTuple):
         for name, (mask, rows) in self.picked.items():
             counts = self.aligned[mask]
             low, high = int(counts[:begin].sum()), int(counts[:end].sum())
-            picked[name] = Picked(mask, tuple(row[low:high] for row in rows))
+            picked[name] = MaskedRows(mask, tuple(row[low:high] for row in rows))
         aligned = {name: tensor[begin:end] for name, tensor in self.aligned.items()}
         return DecoderRows(self.embeddings[begin:end], aligned, picked)
 
@@ -61,7 +61,7 @@ class DecoderRows(NamedTuple):
             self.embeddings.clone(),
             {name: tensor.clone() for name, tensor in self.aligned.items()},
             {
-                name: Picked(mask, tuple(row.clone() for row in rows))
+                name: MaskedRows(mask, tuple(row.clone() for row in rows))
                 for name, (mask, rows) in self.picked.items()
             },
         )
@@ -95,7 +95,7 @@ def read_rows(arguments: Mapping[str, Any]) -> DecoderRows:
         ]
         if not fitting:
             raise ValueError(f"its decoder's argument {name} has no entry per token")
-        picked[name] = Picked(fitting[0], tuple(rows))
+        picked[name] = MaskedRows(fitting[0], tuple(rows))
     return DecoderRows(embeddings, aligned, picked)
 
 

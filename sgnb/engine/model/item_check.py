@@ -23,7 +23,7 @@ from ..cache.checkpoints import StatePlan
 from ..cache.kv_cache import KVCache
 from ..cache.state_pool import StatePool
 from ..device.faults import is_out_of_memory
-from ..items.item import Item, PlacedItem, PromptItems
+from ..items.item import EngineItem, PlacedItem, PromptItems
 from ..step_input import NO_KEY, AttentionInput
 from .decoder_rows import RowSubstitution
 from .item_encoder import ItemEncoder
@@ -63,7 +63,7 @@ def sample_contents(kind: str) -> Iterator[list[Any]]:
             yield [media.Audio(samples, 16_000) for samples in noise]
 
 
-class _Composed(NamedTuple):
+class _CheckPrompt(NamedTuple):
     """A prompt composed of text and items."""
 
     tokens: list[int]
@@ -83,25 +83,22 @@ class ItemCheck:
             with self._refusing(kind):
                 self._references[kind] = self._reference(kind)
 
-    def run(
-        self, substitution: RowSubstitution, probe: LayerProbe, mixers: list[Mixer], blocks: bool
-    ) -> None:
+    def run(self, probe: LayerProbe, mixers: list[Mixer], blocks: bool) -> None:
         """Compare with sgnb's attention and fused modules. Kinds whose tokens see each other are
         added to `joint` of the encoder.
 
         Args:
-            substitution: Substitution of rows in the text decoder.
             probe: Shapes of the layers.
             mixers: Recurrent layers.
             blocks: The attention supports tokens that see later tokens.
         """
         for kind, reference in self._references.items():
             with self._refusing(kind):
-                error = self._error(substitution, probe, mixers, reference)
+                error = self._error(probe, mixers, reference)
                 bound = HALF_TOLERANCES.get(reference.logits.dtype, TOLERANCE)
                 if error > bound and blocks and not mixers:
                     self.encoder.joint.add(kind)
-                    error = min(error, self._error(substitution, probe, mixers, reference))
+                    error = min(error, self._error(probe, mixers, reference))
                 if not error <= bound:
                     raise ValueError(
                         f"logits of its own attention differ by {error:.2g} (at most {bound:.2g})"
@@ -139,24 +136,18 @@ class ItemCheck:
         assert failure is not None
         raise failure
 
-    def _error(
-        self,
-        substitution: RowSubstitution,
-        probe: LayerProbe,
-        mixers: list[Mixer],
-        reference: ItemReference,
-    ) -> float:
+    def _error(self, probe: LayerProbe, mixers: list[Mixer], reference: ItemReference) -> float:
         """Return the relative error of the composed prompt. Raises ValueError for other tokens."""
         prompt = _compose(self.encoder, reference.contents)
         if prompt.tokens != reference.tokens:
             raise ValueError("its processor writes other tokens for two items than for each alone")
-        logits = _run(self._model, substitution, probe, mixers, prompt)
+        logits = _run(self._model, self.encoder.substitution, probe, mixers, prompt)
         return relative_error(logits, reference.logits)
 
 
-def _compose(encoder: ItemEncoder, contents: Sequence[Any]) -> _Composed:
+def _compose(encoder: ItemEncoder, contents: Sequence[Any]) -> _CheckPrompt:
     """Return the prompt of `TEXTS` and items, each processed and encoded alone."""
-    items = [Item(content, 0, encoder.process(content)) for content in contents]
+    items = [EngineItem(content, 0, encoder.process(content)) for content in contents]
     tokenizer, tokens, begins = encoder.processor.tokenizer, list[int](), list[int]()
     for text, item in zip_longest(TEXTS[: len(items) + 1], items):
         tokens += tokenizer.encode(text, add_special_tokens=not tokens)
@@ -172,7 +163,7 @@ def _compose(encoder: ItemEncoder, contents: Sequence[Any]) -> _Composed:
     for end in ends:
         cut = prompt.cut(cuts[-1], end)
         cuts += [cut] if cut > cuts[-1] else []
-    return _Composed(tokens, prompt, cuts)
+    return _CheckPrompt(tokens, prompt, cuts)
 
 
 def _run(
@@ -180,7 +171,7 @@ def _run(
     substitution: RowSubstitution,
     probe: LayerProbe,
     mixers: list[Mixer],
-    prompt: _Composed,
+    prompt: _CheckPrompt,
 ) -> Tensor:
     """Return the logits of a prompt in steps."""
     tokens, items, cuts = prompt

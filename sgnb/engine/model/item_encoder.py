@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ...errors import MediaError
-from ..items.item import Inputs, Item, Processed
-from .decoder_rows import DecoderRows, read_rows
+from ..items.item import EngineItem, Inputs, ProcessorOutput
+from .decoder_rows import DecoderRows, RowSubstitution, read_rows
 from .item_texts import item_texts, processor_arguments
 
 
@@ -37,11 +37,12 @@ class ItemEncoder:
 
     def __init__(self, model: PreTrainedModel, decoder: nn.Module, processor: Any) -> None:
         self._model, self._decoder, self.processor = model, decoder, processor
+        self.substitution = RowSubstitution(decoder)
         self.texts = item_texts(processor)
         self.refused: dict[str, str] = {}  # reasons by kind of item
         self.nests_images = False  # the processor takes a list of images for each text
         self.placeholder = 0
-        self.joint: set[str] = set()  # kinds of items with blocks, see `Item.blocks`
+        self.joint: set[str] = set()  # kinds of items with blocks, see `EngineItem.blocks`
         embeddings: Tensor = model.get_input_embeddings().weight  # type: ignore[assignment]
         self.row_bytes = embeddings[:1].nbytes
 
@@ -50,7 +51,7 @@ class ItemEncoder:
         """Kinds of items that the engine takes."""
         return frozenset(self.texts.keys() - self.refused.keys())
 
-    def process(self, content: Any) -> Processed:
+    def process(self, content: Any) -> ProcessorOutput:
         if content.kind not in self.modalities:
             reason = self.refused.get(content.kind)
             raise MediaError(
@@ -61,7 +62,7 @@ class ItemEncoder:
         text = self.texts[content.kind]
         inputs = self.run_processor(text, [content], add_special_tokens=False)
         blocks = _blocks(inputs) if content.kind in self.joint else []
-        return Processed(inputs["input_ids"].shape[1], inputs, blocks)
+        return ProcessorOutput(inputs["input_ids"].shape[1], inputs, blocks)
 
     def run_processor(self, text: str, contents: Sequence[Any], **text_options: Any) -> Inputs:
         """Return the output of the processor for a prompt with items."""
@@ -72,8 +73,8 @@ class ItemEncoder:
         return dict(output)
 
     @torch.inference_mode()
-    def encode(self, items: Sequence[Item]) -> None:
-        groups: list[list[Item]] = []
+    def encode(self, items: Sequence[EngineItem]) -> None:
+        groups: list[list[EngineItem]] = []
         for item in items:
             if groups and _kind(groups[-1][0]) == _kind(item):
                 groups[-1].append(item)
@@ -137,9 +138,9 @@ def _blocks(inputs: Inputs) -> list[tuple[int, int]]:
     return list(zip(marks[::2].tolist(), marks[1::2].tolist(), strict=True))
 
 
-def _kind(item: Item) -> dict[str, Any]:
+def _kind(item: EngineItem) -> dict[str, Any]:
     """Return what must be equal in items that are encoded together: names, types and shapes of the
-    arguments, but for the number of tokens or the first axis."""
+    arguments, without the number of tokens or the first axis."""
     inputs = item.inputs or {}
     return {
         name: (value.dtype, value.shape[2:] if _is_aligned(value, item.count) else value.shape[1:])

@@ -22,7 +22,6 @@ from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForMultimodalLM,
-    AutoProcessor,
     AutoTokenizer,
     GenerationConfig,
     PreTrainedModel,
@@ -43,6 +42,7 @@ from ..device.memory import check_weights_fit
 from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
 from .config_file import read_config
+from .processor_folder import is_multimodal
 from .safetensors_reader import REDRAW_SECONDS, Progress, TensorReader
 
 Report = dict[str, Any]
@@ -62,8 +62,6 @@ LAYER = re.compile(r"(.+?)\.(\d+)\.")
 
 MAX_MISSING_RATIO = 2
 """Described parameters per stored parameter. Tied weights and position tables may be absent."""
-
-PROCESSOR_FILES = "processor_config.json", "preprocessor_config.json"
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
@@ -413,27 +411,6 @@ def load_tokenizer(path: str) -> Any:
     except Exception as error:  # the tokenizers library raises plain exceptions
         message = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
         raise ModelError(message, "use Engine(..., tokenizer=...)") from error
-
-
-def is_multimodal(folder: Path) -> bool:
-    """Return whether a folder has a model with encoders of images, videos or sounds, and a
-    processor."""
-    if not any((folder / name).is_file() for name in PROCESSOR_FILES):
-        return False
-    return type(read_config(folder)) in AutoModelForMultimodalLM._model_mapping
-
-
-def load_processor(path: str) -> Any:
-    """Return the processor in the folder of a multimodal model, or None."""
-    folder = find_folder(path)
-    if not is_multimodal(folder):
-        return None
-    try:
-        return AutoProcessor.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # from files and libraries of many kinds
-        message = f"the processor of {path!r} cannot be read: {first_line(error)}"
-        hint = "install what the message names (pip install torchvision), or use processor=..."
-        raise ModelError(message, hint) from error
 
 
 def first_line(error: BaseException) -> str:
