@@ -129,7 +129,7 @@ def _rgb(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return pixels
     if pixels.ndim == 4:
         return np.stack([_rgb(frame) for frame in pixels])
-    return np.asarray(on_white(PIL.Image.fromarray(pixels, "RGBA")).convert("RGB"))
+    return np.asarray(on_white(PIL.Image.fromarray(pixels)).convert("RGB"))
 
 
 def on_white(image: PIL.Image.Image) -> PIL.Image.Image:

@@ -98,7 +98,7 @@ def flat_pixels(name: str, image: PIL.Image.Image) -> Pixels:
         raise MediaError(f"{name} has 32-bit values, whose range is unknown", hint)
     elif image.has_transparency_data:
         image = on_white(image.convert("RGBA"))
-    rgb = image.convert("RGB")
+    rgb = image if image.mode == "RGB" else image.convert("RGB")
     if orientation in _UPRIGHT:
         rgb = rgb.transpose(_UPRIGHT[orientation])
     return np.frombuffer(rgb.tobytes(), np.uint8).reshape(rgb.height, rgb.width, 3)
