@@ -55,6 +55,7 @@ NAMES = (
     "odd_calls",
     "fuzz_engine",
     "paper",
+    "multimodal_survey",
     "gpu.ablations",
 )
 GPU_NAMES = (
