@@ -56,6 +56,7 @@ NAMES = (
     "odd_calls",
     "fuzz_engine",
     "paper",
+    "multimodal_survey",
     "gpu.ablations",
 )
 GPU_NAMES = (

@@ -19,9 +19,6 @@ import time
 import warnings
 from typing import Any, NamedTuple
 
-import tests.torchvision_stand_in  # noqa: F401  before transformers
-
-# isort: split
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, ProcessorMixin
@@ -42,6 +39,7 @@ USUAL = {
     "logits_to_keep",
 }  # fmt: skip
 START = 0  # id of <s>
+ONE = "one item only"
 TOLERANCE = 1e-4
 """Of embeddings, relative to the largest."""
 
@@ -107,9 +105,12 @@ def _row(model: PreTrainedModel, processor: ProcessorMixin, modality: str) -> tu
     if decoder is None:
         return (tokens, "", "", "", "no separate decoder", "", *measured)
     subject = Subject(model, processor, decoder, [BEFORE, first, BETWEEN, second, BEHIND])
+    ids = _attempt(_ids, subject)
+    if ids == ONE:
+        subject = subject._replace(parts=single)
     whole = captured(model, decoder, inputs)
     return (
-        tokens, _attempt(_ids, subject), _attempt(_rows, subject), _attempt(_positions, subject),
+        tokens, ids, _attempt(_rows, subject), _attempt(_positions, subject),
         ", ".join(_extras(whole)), _attempt(_mask, subject, whole, single), *measured,
     )  # fmt: skip
 
@@ -162,7 +163,7 @@ def _ids(subject: Subject) -> str:
         return f"yes, after {added} at the start" if added else "yes"
     single = [BEFORE, subject.parts[1], BEHIND]
     if _composes(subject, single):
-        return "one item only"
+        return ONE
     if subject.inputs([single[1]], add_special_tokens=False)["input_ids"][0, 0] == START:
         return "no: the processor starts each text with <s>"
     return "item first" if _composes(subject, single[1:]) else "no"
@@ -177,16 +178,29 @@ def _composes(subject: Subject, parts: list[Part]) -> bool:
 
 
 def _rows(subject: Subject) -> str:
+    """Compare embeddings of items inside a prompt, of items alone, and of a repeated forward."""
+    first = captured(subject.model, subject.decoder, subject.inputs(subject.parts))
+    again = captured(subject.model, subject.decoder, subject.inputs(subject.parts))
+    if not torch.equal(first["inputs_embeds"], again["inputs_embeds"]):
+        return "random"
+    worst = _row_difference(subject)
+    if worst < TOLERANCE:
+        return "yes"
+    single = subject._replace(parts=subject.parts[:2] + subject.parts[-1:])
+    alone = "yes for one item; two " if _row_difference(single) < TOLERANCE else ""
+    return f"{alone}differ by {worst:.2g}"
+
+
+def _row_difference(subject: Subject) -> float:
     whole = captured(subject.model, subject.decoder, subject.inputs(subject.parts))
     items = [part for part in subject.parts if not isinstance(part, str)]
     worst = 0.0
     for part, (start, end) in zip(items, _spans(subject), strict=True):
-        alone = captured(
-            subject.model, subject.decoder, subject.inputs([part], add_special_tokens=False)
-        )
-        there, here = whole["inputs_embeds"][0, start:end], alone["inputs_embeds"][0]
-        worst = max(worst, float((there - here).abs().max() / here.abs().max()))
-    return "yes" if worst < TOLERANCE else f"differ by {worst:.2g}"
+        inputs = subject.inputs([part], add_special_tokens=False)
+        alone = captured(subject.model, subject.decoder, inputs)["inputs_embeds"][0]
+        there = whole["inputs_embeds"][0, start:end]
+        worst = max(worst, float((there - alone).abs().max() / alone.abs().max()))
+    return worst
 
 
 def _positions(subject: Subject) -> str:

@@ -14,7 +14,8 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES
 
-from .exceptions import EXCEPTIONS, WHY_NOT
+from .exceptions import EXCEPTIONS
+from .left_out import WHY_NOT
 from .processors import build_processor, new_tokenizer
 from .shapes import tiny_config
 from .weights import widen
