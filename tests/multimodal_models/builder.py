@@ -70,9 +70,10 @@ def token_of(
     suffix = next(suffix for suffix in SUFFIXES if name.endswith(suffix))
     stem = name.removesuffix(suffix)
     for owner in (processor, tokenizer):
-        token = getattr(owner, f"{stem}_token_id", None)
-        if isinstance(token, int):
-            return token
+        for attribute in (f"{stem}_token_id", f"{stem}_id"):
+            token = getattr(owner, attribute, None)
+            if isinstance(token, int):
+                return token
         text = getattr(owner, f"{stem}_token", None)
         if text is not None:
             return int(tokenizer.convert_tokens_to_ids(str(text)))

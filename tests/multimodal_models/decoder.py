@@ -16,18 +16,20 @@ class _Stop(Exception):
     """Ends a forward at the decoder."""
 
 
-def find_decoder(model: PreTrainedModel, inputs: Arguments) -> nn.Module:
-    """Return the innermost module that receives `inputs_embeds` when the model runs."""
+def find_decoder(model: PreTrainedModel, inputs: Arguments) -> nn.Module | None:
+    """Return the innermost module with layers that receives the prompt's `inputs_embeds` when the
+    model runs, or None if the model computes embeddings and layers in the same module."""
     called: list[nn.Module] = []
 
     def note(module: nn.Module, arguments: tuple[Any, ...], options: Arguments) -> None:
-        if options.get("inputs_embeds") is not None:
+        embeddings = options.get("inputs_embeds")
+        if embeddings is not None and embeddings.shape[:2] == inputs["input_ids"].shape:
             called.append(module)
 
     takers = [
         module
         for module in model.modules()
-        if "inputs_embeds" in inspect.signature(module.forward).parameters
+        if "inputs_embeds" in inspect.signature(module.forward).parameters and _has_layers(module)
     ]
     hooks = [module.register_forward_pre_hook(note, with_kwargs=True) for module in takers]
     try:
@@ -41,9 +43,11 @@ def find_decoder(model: PreTrainedModel, inputs: Arguments) -> nn.Module:
         for module in called
         if not any(inner is not module and inner in called for inner in module.modules())
     ]
-    if not innermost:
-        raise ValueError(f"No module of {type(model).__name__} receives `inputs_embeds`.")
-    return innermost[-1]
+    return innermost[-1] if innermost else None
+
+
+def _has_layers(module: nn.Module) -> bool:
+    return any(isinstance(inner, nn.ModuleList) and len(inner) > 1 for inner in module.modules())
 
 
 def captured(model: PreTrainedModel, decoder: nn.Module, inputs: Arguments) -> Arguments:

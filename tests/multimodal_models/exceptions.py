@@ -59,6 +59,13 @@ GRID = [[84, 168], [168, 84], [168, 168]]
 """Resolutions of pictures in tiles of 84 pixels."""
 
 QWEN_IMAGE, QWEN2_VIDEO = "Qwen2VLImageProcessorPil", "Qwen2VLVideoProcessor"
+FULL = {"sliding_window": None, "use_sliding_window": False}
+"""Decoders that ignore the window, for which transformers' cache would drop keys."""
+
+VISION_TOKENS = {"vision_start_token": "<|vision_start|>", "vision_end_token": "<|vision_end|>"}
+GLM_IDS = {
+    "image_start_token_id": "<|begin_of_image|>", "image_end_token_id": "<|end_of_image|>",
+}  # fmt: skip
 MERGER = {"": {"insert_layer_id": 1}, "vision_config": {"insert_layer_id": 1}}
 MINICPM_IDS = {"image_token_id": "<|image|>", "video_token_id": "<|video|>"}
 OVIS_TOKENS = ["<IMG_START>", "<IMG_GRID>", "<IMG_COL>", "<IMG_ROW>", "<IMG_END>"]
@@ -71,10 +78,9 @@ EXCEPTIONS |= {
                 "projector_patch_to_query_dict": {49: 8},
                 "max_value_projector_patch_to_query_dict": 8,
             },
-            "vision_config": {"image_size": 490, "patch_size": 70},
+            "vision_config": {"image_size": 980, "patch_size": 140},
         },
-        arguments={"size_conversion": {490: 8}},
-        image={"max_image_size": 490, "min_image_size": 70, "split_resolutions": [[490, 980]]},
+        arguments={"size_conversion": {980: 8}},
     ),
     "aya_vision": Exceptions(arguments={"patch_size": 14, "img_size": 84, "downsample_factor": 2}),
     "chameleon": Exceptions(
@@ -105,7 +111,7 @@ EXCEPTIONS |= {
     ),
     "apertus1p5": Exceptions(
         config={
-            "": {"image_token_offset": 20, "audio_token_offset": 60},
+            "": {"image_token_offset": 20, "audio_token_offset": 52},
             "vision_config": {
                 "codebook_size": 32, "base_channels": 32, "channel_multiplier": [1, 1, 1, 1, 2],
                 "num_res_blocks": 1, "embed_dim": 16, "latent_channels": 16,
@@ -124,29 +130,43 @@ EXCEPTIONS |= {
     "instructblip": Exceptions(
         tokens={"image_token": None}, ids={"image_token_index": "<image>"}
     ),
-    "instructblipvideo": Exceptions(
-        tokens={"video_token": None}, ids={"video_token_index": "<video>"}
-    ),
     "paligemma": Exceptions(image={"image_seq_length": 36}),
     "cosmos3_omni": Exceptions(processor="Qwen3VLProcessor", image_processor=QWEN_IMAGE),
     "deepseek_vl": Exceptions(arguments={"num_image_tokens": 36}),
     "deepseek_vl_hybrid": Exceptions(arguments={"num_image_tokens": 36}),
     "janus": Exceptions(arguments={"num_image_tokens": 36}),
     "gemma3": Exceptions(
-        config={"": {"mm_tokens_per_image": 9}}, arguments={"image_seq_length": 9}
-    ),
-    "shieldgemma2": Exceptions(
-        processor="Gemma3Processor", config={"": {"mm_tokens_per_image": 9}},
+        ids={"image_token_index": "<|image|>"},
+        config={"": {"mm_tokens_per_image": 9}},
         arguments={"image_seq_length": 9},
     ),
-    "glm4v_moe": Exceptions(
+    "shieldgemma2": Exceptions(
+        processor="Gemma3Processor",
+        ids={"image_token_index": "<|image|>"},
+        config={"": {"mm_tokens_per_image": 9}},
+        arguments={"image_seq_length": 9},
+    ),
+    "glm4v_moe": Exceptions(ids=GLM_IDS, 
         image_processor="Glm4vImageProcessorPil", video_processor="Glm4vVideoProcessor"
     ),
-    "glm_ocr": Exceptions(
+    "glm_ocr": Exceptions(ids=GLM_IDS, 
         processor="Glm46VProcessor", image_processor="Glm46VImageProcessorPil",
         video_processor="Glm46VVideoProcessor",
     ),
-    "glmga": Exceptions(processor="Glm46VProcessor"),
+    "glmga": Exceptions(ids=GLM_IDS, processor="Glm46VProcessor"),
+    "glm4v": Exceptions(ids=GLM_IDS),
+    "glm46v": Exceptions(ids=GLM_IDS),
+    "hunyuan_vl": Exceptions(
+        tokens={"newline_token": "<|image_newline|>"},
+        ids={
+            "im_start_id": "<|image_start|>", "im_end_id": "<|image_end|>",
+            "im_newline_id": "<|image_newline|>",
+        },
+    ),
+    "paddleocr_vl": Exceptions(
+        tokens=VISION_TOKENS | {"video_token": "<|video_pad|>"}
+    ),
+    "qwen2_5_vl": Exceptions(tokens=VISION_TOKENS),
     "got_ocr2": Exceptions(
         config={"vision_config": {"image_size": 192}}, attributes={"num_image_tokens": 9}
     ),
@@ -155,7 +175,7 @@ EXCEPTIONS |= {
         tokens={"image_token": "<imgpad>", "boi_token": "<img>", "eoi_token": "</img>"},
     ),
     "granite4_vision": Exceptions(
-        arguments={"downsample_rate": "1/2"},
+        arguments={"downsample_rate": "1/2", "num_additional_image_tokens": 1},
         config={
             "": {
                 "deepstack_layer_map": [[-1, 0], [-2, 1]], "downsample_rate": "1/2",
@@ -189,6 +209,11 @@ EXCEPTIONS |= {
         config={"": {"image_grid_pinpoints": GRID}}, arguments={"num_image_tokens": 36}
     ),
     "molmo2": Exceptions(
+        ids={
+            "image_patch_id": "<im_patch>", "image_start_token_id": "<im_start>",
+            "low_res_image_start_token_id": "<low_res_im_start>", "image_end_token_id": "<im_end>",
+            "frame_start_token_id": "<frame_start>", "frame_end_token_id": "<frame_end>",
+        },
         config={
             "adapter_config": {"vision_feature_layer": [2, 1]},
             "vision_config": {"num_position_embeddings": 36},
@@ -203,21 +228,33 @@ EXCEPTIONS |= {
         },
     ),
     "nemotron_h_omni": Exceptions(
-        config={"vision_config": {"video_temporal_patch_size": 2}},
+        config={"": {
+                "vision_hidden_size": 64,
+                "audio_config": {
+                    "model_type": "parakeet_encoder", "hidden_size": 64, "num_hidden_layers": 2,
+                    "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 72,
+                    "subsampling_conv_channels": 16, "projection_hidden_size": 88,
+                    "projection_bias": False,
+                },
+                "image_token_id": 0, "video_token_id": 0, "audio_token_id": 0,
+            }, "vision_config": {"video_temporal_patch_size": 2}},
         feature_extractor="ParakeetFeatureExtractor",
+        video={"norm_mean": [0.5] * 3, "norm_std": [0.5] * 3},
     ),
     "deepseek_ocr2": Exceptions(
         text={"num_hidden_layers": 4, "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"]},
-        config={"vision_config.sam_config": {"downsample_channels": [56, 64]}},
+        config={"vision_config.sam_config": {"downsample_channels": [56, 64], "image_size": 768}},
+        image={"size": {"height": 768, "width": 768}},
     ),
     "unlimited_ocr": Exceptions(
+        text={"hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 6},
         config={"vision_config.sam_config": {"downsample_channels": [56, 64]}}
     ),
     "ernie4_5_vl_moe": Exceptions(
-        text={"moe_intermediate_size": [40, 24]}, video={"draw_on_frames": False}
-    ),
-    "fuyu": Exceptions(
-        tokens={"speaker_token": "|SPEAKER|", "newline_token": "|NEWLINE|"}
+        text={
+            "moe_intermediate_size": [40, 24], "hidden_size": 192, "num_attention_heads": 8,
+            "num_key_value_heads": 2,
+        }, video={"draw_on_frames": False}
     ),
     "gemma4": Exceptions(
         config={
@@ -229,7 +266,7 @@ EXCEPTIONS |= {
                 },
                 "audio_config": {
                     "model_type": "gemma4_audio", "hidden_size": 64, "num_hidden_layers": 2,
-                    "num_attention_heads": 4, "subsampling_conv_channels": [16, 8],
+                    "num_attention_heads": 4, "subsampling_conv_channels": [128, 8],
                     "output_proj_dims": 72,
                 },
             },
@@ -240,7 +277,7 @@ EXCEPTIONS |= {
         config={
             "": {
                 "vision_config": {
-                    "model_type": "gemma4_unified_vision", "mm_embed_dim": 64,
+                    "model_type": "gemma4_unified_vision", "mm_embed_dim": 72,
                     "mm_posemb_size": 40, "output_proj_dims": 72,
                 },
                 "audio_config": {"model_type": "gemma4_unified_audio"},
@@ -249,10 +286,13 @@ EXCEPTIONS |= {
         image={"max_soft_tokens": 70}, video={"max_soft_tokens": 70},
     ),
     "granite_docling": Exceptions(
+        image={"max_patches": 2},
         config={"vision_config": {"image_size": 128}}, arguments={"image_seq_len": 4}
     ),
     "inkling2": Exceptions(image={"size": {"height": 40, "width": 40}}),
-    "kimi_k25": Exceptions(config={"": {"projection_hidden_size": 64}}),
+    "kimi_k25": Exceptions(
+        ids={"vision_start_token_id": "<|media_begin|>", "vision_end_token_id": "<|media_end|>"},
+        config={"": {"projection_hidden_size": 64}}),
     "minicpm_ocr": Exceptions(config=MERGER, ids=MINICPM_IDS),
     "minicpmv4_6": Exceptions(config=MERGER, ids=MINICPM_IDS),
     "minicpmv4_7": Exceptions(config=MERGER, ids=MINICPM_IDS),
@@ -269,10 +309,41 @@ EXCEPTIONS |= {
                 "nemo_conv_channels": 64, "ext_pw_out_channel": 64,
                 "depthwise_separable_out_channel": 64,
             },
-            "vision_config": {"crop_size": 84},
+            "vision_config": {"image_size": 448, "crop_size": 448},
         },
     ),
-    "glmasr": Exceptions(config={"audio_config": {"intermediate_size": 256}}),
+    "hy_v4_vl": Exceptions(
+        text={
+            "qk_rope_head_dim": 12,
+            "rope_parameters": {
+                "rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 2, 2],
+            },
+        },
+    ),
+    "glm5_next": Exceptions(ids=GLM_IDS, 
+        text={
+            "num_attention_heads": 6, "num_key_value_heads": 6, "qk_rope_head_dim": 0,
+            "head_dim": 0, "index_kpool": 4, "index_topk": 16,
+        },
+    ),
+    "dots3_note": Exceptions(
+        config={
+            "vision_config": {
+                "adapter_in_dim": 64, "adapter_out_dim": _width,
+                "mlp_layer_types": ["dense", "sparse", "sparse"],
+                "per_layer_config": {
+                    i: {"num_local_experts": 4, "num_experts_per_tok": 2} for i in (1, 2)
+                },
+            },
+            "audio_config": {
+                "adapter_input_size": 64, "adapter_out_dim": _width, "conv_output_size": 384,
+            },
+        },
+        image={"temporal_patch_size": 1}, video={"temporal_patch_size": 1},
+    ),
+    "glmasr": Exceptions(
+        config={"audio_config": {"intermediate_size": 256}}, audio={"chunk_length": 2}
+    ),
     "vibevoice_asr": Exceptions(
         config={
             "acoustic_tokenizer_encoder_config": {"num_filters": 2},
@@ -281,10 +352,11 @@ EXCEPTIONS |= {
     ),
     "ovis2": Exceptions(
         config={"vision_config": {"vocab_size": 60}},
-        ids={"visual_indicator_token_ids": OVIS_TOKENS},
+        ids={"visual_indicator_token_ids": OVIS_TOKENS, "image_token_id": "<IMG_ATOM>"},
         arguments={"image_seq_length": 36},
     ),
-    "qwen2_vl": Exceptions(config={"vision_config": {"hidden_size": _width}}),
+    "qwen2_vl": Exceptions(
+        tokens=VISION_TOKENS, config={"vision_config": {"hidden_size": _width}}),
     "qwen2_5_omni_thinker": Exceptions(
         processor="Qwen2_5OmniProcessor", image_processor=QWEN_IMAGE,
         video_processor=QWEN2_VIDEO, feature_extractor="WhisperFeatureExtractor",
@@ -293,13 +365,14 @@ EXCEPTIONS |= {
              "audio_end_token_id": "<|audio_eos|>"},
     ),
     "qwen3_omni_moe_thinker": Exceptions(
+        text=FULL,
         processor="Qwen3OmniMoeProcessor", image_processor=QWEN_IMAGE,
         video_processor=QWEN2_VIDEO, feature_extractor="WhisperFeatureExtractor",
         config={"": {"vision_start_token_id": 0}},
         ids={"vision_start_token_id": "<|vision_bos|>", "audio_start_token_id": "<|audio_bos|>",
              "audio_end_token_id": "<|audio_eos|>"},
     ),
-    "qwen3_vl_moe": Exceptions(image_processor=QWEN_IMAGE),
+    "qwen3_vl_moe": Exceptions(text=FULL, image_processor=QWEN_IMAGE),
     "vipllava": Exceptions(
         config={"": {"vision_feature_layers": [-1, -2]}},
         arguments={"patch_size": 14, "vision_feature_select_strategy": "default",
@@ -317,6 +390,8 @@ WHY_NOT: dict[str, str] = {
     "diffusion_gemma": "generates blocks by diffusion",
     "evolla": "proteins, cross-attention in the decoder",
     "fast_vlm": TIMM,
+    "fuyu": "the processor puts pictures in front of the text, without placeholders",
+    "llama4": "its forward in transformers 5.24 reads `image_outputs`, which its decoder lacks",
     "florence2": ENCODER_DECODER,
     "gemma3n": TIMM,
     "git": "image features in front of the text, without tokens",
@@ -335,10 +410,13 @@ WHY_NOT: dict[str, str] = {
     "granite_speech": TORCHAUDIO,
     "granite_speech_plus": TORCHAUDIO,
     "inkling_mm_model": "needs scipy, which is not installed",
+    "instructblipvideo": "the processor's `pixel_values_videos` is no argument of its forward",
     "kosmos-2": "image latents under a mask of the processor",
     "kosmos-2.5": "image latents under a mask of the processor",
     "voxtral": "the processor needs a tokenizer file of mistral-common",
     "voxtral_realtime": "the processor needs a tokenizer file of mistral-common",
+    "nemo_speechlm": "the processor needs a second tokenizer for its aligner",
+    "inkling2_loop": "runs its decoder layers in loops with growing caches",
     "kyutai_speech_to_text": "adds codes of the sound to each text embedding in a loop of its own",
     "qwen2_5_omni": "text by the thinker, which is a type of its own",
     "qwen3_omni_moe": "text by the thinker, which is a type of its own",

@@ -16,6 +16,16 @@ ENCLOSING = (
 )  # fmt: skip
 
 PATTERNS = {
+    ("Blip2Processor", "image"): "",
+    ("InstructBlipProcessor", "image"): "",
+    **{
+        (f"{family}Processor", modality): f"<|vision_start|><|{modality}|><|vision_end|>"
+        for family in ("Qwen2VL", "Qwen2_5_VL", "PaddleOCRVL")
+        for modality in ("image", "video")
+    },
+    ("Kimi_K25Processor", "image"): (
+        "<|media_begin|>image<|media_content|>{image_token}<|media_end|>"
+    ),
     ("Gemma3Processor", "image"): "{boi_token}",
     **{
         (
@@ -38,7 +48,7 @@ def picture(seed: int, width: int = 90, height: int = 70) -> Image.Image:
     return Image.fromarray(blocks).resize((width, height), Image.Resampling.NEAREST)
 
 
-def clip(seed: int, frames: int = 4, width: int = 90, height: int = 70) -> Array:
+def clip(seed: int, frames: int = 4, width: int = 84, height: int = 56) -> Array:
     """Return a video [frames, H, W, 3]."""
     return np.stack([np.asarray(picture(seed + 97 * i, width, height)) for i in range(frames)])
 

@@ -18,8 +18,8 @@ from .items import Array, item_text
 Part = str | Image.Image | Array
 """Text, a picture, a video [frames, H, W, 3], or a sound [samples]."""
 
-PER_TOKEN = "attention_mask", "token_type_ids", "mm_token_type_ids"
-"""Inputs with one number per token, and their values for generated text: 1, 0, 0."""
+UNUSED = "labels", "video_metadata"
+"""Outputs of processors that are no inputs of a forward that computes logits."""
 
 
 class Reference(NamedTuple):
@@ -59,6 +59,8 @@ def encode(processor: ProcessorMixin, parts: Sequence[Part], **options: Any) -> 
         frames = [len(video) for video in items["videos"]]  # type: ignore[arg-type]
         options["videos_kwargs"] = {"video_metadata": [metadata(count) for count in frames]}
     inputs: BatchFeature = processor(text="".join(texts), return_tensors="pt", **items, **options)
+    for name in UNUSED:
+        inputs.pop(name, None)
     return inputs.to(torch.float32)
 
 
@@ -85,12 +87,12 @@ def reference(
 
 
 def extended(inputs: BatchFeature, tokens: list[int]) -> dict[str, Any]:
-    """Return the inputs with generated tokens behind the prompt."""
+    """Return the inputs with generated tokens behind the prompt. Inputs with one number per token
+    get 1 in the attention mask, and the type of text, 0, otherwise."""
     step = dict(inputs)
-    step["input_ids"] = torch.cat([step["input_ids"], torch.tensor([tokens]).long()], dim=1)
-    for name in PER_TOKEN:
-        if name in step:
-            value = int(name == "attention_mask")
-            more = torch.full((1, len(tokens)), value, dtype=step[name].dtype)
-            step[name] = torch.cat([step[name], more], dim=1)
+    shape = step["input_ids"].shape
+    for name, value in inputs.items():
+        if isinstance(value, Tensor) and value.shape == shape and not value.is_floating_point():
+            more = tokens if name == "input_ids" else [int("attention_mask" in name)] * len(tokens)
+            step[name] = torch.cat([value, torch.tensor([more], dtype=value.dtype)], dim=1)
     return step

@@ -67,7 +67,12 @@ def _text_config(kind: str, default: PreTrainedConfig, vocab_size: int) -> PreTr
     axes = EXCEPTIONS[kind].axes or _rotary_axes(default)
     if axes > 0:
         rope = dict(config.rope_parameters or {"rope_type": "default", "rope_theta": 1e4})
-        head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        sizes = config.to_dict()
+        head = (
+            sizes.get("qk_rope_head_dim")
+            or sizes.get("head_dim")
+            or config.hidden_size // config.num_attention_heads
+        )
         half = int(head * rope.get("partial_rotary_factor", 1.0)) // 2
         rest = [half // axes] * (axes - 1)
         config.rope_parameters = rope | {"mrope_section": [half - sum(rest), *rest]}

@@ -14,6 +14,9 @@ GAIN = 1.5
 GATES = "gate", "gamma", "lambda_1", "lambda_2", "layer_scale"
 """Endings of parameters that scale a branch, and that random models start near zero."""
 
+CODEBOOK = "codebook.embed"
+"""Ending of buffers with the codes of a quantizer, which random models leave at zero."""
+
 
 def widen(model: PreTrainedModel, gain: float = GAIN) -> None:
     """Draw all weights anew, in place. Placeholders are never the best token."""
@@ -27,6 +30,9 @@ def widen(model: PreTrainedModel, gain: float = GAIN) -> None:
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
             elif _is_gate(name, parameter):
                 parameter.fill_(0.5)
+        for name, buffer in model.named_buffers():
+            if name.endswith(CODEBOOK):
+                buffer.copy_(torch.randn(buffer.shape, generator=generator))
         head = model.get_output_embeddings()
         if head is not None:
             head.weight[TEXT_VOCAB:] = 0
