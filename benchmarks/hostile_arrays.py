@@ -40,5 +40,5 @@ def array_cases() -> Iterator[tuple[str, str, Any]]:
     yield "video", "empty list", []
     yield "video", "list with a number", [image, 3]
     yield "video", "image", image
-    yield "video", "scalar", np.uint8(3)
+    yield "video", "scalar as a video", np.uint8(3)
     yield "audio", "samples without a rate", np.zeros(100, np.float32)

@@ -94,6 +94,8 @@ def movie(frames: int = 40, width: int = 64, height: int = 48) -> bytes:
 def _movie_cases(data: bytes) -> Iterator[Case]:
     yield "mp4", data, True
     index = data.index(b"moov") - 4
+    unknown = data.replace(b"mp4v", b"xxxx").replace(b"esds", b"free")
+    yield "mp4 with an unknown codec", unknown, False
     yield "mp4 cut before its index", data[:index], False
     yield "mp4 cut inside its frames", data[: data.index(b"mdat") + 40] + data[index:], False
     yield "mp4 cut inside its index", data[: index + 200], False

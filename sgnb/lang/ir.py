@@ -188,6 +188,10 @@ class Concat(Expr):
     nodes: tuple[Expr, ...]
 
 
+_OF_MEDIA = "__array__", "__array_interface__", "savefig"
+"""Attributes of arrays, tensors, Pillow images and figures."""
+
+
 def parts(value: Any) -> tuple[Expr, ...]:
     """Return the nodes of an expression or string.
 
@@ -208,9 +212,11 @@ def parts(value: Any) -> tuple[Expr, ...]:
         )
     elif isawaitable(value):
         hint = 'await it first: s += await s["name"]'
+    elif isinstance(value, MediaItem) or any(hasattr(value, name) for name in _OF_MEDIA):
+        hint = "append image(x), video(x) or audio(x)"
     else:
         hint = "append str(value), or an expression such as gen(...)"
-    raise ExpressionError(f"{caller()}: {value!r} cannot be appended to a program", hint)
+    raise ExpressionError(f"{caller()}: {shown(value)} cannot be appended to a program", hint)
 
 
 class TraceText(str):

@@ -90,6 +90,8 @@ class _VideoStream:
         if not file.streams.video:
             raise MediaError(f"{name} has no video stream", "use audio(x) for sound")
         stream = file.streams.video[0]
+        if stream.codec_context is None:
+            raise MediaError(f"{name} has an unknown video codec", "convert it to MP4 with H.264")
         check_size(name, stream.width, stream.height)
         stream.codec_context.options = {"max_pixels": str(MAX_PIXELS), "err_detect": "explode"}
 

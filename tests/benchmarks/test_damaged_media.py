@@ -9,10 +9,12 @@ from sgnb.errors import MediaError
 
 
 def test_hostile_files_are_refused_in_time_and_memory() -> None:
-    [report] = run()
-    assert report.met, report.markdown()
-    assert sum(row[2] for row in report.rows) >= 60, "refused files"
-    assert all(row[3] for row in report.rows), "valid files of each kind"
+    hostile, changed = run(changes=300, seed=1)
+    assert hostile.met, hostile.markdown()
+    assert sum(row[2] for row in hostile.rows) >= 60, "refused files"
+    assert all(row[3] for row in hostile.rows), "valid files of each kind"
+    assert changed.met, changed.markdown()
+    assert all(changed.rows[0][:3]), "changed files are refused, and read"
 
 
 def test_files_have_distinct_names(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import sgnb as sgl
 from sgnb.errors import MediaError, ProgramError, RecordError
 from sgnb.lang import Snapshot, function, gen, select, user
 from sgnb.lang.executor import Call, ScoreCall
-from sgnb.media import Image, MediaItem
+from sgnb.media import Image, MediaItem, read_image
 
 from .fake import FakeExecutor
 
@@ -289,3 +289,29 @@ def test_other_libraries_are_not_measured_with_images(sees: FakeExecutor) -> Non
     ask.run("?", RED, backend=sees, temperature=0).sync()
     peer = Transformers.__new__(Transformers)
     assert "text only" in peer.refuses(Work(calls=list(sees.calls)))
+
+
+@pytest.mark.parametrize("value", [RED, read_image(RED), PIL.Image.fromarray(RED)])
+def test_an_image_without_the_function(sees: FakeExecutor, value: Any) -> None:
+    @function
+    def program(s: Any) -> None:
+        s += value
+
+    with pytest.raises(ProgramError, match=r"cannot be appended to a program\n.*append image\(x\)"):
+        program.run(backend=sees)
+
+
+def test_saved_rows_know_items_by_their_digest(sees: FakeExecutor, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+
+    def run(*arrays: np.ndarray) -> int:
+        before = len(sees.calls)
+        rows = [{"question": "?", "picture": read_image(array)} for array in arrays]
+        ask.run_batch(rows, backend=sees, save=file)
+        return len(sees.calls) - before
+
+    assert run(RED, BLUE) == 2
+    changed = RED.copy()
+    changed[0, 0, 0] -= 1
+    assert run(BLUE, RED, changed) == 1, "the changed image only"
+    assert Image(RED).digest.hex() in file.read_text()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import random
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,9 @@ import PIL.Image
 import pytest
 
 import sgnb as sgl
+from benchmarks.damaged_files import changed
 from sgnb.errors import MediaError, ProgramError, RecordError, TraceError
-from sgnb.lang import CompiledProgram, Graph, function, gen, select, user
+from sgnb.lang import CompiledProgram, Graph, Snapshot, function, gen, select, user
 from sgnb.media import Image, read_image
 
 from .fake import FakeExecutor
@@ -245,3 +248,24 @@ def test_arguments_of_many_bytes_are_shown_by_their_beginning(sees: FakeExecutor
     program.run(b"\x89" * 10_000_000, backend=sees).sync()
     (event,) = sees.events(ProgramCalled)
     assert len(event.arguments) < 100
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "graph"])
+def test_changed_records_with_media(sees: FakeExecutor, kind: str) -> None:
+    @function
+    def program(s: Any, picture: Any) -> None:
+        s += user(sgl.image(RED) + sgl.video(FRAMES, num_frames=2) + sgl.audio(TONE[:50], 8000))
+        s += sgl.image(picture)
+
+    if kind == "graph":
+        original, read = program.trace().to_json(), Graph.from_json
+    else:
+        state = program.run(BLUE, backend=sees)
+        original, read = state.snapshot().to_json(), Snapshot.from_json
+    rng, answers = random.Random(kind), 0
+    for _ in range(500):
+        data = changed(original.encode(), rng).decode("utf-8", "surrogateescape")
+        with contextlib.suppress(RecordError):
+            repr(read(data))
+            answers += 1
+    assert 0 < answers < 400

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from ...codec import build, check_version, dumps, parse, reading
-from ...errors import ProgramError, printable, shown
+from ...errors import ProgramError, TraceError, printable, shown
 from ...media import MediaItem, from_plain, to_plain
 from ..chat.reasoning import Reasoning
 from ..core.choices import METHODS
@@ -304,12 +304,20 @@ def _check_sources(graph: Graph) -> None:
         placeholders = dict(node.placeholders)
         texts = node.op.source if isinstance(node.op.source, list | tuple) else [node.op.source]
         for text in texts:
-            pieces = cut(text) if isinstance(text, str) else []
+            pieces = _pieces(text)
             names = [placeholders[piece] for piece in pieces if isinstance(piece, int)]
             if len(pieces) != 1 or not (names and isinstance(names[0], Argument)):
                 raise ValueError(f"{node.label()} reads a file that no argument names")
             if names[0].name in defaults:
                 raise ValueError(f"{node.label()} reads the default of {names[0].name!r}")
+
+
+def _pieces(text: Any) -> list[str | int]:
+    """Return the pieces of a text with placeholders; none for a damaged text."""
+    try:
+        return cut(text) if isinstance(text, str) else []
+    except TraceError:
+        return []
 
 
 def _saved_fields(type_: Any) -> list[str]:
