@@ -36,7 +36,7 @@ function itemAt({ items }, token) {
 function spansOf(media, tokens) {
   const spans = [],
     lowest = media.items[0]?.first_id ?? Infinity;
-  let at = 0,
+  let at = media.items.length ? 0 : tokens.length, // text needs no search
     text = 0;
   while (at < tokens.length) {
     const item = tokens[at] >= lowest ? itemAt(media, tokens[at]) : null;

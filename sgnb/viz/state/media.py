@@ -45,11 +45,13 @@ class MediaTable:
     def spans(self, tokens: Sequence[int]) -> Iterator[TokenSpan]:
         """Cut tokens into spans of text and of items, in order."""
         end, at, text = len(tokens), 0, 0
-        lowest = self.items[0].first_id if self.items else None
-        if lowest is None or max(tokens, default=0) < lowest:
-            at = end
+        lowest = self.items[0].first_id if self.items else 0
+        if not self.items or max(tokens, default=0) < lowest:
+            at = end  # text needs no search
+        else:
+            tokens = tuple(tokens)  # access to single `TokenIds` is slow
         while at < end:
-            item = self.item(tokens[at]) if tokens[at] >= (lowest or 0) else None
+            item = self.item(tokens[at]) if tokens[at] >= lowest else None
             if item is None:
                 at += 1
                 continue
@@ -109,7 +111,7 @@ def mark_of(kind: str) -> ItemMark | None:
 
 
 def chip_text(item: MediaNamed, kind: str, found: int) -> str:
-    """Return the text in place of an item: name, size, tokens and cache result.
+    """Return the replacement text of an item: name, size, tokens and cache result.
 
     Args:
         item: The item.

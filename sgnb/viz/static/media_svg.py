@@ -51,7 +51,7 @@ class Thumbnails:
         return tag("use", href=f"#{self._ids[picture]}", transform=place) + frame
 
     def definitions(self) -> str:
-        """Return the pictures that `draw` refers to."""
+        """Return the pictures used by `draw`."""
         images = [
             tag("image", id=id, href=f"data:image/jpeg;base64,{data}", width=SIDE, height=SIDE)
             for data, id in self._ids.items()
