@@ -42,13 +42,10 @@ from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
 from .sampling.sampler import Sampler, TorchSampler, TritonSampler
 from .scheduler import Scheduler
-from .sizing import graph_bytes, make_pools
+from .sizing import encoder_cache_bytes, graph_bytes, make_pools
 
 SHARED_PREFIX = 16
 """Tokens in common for which requests wait a step, on a GPU; that fewer pay there is not shown."""
-
-ENCODER_CACHE_SHARE, CPU_ENCODER_CACHE = 0.01, 0.25
-"""Of the GPU memory, and GiB on a CPU."""
 
 SMALL_MODEL_BYTES = 4 * GIB
 """Of weights. The steps of a smaller model are so short that the host's work for FlashInfer shows:
@@ -256,19 +253,11 @@ def _make_input_processor(
 def _make_encoder(
     options: EngineOptions, decoder: Decoder, scheduler: Scheduler
 ) -> EncoderQueue | None:
-    """Return the queue of images, videos and sounds; None for a model of text."""
-    if decoder.items is None:
+    if decoder.items is None or options.max_step_tokens is None:
         return None
-    assert options.max_step_tokens
-    size = options.encoder_cache
-    if size is None:
-        size = CPU_ENCODER_CACHE
-        if decoder.device.type == "cuda":
-            total = torch.cuda.get_device_properties(decoder.device).total_memory / GIB
-            size = min(1.0, ENCODER_CACHE_SHARE * total)
     encoder = EncoderQueue(
         ItemTable(decoder.items, decoder.vocab_size),
-        int(size * GIB),
+        encoder_cache_bytes(decoder, options),
         options.max_step_tokens,
         lambda: (placed for request in scheduler.running for placed in request.items_in_use),
     )

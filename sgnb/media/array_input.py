@@ -79,6 +79,7 @@ def array_audio(name: str, array: NDArray[Any]) -> NDArray[np.float32]:
     if array.ndim != 2 or not 1 <= array.shape[1] <= MAX_CHANNELS or not len(array):
         hint = "give [samples] or [samples, channels]"
         raise MediaError(f"{name} with shape {list(array.shape)} is not a sound", hint)
+
     check_samples(name, len(array))
     if array.dtype.kind == "f":
         samples: NDArray[np.float32] = array.astype(np.float32)
@@ -89,6 +90,7 @@ def array_audio(name: str, array: NDArray[Any]) -> NDArray[np.float32]:
     else:
         hint = "give float32 from -1 to 1, int16, int32 or uint8"
         raise MediaError(f"{name} has samples of type {array.dtype}", hint)
+
     if not np.isfinite(samples).all():
         raise MediaError(f"{name} has NaN or infinite samples", "use numpy.nan_to_num first")
     if (loudest := np.abs(samples).max()) > LOUDEST:

@@ -64,6 +64,7 @@ def _decode_container(source: EncodedMedia, container: str, num_frames: int | No
     except ImportError:
         hint = "pip install av, or give a GIF, WebP or a list of frames"
         raise MediaError(f"{source.name} needs PyAV to be decoded", hint) from None
+
     try:
         options = {"enable_drefs": "0", "protocol_whitelist": "none"}
         with av.open(io.BytesIO(source.data), format=container, options=options) as file:

@@ -96,6 +96,7 @@ def _get(name: str, parts: SplitResult, port: int, address: Address) -> bytes:
     alarm = threading.Timer(SECONDS, _shut, [streams])  # ends headers and bodies that drip
     alarm.daemon = True
     alarm.start()
+
     try:
         if parts.scheme == "https":
             context = ssl.create_default_context()
@@ -128,6 +129,7 @@ def _body(name: str, response: http.client.HTTPResponse) -> bytes:
     if 300 <= response.status < 400:
         target = shown_url(response.getheader("Location", ""))
         raise MediaError(f"{name} redirects to {target}", "give the final URL")
+
     if response.status != 200:
         reason = f"{response.status} {response.reason}"
         raise MediaError(f"{name} answered {reason}", "check the URL in a browser")
@@ -136,6 +138,7 @@ def _body(name: str, response: http.client.HTTPResponse) -> bytes:
         hint = "download the file and give its path"
         raise MediaError(f"{name} answered with the encoding {shown(encoding)}", hint)
     data = b"" if (response.length or 0) > MAX_DOWNLOAD else response.read(MAX_DOWNLOAD + 1)
+
     if len(data) > MAX_DOWNLOAD or (response.length or 0) > MAX_DOWNLOAD:
         hint = "download the file and give its path"
         raise MediaError(f"{name} has more than {MAX_DOWNLOAD / 1e6:g} MB", hint)

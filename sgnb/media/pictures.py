@@ -66,6 +66,7 @@ def decode_animation(source: EncodedMedia) -> tuple[list[Pixels], list[float]]:
     """
     frames: list[Pixels] = []
     times, time = [], 0.0
+
     with _decoding(source.name), _opened(source, ANIMATION_FORMATS) as image:
         while True:
             check_frames(source.name, len(frames) + 1, image.width, image.height)
@@ -98,6 +99,7 @@ def flat_pixels(name: str, image: PIL.Image.Image) -> Pixels:
         raise MediaError(f"{name} has 32-bit values, whose range is unknown", hint)
     elif image.has_transparency_data:
         image = on_white(image.convert("RGBA"))
+
     rgb = image if image.mode == "RGB" else image.convert("RGB")
     if orientation in _UPRIGHT:
         rgb = rgb.transpose(_UPRIGHT[orientation])
@@ -126,6 +128,7 @@ def _opened(source: EncodedMedia, formats: tuple[str, ...]) -> Iterator[PIL.Imag
     except PIL.Image.DecompressionBombError:
         message = f"{source.name} has too many pixels"
         raise MediaError(message, "scale it down first") from None
+
     with image:
         check_size(source.name, *image.size)
         if image.format in ("JPEG", "MPO") and source.data.count(b"\xff\xda") > MAX_SCANS:

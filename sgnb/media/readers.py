@@ -108,6 +108,7 @@ def read_audio(x: Any, rate: int | None = None, fetch: bool = False) -> Audio:
     else:
         hint = "give a path, bytes, or an array with a rate"
         raise MediaError(f"{shown(x)} is not a sound", hint)
+
     if rate is not None and rate != audio.rate:
         hint = "leave out the rate, or resample the sound first"
         raise MediaError(f"{audio.label} has {audio.rate} Hz, not {shown(rate)}", hint)

@@ -78,6 +78,7 @@ def _decode_wav(source: EncodedMedia) -> Sound:
             if begin + size > len(data):
                 raise _damaged(name, f"it has {len(data) - begin:,} of {size:,} bytes of samples")
             return _samples(name, form, memoryview(data)[begin : begin + size]), form.rate
+
     raise _damaged(name, "it has no samples")
 
 

@@ -45,6 +45,7 @@ def read_source(x: Any, kind: str, fetch: bool) -> EncodedMedia | None:
             hint = f"pass {kind}(x, fetch=True) to download it, or give the path of a file"
             raise MediaError(f"{shown_url(x)} is a URL, and downloads are off", hint)
         return EncodedMedia(f"the download {shown_url(x)}", download(x))
+
     if isinstance(x, str | os.PathLike):
         return read_file(x, kind)
     return None
@@ -58,6 +59,7 @@ def _data_url(url: str, kind: str) -> EncodedMedia:
         raise MediaError(f"{name} has no comma before its content", hint)
     if len(content) > 4 * MAX_BYTES[kind]:  # base64 and percent encoding: at most 3 times
         check_bytes(name, kind, len(content))
+
     data = unquote_to_bytes(content)
     if header.lower().endswith(";base64"):
         try:
@@ -88,6 +90,7 @@ def read_file(path: str | os.PathLike[Any], kind: str) -> EncodedMedia:
         raise MediaError(f"{name} cannot be read: {reason}", _hint(error)) from None
     except ValueError as error:  # a null character in the path
         raise MediaError(f"{name} is not a path: {error}", "give the path of a file") from None
+
     check_bytes(name, kind, len(data))
     return EncodedMedia(name, data)
 

@@ -16,7 +16,7 @@ class EncoderQueue:
         table: The items of the engine.
         max_bytes: Size of the cache. Rows in use by running requests may exceed the size.
         max_tokens: Tokens encoded between two steps, at least one item.
-        in_use: Returns the items whose rows running requests still need.
+        in_use: Returns the items of running requests.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class EncoderQueue:
             for placed in missing:
                 self._queue.setdefault(placed.item, placed)
             return False
+
         used = [placed.item for placed in items.items if placed.end > start]
         if items in self._prepared:
             self._prepared.remove(items)
@@ -91,6 +92,7 @@ class EncoderQueue:
                 self._cached[placed.item] = placed.item.rows.num_bytes
                 self.num_bytes += placed.item.rows.num_bytes
                 self._row_bytes = placed.item.rows.num_bytes / placed.item.count
+
         self._evict(keep={placed.item for placed in batch})
         self._counts["encoded_items"] += len(batch) - len(failures)
         self._counts["encoded_tokens"] += tokens
@@ -111,7 +113,7 @@ class EncoderQueue:
         return []
 
     def flush(self) -> None:
-        """Drop the rows that no request waits for or uses."""
+        """Drop unused rows."""
         self._evict(keep=set(), max_bytes=0)
 
     def drop(self) -> None:
@@ -127,6 +129,7 @@ class EncoderQueue:
             return
         keep = keep | {placed.item for placed in self._in_use()}
         keep |= {placed.item for items in self._prepared for placed in items.items}
+
         for item in list(self._cached):
             if self.num_bytes <= limit:
                 break

@@ -26,16 +26,15 @@ class ProcessorOutput(NamedTuple):
 class EngineItem:
     """Image, video or sound of prompts of one engine.
 
-    All tokens of the item, markers around the placeholders included, have ids above the vocabulary
-    of the model. No other item of the engine has these ids, so the ids identify the content in the
-    radix tree.
+    All tokens of the item, including markers around the placeholders, have ids above the vocabulary
+    of the model. The ids are unique in the engine and identify the content in the radix tree.
 
     Attributes:
         first_id: Id of the first token; the other ids follow.
         count: Number of tokens.
         label: Kind and size, for views.
         inputs: Output of the processor until the item is encoded; None afterwards.
-        blocks: Spans of tokens that see each other, as the patches of an image in some models; one
+        blocks: Spans of mutually visible tokens, as the patches of an image in some models; one
             step computes all tokens of a block. Empty for causal items.
         positions: Rotary positions relative to the item's first position, int64[axes, count]. None
             until the item is encoded once.
@@ -56,12 +55,12 @@ class EngineItem:
 
     @property
     def content(self) -> Any:
-        """A `MediaItem` with this content, or None if nobody holds one any more."""
+        """A live `MediaItem` with the content, or None."""
         alive = (reference() for reference in list(self._contents.values()))
         return next((content for content in alive if content is not None), None)
 
     def keep(self, content: Any) -> None:
-        """Refer to a `MediaItem` with this content, as long as its owner holds it."""
+        """Add a weak reference to a `MediaItem` with the content."""
         key = id(content)
         if key not in self._contents:
             self._contents[key] = weakref.ref(content, lambda _: self._contents.pop(key, None))
@@ -129,7 +128,7 @@ class PromptItems:
 
     def cut(self, start: int, end: int) -> int:
         """Return where a step from `start` may end instead of inside a block: before the block, or
-        behind a block that begins at `start`."""
+        behind a block from `start` on."""
         for begin, stop in self._blocks:
             if begin < end < stop:
                 return begin if begin > start else stop
@@ -153,6 +152,7 @@ class PromptItems:
             self._positions, self._shift = self._compose()
         positions = self._positions
         later = np.arange(max(start, self._length), end) + self._shift
+
         if len(positions) == 1:
             return np.concatenate([positions[0, start:end], later])
         if start >= self._length:
@@ -163,7 +163,7 @@ class PromptItems:
     def _compose(self) -> tuple[Longs, int]:
         """Return the rotary positions of the prompt, int64[axes, tokens], and the difference of
         position and index behind the prompt. Text has consecutive positions, equal on all axes; an
-        item adds its own positions to the next position, and advances it."""
+        item adds relative positions to the next position, and advances the position."""
         parts, at, following = list[Longs](), 0, 0
         for begin, item, _ in self.items:
             assert item.positions is not None, "items are encoded before a request runs"
@@ -171,6 +171,7 @@ class PromptItems:
             following += begin - at
             parts.append(item.positions + following)
             at, following = begin + item.count, following + item.advance
+
         parts.append(np.arange(following, following + self._length - at)[None])
         axes = max(len(part) for part in parts)
         positions = np.concatenate([np.broadcast_to(p, (axes, p.shape[1])) for p in parts], 1)
@@ -186,7 +187,7 @@ class MediaEncoder(Protocol):
 
     @property
     def modalities(self) -> frozenset[str]:
-        """Kinds of items that the engine takes: image, video, audio."""
+        """Supported kinds of items: image, video, audio."""
 
     def process(self, content: Any) -> ProcessorOutput:
         """Run the processor on an item. On any thread.

@@ -74,6 +74,7 @@ class ItemTable:
         began = time.perf_counter()
         processed = self.encoder.process(content)
         seconds, picture = time.perf_counter() - began, thumbnail(content)
+
         with self._lock:
             item = self._items.get(content.digest)
             if item is not None:
@@ -93,6 +94,7 @@ class ItemTable:
 
     def _name(self, item: EngineItem, content: Any, picture: str, seconds: float) -> None:
         self._numbers[content.kind] += 1
+
         self._names.append(
             MediaNamed(
                 first_id=item.first_id,
@@ -133,6 +135,7 @@ class ItemTable:
                     f"the prompt has a part of the {item.count} tokens of an image, video or sound",
                     "give the whole item",
                 )
+
             content = item.content
             if content is None:
                 raise RequestError(

@@ -32,6 +32,7 @@ class ItemWork:
         encoded, failures = self._encoder.run()
         if encoded:
             self._journal.encoded(encoded, time.perf_counter() - began)
+
         ends = []
         for item, error in failures:
             if is_device_lost(error):
@@ -45,7 +46,7 @@ class ItemWork:
         return {} if self._encoder is None else self._encoder.statistics()
 
     def flush(self) -> None:
-        """Drop rows that no request waits for or uses."""
+        """Drop unused rows."""
         if self._encoder is not None:
             self._encoder.flush()
 

@@ -173,6 +173,7 @@ def _prepare(
             undo.callback(fix_factors(module, setup.rope_length))
 
         record = passed_record(module, setup)
+
         item_check = _begin_item_check(module, processor)
         try:
             probe, mixers, check = _set_attention(name, module, setup, context, record, undo)

@@ -56,7 +56,7 @@ class DecoderRows(NamedTuple):
         return DecoderRows(self.embeddings[begin:end], aligned, picked)
 
     def clone(self) -> DecoderRows:
-        """Return rows that do not keep the memory of other rows."""
+        """Return a copy, which keeps no memory of other rows."""
         return DecoderRows(
             self.embeddings.clone(),
             {name: tensor.clone() for name, tensor in self.aligned.items()},
@@ -132,12 +132,13 @@ class RowSubstitution:
             embeddings[0, begin:end] = rows.embeddings  # type: ignore[attr-defined]
             for name, tensor in rows.aligned.items():  # type: ignore[attr-defined]
                 if name not in aligned:
-                    own = kwargs.get(name)  # that the model computes for text
+                    own = kwargs.get(name)  # of text
                     zeros = tensor.new_zeros(1, length, *tensor.shape[1:])
                     aligned[name] = zeros if own is None else own.clone()
                 aligned[name][0, begin:end] = tensor
             for name, (_, tensors) in rows.picked.items():  # type: ignore[attr-defined]
                 picked.setdefault(name, []).append(tensors)
+
         joined = {
             name: [torch.cat(layers) for layers in zip(*parts, strict=True)]
             for name, parts in picked.items()

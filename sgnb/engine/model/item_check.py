@@ -1,8 +1,8 @@
-"""Load-time check of images, videos and sounds: prompts composed of text and items that are
-processed alone, against prompts that the processor and the model see as a whole.
+"""Load-time check of images, videos and sounds: prompts composed of text and separately processed
+items, against whole prompts of the processor and the model.
 
 Two images of different sizes (or videos, or sounds) stand in one prompt if the processor permits,
-with text around. The prompt runs in steps that end inside the first item. Knows no model families.
+with text around. The prompt runs in steps with an end inside the first item. Knows no families.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class _CheckPrompt(NamedTuple):
 
 
 class ItemCheck:
-    """Check of each kind of item. The constructor needs the model's own attention. The encoder
-    refuses a kind that fails, and the model stays usable for other prompts."""
+    """Check of each kind of item. The constructor needs the model's own attention. A kind
+    with another result is refused, and the model stays usable for other prompts."""
 
     def __init__(self, model: PreTrainedModel, encoder: ItemEncoder) -> None:
         self.encoder = encoder
@@ -84,13 +84,13 @@ class ItemCheck:
                 self._references[kind] = self._reference(kind)
 
     def run(self, probe: LayerProbe, mixers: list[Mixer], blocks: bool) -> None:
-        """Compare with sgnb's attention and fused modules. Kinds whose tokens see each other are
-        added to `joint` of the encoder.
+        """Compare with sgnb's attention and fused modules. Kinds with blocks are added
+        to `joint` of the encoder.
 
         Args:
             probe: Shapes of the layers.
             mixers: Recurrent layers.
-            blocks: The attention supports tokens that see later tokens.
+            blocks: The attention supports blocks, see `EngineItem`.
         """
         for kind, reference in self._references.items():
             with self._refusing(kind):
@@ -131,6 +131,7 @@ class ItemCheck:
                         raise
                     failure = failure or error
                     continue
+
                 logits = out.logits[0].to(self._model.dtype).clone()
                 return ItemReference(inputs["input_ids"][0].tolist(), logits, contents)
         assert failure is not None
@@ -155,6 +156,7 @@ def _compose(encoder: ItemEncoder, contents: Sequence[Any]) -> _CheckPrompt:
         if item is not None:
             assert item.inputs is not None
             tokens += item.inputs["input_ids"][0].tolist()
+
     encoder.encode(items)
     placed = [PlacedItem(*each) for each in zip(begins, items, contents, strict=False)]
     prompt = PromptItems(len(tokens), placed, 0)
@@ -181,6 +183,7 @@ def _run(
     slots = np.arange(len(tokens), dtype=np.int32)
     mask = torch.zeros(1, 1, 1, 1, device=model.device)
     ids = torch.tensor(items.text_tokens(np.array(tokens)), device=model.device)
+
     logits, state = [], pool.states
     for begin, end in pairwise(cuts):
         starts, ends, whole = zip(*items.parts(begin, end), strict=True)
@@ -188,6 +191,7 @@ def _run(
             np.array(starts), np.array(ends) - starts, slots[begin:end], [slots] * len(starts),
             [NO_KEY] * len(starts), whole,
         )  # fmt: skip
+
         backend.plan(attention)
         if recurrent is not None:
             before, state = state, int(state == 0)

@@ -1,9 +1,9 @@
-"""Processor and encoders of a multimodal transformers model, without knowledge of its family.
+"""Processor and encoders of a multimodal transformers model of any family.
 
 The processor turns the text of a placeholder and one image, video or sound into token ids and
 arguments of the model. The model's forward with these arguments runs up to the text decoder; the
 arguments of the decoder are the rows of the item. A check at load (`item_check.py`) compares
-prompts composed of such rows with prompts that the processor and the model see as a whole.
+prompts composed of such rows with whole prompts of the processor and the model.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ItemEncoder:
 
     @property
     def modalities(self) -> frozenset[str]:
-        """Kinds of items that the engine takes."""
+        """Supported kinds of items."""
         return frozenset(self.texts.keys() - self.refused.keys())
 
     def process(self, content: Any) -> ProcessorOutput:
@@ -108,6 +108,7 @@ class ItemEncoder:
             pass
         finally:
             hook.remove()
+
         if found.get("inputs_embeds") is None:
             raise ValueError("its text decoder receives no embeddings")
         rows = read_rows(found)
@@ -139,13 +140,13 @@ def _blocks(inputs: Inputs) -> list[tuple[int, int]]:
 
 
 def _kind(item: EngineItem) -> dict[str, Any]:
-    """Return what must be equal in items that are encoded together: names, types and shapes of the
+    """Return the properties shared by items of one encoder call: names, types and shapes of the
     arguments, without the number of tokens or the first axis."""
     inputs = item.inputs or {}
     return {
         name: (value.dtype, value.shape[2:] if _is_aligned(value, item.count) else value.shape[1:])
         if isinstance(value, Tensor)
-        else item  # unlike any other item
+        else item  # unequal to all other items
         for name, value in inputs.items()
     }
 

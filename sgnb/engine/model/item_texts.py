@@ -24,8 +24,8 @@ BEFORE, AFTER = "BEGIN", "FINISH"
 
 
 def item_texts(processor: Any) -> dict[str, str]:
-    """Return the placeholder text of each kind of item that a processor takes: as in its chat
-    template, otherwise its placeholder token."""
+    """Return the placeholder text of each kind of item: as in the chat template of the processor,
+    otherwise the placeholder token."""
     texts = {}
     for kind, parts in PARTS.items():
         if not any(getattr(processor, part, None) is not None for part in parts):
@@ -43,7 +43,7 @@ def _from_template(processor: Any, kind: str) -> str | None:
     try:
         text = processor.apply_chat_template([{"role": "user", "content": content}], tokenize=False)
         return str(text).split(BEFORE, 1)[1].split(AFTER, 1)[0]
-    except Exception:  # templates raise for parts that they do not know
+    except Exception:  # raised for unknown parts
         return None
 
 
@@ -65,6 +65,7 @@ def processor_arguments(processor: Any, contents: Sequence[MediaItem]) -> dict[s
         arguments["videos"] = [video.frames.copy() for video in videos]
         metadata = [_metadata(video) for video in videos]
         arguments["videos_kwargs"] = {"video_metadata": metadata, "do_sample_frames": False}
+
     if sounds:
         rate = _sampling_rate(processor)
         arguments["audio"] = [resample(s.samples, s.rate, rate or s.rate) for s in sounds]

@@ -50,6 +50,7 @@ class MediaTable:
             at = end  # text needs no search
         else:
             tokens = tuple(tokens)  # access to single `TokenIds` is slow
+
         while at < end:
             item = self.item(tokens[at]) if tokens[at] >= lowest else None
             if item is None:
@@ -66,6 +67,7 @@ class MediaTable:
                 at += 1
             yield TokenSpan(begin, at, item, offset)
             text = at
+
         if text < end:
             yield TokenSpan(text, end)
 
