@@ -45,6 +45,7 @@ NAMES = (
     "compiled_check",
     "models",
     "damaged_files",
+    "damaged_media",
     "hybrid",
     "planning",
     "bounds",
@@ -55,6 +56,7 @@ NAMES = (
     "odd_calls",
     "fuzz_engine",
     "paper",
+    "multimodal_survey",
     "gpu.ablations",
 )
 GPU_NAMES = (

@@ -22,6 +22,7 @@ from torch import Tensor
 from sgnb.codec import build, parse, reading
 from sgnb.engine.attention.cascade import number_nodes
 from sgnb.engine.cache.checkpoints import StatePlan
+from sgnb.engine.model.decoder_rows import DecoderRows, MaskedRows
 from sgnb.engine.step_input import (
     AttentionInput,
     EmbeddingSpan,
@@ -81,7 +82,9 @@ def save_step(step: StepInput, path: Path) -> None:
     }
     tensors = {name: torch.tensor(array) for name, array in arrays.items()}
     for number, span in enumerate(step.embeddings):
-        tensors[f"embeddings.{number}"] = span.embeddings.contiguous()
+        assert isinstance(span.rows, DecoderRows)
+        for name, tensor in _row_tensors(span.rows).items():
+            tensors[f"embeddings/{number}/{name}"] = tensor.contiguous()
     save_file(tensors, path, {"step": json.dumps(header)})
 
 
@@ -98,7 +101,7 @@ def load_step(path: Path) -> StepInput:
         starts, lengths = arrays["starts"], arrays["lengths"]
         borders = (starts + lengths).cumsum()[:-1]
         spans = [
-            EmbeddingSpan(begin, tensors[f"embeddings.{number}"])
+            EmbeddingSpan(begin, _rows(tensors, f"embeddings/{number}/"))
             for number, begin in enumerate(header.embeddings)
         ]
         return StepInput(
@@ -119,6 +122,28 @@ def load_step(path: Path) -> StepInput:
             drafts=_sampling_input("drafts", arrays),
             uses=header.uses,
         )
+
+
+def _row_tensors(rows: DecoderRows) -> dict[str, Tensor]:
+    """Return the tensors by name: part of `DecoderRows`, argument, mask, layer."""
+    tensors = {"embeddings": rows.embeddings}
+    tensors |= {f"aligned/{name}": tensor for name, tensor in rows.aligned.items()}
+    for name, (mask, layers) in rows.picked.items():
+        tensors |= {f"picked/{name}/{mask}/{i}": layer for i, layer in enumerate(layers)}
+    return tensors
+
+
+def _rows(tensors: dict[str, Tensor], prefix: str) -> DecoderRows:
+    """Rebuild the rows of `_row_tensors`, stored under a prefix."""
+    aligned, layers = dict[str, Tensor](), dict[tuple[str, str], list[Tensor]]()
+    for path in sorted(name for name in tensors if name.startswith(prefix)):
+        part, *names = path.removeprefix(prefix).split("/")
+        if part == "aligned":
+            aligned[names[0]] = tensors[path]
+        elif part == "picked":
+            layers.setdefault((names[0], names[1]), []).append(tensors[path])
+    picked = {name: MaskedRows(mask, tuple(each)) for (name, mask), each in layers.items()}
+    return DecoderRows(tensors[f"{prefix}embeddings"], aligned, picked)
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

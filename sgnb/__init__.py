@@ -29,6 +29,7 @@ _LANGUAGE = (
     "assistant",
     "assistant_begin",
     "assistant_end",
+    "audio",
     "beam_search",
     "best_of_n",
     "data",
@@ -38,6 +39,7 @@ _LANGUAGE = (
     "gen_string",
     "global_config",
     "greedy_token_selection",
+    "image",
     "judge",
     "majority_vote",
     "map_over",
@@ -56,6 +58,7 @@ _LANGUAGE = (
     "user",
     "user_begin",
     "user_end",
+    "video",
 )
 _SESSION = (
     "bench",
@@ -107,8 +110,6 @@ _FORMER = {
 _NOT_YET = {
     "Runtime": "an engine runs in this process, without a server: sgnb.Engine(model_path=...)",
     "ServerArgs": "an engine takes its options by name: sgnb.Engine(model_path=..., ...)",
-    "image": "models of text only; say in text what the picture shows",
-    "video": "models of text only; say in text what the video shows",
 }
 """Names of SGLang that sgnb does not implement -> the nearest alternative."""
 

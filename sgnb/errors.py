@@ -52,6 +52,11 @@ class RequestError(SgnbError, ValueError):
     """A request the engine can never run, such as a prompt longer than the context."""
 
 
+class MediaError(SgnbError, ValueError):
+    """An image, video or audio that cannot be read, exceeds a limit, or that a model does not
+    take."""
+
+
 class GrammarError(SgnbError, ValueError):
     """A regex, schema or grammar that is invalid, unsupported or too large, or contains text
     without tokens in the vocabulary."""

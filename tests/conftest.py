@@ -31,6 +31,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+# Before transformers, which asks once if torchvision is there: processors of images need it.
+importlib.import_module("tests.torchvision_stand_in")
+
 # Tests take `Engine` from its module; programs find its executor through this package.
 importlib.import_module("sgnb.backends")
 

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GUIDES = (
     "LANGUAGE",
     "COMPILER",
+    "MEDIA",
     "API_MODELS",
     "CONSTRAINED",
     "JSON_SCHEMA",

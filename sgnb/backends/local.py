@@ -246,6 +246,10 @@ class LocalExecutor:
         return str(self.engine.model_name)
 
     @property
+    def modalities(self) -> frozenset[str]:
+        return self.engine.modalities
+
+    @property
     def room(self) -> Room | None:
         """The engine's limits; None without a cache, or with recurrent layers, whose states the
         bounds of programs do not count."""

@@ -92,6 +92,8 @@ class Peer(ABC):
     def _refuses(self, call: Call | ScoreCall) -> str:
         if isinstance(call, ScoreCall):
             return "cannot score the choices of a select"
+        if any(segment.kind == "media" for segment in call.segments):
+            return "is measured with text only, without images, videos and sounds"
         params = call.params
         for name, default in _DEFAULTS.items():
             value = getattr(params, name)

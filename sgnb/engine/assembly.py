@@ -29,6 +29,7 @@ from .device.faults import LARGE_MODEL_HINT, find_loss, forget_frames, hint_for,
 from .device.load_stages import announce
 from .device.memory import GIB, freeze_heap, release_device_memory, weight_bytes
 from .device.precompile import cancel_unclaimed
+from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
 from .model.layer_probe import LayerProbe
 from .model.loading import first_line, load_tokenizer, pick_device
@@ -41,7 +42,7 @@ from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
 from .sampling.sampler import Sampler, TorchSampler, TritonSampler
 from .scheduler import Scheduler
-from .sizing import graph_bytes, make_pools
+from .sizing import encoder_cache_bytes, graph_bytes, make_pools
 
 SHARED_PREFIX = 16
 """Tokens in common for which requests wait a step, on a GPU; that fewer pay there is not shown."""
@@ -89,6 +90,7 @@ class Parts:
     attention: AttentionStatus
     scheduler: Scheduler
     runner: ModelRunner
+    encoder: EncoderQueue | None
 
     def request_factory(self, check_open: Callable[[], None]) -> RequestFactory:
         """Return the factory of requests. check_open: raises the error of a closed engine."""
@@ -128,17 +130,26 @@ def torch_process() -> HomeProcess:
 
 
 def assemble(
-    name: str, source: str | Path | PreTrainedModel, tokenizer: Any, options: EngineOptions
+    name: str,
+    source: str | Path | PreTrainedModel,
+    tokenizer: Any,
+    processor: Any,
+    options: EngineOptions,
 ) -> Parts:
     """Load the model and build all parts. On error, a preloaded model is restored. name: for
-    messages. tokenizer: a transformers tokenizer, or None for the model's."""
+    messages. tokenizer, processor: of transformers, or None for the model's."""
+    if tokenizer is None and processor is not None:
+        tokenizer = processor.tokenizer
     try:
-        return _build(name, source, tokenizer, options, _load(name, source, options))
+        decoder = _load(name, source, processor, options)
+        return _build(name, source, tokenizer, options, decoder)
     finally:
         cancel_unclaimed()
 
 
-def _load(name: str, source: str | Path | PreTrainedModel, options: EngineOptions) -> Decoder:
+def _load(
+    name: str, source: str | Path | PreTrainedModel, processor: Any, options: EngineOptions
+) -> Decoder:
     try:
         return load_decoder(
             source,
@@ -150,6 +161,7 @@ def _load(name: str, source: str | Path | PreTrainedModel, options: EngineOption
             options.compile,
             partial(precompile_attention, options),
             options.context_length,
+            processor,
         )
     except Exception as error:
         if not is_out_of_memory(error):
@@ -173,8 +185,7 @@ def _build(
         )
         announce("reading the tokenizer")
         text = _read_tokenizer(source, tokenizer)
-        eos = decoder.eos_token_ids | (text.eos_token_ids if text else frozenset())
-        eos = frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
+        eos = _eos_token_ids(decoder, text)
 
         announce("sizing the KV cache")
         kv, states = make_pools(decoder, options)
@@ -195,6 +206,7 @@ def _build(
 
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
+        encoder = _make_encoder(options, decoder, scheduler)
         runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
         if options.precompiles:
             announce("compiling kernels")
@@ -211,12 +223,46 @@ def _build(
         eos,
         text,
         None if text is None else GrammarCompiler(lambda: text.vocabulary),
-        InputProcessor(name, text, decoder.vocab_size, context, kv.slots),
+        _make_input_processor(name, text, decoder, context, kv, encoder),
         log,
         status,
         scheduler,
         runner,
+        encoder,
     )
+
+
+def _eos_token_ids(decoder: Decoder, tokenizer: Tokenizer | None) -> frozenset[int]:
+    """Return the tokens of the vocabulary that end a generation, by model and tokenizer."""
+    eos = decoder.eos_token_ids | (tokenizer.eos_token_ids if tokenizer else frozenset())
+    return frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
+
+
+def _make_input_processor(
+    name: str,
+    tokenizer: Tokenizer | None,
+    decoder: Decoder,
+    context_length: int,
+    kv: KVCache,
+    encoder: EncoderQueue | None,
+) -> InputProcessor:
+    items = None if encoder is None else encoder.table
+    return InputProcessor(name, tokenizer, decoder.vocab_size, context_length, kv.slots, items)
+
+
+def _make_encoder(
+    options: EngineOptions, decoder: Decoder, scheduler: Scheduler
+) -> EncoderQueue | None:
+    if decoder.items is None or options.max_step_tokens is None:
+        return None
+    encoder = EncoderQueue(
+        ItemTable(decoder.items, decoder.vocab_size),
+        encoder_cache_bytes(decoder, options),
+        options.max_step_tokens,
+        lambda: (placed for request in scheduler.running for placed in request.items_in_use),
+    )
+    scheduler.items_ready = encoder.ready
+    return encoder
 
 
 def _read_tokenizer(source: str | Path | PreTrainedModel, tokenizer: Any) -> Tokenizer | None:

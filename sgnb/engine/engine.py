@@ -44,6 +44,7 @@ class Engine:
         model_path: SGLang's name of `model`.
         tokenizer: Transformers tokenizer; by default the model's. Without a tokenizer, prompts are
             token ids.
+        processor: Transformers processor of a multimodal model; by default the model's.
         options: See `EngineOptions`.
 
     Raises:
@@ -61,6 +62,7 @@ class Engine:
         *,
         model_path: str | Path | PreTrainedModel | None = None,
         tokenizer: Any = None,
+        processor: Any = None,
         **options: Any,
     ) -> None:
         model = model if model_path is None else model_path
@@ -72,7 +74,7 @@ class Engine:
         torch_process().check()
         with cleaned_up_load(self.model_name):
             try:
-                self._assemble(source, tokenizer, settings)
+                self._assemble(source, tokenizer, processor, settings)
                 weakref.finalize(self, _close, self._loop, self._grammars)
                 self._weight_guard = WeightGuard(self.model_name, self._loop)
                 sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
@@ -179,17 +181,14 @@ class Engine:
         """Evict every cached prefix that no running request uses and no pin keeps.
 
         Args:
-            namespace: part of the cache to flush; None for all.
+            namespace: part of the cache to flush; None for all, rows of images included.
 
         Returns:
             The number of freed tokens; 0 on the engine's thread, for example in a finalizer, where
-            the flush happens after the step.
-
-        Raises:
-            OptionError: `namespace` is no string.
+            the flush happens after the step. Raises OptionError if `namespace` is no string.
         """
         namespace = arguments.optional_string("namespace", namespace)
-        return self._loop.call(lambda: self._cache.flush(namespace), at_once=False) or 0
+        return self._loop.call(lambda: self._loop.flush(namespace), at_once=False) or 0
 
     def check_weights(self, changed: bool = False) -> int:
         """Compare the weights of a transformers model with those of the last call.
@@ -257,14 +256,11 @@ class Engine:
     def switch(
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
     ) -> None:
-        """Change options from the next step on; None keeps the present value.
+        """Change options from the next step on; None keeps the present value. Raises OptionError.
 
         Args:
             schedule_policy: Order of waiting requests.
             overlap: Launch a step before the last step is read.
-
-        Raises:
-            OptionError: A value is not allowed.
         """
         changes: dict[str, Any] = {}
         if schedule_policy is not None:
@@ -293,9 +289,9 @@ class Engine:
         - cascade_steps: steps with attention over a prefix shared by several requests.
         - states: pool size for recurrent layers, `state_bytes` each; free_states are unused,
           kept_states are cache checkpoints, the remaining states belong to running requests.
+        - encoded_items, encoder_hits: images and other items that were encoded, that were found.
         - attention: see `attention`; compiling: faster kernels are compiling or will compile.
         """
-
         statistics = self._loop.call(self._loop.statistics)
         return statistics | {"attention": self.attention, "compiling": self._attention.compiling}
 
@@ -315,7 +311,6 @@ class Engine:
     def tree(self) -> list[dict[str, Any]]:
         """Return the radix tree as plain data, parents first: id, parent, tokens, locks, tick, and
         checkpoint (True if recurrent states are kept at the node's end)."""
-
         return self._loop.call(lambda: manual.tree_nodes(self._cache))
 
     def cached_length(self, prompt: Prompt) -> int:
@@ -348,6 +343,16 @@ class Engine:
         self.close()
 
     @property
+    def modalities(self) -> frozenset[str]:
+        """Kinds of media that the model takes: image, video, audio."""
+        return frozenset() if self.items is None else self.items.encoder.modalities
+
+    @property
+    def refused_modalities(self) -> dict[str, str]:
+        """Kinds of media that the processor reads and sgnb refuses, with the reasons."""
+        return {} if self.items is None else self.items.encoder.refused
+
+    @property
     def eos_token_ids(self) -> frozenset[int]:
         """Tokens that end a generation without `ignore_eos`."""
         return self._eos
@@ -363,14 +368,17 @@ class Engine:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
 
     @torch.inference_mode(False)  # tensors derived from weights are written in place later
-    def _assemble(self, source: Any, tokenizer: Any, settings: EngineOptions) -> None:
+    def _assemble(
+        self, source: Any, tokenizer: Any, processor: Any, settings: EngineOptions
+    ) -> None:
         """Load the model and create the loop. On failure `forget_frames` clears this frame: the
         runner in the parts holds device memory."""
-        parts = assemble(self.model_name, source, tokenizer, settings)
+        parts = assemble(self.model_name, source, tokenizer, processor, settings)
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length = parts.context_length
         self.shared_prefix = parts.scheduler.shared_prefix
+        self.items = parts.input_processor.items  # of prompts; None for a model of text
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
         self._cache = parts.scheduler.cache
@@ -383,6 +391,7 @@ class Engine:
             parts.runner,
             parts.tokenizer,
             parts.log,
+            parts.encoder,
             jump_forward=parts.options.jump_forward,
             overlap=bool(parts.options.overlap),
             grammar_budget=parts.options.grammar_budget_ms / 1000,

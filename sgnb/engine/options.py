@@ -46,6 +46,10 @@ class EngineOptions:
     fork_attention: bool = True  # read a shared prefix once per step
     jump_forward: bool = True  # append text forced by a grammar without sampling
 
+    # GiB of rows of images, videos and sounds in the cache of the encoder; None: 1 % of the GPU
+    # memory, at most 1, and on a CPU 0.25.
+    encoder_cache: float | None = None
+
     # Processor time of a request for masks and endings of a recursive or large grammar.
     grammar_budget_ms: int = 30_000
     # Launch a step before the tokens of the last step are read. None: on a GPU.

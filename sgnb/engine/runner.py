@@ -139,15 +139,17 @@ class ModelRunner:
             ids: Token ids, [T].
             positions: Rotary positions, [T] or [axes, T].
             keep: Rows of the result.
-            embeddings: Embeddings instead of the embeddings of `ids`.
+            embeddings: Rows instead of the embeddings of `ids`.
         """
-        inputs = {"input_ids": ids[None]}
+        items: AbstractContextManager[None] = nullcontext()
         if embeddings:
-            inputs = {"inputs_embeds": self._embed(ids, embeddings)[None]}
+            assert self._decoder.items is not None
+            items = self._decoder.items.substitution.spans(embeddings)
+            ids = ids.clamp(max=self._decoder.vocab_size - 1)
 
-        with serving(self._states):
+        with serving(self._states), items:
             out = self._model(
-                **inputs,
+                input_ids=ids[None],
                 position_ids=positions[..., None, :],
                 use_cache=False,
                 attention_mask=self._unused_mask,
@@ -157,10 +159,3 @@ class ModelRunner:
 
         logits: Tensor = out.logits[0]
         return logits if self._keeps or keep is None else logits[keep]
-
-    def _embed(self, ids: Tensor, spans: Sequence[EmbeddingSpan]) -> Tensor:
-        """Return the embeddings of the step's rows, [T, hidden]."""
-        rows: Tensor = self._model.get_input_embeddings()(ids)
-        for begin, embeddings in spans:
-            rows[begin : begin + len(embeddings)] = embeddings
-        return rows

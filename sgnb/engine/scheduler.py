@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ..events import RequestAdmitted, RequestRetracted, Wait, WaitReason
 from .cache.manager import CacheManager, Match
 from .cache.radix import Prefix
+from .items import PromptItems
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
 from .request.held_requests import HeldRequests
@@ -62,6 +63,8 @@ class Scheduler:
         self.max_running = max_running
         self.shared_prefix = max(shared_prefix, cache.min_prefix)
         self._emit = emit
+        # Whether rows of the items from a position on are in memory; queues missing ones.
+        self.items_ready: Callable[[PromptItems, int], bool] = lambda items, start: True
         self._reserve = GrowthReserve()
         # Match and remaining tokens of the first request that did not fit. No request starts
         # until this request fits.
@@ -285,6 +288,11 @@ class Scheduler:
                 if can_share and self.cache.shares(request) and upcoming in being_computed:
                     waits.report(request, Wait(WaitReason.SAME_PREFIX))
                     continue
+                if request.items is not None:
+                    cached = self.cache.look_up(request).length
+                    if not self.items_ready(request.items, min(cached, request.reusable)):
+                        waits.report(request, Wait(WaitReason.ENCODER))
+                        continue
                 try:
                     started = self._start(request, growth)
                 except Exception as error:

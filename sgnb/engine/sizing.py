@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from ..errors import OptionError
 from .attention.flashinfer_backend import most_gathered
 from .attention.flashinfer_kernels import refusal
@@ -16,6 +18,9 @@ from .cache.state_pool import StatePool, bytes_per_state
 from .device.faults import LARGE_MODEL_HINT
 from .device.memory import GIB, free_bytes, free_host_bytes, gib, pools, weight_bytes
 from .options import EngineOptions
+
+ENCODER_CACHE_SHARE, CPU_ENCODER_CACHE = 0.01, GIB // 4
+"""Of the GPU memory; bytes on a CPU."""
 
 CPU_POOL_BYTES = 2 << 30
 CPU_POOL_TOKENS = 1 << 16
@@ -45,6 +50,16 @@ SAMPLED_ROWS = 256
 SAMPLED_BYTES = 40
 """Bytes per logit of at most `SAMPLED_ROWS` rows while sampling with filters: sorted values,
 indices and sums."""
+
+
+def encoder_cache_bytes(decoder: Any, options: EngineOptions) -> int:
+    """Return the size of the cache of rows of images, videos and sounds."""
+    if options.encoder_cache is not None:
+        return int(options.encoder_cache * GIB)
+    if decoder.device.type != "cuda":
+        return CPU_ENCODER_CACHE
+    total = torch.cuda.get_device_properties(decoder.device).total_memory
+    return min(GIB, int(ENCODER_CACHE_SHARE * total))
 
 
 def pool_tokens(decoder: Any, options: EngineOptions) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,8 @@ class AttentionInput(Spans):
         new_slots: KV slot written by each row, int32[num_tokens].
         kv_slots: KV slots of each sequence by KV index, at least ends[i] entries.
         keys: Key of each sequence.
+        whole: True for a sequence whose rows also see each other's later rows, as the patches of an
+            image in some models. Empty if all sequences are causal.
     """
 
     starts: Longs
@@ -115,6 +117,23 @@ class AttentionInput(Spans):
     new_slots: Ints
     kv_slots: Sequence[Ints]
     keys: Sequence[SequenceKey]
+    whole: Sequence[bool] = ()
+
+    @cached_property
+    def num_short(self) -> int:
+        """Number of leading sequences that are causal and have at most `SHORT` rows."""
+        if not any(self.whole):
+            return super().num_short
+        others = (self.lengths > SHORT) | np.asarray(self.whole)
+        return int(others.argmax())
+
+    @property
+    def last_visible(self) -> Longs:
+        """Last KV index that each row sees, int64[num_tokens]."""
+        if not any(self.whole):
+            return self.kv_positions
+        whole = np.asarray(self.whole).repeat(self.lengths)
+        return np.where(whole, (self.ends - 1).repeat(self.lengths), self.kv_positions)
 
     @property
     def qo_indptr(self) -> Ints:
@@ -147,7 +166,9 @@ class AttentionInput(Spans):
         starts, lengths = self.starts[span], self.lengths[span]
         first = int(self.first_rows[begin]) if begin < len(self) else self.num_tokens
         new_slots = self.new_slots[first : first + int(lengths.sum())]
-        return AttentionInput(starts, lengths, new_slots, self.kv_slots[span], self.keys[span])
+        return AttentionInput(
+            starts, lengths, new_slots, self.kv_slots[span], self.keys[span], self.whole[span]
+        )
 
 
 class Filters(NamedTuple):
@@ -219,29 +240,23 @@ class LogitUse(NamedTuple):
     checks_norm: bool  # no token is wanted; the last logits are only checked for NaN
 
 
+class SpanRows(Protocol):
+    """Input of the text decoder for consecutive tokens, as of an image; see
+    `model/decoder_rows.py`."""
+
+    def part(self, begin: int, end: int) -> SpanRows:
+        """Return the rows begin .. end."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Size in memory."""
+
+
 class EmbeddingSpan(NamedTuple):
-    """Precomputed embeddings in place of the embeddings of tokens, as for an image."""
+    """Computed rows in place of the embeddings of tokens."""
 
-    begin: int  # first row of the step, or first position of a prompt
-    embeddings: Any  # Tensor [n, hidden]
-
-
-class Media(NamedTuple):
-    """Parts of a prompt that are not text. The tokens do not identify the parts: requests with
-    different media need different cache namespaces."""
-
-    positions: Longs  # rotary positions of the prompt, int64[axes, tokens]
-    embeddings: Sequence[EmbeddingSpan]
-
-    def rotary_span(self, start: int, end: int) -> Longs:
-        """Return the rotary positions of the tokens start .. end, int64[axes, end - start], or
-        int64[end - start] if all are text after the prompt."""
-        size = self.positions.shape[1]
-        later = np.arange(max(start, size), end) + (self.positions.max() + 1 - size)
-        if start >= size:
-            return later
-        later = np.broadcast_to(later, (len(self.positions), len(later)))
-        return np.concatenate([self.positions[:, start:end], later], 1)
+    begin: int  # first row of the step
+    rows: SpanRows
 
 
 class StepInput(NamedTuple):

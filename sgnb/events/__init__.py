@@ -6,8 +6,9 @@ of another engine can join if programs call both engines. Imports only `codec`, 
 `latch`.
 
 Events contain token ids. `TokensNamed` carries the bytes of each id before the first use, for views
-without a tokenizer. A branch is a stream of a program: "0", and "0.0", "0.1" for forks of "0". The
-programs of a batch are the branches "0", "1", ... of one run.
+without a tokenizer, and `MediaNamed` the label and picture of an image, video or sound. A branch is
+a stream of a program: "0", and "0.0", "0.1" for forks of "0". The programs of a batch are the
+branches "0", "1", ... of one run.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from .kinds import (
     EngineStopped,
     Extended,
     GrammarReady,
+    ItemsEncoded,
     Jumped,
     Masked,
+    MediaNamed,
     NodeAdded,
     NodeEvicted,
     NodeLocked,
@@ -82,9 +85,11 @@ __all__ = [
     "Extended",
     "GenerationDone",
     "GrammarReady",
+    "ItemsEncoded",
     "Jumped",
     "LogReader",
     "Masked",
+    "MediaNamed",
     "ModelAnswered",
     "ModelAsked",
     "NodeAdded",

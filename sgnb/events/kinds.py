@@ -43,6 +43,30 @@ class TokensNamed:
 
 
 @dataclass(frozen=True, slots=True)
+class MediaNamed:
+    """Name and picture of the tokens of an image, video or sound, before the first use. In views,
+    the label in brackets is the text of the first token; the other tokens have no text."""
+
+    first_id: int  # The ids of the other tokens follow.
+    count: int  # Number of tokens.
+    media: str  # "image", "video" or "audio".
+    number: int  # per kind, from 1
+    label: str  # kind and size, such as "image 640×480"
+    content: str  # digest of the content in hexadecimal digits, equal for equal content
+    thumbnail: str  # JPEG in base64; "" without a picture
+    processor_seconds: float = 0.0  # 0 in a feed that began after the processor ran
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsEncoded:
+    """The encoders of the model ran for images, videos or sounds, between two steps."""
+
+    items: tuple[int, ...]  # first token ids
+    tokens: int
+    seconds: float  # wall time
+
+
+@dataclass(frozen=True, slots=True)
 class RequestQueued:
     """A request entered the waiting queue."""
 

@@ -1,13 +1,15 @@
 """Recorded logs: JSON Lines files with one event per line. The live page reads the same format.
 
-The rows of a step are stored by column: `"sampled": {"request": [...], "token": [...], ...}`. Knows
+The rows of a step are stored by column: `"sampled": {"request": [...], "token": [...], ...}`. In
+prompts and nodes, a pair `[first, count]` stands for consecutive token ids, as of an image. Knows
 no engine.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from pathlib import Path
@@ -26,7 +28,9 @@ from .kinds import (
     Extended,
     Jumped,
     Masked,
+    MediaNamed,
     NodeAdded,
+    RequestQueued,
     Sampled,
     StepRan,
     TokensNamed,
@@ -95,11 +99,51 @@ def encode(record: Record) -> str:
     if kind is StepRan:
         for name, row in ROWS.items():
             line[name] = _columns(row, line[name])
+    elif kind in WITH_RUNS:
+        line[WITH_RUNS[kind]] = _packed(getattr(event, WITH_RUNS[kind]))
     return _write(line)
 
 
 _NAMES = {kind: tuple(field.name for field in fields(kind)) for kind in EVENT_KINDS.values()}
 _write = writer(default=list, separators=(",", ":"))
+
+
+WITH_RUNS: dict[type, str] = {RequestQueued: "prompt", NodeAdded: "tokens"}
+"""Fields with pairs for runs of consecutive token ids."""
+
+LEAST_RUN = 16
+MAX_TOKENS = 1 << 22
+"""Minimum length of such a run, and maximum number of tokens of a field with runs."""
+
+THUMBNAIL = re.compile("[A-Za-z0-9+/]*={0,2}")
+
+
+def _packed(tokens: Sequence[int]) -> Sequence[Any]:
+    """Replace runs of consecutive ids by pairs [first, count]."""
+    ids = tuple(tokens)
+    # Each run contains eight ids from a multiple of eight on; text has no such eight.
+    if all(last - first != 7 for first, last in zip(ids[::8], ids[7::8], strict=False)):
+        return ids
+    packed, begin = list[Any](), 0
+    for i in range(1, len(ids) + 1):
+        if i < len(ids) and ids[i] == ids[i - 1] + 1:
+            continue
+        packed += [[ids[begin], i - begin]] if i - begin >= LEAST_RUN else ids[begin:i]
+        begin = i
+    return packed
+
+
+def _unpacked(tokens: Any) -> Any:
+    """Return the ids of a list with pairs; other values unchanged, for `build` to refuse."""
+    if not isinstance(tokens, list) or not any(isinstance(token, list) for token in tokens):
+        return tokens
+    ids = list[Any]()
+    for token in tokens:
+        first, count = build(tuple[int, int], token) if isinstance(token, list) else (token, 1)
+        if len(ids) + count > MAX_TOKENS:
+            raise ValueError(f"more than {MAX_TOKENS:,} tokens")
+        ids += range(first, first + count) if isinstance(token, list) else [token]
+    return ids
 
 
 ROWS = {"extended": Extended, "sampled": Sampled, "masked": Masked}
@@ -184,7 +228,8 @@ def _record(line: Any) -> Record | None:
         rows: dict[str, Any] = {name: _rows(row, line[name]) for name, row in ROWS.items()}
         event = replace(build(StepRan, line | dict.fromkeys(ROWS, ())), **rows)
     else:
-        event = build(kind, line)
+        name = WITH_RUNS.get(kind)
+        event = build(kind, line if name is None else line | {name: _unpacked(line[name])})
     _check(event)
     return Record(head.seq, head.t, event, head.of_engine)
 
@@ -215,6 +260,17 @@ def _check(event: Any) -> None:
             raise ValueError(f"{shown(event.parent)} is not the parent of {shown(event.branch)}")
         case AutomatonDrawn():
             _check_drawing(event)
+        case MediaNamed():
+            _check_media(event)
+
+
+def _check_media(event: MediaNamed) -> None:
+    if event.media not in ("image", "video", "audio"):
+        raise ValueError(f"media is {shown(event.media)}, not image, video or audio")
+    if not 0 < event.count <= MAX_TOKENS:
+        raise ValueError(f"an item of {event.count:,} tokens")
+    if not THUMBNAIL.fullmatch(event.thumbnail):
+        raise ValueError("thumbnail is not base64")
 
 
 def _check_drawing(event: AutomatonDrawn) -> None:

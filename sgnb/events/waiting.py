@@ -16,6 +16,7 @@ class WaitReason(StrEnum):
     SAME_PREFIX = "same_prefix"
     GRAMMAR = "grammar"
     MASK = "mask"
+    ENCODER = "encoder"
     NEXT_STEP = "next_step"
 
 
@@ -28,6 +29,7 @@ _SENTENCES = {
     WaitReason.SAME_PREFIX: "another request computes the next tokens of the same prompt prefix",
     WaitReason.GRAMMAR: "the grammar is compiling",
     WaitReason.MASK: "the grammar computes the tokens that may come next",
+    WaitReason.ENCODER: "the images, videos or sounds of the prompt are being encoded",
     WaitReason.NEXT_STEP: "the request is queued for the next step",
 }
 

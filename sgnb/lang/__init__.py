@@ -39,6 +39,7 @@ from .primitives.expressions import (
     select,
     separate_reasoning,
 )
+from .primitives.media import audio, image, video
 from .primitives.patterns import (
     beam_search,
     best_of_n,
@@ -89,6 +90,7 @@ __all__ = [
     "assistant",
     "assistant_begin",
     "assistant_end",
+    "audio",
     "beam_search",
     "best_of_n",
     "data",
@@ -98,6 +100,7 @@ __all__ = [
     "gen_string",
     "global_config",
     "greedy_token_selection",
+    "image",
     "judge",
     "majority_vote",
     "map_over",
@@ -120,5 +123,6 @@ __all__ = [
     "user",
     "user_begin",
     "user_end",
+    "video",
     "watch",
 ]

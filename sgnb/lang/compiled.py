@@ -153,7 +153,7 @@ class CompiledProgram(Runnable):
         prefix_numbers: dict[tuple[str, ...], int] = {}  # in order of first appearance
         keys = []
         for row in rows:
-            values = [str(row.arguments.get(name, "")) for name in names]
+            values = [_sort_key(row.arguments.get(name, "")) for name in names]
             prefixes = (tuple(values[: i + 1]) for i in range(len(values)))
             keys.append([prefix_numbers.setdefault(p, len(prefix_numbers)) for p in prefixes])
         return sorted(range(len(rows)), key=keys.__getitem__)
@@ -178,6 +178,11 @@ class CompiledProgram(Runnable):
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""
         self.graph.print_graph()
+
+
+def _sort_key(value: Any) -> str:
+    """Return equal texts for equal texts, numbers and objects, without printing large objects."""
+    return str(value) if isinstance(value, str | int | float) else f"object {id(value)}"
 
 
 graphs_inside: ContextVar[bool | None] = ContextVar("graphs_inside", default=None)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, cast
 
-from ..errors import OptionError, shown
+from ..errors import MediaError, OptionError, shown
 from ..events import EventLog
+from ..media import with_article
 from ..sampling import SamplingParams
 from ..segment import Kind, Segment
 from .chat import ChatTemplate
 from .chat.tools import Tool, ToolCall, ToolUse
-from .location import Location
+from .location import Location, caller
 
 
 @dataclass(slots=True, eq=False)
@@ -135,7 +136,7 @@ class Executor(Protocol):
     the error.
 
     Optional attributes: `model_name` (see `model_name`), `stand_in` (see `instead_of`), `room` (see
-    `room_of`), `generates_calls` and `declares_tools` (see the functions).
+    `room_of`), `generates_calls`, `declares_tools` and `modalities` (see the functions).
     """
 
     chat: ChatTemplate
@@ -181,6 +182,31 @@ def declares_tools(executor: Executor) -> bool:
     """Return whether the executor describes the tools (`Call.tools`) to the model, without a
     description in the program's text."""
     return bool(getattr(executor, "declares_tools", False))
+
+
+def modalities(executor: Executor) -> frozenset[str]:
+    """Return the kinds of media ("image", "video", "audio") that the executor's model takes."""
+    return getattr(executor, "modalities", frozenset())
+
+
+def check_modalities(executor: Executor, kinds: Iterable[str], what: str) -> None:
+    """Raise MediaError, with the user's line, if the executor's model does not take all `kinds`.
+
+    Args:
+        executor: The executor of a call.
+        kinds: The kinds of media in the prompt.
+        what: Description of the prompt, such as "the prompt of gen 'answer'".
+    """
+    names = {"image": "images", "video": "videos", "audio": "sounds"}
+    supported = modalities(executor)
+    for kind in sorted(set(kinds) - supported):
+        takes = " and ".join(["text", *(names[name] for name in sorted(supported))])
+        only = "" if supported else " only"
+        raise MediaError(
+            f"{caller()}: {what} contains {with_article(kind)}, and {model_name(executor)!r} takes"
+            f" {takes}{only}",
+            f"use a model that takes {names[kind]}; for a service: modalities=({kind!r},)",
+        )
 
 
 def is_own(executor: Executor, backend: Executor) -> bool:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from inspect import isawaitable
+from inspect import isawaitable, signature
 from typing import Any
 
-from ..errors import OptionError, ProgramError, nearest
+from ..errors import MediaError, OptionError, ProgramError, nearest, shown
+from ..media import MediaItem, MediaKind, read_audio, read_image, read_video, with_article
 from ..sampling import SamplingParams
 from ..segment import Kind, Segment
 from .chat import ROLES, ChatTemplate
@@ -63,6 +64,54 @@ class Text(Expr):
 
     text: str
     kind: Kind | None = None  # None: decided by taint and role, see `Program._split_by_taint`
+
+
+class _MediaBase(Expr):
+    """Image, video or audio in a prompt."""
+
+    kind: MediaKind
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """Raise ExpressionError, as `Expr.__str__` does."""
+        hint = f'append it next to the text: user("What is this? " + {self.kind}(x))'
+        raise ExpressionError(f"{caller()}: a text cannot hold {with_article(self.kind)}", hint)
+
+
+@dataclass(frozen=True, slots=True)
+class MediaExpr(_MediaBase):
+    """Image, video or audio, with the arguments of the reader."""
+
+    item: MediaItem
+    source: Any = field(default=None, compare=False, repr=False)
+    options: tuple[tuple[str, Any], ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.item, MediaItem):
+            raise ValueError(f"{shown(self.item)} is not an image, video or audio")
+
+    @property
+    def kind(self) -> MediaKind:  # type: ignore[override]
+        return self.item.kind
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadMedia(_MediaBase):
+    """Image, video or audio of a trace that a graph reads in each run.
+
+    `source` and `options` contain texts of arguments.
+    """
+
+    kind: MediaKind
+    source: Any
+    options: tuple[tuple[str, Any], ...]
+
+    def __post_init__(self) -> None:
+        parameters = signature(_READERS[self.kind]).parameters
+        for name, _ in self.options:
+            if name not in parameters:
+                raise ValueError(f"{self.kind} has no argument {shown(name)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +188,10 @@ class Concat(Expr):
     nodes: tuple[Expr, ...]
 
 
+_OF_MEDIA = "__array__", "__array_interface__", "savefig"
+"""Attributes of arrays, tensors, Pillow images and figures."""
+
+
 def parts(value: Any) -> tuple[Expr, ...]:
     """Return the nodes of an expression or string.
 
@@ -159,9 +212,49 @@ def parts(value: Any) -> tuple[Expr, ...]:
         )
     elif isawaitable(value):
         hint = 'await it first: s += await s["name"]'
+    elif isinstance(value, MediaItem) or any(hasattr(value, name) for name in _OF_MEDIA):
+        hint = "append image(x), video(x) or audio(x)"
     else:
         hint = "append str(value), or an expression such as gen(...)"
-    raise ExpressionError(f"{caller()}: {value!r} cannot be appended to a program", hint)
+    raise ExpressionError(f"{caller()}: {shown(value)} cannot be appended to a program", hint)
+
+
+class TraceText(str):
+    """Text of a trace that stands for a value of any type."""
+
+    __slots__ = ()
+
+
+_READERS: dict[MediaKind, Callable[..., MediaItem]] = {
+    "image": read_image,
+    "video": read_video,
+    "audio": read_audio,
+}
+
+
+def media(kind: MediaKind, source: Any, options: tuple[tuple[str, Any], ...]) -> Expr:
+    """Return the expression of an image, video or audio, or of a trace's value for it.
+
+    Args:
+        kind: "image", "video" or "audio".
+        source: First argument of the reader, such as `media.read_image`.
+        options: Further arguments of the reader.
+
+    Raises:
+        MediaError: `source` cannot be read; the message names the user's line.
+    """
+    if _has_unknown((source, *(value for _, value in options))):
+        return UnreadMedia(kind, source, options)
+    try:
+        return MediaExpr(_READERS[kind](source, **dict(options)), source, options)
+    except MediaError as error:
+        raise MediaError(f"{caller()}: {error.message}", error.hint) from None
+
+
+def _has_unknown(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_has_unknown, value))
+    return isinstance(value, TraceText)
 
 
 def role(name: str, expr: Any) -> Concat:
@@ -182,6 +275,12 @@ def role_text(template: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | N
     return Segment(text, "raw", (), (op, previous))
 
 
+def media_segment(item: MediaItem) -> Segment:
+    """Return the segment of an item, with its label as text."""
+    return Segment(f"[{item.label}]", "media", item=item)
+
+
+SglImage = SglVideo = MediaExpr
 SglExpr, SglExprList, SglConstantText, SglGen, SglSelect = Expr, Concat, Text, Gen, Select
 SglRoleBegin, SglRoleEnd, SglSamplingParams = RoleBegin, RoleEnd, SamplingParams
 """SGLang's class names, for annotations and `isinstance`."""

@@ -17,7 +17,7 @@ from ..lang.batches.rows import Rows, is_frame
 from ..lang.chat import tools
 from ..lang.code import Code
 from ..lang.core import choices
-from ..lang.primitives import agents, expressions, patterns, roles
+from ..lang.primitives import agents, expressions, media, patterns, roles
 from ..viz import Display
 from ..viz.live.display import in_kernel
 from .body import CELL_LINES_BEFORE_BODY, compile_body
@@ -42,7 +42,7 @@ PRIMITIVES = _exported(expressions, roles, choices)
 PRIMITIVES.pop("needs_unconditional")
 """Names of the language in a cell, not valid as program names."""
 
-PATTERNS = _exported(patterns, agents, tools)
+PATTERNS = _exported(patterns, agents, tools, media)
 """Further names of the language in a cell. Notebook variables take precedence."""
 
 

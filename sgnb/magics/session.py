@@ -329,9 +329,12 @@ class Session:
         return [int(token) for token in prompt]
 
     def _vocabulary(self, tokens: set[int]) -> TokenTable:
-        vocabulary, tokenizer = TokenTable(), self.engines.get().engine.tokenizer
+        engine = self.engines.get().engine
+        vocabulary, tokenizer = TokenTable(), engine.tokenizer
+        for name in engine.items.names(tokens) if engine.items is not None else ():
+            vocabulary.learn(name)
         if tokenizer is not None:
-            ids = tuple(tokens)
+            ids = tuple(token for token in tokens if vocabulary.media.item(token) is None)
             pieces = (piece.decode("latin-1") for piece in tokenizer.pieces(list(ids)))
             vocabulary.learn(TokensNamed(ids, tuple(pieces)))
         return vocabulary

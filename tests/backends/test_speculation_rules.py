@@ -4,7 +4,8 @@ function of the text so far."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ class Model:
 
     model, chat = "letters", PLAIN
     is_chat = continues = samples = scores = declares_tools = native_tools = False
+    media_tokens: Mapping[str, str] = MappingProxyType({})
     enforces: frozenset[str] = frozenset()
     secrets = Secrets(())
 

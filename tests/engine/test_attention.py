@@ -13,7 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sgnb.engine.attention import LayerOptions, torch_backend, torch_softmax
+from sgnb.engine.attention import (
+    AttentionBackend,
+    LayerOptions,
+    torch_backend,
+    torch_softmax,
+)
 from sgnb.engine.attention.cascade import find_cascade
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.attention.torch_softmax import Mask, attend, attend_slowly
@@ -23,22 +28,26 @@ from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.step_builder import attention_input
-from sgnb.engine.step_input import SHORT
+from sgnb.engine.step_input import NO_KEY, SHORT, AttentionInput
 from sgnb.sampling import SamplingParams
 
 SLOTS = 256
 
 
-def reference(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
+def reference(
+    q: Tensor, k: Tensor, v: Tensor, options: LayerOptions, whole: bool = False
+) -> Tensor:
     """The last rows of a sequence: q [heads, rows, dim] against all its keys [tokens, kv heads,
-    dim] and values."""
+    dim] and values. whole: a row also sees later rows."""
     groups, rows, tokens = len(q) // k.shape[1], q.shape[1], len(k)
     k, v = (x.double().repeat_interleave(groups, 1) for x in (k, v))
     scores = torch.einsum("hrd,thd->hrt", q.double(), k) * options.scaling
     if options.softcap is not None:
         scores = options.softcap * torch.tanh(scores / options.softcap)
     back = torch.arange(tokens - rows, tokens)[:, None] - torch.arange(tokens)
-    hidden = back < 0 if options.window is None else (back < 0) | (back >= options.window)
+    hidden = (back < 0) & (not whole)
+    if options.window is not None:
+        hidden = hidden | (back >= options.window)
     scores = scores.masked_fill(hidden, -torch.inf)
     if options.sinks is not None:
         scores = torch.cat([scores, options.sinks.double()[:, None, None].expand(-1, rows, 1)], 2)
@@ -159,6 +168,81 @@ def test_random_batches(
             expected = reference(q[:, rows], kv.keys[0][seen], kv.values[0][seen], options)
             torch.testing.assert_close(out[rows].double(), expected, atol=2e-5, rtol=1e-4)
     assert shared, "no batch had a prefix to share"
+
+
+def blocks_step(rng: random.Random, slots: int) -> AttentionInput:
+    """Requests without a tree: decodes, and chunks cut into causal sequences and whole ones."""
+    order = np.random.default_rng(rng.randrange(1 << 30)).permutation(slots).astype(np.int32)
+    rows, used = list[tuple[int, int, bool, np.ndarray]](), 0
+    for _ in range(rng.randint(1, 4)):
+        start, lengths = rng.randint(0, 9), [rng.randint(1, 21) for _ in range(rng.randint(1, 4))]
+        own = order[used : used + start + sum(lengths)]
+        used += len(own)
+        for length in lengths:
+            rows.append((start, length, rng.random() < 0.5, own))
+            start += length
+    for _ in range(rng.randint(0, 2)):
+        own = order[used : used + 7]
+        used += 7
+        rows.insert(0, (6, 1, False, own))
+    starts, counts, whole, own_slots = zip(*rows, strict=True)
+    return AttentionInput(
+        starts=np.array(starts),
+        lengths=np.array(counts),
+        new_slots=np.concatenate([own[a : a + n] for a, n, _, own in rows]),
+        kv_slots=own_slots,
+        keys=[NO_KEY] * len(rows),
+        whole=whole,
+    )
+
+
+def blocks_error(
+    attention: AttentionBackend, step: AttentionInput, heads: int, options: LayerOptions
+) -> float:
+    """The largest difference to the reference, with random queries, keys and values."""
+    kv = attention.kv
+    _, kv_heads, key_dim = kv.keys[0].shape
+    q, k, v = (
+        torch.randn(step.num_tokens, *shape)
+        for shape in ((heads, key_dim), (kv_heads, key_dim), (kv_heads, kv.values[0].shape[2]))
+    )
+    attention.plan(step)
+    attention.store(0, k, v)
+    out, worst = attention.attend(0, q, options), 0.0
+    columns = step.first_rows, step.lengths, step.ends, step.kv_slots, step.whole
+    for first, length, end, slots, whole in zip(*columns, strict=True):
+        rows, seen = slice(first, first + length), torch.from_numpy(slots[:end]).long()
+        expected = reference(
+            q[rows].transpose(0, 1), kv.keys[0][seen], kv.values[0][seen], options, whole
+        )
+        worst = max(worst, (out[rows].double() - expected).abs().max().item())
+    return worst
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIONS))
+def test_blocks_whose_rows_see_each_other(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(kind)
+    torch.manual_seed(0)
+    for i in range(30):
+        long, band = [(256, 128), (2, 2), (4, 3)][i % 3]
+        monkeypatch.setattr(torch_backend, "LONG_CHUNK", long)
+        monkeypatch.setattr(torch_backend, "BAND_ROWS", band)
+        kv = KVCache({0: LayerShape(2, 8, 5)}, 400, torch.float32, torch.device("cpu"))
+        step = blocks_step(rng, 400)
+        assert blocks_error(TorchAttention(kv), step, 4, OPTIONS[kind]) < 2e-5
+
+
+def test_short_sequences_before_the_first_block() -> None:
+    def step(*rows: tuple[int, bool]) -> AttentionInput:
+        lengths, whole = zip(*rows, strict=True)
+        none = np.empty(0, np.int32)
+        return AttentionInput(np.zeros(len(rows)), np.array(lengths), none, [], [], whole)
+
+    assert step((1, False), (3, False), (2, True), (1, False)).num_short == 2
+    assert step((1, False), (SHORT + 1, False), (2, True)).num_short == 1
+    assert step((1, False), (3, False)).num_short == 2
+    assert step((5, True)).num_short == 0
+    assert step((2, False), (3, True), (2, False)).last_visible.tolist() == [0, 1, 2, 2, 2, 0, 1]
 
 
 @pytest.mark.parametrize("window", [None, 100])

@@ -60,7 +60,7 @@ def new_batch(*sizes: tuple[int, int]) -> Batch:
     free, spans = torch.randperm(SLOTS).int().numpy(), []
     for total, new in sizes:
         request = SimpleNamespace(
-            id=next(_ids), version=0, slots=free[:total], node=None, cache_scope=SHARED
+            id=next(_ids), version=0, slots=free[:total], node=None, cache_scope=SHARED, items=None
         )
         spans.append((request, total - new, new))
         free = free[total:]

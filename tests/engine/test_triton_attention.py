@@ -313,9 +313,9 @@ def test_extend_tiles_begin_with_those_that_see_most() -> None:
     requests = forks(10, [30, 5]).requests
     table = plan_extend(attention_input(Batch(requests, [10, 10], [30, 5])), 7, 8, KVIndices())
     assert table.tolist() == [
-        [31, 6, 34, 0],
-        [23, 8, 26, 0],
-        [15, 8, 18, 0],
-        [7, 8, 10, 0],
-        [37, 5, 10, 40],
+        [31, 6, 34, 0, -1],
+        [23, 8, 26, 0, -1],
+        [15, 8, 18, 0, -1],
+        [7, 8, 10, 0, -1],
+        [37, 5, 10, 40, -1],
     ]

@@ -24,7 +24,16 @@ from sgnb.engine.request.request import Request
 from sgnb.engine.request.step_builder import attention_input
 from sgnb.sampling import SamplingParams
 
-from .test_attention import OPTIONS, SLOTS, batch_of_spans, each, random_batch, reference
+from .test_attention import (
+    OPTIONS,
+    SLOTS,
+    batch_of_spans,
+    blocks_error,
+    blocks_step,
+    each,
+    random_batch,
+    reference,
+)
 
 CHEAP = CostModel(shared_row=0, launch=0, work_item=1, min_work=4, align=2, detach=12)
 SMALL = Tuning(Launch(16, 16, 4, 1), Launch(64, 16, 4, 1), Launch(32, 16, 4, 1), CHEAP)
@@ -131,6 +140,17 @@ def check_extend() -> None:
         assert error(attention, batch, 6, options) < 1e-5
 
 
+def check_blocks(quick: bool) -> None:
+    """Sequences whose rows see each other, beside decodes and causal chunks."""
+    rng = random.Random(4)
+    for kind in ("plain", "all") if quick else sorted(OPTIONS):
+        for _ in range(1 if quick else 5):
+            kv = pool(2, 8, 5, "cpu", torch.float32, slots=400)
+            attention = TritonAttention(kv, {0: 4}, tuning=SMALL)
+            worst = blocks_error(attention, blocks_step(rng, 400), 4, OPTIONS[kind])
+            assert worst < 1e-5, (kind, worst)
+
+
 def check_padded() -> None:
     """Padding gives finite numbers, and what a graph would keep stays where it is."""
     order = np.random.default_rng(1).permutation(SLOTS).astype(np.int32)
@@ -225,6 +245,7 @@ if __name__ == "__main__":
         quick = sys.argv[1:] == ["quick"]
         check_random_batches(quick)
         check_extend()
+        check_blocks(quick)
         check_padded()
         check_following(quick)
         print("all agree")

@@ -49,6 +49,7 @@ class FakeExecutor:
         together: int = 0,
     ) -> None:
         self.chat, self.log = chat, EventLog()
+        self.modalities: frozenset[str] = frozenset()
         self.special_tokens = re.compile(r"<\|\w+\|>")
         self.calls: list[Call | ScoreCall] = []
         self.cancelled: list[Call | ScoreCall] = []

@@ -105,7 +105,7 @@ def test_global_config(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fake.calls[-1].params.skip_special_tokens
 
 
-@pytest.mark.parametrize("name", ["Runtime", "image", "ServerArgs"])
+@pytest.mark.parametrize("name", ["Runtime", "ServerArgs"])
 def test_names_that_do_not_exist_yet_say_so(name: str) -> None:
     word = getattr(sgnb, name)
     with pytest.raises(OptionError, match=rf"sgnb.{name} does not exist yet\n  hint: ."):

@@ -22,6 +22,8 @@ class WordEngine:
         self.checkpoints: list[int] = []  # nodes, the oldest first
         self.log, self.pool, self.latest = log, pool, 0
         self.ids: dict[bytes, int] = {}
+        self.items: dict[str, events.MediaNamed] = {}  # by text
+        self.rows: set[int] = set()  # first ids of encoded items
         self.children: dict[int, list[int]] = {0: []}
         self.parent: dict[int, int] = {0: -1}
         self.tokens: dict[int, tuple[int, ...]] = {0: ()}
@@ -34,6 +36,42 @@ class WordEngine:
     def encode(self, text: str) -> tuple[int, ...]:
         """Words; a character outside Latin-1 becomes one token for each byte. Names new tokens
         first."""
+        if self.items:
+            labels = "|".join(map(re.escape, self.items))
+            parts = re.split(f"({labels})", text)
+            return tuple(
+                token
+                for part in parts
+                for token in (self._ids_of(part) if part in self.items else self._words(part))
+            )
+        return self._words(text)
+
+    def _ids_of(self, text: str) -> range:
+        item = self.items[text]
+        return range(item.first_id, item.first_id + item.count)
+
+    def item(self, label: str, count: int, content: str = "", thumbnail: str = "") -> str:
+        """Name an image, video or sound; returns its text for prompts."""
+        kind = label.partition(" ")[0]
+        number = 1 + sum(item.media == kind for item in self.items.values())
+        first_id = max([100_000, *(item.first_id + item.count for item in self.items.values())])
+        named = events.MediaNamed(
+            first_id, count, kind, number, label, content or label, thumbnail, 0.01
+        )
+        self.log.emit(named)
+        self.items[f"[{label}]"] = named
+        return f"[{label}]"
+
+    def _encode_items(self, tokens: tuple[int, ...]) -> None:
+        """Run the encoder for the new items of a prompt."""
+        items = [item for item in self.items.values() if item.first_id in {*tokens} - self.rows]
+        if items:
+            first_ids = tuple(item.first_id for item in items)
+            self.rows |= set(first_ids)
+            total = sum(item.count for item in items)
+            self.log.emit(events.ItemsEncoded(first_ids, total, 0.002))
+
+    def _words(self, text: str) -> tuple[int, ...]:
         pieces: list[bytes] = []
         for word in re.findall(r" ?\w+| ?[^\w\s]+|\s", text):
             raw = word.encode("utf-8", "replace")
@@ -157,6 +195,7 @@ class WordEngine:
         self.latest = request
         self.log.emit(events.RequestQueued(request, run, branch, name, purpose, tokens))
         yield
+        self._encode_items(tokens)
         node, found = self.match(tokens[:-1])
         cached = self._usable(node, found)
         self.touch(node)

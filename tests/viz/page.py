@@ -16,8 +16,14 @@ from sgnb.viz.state.tree import TreeState
 
 CANONICAL = """
 function canonical(state, engine = 0) {
-  const merged = (pieces) => pieces.reduce((all, { kind: own, text, by }) => {
-    const kind = by ? `${own} ${by}` : own;
+  const marked = (own, { request, from, by, item }) => {
+    if (item === undefined) return by ? `${own} ${by}` : own;
+    const asked = state.requests.get(request), named = itemAt(state.media, item);
+    const found = foundIn(asked, { begin: from, item: named });
+    return `${own} @${asked.engine}/${ownNumber(item)}/${from}/${found}`;
+  };
+  const merged = (pieces) => pieces.reduce((all, { kind: own, text, ...piece }) => {
+    const kind = marked(own, piece);
     if (all.length && all.at(-1)[0] === kind) all.at(-1)[1] += text;
     else all.push([kind, text]);
     return all;
@@ -35,14 +41,17 @@ function canonical(state, engine = 0) {
     ]);
     const models = [...run.models.values()].map((m) =>
       [m.number, m.name, m.engine, m.prompt, m.cached, m.output, m.seconds, m.open]);
+    const { used, processed, encoded, prefilled, kinds } = run.items;
+    const items = [used, processed, encoded, prefilled, kinds, wordsOfItems(run)];
     runs[run.run] =
-      [title, status, message, hidden, failed, firstError, counts, branches, rows, models];
+      [title, status, message, hidden, failed, firstError, counts, branches, rows, models, items];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
   const nodes = sorted(own.nodes.keys()).map((id) => own.nodes.get(id)).map((n) =>
     [n.id, n.parent, n.tokens.map(ownNumber), n.namespace, n.locks, n.tick, n.hits,
-     n.checkpoint, state.requests.get(n.request)?.run ?? "", sorted(n.children.values())]);
+     n.checkpoint, state.requests.get(n.request)?.run ?? "", sorted(n.children.values()),
+     labelOfTokens(state, n.tokens, 100000)]);
   const { cachedTokens: tokens, evicted, missing, checkpoints } = own;
   const pins = Object.fromEntries(own.pins);
   return { runs, nodes, tokens, evicted, missing, checkpoints, pins };
@@ -51,8 +60,9 @@ function canonical(state, engine = 0) {
 
 
 SUBJECTS = {
-    "reduce": ("state", "tree_records", "run_records", "reduce"),
-    "tree": ("tree_marks", "tree"),
+    "reduce": ("dom", "media", "state", "tree_records", "run_records", "reduce"),
+    "inspect": ("items", "inspect"),
+    "tree": ("items", "tree_marks", "tree"),
     "automaton": ("automaton_walk", "automaton_layout", "automaton"),
 }
 """Subject -> its files, for `node`."""
@@ -63,7 +73,7 @@ def node(script: str, files: Sequence[str], given: Any) -> Any:
     from playwright._impl._driver import compute_driver_executable
 
     executable = compute_driver_executable()[0]
-    names = [part for name in files for part in SUBJECTS.get(name, (name,))]
+    names = dict.fromkeys(part for name in files for part in SUBJECTS.get(name, (name,)))
     modules = "\n".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in names)
     read = "const given = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
     call = f"console.log(JSON.stringify((() => {{ {script} }})()));"
@@ -97,12 +107,12 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
         found[run.run] = [
             run.title, run.status, run.message, run.hidden, run.failed, run.first_error, metrics,
             branches, [list(astuple(row)) for row in run.rows.values()],
-            [list(astuple(model)[:-1]) for model in run.models.values()],
+            [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),
          *(n.checkpoint, n.made_by),
-         sorted(n.children.values())]
+         sorted(n.children.values()), tree.label(n, 100000)]
         for n in sorted(tree.nodes.values(), key=lambda n: n.id)
     ]  # fmt: skip
     whole: Any = {
@@ -110,6 +120,12 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
         "missing": tree.missing, "checkpoints": tree.checkpoints, "pins": tree.pins,
     }  # fmt: skip
     return json.loads(json.dumps(whole))
+
+
+def _items(run: RunState) -> list[Any]:
+    items = run.items
+    counts = items.used, items.processed, items.encoded, items.prefilled
+    return [*counts, sorted(items.kinds), items.line()]
 
 
 def _merged(segments: list[list[str]]) -> list[list[str]]:

@@ -33,11 +33,16 @@ def random_log(rng: random.Random) -> EventLog:
     log = EventLog()
     engine = WordEngine(log, states=rng.choice([0, 2, 6]))
     pinned: list[tuple[int, str]] = []
+    labels = [*(f"image {i}×{i}" for i in range(4)), "audio 2.0 s", f"video {HOSTILE} 3×3"]
 
     def text(most: int) -> str:
-        return "".join(rng.choices(WORDS, k=rng.randint(1, most)))
+        words = [*WORDS, *engine.items, *engine.items]
+        return "".join(rng.choices(words, k=rng.randint(1, most)))
 
     for number in range(rng.randint(1, 3)):
+        for label in rng.sample(labels, rng.randint(0, len(labels))):
+            labels.remove(label)
+            engine.item(label, rng.randint(1, 30))
         program = Program(engine, f"r{number}", f"run {number}", total=rng.choice([1, 14]))
         for name in map(str, range(rng.choice([1, 14]) if number == 0 else 1)):
             program.branch(name)

@@ -27,7 +27,15 @@ def metrics(records: list[Record], begin: float, end: float) -> dict[str, Any]:
     seen: set[tuple[int, ...]] = set()
     found: defaultdict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
     nodes: dict[int, int] = {}
-    whole = {"steps": 0, "evicted": 0, "freed": 0, "dropped": 0, "prefill": 0, "decode": 0}
+    whole: dict[str, Any] = {
+        "steps": 0,
+        "evicted": 0,
+        "freed": 0,
+        "dropped": 0,
+        "prefill": 0,
+        "decode": 0,
+    }
+    encoded = {"items": 0, "tokens": 0, "seconds": 0.0}
     over: set[int] = set()
     for record in records:
         event, inside = record.event, begin < record.t <= end
@@ -58,6 +66,10 @@ def metrics(records: list[Record], begin: float, end: float) -> dict[str, Any]:
                 whole["freed"] += inside * nodes[event.node]
             case events.CheckpointDropped():
                 whole["dropped"] += inside
+            case events.ItemsEncoded(items, tokens, seconds) if inside:
+                encoded["items"] += len(items)
+                encoded["tokens"] += tokens
+                encoded["seconds"] += seconds
             case events.StepRan():
                 whole["steps"] += inside
                 for row in event.extended:
@@ -68,6 +80,7 @@ def metrics(records: list[Record], begin: float, end: float) -> dict[str, Any]:
                         outputs[one.request].append(one.token)
     rows = {run: hits(of) for run, of in found.items()}
     every = hits([row for of in found.values() for row in of])
+    whole["encoded"] = encoded
     return {**every, **whole, "runs": [{"run": run, **one} for run, one in rows.items()]}
 
 
@@ -101,6 +114,7 @@ def test_a_range_is_counted_as_by_its_definition() -> None:
       });"""
     found = node(script, REDUCERS, given)
     assert found == wanted
+    assert any(one["encoded"]["items"] for of in wanted for one in of)
     assert any(one["dropped"] and one["again"] for of in wanted for one in of)
     assert any(one["evicted"] and one["optimal"] > one["cached"] > 0 for of in wanted for one in of)
 

@@ -6,7 +6,7 @@ executor if a retry may succeed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from ...lang.chat import ChatTemplate
 from ...lang.chat.tools import Tool
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location, warn_once
+from ...media import MediaItem
 from ...sampling import SamplingParams
 from .transport import Secrets
 
@@ -30,6 +31,7 @@ class CompletionRequest:
     prompt: str = ""
     # For chat endpoints. Ends with a user turn, or with an assistant turn to continue.
     messages: tuple[Message, ...] = ()
+    media: tuple[MediaItem, ...] = ()  # items of `prompt`, in order; turns contain theirs
     stream: bool = False
     tools: tuple[Tool, ...] = ()  # sent in the service's own format
     tool_choice: str = "none"  # "auto", "required", "none", or the name of a tool
@@ -103,6 +105,7 @@ class Endpoint(Protocol):
     scores: bool  # may return log-probabilities of prompts
     samples: bool  # supports several samples per request
     enforces: frozenset[str]  # enforced grammar kinds, such as "json_schema"
+    media_tokens: Mapping[str, str]  # for text endpoints: text of an "image" and of an "audio"
     declares_tools: bool  # tools are described by requests instead of the program's text
 
     @property

@@ -22,6 +22,7 @@ from .call_state import CallState
 from .endpoint import CompletionRequest, CompletionResponse, Endpoint, Message, Sample
 from .formats import FormatMismatch, choice_request, match_format, prepare, selection
 from .limits import Limits, RequestAdmission
+from .media_parts import num_characters, text_prompt
 from .speculation import Speculation, first_stop
 from .tool_calls import (
     checked_calls,
@@ -48,10 +49,15 @@ class ApiExecutor:
     """
 
     def __init__(
-        self, endpoint: Endpoint, limits: Limits | None = None, price: Price = lambda tokens: None
+        self,
+        endpoint: Endpoint,
+        limits: Limits | None = None,
+        price: Price = lambda tokens: None,
+        modalities: frozenset[str] = frozenset(),
     ) -> None:
         self.endpoint, self.limits = endpoint, limits or Limits()
         self.chat, self.special_tokens, self.log = endpoint.chat, None, EventLog()
+        self.modalities = modalities
         self.generates_calls, self.declares_tools = True, endpoint.declares_tools
         self._usage = Usage(endpoint.model, price)
         self._token_usage = TokenUsage(self._usage)
@@ -89,10 +95,11 @@ class ApiExecutor:
             turns = with_system(turns, text) if text else turns
             return CompletionRequest(call.params, messages=turns, stream=is_streamed)
 
-        prompt = call.prompt
+        prompt = text_prompt(call, endpoint.media_tokens)
+        written = prompt.text
         if text and endpoint.declares_tools:
-            prompt = text_with_system(self.chat, prompt, call.segments, text)
-        return CompletionRequest(call.params, prompt, stream=is_streamed)
+            written = text_with_system(self.chat, written, prompt.segments, text)
+        return CompletionRequest(call.params, written, media=prompt.items, stream=is_streamed)
 
     def _native_request(self, call: Call) -> CompletionRequest:
         """Return the request with tools, calls and results in the service's own format."""
@@ -318,7 +325,7 @@ class ApiExecutor:
             state.usage.requests += 1
             return self.endpoint.secrets.clean(await work())
 
-        characters = len(request.prompt) + sum(map(_length, request.messages))
+        characters = num_characters(request)
         max_new_tokens = request.params.max_new_tokens * request.params.n
         tokens = characters / CHARACTERS_PER_TOKEN + max_new_tokens
         return await self._admission.send(send, tokens, count_failure)
@@ -388,13 +395,6 @@ class ApiExecutor:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.endpoint.model!r}>"
-
-
-def _length(turn: Message) -> int:
-    """Return the number of characters of a turn."""
-    return len(turn["content"] or "") + sum(
-        len(call["function"]["arguments"]) for call in turn.get("tool_calls", ())
-    )
 
 
 def _check_text(name: str, prompt: str) -> None:

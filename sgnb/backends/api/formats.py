@@ -17,6 +17,7 @@ from ...grammar.vocabulary import Vocabulary
 from ...lang.executor import ScoreCall
 from ...sampling import SamplingParams
 from .endpoint import CompletionRequest, Message, Sample
+from .media_parts import with_text
 
 _BYTES = Vocabulary(bytes([byte]) for byte in range(256))
 
@@ -106,7 +107,8 @@ def choice_request(
         schema = json.dumps({"type": "object", "properties": properties, **closed})
     elif turns:
         names = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in call.choices)
-        content = f"{turns[-1]['content']}\n\nAnswer with one of these and nothing else: {names}"
+        question = f"Answer with one of these and nothing else: {names}"
+        content = with_text(turns[-1]["content"], question)
         turns = [*turns[:-1], {**turns[-1], "content": content}]
 
     params = SamplingParams(max_new_tokens=longest + 16, temperature=0, json_schema=schema)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ...lang.chat import ChatTemplate
@@ -21,6 +22,7 @@ from .endpoint import (
 )
 from .executor import ApiExecutor
 from .limits import Limits
+from .media_parts import checked_modalities
 from .openai import MAX_BIAS, MIN_SECRET, ROLES_AS_TEXT, bias_of, response_format
 from .responses import StreamAssembly, assembled
 from .tool_calls import refuses_tools, tool_arguments
@@ -63,6 +65,7 @@ class LiteLLMEndpoint:
     is_chat = True
     declares_tools = True
     samples = scores = False
+    media_tokens: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, model: str, chat: ChatTemplate, options: dict[str, Any]) -> None:
         self.model, self.chat, self._options = model, chat, options
@@ -74,6 +77,13 @@ class LiteLLMEndpoint:
         self.continues = self._is_anthropic = model.startswith(_CONTINUE)
         self._service = f"the service of {model!r}"
         self.secrets = secrets_in(options)
+
+    @property
+    def listed_modalities(self) -> frozenset[str]:
+        """The kinds of media of the model in litellm's list of models."""
+        sees = self._litellm.supports_vision(model=self.model)
+        hears = self._litellm.supports_audio_input(model=self.model)
+        return frozenset(["image", "video"] * sees + ["audio"] * hears)
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
         unsupported = [
@@ -159,6 +169,8 @@ class LiteLLM(ApiExecutor):
         organization: Organization id, if the service has organizations.
         base_url: Address of the service, if configurable.
         prices: See `OpenAI`.
+        modalities: Kinds of media that the model takes, as for `OpenAI`. Default: by litellm's list
+            of models.
         options: Limits as for `OpenAI`; remaining options are passed to `litellm.acompletion`.
     """
 
@@ -171,8 +183,10 @@ class LiteLLM(ApiExecutor):
         base_url: str | None = None,
         *,
         prices: tuple[float, float] | None = None,
+        modalities: Iterable[str] | None = None,
         **options: Any,
     ) -> None:
+        supported = checked_modalities(modalities)
         limits, options = Limits.split(options)
         arguments = {
             "api_key": api_key,
@@ -182,7 +196,8 @@ class LiteLLM(ApiExecutor):
         }
         arguments = {name: value for name, value in arguments.items() if value is not None}
         endpoint = LiteLLMEndpoint(model_name, chat_template or ROLES_AS_TEXT, arguments | options)
-        super().__init__(endpoint, limits, fixed_price(prices, listed_price(model_name)))
+        supported = endpoint.listed_modalities if supported is None else supported
+        super().__init__(endpoint, limits, fixed_price(prices, listed_price(model_name)), supported)
 
 
 class Anthropic(LiteLLM):

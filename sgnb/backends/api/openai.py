@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from ...errors import OptionError, ServiceError
+from ...errors import OptionError, ServiceError, shown
 from ...event_loops import LoopThread
 from ...lang.chat import PLAIN, ChatTemplate
 from ...lang.executor import ScoreCall
@@ -25,6 +26,7 @@ from .endpoint import (
 )
 from .executor import ApiExecutor
 from .limits import Limits
+from .media_parts import checked_modalities
 from .responses import Echo, StreamAssembly, assembled, tokens_of
 from .tool_calls import REFUSALS, refuses_tools, tool_arguments
 from .transport import Failure, Secrets, guarded_http_client, openai_package, translated
@@ -49,6 +51,7 @@ class OpenAIEndpoint:
 
     continues = False
     samples = True
+    media_tokens: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
@@ -209,6 +212,8 @@ class OpenAI(ApiExecutor):
         api_key: Default: OPENAI_API_KEY of the environment.
         prices: Cost per million tokens of prompts and of answers.
         extra_body: Additional fields of every request.
+        modalities: Kinds of media that the model takes: "image", "audio", and "video", whose frames
+            are sent as images. Default: none.
         options: `Limits`; remaining options are passed to the `openai` client.
     """
 
@@ -223,20 +228,25 @@ class OpenAI(ApiExecutor):
         api_key: str | None = None,
         prices: tuple[float, float] | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        modalities: Iterable[str] = (),
         **options: Any,
     ) -> None:
+        supported = checked_modalities(modalities) or frozenset()
         limits, options = Limits.split(options)
         client = make_client(base_url, api_key, options, is_azure)
         is_chat = is_chat_model
         if is_chat is None:
             is_chat = model_name not in COMPLETION_MODELS
+        if supported and not is_chat:
+            message = f"modalities={shown(modalities)}: a completion model takes text only"
+            raise OptionError(message, "leave it out, or use is_chat_model=True")
         is_openai = base_url is None and client.base_url.host.endswith("openai.com")
         is_official = is_azure or is_openai
 
         template = chat_template or (ROLES_AS_TEXT if is_chat else PLAIN)
         endpoint = OpenAIEndpoint(client, model_name, is_chat, template, is_official, extra_body)
         default_price = listed_price(model_name) if is_official else no_price
-        super().__init__(endpoint, limits, fixed_price(prices, default_price))
+        super().__init__(endpoint, limits, fixed_price(prices, default_price), supported)
 
 
 def bias_of(params: SamplingParams, limit: float) -> dict[str, float]:

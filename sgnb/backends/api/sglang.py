@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ...errors import OptionError, RequestError, ServiceError, printable, shown
-from ...lang.chat import PLAIN, ChatTemplate, Messages, from_render
+from ...lang.chat import PLAIN, ChatTemplate, from_render
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
@@ -18,6 +19,7 @@ from ...sequences import common_length
 from .endpoint import CompletionRequest, CompletionResponse, Sample, ScoreResponse, Tokens, refuse
 from .executor import ApiExecutor
 from .limits import Limits
+from .media_parts import checked_modalities, media_data, text_prompt
 from .openai import OpenAIEndpoint, bias_of, get_json, make_client, secrets_of
 from .responses import TokenLogprob, count_of, name_of, score_of, text_of, token_logprob_of
 from .transport import IncompleteResponse, guarded_http_client, openai_package, translated
@@ -87,8 +89,15 @@ class SGLangEndpoint:
     scores = declares_tools = True
     enforces = frozenset({"regex", "json_schema", "ebnf"})
 
-    def __init__(self, client: Any, model: str, chat: ChatTemplate) -> None:
+    def __init__(
+        self,
+        client: Any,
+        model: str,
+        chat: ChatTemplate,
+        media_tokens: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.client, self.model, self.chat = client, model, chat
+        self.media_tokens = media_tokens
         self.secrets = secrets_of(client)
         self._service = f"the SGLang server of {model!r}"
         chat_client = client.with_options(base_url=str(client.base_url).rstrip("/") + "/v1")
@@ -107,7 +116,7 @@ class SGLangEndpoint:
     ) -> CompletionResponse:
         if request.tools:
             return await self._chat.complete(request, on_text)
-        body = {"text": request.prompt, **_parameters(request.params)}
+        body = {"text": request.prompt, **_parameters(request.params), **media_data(request.media)}
         with translated(self._service, self.secrets):
             if not request.stream:
                 return _response_of(await self._post("/generate", body))
@@ -132,13 +141,19 @@ class SGLangEndpoint:
         return _response_of(chunk)
 
     async def score(self, call: ScoreCall) -> ScoreResponse:
+        prompt = text_prompt(call, self.media_tokens)
+        texts = [prompt.text, *[prompt.text + choice for choice in call.choices]]
+        prompts: dict[str, Any] = {"text": texts}
+        for name, values in media_data(prompt.items).items():
+            prompts[name] = [values] * len(texts)
+
         with translated(self._service, self.secrets):
-            [prefix] = await self._scored(text=[call.prompt])  # prefilled once for all choices
-            texts = [call.prompt, *[call.prompt + choice for choice in call.choices]]
+            shared = {name: values[:1] for name, values in prompts.items()}
+            [prefix] = await self._scored(**shared)  # prefilled once for all choices
             start = max(0, count_of(prefix["prompt_tokens"]) - MAX_RETOKENIZED)
-            metas = await self._scored(logprob_start_len=start, text=texts)
+            metas = await self._scored(logprob_start_len=start, **prompts)
             if _first_difference(metas) == 0 and start > 0:
-                metas = await self._scored(logprob_start_len=0, text=texts)
+                metas = await self._scored(logprob_start_len=0, **prompts)
             first = _first_difference(metas)
             if first == 0:
                 message = f"select {call.name!r} has no text before its choices"
@@ -195,6 +210,10 @@ class RuntimeEndpoint(ApiExecutor):
             the model's template, if its hub id is in the local cache.
         verify: File of certificates.
         prices: See `OpenAI`.
+        modalities: Kinds of media that the model takes, as for `OpenAI`. Default: according to the
+            server.
+        media_tokens: Text of an "image" and of an "audio" in the server's prompts. Default:
+            according to the chat template.
         options: See `OpenAI`.
     """
 
@@ -206,8 +225,11 @@ class RuntimeEndpoint(ApiExecutor):
         chat_template: ChatTemplate | str | None = None,
         *,
         prices: tuple[float, float] | None = None,
+        modalities: Iterable[str] | None = None,
+        media_tokens: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
+        supported = checked_modalities(modalities)
         limits, options = Limits.split(options)
         if verify is not None and not Path(verify).exists():
             message = f"verify={shown(verify)} is not a file"
@@ -229,11 +251,29 @@ class RuntimeEndpoint(ApiExecutor):
         template = chat_template or _template_of_hub_id(str(info.get("tokenizer_path") or name))
         if isinstance(template, str):
             template = _template_of(template)
-        endpoint = SGLangEndpoint(client, name, template)
-        super().__init__(endpoint, limits, fixed_price(prices, no_price))
+        if isinstance(template, ChatTemplate):
+            template = ServerTemplate(template, {})
+        tokens = template.media_tokens if media_tokens is None else media_tokens
+        endpoint = SGLangEndpoint(client, name, template.chat, tokens)
+        supported = _modalities_of(info) if supported is None else supported
+        super().__init__(endpoint, limits, fixed_price(prices, no_price), supported)
 
 
-def _template_of_hub_id(name: str) -> ChatTemplate:
+class ServerTemplate(NamedTuple):
+    """The chat template of a server's model, and the text of an image and of a sound."""
+
+    chat: ChatTemplate
+    media_tokens: Mapping[str, str]
+
+
+def _modalities_of(info: dict[str, Any]) -> frozenset[str]:
+    """Return the kinds of media that a server declares."""
+    sees = info.get("has_image_understanding") is True
+    hears = info.get("has_audio_understanding") is True
+    return frozenset(["image", "video"] * sees + ["audio"] * hears)
+
+
+def _template_of_hub_id(name: str) -> ChatTemplate | ServerTemplate:
     """Return the chat template of a tokenizer by the hub id from a service. Folders stay closed:
     a response must not select files of this machine."""
     if _HUB_ID.fullmatch(name) and ".." not in name and not Path(name).exists():
@@ -244,7 +284,7 @@ def _template_of_hub_id(name: str) -> ChatTemplate:
     return PLAIN
 
 
-def _template_of(name: str) -> ChatTemplate:
+def _template_of(name: str) -> ChatTemplate | ServerTemplate:
     """Return the chat template of a tokenizer on this machine, by folder or hub id; warn and return
     plain roles if the template is missing."""
     try:
@@ -254,15 +294,32 @@ def _template_of(name: str) -> ChatTemplate:
             name, local_files_only=True, trust_remote_code=False
         )
 
-        def render(messages: Messages, tools: Any = None) -> str:
+        def render(messages: Any, tools: Any = None) -> str:
             return str(tokenizer.apply_chat_template(list(messages), tokenize=False))
 
-        return from_render(name, render)
+        return ServerTemplate(from_render(name, render), read_media_tokens(render))
     except Exception as error:  # missing file, or a template error of any type
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         message = f"the chat template of {name} cannot be read here ({reason}); plain role marks"
         warnings.warn(printable(f"{message} are used: give chat_template="), stacklevel=3)
         return PLAIN
+
+
+def read_media_tokens(render: Callable[[Any], str]) -> dict[str, str]:
+    """Return the text that a chat template writes for an "image" and an "audio". A kind without
+    text is absent."""
+    tokens = {}
+    for kind in ("image", "audio"):
+        texts = [{"type": "text", "text": mark} for mark in "\x01\x02"]
+        try:
+            content = [texts[0], {"type": kind}, texts[1]]
+            text = render([{"role": "user", "content": content}])
+        except Exception:  # a Jinja template may raise anything for a list of parts
+            continue
+        token = text.partition("\x01")[2].partition("\x02")[0]
+        if token.strip() and "\x02" in text:
+            tokens[kind] = token
+    return tokens
 
 
 def _parameters(params: SamplingParams) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ...sampling import SamplingParams
 from .call_state import CallState
 from .endpoint import CompletionRequest, CompletionResponse, Endpoint, Sample, Tokens
 from .formats import FormatMismatch, match_format
+from .media_parts import media_in, with_text
 
 RequestOf = Callable[[Call], CompletionRequest]
 Send = Callable[
@@ -268,7 +269,8 @@ class Speculation:
         while start > 0 and not isinstance(call.segments[start - 1].origin, tuple):
             start -= 1
         is_open = start > 0 and isinstance(call.segments[start - 1].origin[0], RoleBegin)
-        if not (is_open and self._endpoint.is_chat and not self._endpoint.continues):
+        has_media = bool(media_in(call.segments[start:]))  # refused by `conversation`
+        if has_media or not (is_open and self._endpoint.is_chat and not self._endpoint.continues):
             return "", call
         prefix = "".join([segment.text for segment in call.segments[start:]])
         prompt, segments = call.prompt.removesuffix(prefix), call.segments[:start]
@@ -412,5 +414,5 @@ def _with_instruction(request: CompletionRequest, prefix: str) -> CompletionRequ
     if last["role"] != "user":
         turn = {"role": "user", "content": instruction}
         return replace(request, messages=(*request.messages, turn))
-    turn = {**last, "content": f"{last['content']}\n\n{instruction}"}
+    turn = {**last, "content": with_text(last["content"], instruction)}
     return replace(request, messages=(*earlier, turn))

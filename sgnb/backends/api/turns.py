@@ -12,8 +12,10 @@ from ...lang.chat import ChatTemplate
 from ...lang.chat.tool_turns import ToolResult
 from ...lang.chat.tools import ToolCall
 from ...lang.ir import RoleBegin, RoleEnd
+from ...media import MediaItem, with_article
 from ...segment import Segment
 from .endpoint import Message
+from .media_parts import content_parts
 
 
 @dataclass(slots=True)
@@ -22,8 +24,18 @@ class _OpenTurn:
 
     role: str | None  # None between turns
     text: str = ""
+    media: list[tuple[int, MediaItem]] = field(default_factory=list)  # with positions in `text`
     calls: list[ToolCall] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.media or self.text.strip())
+
+    @property
+    def content(self) -> Any:
+        """The text, or a list of parts if the turn has media."""
+        return content_parts(self.text, self.media) if self.media else self.text
 
     def messages(self) -> list[Message]:
         """Return the finished turn; a message per tool result."""
@@ -31,10 +43,10 @@ class _OpenTurn:
             {"role": "tool", "tool_call_id": result.call.id, "content": result.text}
             for result in self.results
         ]
-        if results and not self.text.strip():
+        if results and self.is_empty:
             return results
 
-        turn: Message = {"role": self.role, "content": self.text}
+        turn: Message = {"role": self.role, "content": self.content}
         if self.calls:
             turn |= {"content": self.text or None, "tool_calls": list(map(_call, self.calls))}
         return [*results, turn]
@@ -73,10 +85,13 @@ def conversation(
         elif native_tools and isinstance(origin, ToolResult) and origin.call.id in pending:
             del pending[origin.call.id]
             turn.results.append(origin)
+        elif segment.kind == "media":
+            _check_role(name, turn.role, segment.item)
+            turn.media.append((len(turn.text), segment.item))
         elif not isinstance(origin, tuple):
             turn.text += segment.text
         elif isinstance(origin[0], RoleBegin):
-            _check_between(name, turn.text)
+            _check_between(name, turn)
             turn = _OpenTurn(origin[0].role)
         else:
             messages = turn.messages()
@@ -88,10 +103,11 @@ def conversation(
 
     role, text = turn.role, turn.text
     if not turns and role is None:
-        return ({"role": "user", "content": text},)
+        return ({"role": "user", "content": turn.content},)
     _check_results(name, pending)
     if role != "assistant":
-        _check_between(name, text if role is None else "")
+        if role is None:
+            _check_between(name, turn)
         where = "outside of the roles" if role is None else f"in the role {role!r}"
         raise RequestError(
             f"gen {name!r} stands {where}, and a chat model writes whole turns of the assistant's",
@@ -146,10 +162,20 @@ def _check_results(name: str, pending: dict[str, ToolCall]) -> None:
         raise RequestError(message, "append tool(call, call()) after the turn of the call")
 
 
-def _check_between(name: str, text: str) -> None:
-    if text.strip():
+def _check_between(name: str, turn: _OpenTurn) -> None:
+    if not turn.is_empty:
+        what = shown(turn.text) if turn.text.strip() else f"[{turn.media[0][1].label}]"
         raise RequestError(
-            f"gen {name!r} follows text outside of the roles, {shown(text)}, which a chat model"
-            " cannot be sent",
+            f"gen {name!r} follows text outside of the roles, {what}, which a chat model cannot be"
+            " sent",
             "put the text into a role: s += user(...)",
+        )
+
+
+def _check_role(name: str, role: str | None, item: MediaItem) -> None:
+    if role not in (None, "user"):
+        raise RequestError(
+            f"gen {name!r} follows {with_article(item.kind)} in the role {role!r}, and chat"
+            " services take media from the user only",
+            f"put it into the user's turn: user({item.kind}(x))",
         )

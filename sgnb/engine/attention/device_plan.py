@@ -76,7 +76,7 @@ class DevicePlan:
                 "row_positions": ROWS,
                 "small_items": 8 * (ROWS + config.small_ctas),
                 "large_items": 8 * (ROWS + config.large_ctas),
-                "extend_items": 4 * ROWS,
+                "extend_items": 5 * ROWS,
                 "kv_indices": max(kv.slots, 8 * ROWS) + RESERVE * ROWS,
                 "row_masks": 64 * ROWS,
                 "kv_positions": 64 * ROWS,

@@ -159,8 +159,8 @@ def plan_invariant(
 def plan_extend(
     step: AttentionInput, first_row: int, tile_rows: int, kv_indices: KVIndices
 ) -> Ints:
-    """Tiles of the prefill kernel, int32[n, 4]: first row, rows, position, first KV index of the
-    request.
+    """Tiles of the prefill kernel, int32[n, 5]: first row, rows, position, first KV index of the
+    request, and last position visible to every row (of a whole sequence; otherwise -1).
 
     Tiles with the longest KV come first, so the last tiles to finish are short.
     """
@@ -168,7 +168,10 @@ def plan_extend(
     kv_begin = kv_indices.add(step.kv_indices)
     row = first_row + step.first_rows[request] + first
     position = step.starts[request] + first
-    items = np.stack([row, count, position, kv_begin[request]], 1)
+    visible = np.full(len(request), -1)
+    if any(step.whole):
+        visible = np.where(np.asarray(step.whole), step.ends - 1, -1)[request]
+    items = np.stack([row, count, position, kv_begin[request], visible], 1)
     return items[np.argsort(-position, kind="stable")].astype(np.int32)
 
 

@@ -71,7 +71,11 @@ class SplitAttention:
             self._compile_in_background()
 
         self._split = None
-        if self._flashinfer is not None and step.num_short < len(step):
+        if (
+            self._flashinfer is not None
+            and step.num_short < len(step)
+            and not any(step.whole)  # FlashInfer's chunks are causal
+        ):
             try:
                 self._flashinfer.plan(step.part(step.num_short, len(step)))
             except Exception as error:

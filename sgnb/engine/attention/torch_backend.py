@@ -50,6 +50,7 @@ class Task(NamedTuple):
     rows: Tensor  # int64[N, T]
     slots: Tensor  # int64[N, L]
     row_positions: Tensor  # int64[N, T]
+    last_visible: Tensor  # int64[N, T]; equal to `row_positions` for causal rows
     slot_positions: Tensor  # int64[N, L]
     valid: Tensor | None  # flat indices of rows without padding; None without padding
     first_row: int | None  # of consecutive rows without padding
@@ -234,13 +235,16 @@ class TorchAttention:
 
         if (
             not windowed
+            and task.last_visible is task.row_positions
             and task.rows.shape == task.slots.shape
             and len(task.rows) == 1
             and repeat == 1
         ):
             return Mask(causal=True)
 
-        hidden = (slots > rows) | far if far is not None and windowed else slots > rows
+        hidden = slots > task.last_visible[:, :, None]
+        if far is not None and windowed:
+            hidden |= far
         dtype = next(iter(self.kv.keys.values())).dtype
         add = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(
             hidden, -torch.inf
@@ -256,8 +260,9 @@ class TorchAttention:
         lengths = step.lengths[members]
         rows = step.first_rows[members].repeat(lengths) + ranks(lengths)
         positions = np.arange(begin, begin + len(slots))
+        row_positions = step.kv_positions[rows][None]
         return self._task(
-            rows[None], slots[None], step.kv_positions[rows][None], positions[None], False
+            rows[None], slots[None], row_positions, row_positions, positions[None], False
         )
 
     def _chunk_tasks(
@@ -265,14 +270,17 @@ class TorchAttention:
     ) -> list[Task]:
         """A long chunk of a request and the request's KV from position `begin` onward."""
         start, end = int(step.starts[member]), int(step.ends[member])
+        whole = len(step.whole) > 0 and step.whole[member]
         if window is None:
-            spans = [(start, end, begin, start)] if begin < start else []
-            spans.append((start, end, start, end))
+            border = end if whole else start
+            spans = [(start, end, begin, border)] if begin < border else []
+            spans += [] if whole else [(start, end, start, end)]
         else:
             spans = [
                 (row, last := min(row + BAND_ROWS, end), max(begin, row - window + 1), last)
                 for row in range(start, end, BAND_ROWS)
             ]
+            spans = [(a, b, slot, end if whole else last) for a, b, slot, last in spans]
 
         slots, first_row = step.kv_slots[member], int(step.first_rows[member]) - start
         return [
@@ -280,6 +288,7 @@ class TorchAttention:
                 np.arange(first_row + row, first_row + row_end)[None],
                 slots[None, slot:slot_end],
                 np.arange(row, row_end)[None],
+                step.last_visible[first_row + row : first_row + row_end][None],
                 np.arange(slot, slot_end)[None],
                 padded=False,
             )
@@ -302,10 +311,12 @@ class TorchAttention:
             slots[i, : len(visible)] = visible
             # Padding has a weight of 0, and 0 times a NaN of another request would be NaN.
             slots[i, len(visible) :] = visible[0]
+        rows = np.where(inside, rows, 0)
         return self._task(
-            np.where(inside, rows, 0),
+            rows,
             slots,
             np.where(inside, row_positions, -1),
+            np.where(inside, step.last_visible[rows], -1),
             np.where(token < ends[:, None], token, NOWHERE),
             padded=not inside.all(),
         )
@@ -315,18 +326,23 @@ class TorchAttention:
         rows: np.ndarray,
         slots: np.ndarray,
         row_positions: np.ndarray,
+        last_visible: np.ndarray,
         slot_positions: np.ndarray,
         padded: bool,
     ) -> Task:
         valid = self._to_device(np.flatnonzero(row_positions >= 0)) if padded else None
-        ahead = bool((slot_positions.max(axis=1) > row_positions.min(axis=1)).any())
+        ahead = bool((slot_positions.max(axis=1) > last_visible.min(axis=1)).any())
         run = consecutive(slots[0]) if len(slots) == 1 else None
         flat = rows.ravel()
         first_row = int(flat[0]) if not padded and bool((np.diff(flat) == 1).all()) else None
+        positions = visible = self._to_device(row_positions)
+        if not np.array_equal(row_positions, last_visible):
+            visible = self._to_device(last_visible)
         return Task(
             self._to_device(rows),
             self._to_device(slots),
-            self._to_device(row_positions),
+            positions,
+            visible,
             self._to_device(slot_positions),
             valid,
             first_row,

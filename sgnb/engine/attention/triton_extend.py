@@ -1,9 +1,10 @@
 """Prefill kernel: query tiles of neighbouring tokens of a request, against all visible tokens.
 
 A tile reads the request's KV from position 0: first unmasked blocks visible to every row, then the
-masked blocks on the causal diagonal. With a window, all blocks are masked, from the first visible
-block on. No prefix sharing and no split-KV: prompts are bound by arithmetic. `planning.plan_extend`
-documents the table, `triton_softmax.py` the common parts of the kernels.
+masked blocks on the causal diagonal, or to the end of a sequence whose rows see each other. With a
+window, all blocks are masked, from the first visible block on. No prefix sharing and no split-KV:
+prompts are bound by arithmetic. `planning.plan_extend` documents the table, `triton_softmax.py` the
+common parts of the kernels.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def _extend_blocks(
     values: tl.tensor,
     kv_indices: tl.tensor,
     row_position: tl.tensor,
+    last_visible: tl.tensor,
     kv_head: tl.tensor,
     scaling: tl.tensor,
     begin: tl.tensor,
@@ -49,10 +51,9 @@ def _extend_blocks(
         k = load_keys(keys, slot, kv_head, KV_HEADS, KEY_DIM, BLOCK_K)
         score = capped(tl.dot(query, tl.trans(k), input_precision="ieee"), scaling, SOFTCAP)
         if MASKED:
-            back = row_position[:, None] - n[None, :]
-            visible = back >= 0
+            visible = n[None, :] <= last_visible[:, None]
             if WINDOW > 0:
-                visible = visible & (back < WINDOW)
+                visible = visible & (row_position[:, None] - n[None, :] < WINDOW)
             score = tl.where(visible, score, NEG_INF)
         v = load_values(values, slot, kv_head, n < end, not MASKED, KV_HEADS, VALUE_DIM, BLOCK_V)
         row_max, row_sum, acc = online_softmax(score, scaling, v, row_max, row_sum, acc, SOFTCAP)
@@ -85,11 +86,12 @@ def extend_tiles(
 ) -> None:
     """Program (KV head, tile): attention of neighbouring tokens to all visible tokens."""
     kv_head = tl.program_id(0)
-    entry = extend_items + tl.program_id(1) * 4
+    entry = extend_items + tl.program_id(1) * 5
     first_row = tl.load(entry).to(tl.int64)
     tokens = tl.load(entry + 1)
     position = tl.load(entry + 2)
     request_kv = kv_indices + tl.load(entry + 3)
+    visible_to_all = tl.load(entry + 4)
 
     m = tl.arange(0, BLOCK_M)
     valid = m // GROUPS < tokens
@@ -97,6 +99,8 @@ def extend_tiles(
     # Padding rows repeat the first token of the tile to avoid NaN.
     row = first_row + tl.where(valid, m // GROUPS, 0)
     row_position = position + tl.where(valid, m // GROUPS, 0)
+    last_visible = tl.maximum(row_position, visible_to_all)
+    end = tl.maximum(position + tokens, visible_to_all + 1)
     head = kv_head * GROUPS + m % GROUPS
     i = tl.arange(0, BLOCK_K)
     j = tl.arange(0, BLOCK_V)
@@ -116,14 +120,14 @@ def extend_tiles(
     else:
         whole = (position + 1) // BLOCK_N * BLOCK_N
         row_max, row_sum, acc = _extend_blocks(
-            row_max, row_sum, acc, query, keys, values, request_kv, row_position, kv_head, scaling,
-            begin, whole, False, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V, WINDOW,
-            SOFTCAP,
+            row_max, row_sum, acc, query, keys, values, request_kv, row_position, last_visible,
+            kv_head, scaling, begin, whole, False, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K,
+            BLOCK_V, WINDOW, SOFTCAP,
         )  # fmt: skip
         begin = whole
     row_max, row_sum, acc = _extend_blocks(
-        row_max, row_sum, acc, query, keys, values, request_kv, row_position, kv_head, scaling,
-        begin, position + tokens, True, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V,
+        row_max, row_sum, acc, query, keys, values, request_kv, row_position, last_visible, kv_head,
+        scaling, begin, end, True, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V,
         WINDOW, SOFTCAP,
     )  # fmt: skip
 

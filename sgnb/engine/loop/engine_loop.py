@@ -25,6 +25,7 @@ from ...events import (
 )
 from ..device.faults import forget_frames, is_device_lost, is_out_of_memory
 from ..device.memory import release_device_memory
+from ..items import EncoderQueue
 from ..model.weight_monitor import WeightMonitor
 from ..request.batch import Batch
 from ..request.request import Request, RequestFault
@@ -35,6 +36,7 @@ from ..scheduler import Scheduler
 from .command_thread import Command, CommandThread
 from .endings import aborted, closed_error, failed
 from .grammar_work import WATCH, GrammarWork
+from .item_work import ItemWork
 from .journal import Journal
 from .statistics import read_statistics, read_waiting
 from .step_output import NO_NUMBERS, AsyncStepOutput, InFlightStep, StepOutput
@@ -51,6 +53,7 @@ class EngineLoop(CommandThread):
         runner: ModelRunner,
         tokenizer: Tokenizer | None,
         log: EventLog,
+        encoder: EncoderQueue | None = None,
         *,
         jump_forward: bool = True,
         overlap: bool = False,
@@ -69,14 +72,21 @@ class EngineLoop(CommandThread):
         self._found_nothing = False  # the last schedule had work for no request
         self._grammar_work = GrammarWork(grammar_budget, self._send_resume)
         self._results_at = 0.0
-        self.journal = Journal(log, tokenizer)
+        self.journal = Journal(log, tokenizer, None if encoder is None else encoder.table)
+        self._items = ItemWork(encoder, self.journal)
 
     def statistics(self) -> dict[str, Any]:
         """See `Engine.stats`. Call on the engine's thread."""
         counts = self.journal.counts.copy()
         counts["output_tokens"] += sum(s.request.num_output_tokens for s in self._states.values())
-        busy = {"busy_seconds": self.journal.busy_seconds}
-        return read_statistics(counts, self._scheduler) | busy
+        own = self._items.statistics() | {"busy_seconds": self.journal.busy_seconds}
+        return read_statistics(counts, self._scheduler) | own
+
+    def flush(self, namespace: str | None) -> int:
+        """See `Engine.flush_cache`. Call on the engine's thread."""
+        if namespace is None:
+            self._items.flush()
+        return self._scheduler.cache.flush(namespace)
 
     def submit(self, states: list[RequestState]) -> None:
         def accept() -> None:
@@ -107,6 +117,7 @@ class EngineLoop(CommandThread):
         this method on the engine's thread. weight: name of the first changed weight."""
         self._runner.adopt_weights()
         event = WeightsChanged(weight, *self._scheduler.drop_cache())
+        self._items.drop()
         self.journal.log.emit(event)
         return event
 
@@ -158,7 +169,9 @@ class EngineLoop(CommandThread):
         """True if only a command can bring work: nothing runs, or all requests are held."""
         if self._in_flight is not None:
             return False
-        return not self._scheduler.has_work or (self._found_nothing and bool(self._grammar_work))
+        if not self._scheduler.has_work or self._items:
+            return not self._scheduler.has_work
+        return self._found_nothing and bool(self._grammar_work)
 
     def _end_over_budget(self) -> None:
         """End the requests with a grammar over the budget; the work goes on unused."""
@@ -196,6 +209,8 @@ class EngineLoop(CommandThread):
         """Launch a step and process the previous results while the device works."""
         if not (self.overlap and self._scheduler.runs_ahead):
             self._process_results()
+        for state, finish in self._items.run(self._states.values()):
+            self._end(state, finish)
         launched = self._launch() if self._scheduler.has_work else None
         self._process_results()
         self._in_flight = launched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...events import (
     EventLog,
     Extended,
     GrammarReady,
+    ItemsEncoded,
     Jumped,
     Masked,
     RequestFinished,
@@ -22,6 +24,7 @@ from ...events import (
     TokensNamed,
 )
 from ...grammar.compiler import CompiledGrammar
+from ..items import EngineItem, ItemTable
 from ..request.batch import Batch
 from ..request.request import Request
 from ..request.request_state import Finish, Origin
@@ -41,17 +44,20 @@ class Journal:
     Args:
         log: Receives the events.
         tokenizer: Source of the tokens' bytes; without a tokenizer, tokens are numbers.
+        items: Source of the names of images, videos and sounds.
 
     Attributes:
         counts: Counters by the names of `COUNTS`, without the output of unfinished requests.
         busy_seconds: Total duration of the steps.
     """
 
-    def __init__(self, log: EventLog, tokenizer: Tokenizer | None) -> None:
+    def __init__(
+        self, log: EventLog, tokenizer: Tokenizer | None, items: ItemTable | None = None
+    ) -> None:
         self.log = log
         self.counts = dict.fromkeys(COUNTS, 0)
         self.busy_seconds = 0.0
-        self._tokenizer = tokenizer
+        self._tokenizer, self._items = tokenizer, items
         self._named = np.zeros(0, np.bool_)
 
     def queued(self, request: Request, origin: Origin) -> None:
@@ -121,15 +127,40 @@ class Journal:
             self.name(alternatives.tokens)
             self.log.emit(alternatives)
 
+    def encoded(self, items: Sequence[EngineItem], seconds: float) -> None:
+        first_ids, tokens = tuple(item.first_id for item in items), sum(i.count for i in items)
+        self.log.emit(ItemsEncoded(first_ids, tokens, round(seconds, 6)))
+
     def name(self, tokens: Sequence[int] | NDArray[np.integer]) -> None:
-        """Log the texts of new tokens."""
+        """Log the texts of new tokens, and the names of new images, videos and sounds."""
         ids = np.asarray(tokens, np.int64)
-        more = ids.max(initial=-1) + 1 - len(self._named)
-        if more > 0:
-            self._named = np.append(self._named, np.zeros(more, np.bool_))
+        self._extend_named(int(ids.max(initial=-1)) + 1)
         named = self._named[ids]
         if not named.all():
             new = np.unique(ids[~named]).tolist()
             self._named[new] = True
-            pieces = self._tokenizer.pieces(new) if self._tokenizer else map(numbered, new)
-            self.log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
+            text = self._name_items(new)
+            if text:
+                pieces = [p.decode("latin-1") for p in self._pieces(text)]
+                self.log.emit(TokensNamed(tuple(text), tuple(pieces)))
+
+    def _extend_named(self, length: int) -> None:
+        if length > len(self._named):
+            self._named = np.append(self._named, np.zeros(length - len(self._named), np.bool_))
+
+    def _name_items(self, tokens: list[int]) -> list[int]:
+        """Log the names of items. Returns the tokens of text, of ascending token ids."""
+        if self._items is None:
+            return tokens
+        split = named = bisect_left(tokens, self._items.vocab_size)
+        while named < len(tokens):
+            item = self._items.name(tokens[named])
+            self.log.emit(item)
+            end = item.first_id + item.count
+            self._extend_named(end)
+            self._named[item.first_id : end] = True
+            named = bisect_left(tokens, end, named)
+        return tokens[:split]
+
+    def _pieces(self, tokens: list[int]) -> list[bytes]:
+        return self._tokenizer.pieces(tokens) if self._tokenizer else [*map(numbered, tokens)]

@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import AttentionInterface, PreTrainedModel
 
+from .text_decoder import text_decoder
+
 _here = threading.local()
 """backend, positions: arguments of the thread's running model; layer: argument of the running
 attention without a layer index."""
@@ -61,7 +63,7 @@ def inject_backend(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHan
     for hook in hooks:
         undo.callback(hook.remove)
     needed = False
-    for module in model.modules():
+    for module in text_decoder(model).modules():
         if hasattr(type(module), "_attn"):
             _adapt(module, model.config, undo)
         elif type(module).__name__ in FORWARDS and not getattr(model.config, "alibi", False):
@@ -77,10 +79,11 @@ def inject_backend(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHan
 
 def set_attention(model: PreTrainedModel, name: str) -> None:
     """Set the attention as transformers does, including models without the attention interface."""
-    if any(_is_adapted(module) for module in model.modules()):
-        model.config._attn_implementation = name
+    decoder = text_decoder(model)
+    if any(_is_adapted(module) for module in decoder.modules()):
+        decoder.config._attn_implementation = name
     else:
-        model.set_attn_implementation(name)
+        decoder.set_attn_implementation(name)
 
 
 def _is_adapted(module: nn.Module) -> bool:

@@ -32,14 +32,18 @@ from .backend_injection import inject_backend, set_attention
 from .compiled_layers import compile_layers
 from .config_file import check_positions
 from .interface import ATTENTION
+from .item_check import ItemCheck
+from .item_encoder import ItemEncoder
 from .layer_probe import STATELESS_TYPES, LayerProbe, check_cache, run_probe
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 from .logit_check import check_logits, draw_texts, passed_record, reference_logits
 from .mixer import Mixer, shapes_of, support_padding
 from .mixer_probe import find_mixers
+from .processor_folder import load_processor
 from .recurrent import use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 from .shared_model import ModelSetup, share_model
+from .text_decoder import text_decoder
 
 ATTENTION_TYPES = {"full_attention", "sliding_attention"}
 STATE_TYPES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
@@ -64,6 +68,7 @@ class Decoder:
     vocab_size: int
     eos_token_ids: frozenset[int]
     fused: list[Swap]  # modules with a replaced forward
+    items: ItemEncoder | None  # encoder of images, videos and sounds
     release: Callable[[], None]
     """Restore the model unless another engine uses the model. Idempotent."""
 
@@ -92,6 +97,7 @@ def load_decoder(
     compiled: bool = False,
     probed: Callable[[LayerProbe, torch.device], None] = lambda probe, device: None,
     context_length: int | None = None,
+    processor: Any = None,
 ) -> Decoder:
     """Load a decoder from a local folder or hub id, or adopt a loaded model. Reads only
     safetensors.
@@ -103,6 +109,8 @@ def load_decoder(
         compiled: Run layers through torch.compile; `fused` then applies outside the layers.
         probed: Called with the layers' attention requirements and the device once known.
         context_length: Requested by the user; see `fixed_length`.
+        processor: Processor of a multimodal model; None for the folder's. Without a processor,
+            prompts are text.
 
     Raises:
         ModelError: The model is missing, unreadable, too large, not a decoder, in use with another
@@ -125,6 +133,7 @@ def load_decoder(
             name, module = type(model).__name__, model
         else:
             name, module = str(model), load_module(str(model), target, torch_dtype, memory_limit)
+            processor = processor or load_processor(name)
 
         torch_dtype = torch_dtype or next(module.parameters()).dtype
         length = fixed_length(module, context_length)
@@ -132,8 +141,9 @@ def load_decoder(
         use = share_model(name, module, setup)
         try:
             if use.prepared is None:
-                use.prepared = _prepare(name, module, setup, probed)
+                use.prepared = _prepare(name, module, setup, probed, processor)
             else:
+                _check_processor(name, use.prepared, processor)
                 probed(use.prepared.probe, target)
         except BaseException:
             cancel_unclaimed()
@@ -147,14 +157,12 @@ def _prepare(
     module: PreTrainedModel,
     setup: ModelSetup,
     probed: Callable[[LayerProbe, torch.device], None],
+    processor: Any,
 ) -> Decoder:
     """Place the model, give layers sgnb's attention and fused forwards, and check the logits."""
     _check_layers(name, module)
     eos = _eos_token_ids(name, module)
-    check_positions(name, module.config)
-    config = module.config.get_text_config()
-    context = position_limit(config) or UNLIMITED
-    context = min(context, setup.rope_length or context)
+    context = _context_length(name, module, setup)
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     with ExitStack() as undo:
         _keep_modes(module, undo)
@@ -165,6 +173,8 @@ def _prepare(
             undo.callback(fix_factors(module, setup.rope_length))
 
         record = passed_record(module, setup)
+
+        item_check = _begin_item_check(module, processor)
         try:
             probe, mixers, check = _set_attention(name, module, setup, context, record, undo)
         except ModelError:
@@ -184,6 +194,10 @@ def _prepare(
                 raise _refusal(name, module, error) from error
             if record is not None:
                 record.write(b"passed")
+        if item_check is not None:
+            announce("checking images, videos and sounds")
+            undo.callback(item_check.encoder.substitution.remove)
+            item_check.run(probe, mixers, blocks=not (setup.deterministic or setup.compile))
         ready = undo.pop_all()
     return Decoder(
         model=module,
@@ -196,8 +210,37 @@ def _prepare(
         vocab_size=int(vocab),
         eos_token_ids=eos,
         fused=swaps,
+        items=None if item_check is None else item_check.encoder,
         release=ready.close,
     )
+
+
+def _context_length(name: str, module: PreTrainedModel, setup: ModelSetup) -> int:
+    """Return the maximum number of positions. Raises ModelError for a damaged limit."""
+    check_positions(name, module.config)
+    context = position_limit(module.config.get_text_config()) or UNLIMITED
+    return min(context, setup.rope_length or context)
+
+
+def _begin_item_check(module: PreTrainedModel, processor: Any) -> ItemCheck | None:
+    """Compute prompts with items by the model's own attention. None for a model of text, or without
+    a processor."""
+    decoder = text_decoder(module)
+    if processor is None or decoder is module:
+        return None
+    announce("computing the logits of prompts with images, videos and sounds")
+    return ItemCheck(module, ItemEncoder(module, decoder, processor))
+
+
+def _check_processor(name: str, decoder: Decoder, processor: Any) -> None:
+    """Raise ModelError if an engine would use a processor other than the engine that prepared the
+    model."""
+    items = decoder.items
+    if processor is not None and (items is None or items.processor is not processor):
+        raise ModelError(
+            f"{name} is in use by an engine with another processor",
+            "close that engine first, or give both engines the same processor",
+        )
 
 
 def _set_attention(

@@ -21,6 +21,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForMultimodalLM,
     AutoTokenizer,
     GenerationConfig,
     PreTrainedModel,
@@ -41,6 +42,7 @@ from ..device.memory import check_weights_fit
 from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
 from .config_file import read_config
+from .processor_folder import is_multimodal
 from .safetensors_reader import REDRAW_SECONDS, Progress, TensorReader
 
 Report = dict[str, Any]
@@ -240,8 +242,11 @@ def _read(
             reader.check()
             progress.begin()
 
+            factory: Any = AutoModelForCausalLM
+            if is_multimodal(checkpoint.folder):
+                factory = AutoModelForMultimodalLM
             with torch.device("meta"):
-                blank = AutoModelForCausalLM.from_config(config)
+                blank = factory.from_config(config)
             _check_parameters(path, checkpoint, blank)
             family = type(blank)
             # Multimodal configuration of a family with a standalone decoder.

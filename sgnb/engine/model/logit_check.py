@@ -77,11 +77,11 @@ def reference_logits(model: PreTrainedModel, texts: Texts, mixers: list[Mixer]) 
     spread = 0.0
     if whole[0].dtype in HALF_TOLERANCES:
         with _rounding(model):
-            spread = max(map(_error, _one_pass(model, texts), whole))
+            spread = max(map(relative_error, _one_pass(model, texts), whole))
     if not mixers:
         return ReferenceLogits(whole, spread)
     pieces = [_reference_pieces(model, texts, i, mixers) for i in range(2)]
-    return ReferenceLogits(pieces, max(spread, *map(_error, pieces, whole)))
+    return ReferenceLogits(pieces, max(spread, *map(relative_error, pieces, whole)))
 
 
 def _logits(model: PreTrainedModel, out: Any) -> Tensor:
@@ -193,7 +193,7 @@ def check_logits(
 
 
 def _compare(logits: Tensor, expected: Tensor, spread: float, batched: bool) -> None:
-    error, bound = _error(logits, expected), HALF_TOLERANCES.get(logits.dtype, TOLERANCE)
+    error, bound = relative_error(logits, expected), HALF_TOLERANCES.get(logits.dtype, TOLERANCE)
     bound = max(bound, min(2 * spread, MAX_TOLERANCE))
     if not error <= bound:
         where = "next to another text" if batched else "alone"
@@ -203,7 +203,7 @@ def _compare(logits: Tensor, expected: Tensor, spread: float, batched: bool) -> 
         )
 
 
-def _error(logits: Tensor, expected: Tensor) -> float:
+def relative_error(logits: Tensor, expected: Tensor) -> float:
     """Return the relative error of the worst finite row, of the median row in half precision, or 0
     without finite rows."""
     finite = expected.isfinite().all(-1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from ..step_input import Longs, Spans
 from .request import Request
 
 NO_ROW = -1
+
+_items = attrgetter("items")
 
 
 class Batch(Spans):
@@ -40,15 +44,20 @@ class Batch(Spans):
         part.cache_plans = self.cache_plans[span]
         return part
 
+    @cached_property
+    def has_items(self) -> bool:
+        """True if a prompt has images, videos or sounds."""
+        return any(map(_items, self.requests))
+
     @property
     def rotary_positions(self) -> Longs:
-        """Rotary positions of the rows, int64[num_tokens], or int64[axes, num_tokens] if media have
-        axes that differ. Equal to `kv_positions` without media."""
-        if not any(request.media for request in self.requests):
+        """Rotary positions of the rows, int64[num_tokens], or int64[axes, num_tokens] if items have
+        axes that differ. Equal to `kv_positions` without items."""
+        if not self.has_items:
             return self.kv_positions
         rows = zip(self.requests, self.starts.tolist(), self.ends.tolist(), strict=True)
         spans = [
-            np.arange(start, end) if r.media is None else r.media.rotary_span(start, end)
+            np.arange(start, end) if r.items is None else r.items.rotary_span(start, end)
             for r, start, end in rows
         ]
         axes = max(len(span) if span.ndim == 2 else 0 for span in spans)

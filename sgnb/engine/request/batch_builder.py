@@ -86,13 +86,16 @@ class BatchBuilder:
         self.budget -= len(self.requests)
 
     def add(self, request: Request) -> None:
-        """Add the request's next tokens, at most the remaining budget."""
+        """Add the request's next tokens, at most the remaining budget; a block of
+        an item may exceed the budget."""
         if self.budget <= 0:
             return
         start, size = request.num_computed, request.num_tokens_with_placeholders
         end = min(size, request.split) if start < request.split else size
         length = min(end - start, self.budget)
         length = min(length, max(0, request.score_from - 1 - start) + SCORED_CHUNK)
+        if request.items is not None:
+            length = request.items.cut(start, start + length) - start
         self.requests.append(request)
         self.starts.append(start)
         self.lengths.append(length)

@@ -20,6 +20,7 @@ from ...errors import OptionError, RequestError, SgnbError, shown
 from ...sampling import SamplingParams, read_option
 from ...segment import Segment
 from ..cache.radix import Ints
+from ..items import ItemTable, PromptItems
 from .tokenizer import Tokenizer
 
 Prompt = str | Sequence[int]
@@ -97,6 +98,7 @@ class InputProcessor:
     vocab_size: int
     context_length: int  # maximum tokens per request
     pool_tokens: int  # maximum tokens of all requests
+    items: ItemTable | None = None  # None for a model of text
 
     def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
         """See `Tokenizer.encode`."""
@@ -106,11 +108,39 @@ class InputProcessor:
                 "give token ids, or Engine(..., tokenizer=...)",
             )
         try:
-            return self.tokenizer.encode([_plain(prompt) for prompt in prompts])
+            return self.tokenizer.encode(self._without_items([_plain(p) for p in prompts]))
         except SgnbError:
             raise
         except Exception as error:  # from segments with odd fields or a caller's class
             raise _no_prompt(prompts) from error
+
+    def _without_items(
+        self, prompts: list[str | Sequence[Segment]]
+    ) -> list[str | Sequence[Segment]]:
+        """Replace images, videos and sounds by their token ids."""
+        contents = [
+            segment.item
+            for prompt in prompts
+            if not isinstance(prompt, str)
+            for segment in prompt
+            if segment.kind == "media"
+        ]
+        if not contents:
+            return prompts
+        if self.items is None:
+            raise RequestError(
+                f"{self.model_name} takes text only",
+                "load a multimodal model with its processor to give images, videos or sounds",
+            )
+        self.items.prepare(contents)
+        return [p if isinstance(p, str) else self.items.segments(p) for p in prompts]
+
+    def place_items(self, tokens: Ints) -> PromptItems | None:
+        """Return the images, videos and sounds of a prompt; None for a prompt of text. Raises
+        RequestError for incomplete items."""
+        if self.items is None or tokens.max() < self.vocab_size:
+            return None
+        return self.items.place(tokens)
 
     def tokens(self, prompts: Sequence[Prompt]) -> list[Ints]:
         """Return the token ids of each prompt. Raises RequestError for invalid prompts and ids
@@ -124,10 +154,11 @@ class InputProcessor:
         if not len(tokens):
             raise RequestError("the prompt is empty", "give at least one token")
         # Viewed as unsigned, negative ids are huge.
-        if tokens.dtype == np.int32 and tokens.view(np.uint32).max() < self.vocab_size:
+        end = self.vocab_size if self.items is None else self.items.end_id
+        if tokens.dtype == np.int32 and tokens.view(np.uint32).max() < end:
             return tokens
 
-        outside = (tokens < 0) | (tokens >= self.vocab_size)
+        outside = (tokens < 0) | (tokens >= end)
         if outside.any():
             raise RequestError(
                 f"token id {shown(tokens.item(outside.argmax()))} is outside the vocabulary of "

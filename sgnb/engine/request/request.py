@@ -12,7 +12,7 @@ import numpy as np
 from ...sampling import SamplingParams
 from ..cache.radix import Ints
 from ..cache.sequence import SHARED, CachedSequence, CacheScope
-from ..step_input import Media
+from ..items import PlacedItem, PromptItems
 
 _seeds = random.Random()
 """Private generator: the user's `random` state stays untouched, and a system call would contend for
@@ -41,9 +41,9 @@ class Request(CachedSequence):
         "cached_tokens",
         "has_slow_grammar",
         "id",
+        "items",
         "limit",
         "logprobs",
-        "media",
         "num_tokens_with_placeholders",
         "params",
         "prompt_logprobs",
@@ -73,7 +73,7 @@ class Request(CachedSequence):
         super().__init__(prompt, len(prompt) + limit, cache_scope)
         self.id = id
         self.params = params
-        self.media: Media | None = None  # parts of the prompt that are not text
+        self.items: PromptItems | None = None  # images, videos and sounds of the prompt
         self.rewrites = params.grammar is not None
         self.limit = limit
         self.seed = _seeds.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
@@ -114,8 +114,22 @@ class Request(CachedSequence):
         start = self.params.logprob_start_len
         if not self.params.return_logprob or start < 0:
             return []
-        result: list[int] = self._tokens[start : self.num_prompt_tokens].tolist()
+        result: list[int] = self.text_tokens[start : self.num_prompt_tokens].tolist()
         return result
+
+    @property
+    def text_tokens(self) -> Ints:
+        """All tokens, with a token of the vocabulary for each token of an item."""
+        return self.tokens if self.items is None else self.items.text_tokens(self.tokens)
+
+    @property
+    def items_in_use(self) -> list[PlacedItem]:
+        """Items whose rows the request may need again while it runs."""
+        if self.items is None:
+            return []
+        # A recurrent layer may go back to an earlier state.
+        start = self.num_computed if self.states is None else 0
+        return [placed for placed in self.items.items if placed.end > start]
 
     @property
     def num_output_tokens(self) -> int:

@@ -77,9 +77,11 @@ class RequestFactory:
         samples = zip(prompts, *submission[1:], strict=True)
         for tokens, params, on_output, origin, cache_scope in samples:
             limit = self._input_processor.limit(tokens, params)
+            request = Request(next(self._ids), tokens, params, limit, cache_scope)
+            request.items = self._input_processor.place_items(tokens)
             states.append(
                 RequestState(
-                    Request(next(self._ids), tokens, params, limit, cache_scope),
+                    request,
                     self._tokenizer,
                     self._eos,
                     on_output,

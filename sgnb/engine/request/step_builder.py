@@ -54,12 +54,36 @@ def step_input(batch: Batch) -> StepInput:
 def attention_input(batch: Batch) -> AttentionInput:
     """Build the part of a step for attention."""
     requests = batch.requests
+    if batch.has_items and not batch.is_decode:
+        return _split_at_blocks(batch)
     return AttentionInput(
         starts=batch.starts,
         lengths=batch.lengths,
         new_slots=_new_slots(batch),
         kv_slots=[request.slots for request in requests],
         keys=[(r.id, r.version, r.node, r.cache_scope.reads) for r in requests],
+    )
+
+
+def _split_at_blocks(batch: Batch) -> AttentionInput:
+    """Build the part for attention with a sequence for each block of an item, and for the tokens
+    between blocks."""
+    starts, lengths, owners, whole = list[int](), list[int](), list[Request](), list[bool]()
+    for request, start, end in _spans(batch):
+        items = request.items
+        parts = [(start, end, False)] if items is None else items.parts(start, end)
+        for begin, stop, is_block in parts:
+            starts.append(begin)
+            lengths.append(stop - begin)
+            owners.append(request)
+            whole.append(is_block)
+    return AttentionInput(
+        starts=np.array(starts),
+        lengths=np.array(lengths),
+        new_slots=_new_slots(batch),
+        kv_slots=[request.slots for request in owners],
+        keys=[(r.id, r.version, r.node, r.cache_scope.reads) for r in owners],
+        whole=whole,
     )
 
 
@@ -86,14 +110,11 @@ def _spans(batch: Batch) -> Iterator[tuple[Request, int, int]]:
 
 def _embeddings(batch: Batch) -> Iterator[EmbeddingSpan]:
     """Yield the parts of precomputed embeddings in the step."""
-    if not any(request.media for request in batch.requests):
+    if not batch.has_items:
         return
     for (request, start, end), row in zip(_spans(batch), batch.first_rows.tolist(), strict=True):
-        for position, embeddings in request.media.embeddings if request.media else ():
-            low, high = max(start, position), min(end, position + len(embeddings))
-            if low < high:
-                span = embeddings[low - position : high - position]
-                yield EmbeddingSpan(row + low - start, span)
+        for begin, rows in request.items.spans(start, end) if request.items else ():
+            yield EmbeddingSpan(row + begin, rows)
 
 
 def _logit_uses(batch: Batch) -> tuple[Longs, Longs, Sequence[LogitUse], SamplingInput]:
@@ -121,7 +142,7 @@ def _logit_uses(batch: Batch) -> tuple[Longs, Longs, Sequence[LogitUse], Samplin
         targets = range(positions.start + 1, min(positions.stop + 1, request.num_tokens))
         scored, drafted = (), None
         if targets and request.params.return_logprob:
-            scored = tuple(request.tokens[targets.start : targets.stop].tolist())
+            scored = tuple(request.text_tokens[targets.start : targets.stop].tolist())
         elif targets:
             drafted = len(drafts), len(drafts) + len(targets)
             drafts += [(request, position) for position in targets]
@@ -241,7 +262,7 @@ def _adjustment(state: RequestState) -> Adjustment:
     penalties: Floats = np.empty(0)
 
     if params.repetition_penalty != 1:
-        repeated = np.unique(request.tokens).astype(np.int64)
+        repeated = np.unique(request.text_tokens).astype(np.int64)
     if params.frequency_penalty or params.presence_penalty:
         penalized, counts = np.unique(request.output, return_counts=True)
         penalties = (counts * params.frequency_penalty + params.presence_penalty).astype(float)

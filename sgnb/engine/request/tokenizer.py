@@ -25,6 +25,9 @@ CACHED_WORDS = 1000
 """Cached words per thread of the tokenizers library. The default 10,000 takes 5 to 80 MB per
 thread, with a thread per core; repetitive texts need no more."""
 
+MADE = "output", "media"
+"""Kinds of segments with tokens."""
+
 REMEMBERED = 1 << 20
 """Capacity in characters of the cache of whole texts."""
 
@@ -150,6 +153,8 @@ class Tokenizer:
         result = []
         for own in stretches:
             ids = list(begun[own[0]])
+            if not own[0] and len(own) > 1 and own[1][0].kind == "media":
+                ids = list(self._encode([""], True)[0])  # without the token of an empty prompt
             for made, text in zip(own[1::2], own[2::2], strict=True):
                 ids += [token for segment in made for token in segment.tokens]
                 ids += later[text]
@@ -369,7 +374,7 @@ def _stretches(prompt: Sequence[Segment]) -> list[Text]:
     stretches: list[list[Segment]] = [[]]
     for segment in prompt:
         made = len(stretches) % 2 == 0
-        if made != (segment.kind == "output"):
+        if made != (segment.kind in MADE):
             stretches.append([])
         stretches[-1].append(segment)
     if len(stretches) % 2 == 0:

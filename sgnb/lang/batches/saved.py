@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from ...codec import build, dumps, parse, reading
 from ...errors import Aborted, OptionError, shown
+from ...media import MediaItem
 from ..core.program import Program
 from ..core.scope import Scope
 from ..core.state import ProgramState
@@ -284,8 +285,10 @@ def _split_last_line(text: bytes) -> tuple[bytes, bytes]:
 
 
 def _plain(value: Any) -> Any:
-    """Return plain data for JSON from a value of numpy or pydantic. Raises TypeError for other
-    values."""
+    """Return plain data for JSON from a value of numpy or pydantic, and the digest of a media item.
+    Raises TypeError for other values."""
+    if isinstance(value, MediaItem):
+        return {"media": value.label, "sha256": value.digest.hex()}
     for method in ("tolist", "model_dump"):
         if hasattr(value, method):
             return getattr(value, method)()

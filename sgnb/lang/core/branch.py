@@ -115,6 +115,8 @@ class Branch:
             opened = [isinstance(segment.origin, tuple) for segment in self.segments]
             self.role_at = max(compress(ends, opened), default=0)
         self.scope.take_over(self.variables, snapshot.role)
+        items = [segment.item for segment in self.segments if segment.kind == "media"]
+        self.scope.media = frozenset(item.kind for item in items)
         self.scope.in_conversation = bool(self.messages) or snapshot.role is not None
         self.scope.tools_declared = any(message["role"] == "tool" for message in self.messages)
 

@@ -21,6 +21,7 @@ from ..executor import (
     Scores,
     declares_tools,
     generates_calls,
+    modalities,
     model_name,
 )
 from ..ir import RoleBegin, role_text
@@ -43,6 +44,7 @@ class FallbackExecutor:
         self.special_tokens = re.compile("|".join(sorted(patterns))) if patterns else None
         self.model_name = " | ".join(map(model_name, self.backends))
         self.generates_calls = any(map(generates_calls, self.backends))
+        self.modalities = frozenset.intersection(*map(modalities, self.backends))
         self.declares_tools = any(map(declares_tools, self.backends))
         ids = dict.fromkeys(backend.tokenizer_id for backend in self.backends)
         self.tokenizer_id = " | ".join(ids)

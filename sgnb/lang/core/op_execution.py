@@ -22,7 +22,16 @@ from ..executor import (
     declares_tools,
     generates_calls,
 )
-from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
+from ..ir import (
+    MediaExpr,
+    RoleBegin,
+    RoleEnd,
+    Text,
+    ToolResults,
+    UseTools,
+    media_segment,
+    role_text,
+)
 from .choices import describe, pick, wants_unconditional
 from .joining import start_join
 from .ops import (
@@ -42,6 +51,13 @@ if TYPE_CHECKING:
 
 def append_text(branch: Branch, op: Text) -> bool:
     branch.add(Segment(op.text, _kind_of(branch, op.kind)))
+    return True
+
+
+def append_media(branch: Branch, op: MediaExpr) -> bool:
+    if branch.lookahead is not None:
+        branch.lookahead.unused = None  # the model wrote without knowing the item
+    branch.add(media_segment(op.item))
     return True
 
 
@@ -276,6 +292,7 @@ def _kind_of(branch: Branch, kind: Kind | None) -> Kind:
 
 START: dict[type, Callable[[Branch, Any], bool]] = {
     Text: append_text,
+    MediaExpr: append_media,
     RoleBegin: begin_role,
     RoleEnd: end_role,
     UseTools: use_tools,

@@ -20,8 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted, ProgramError
-from ..executor import Call, Delta, Result, ScoreCall, Scores, is_own
-from ..ir import Expr, Gen, Select, Text, parts
+from ..executor import Call, Delta, Result, ScoreCall, Scores, check_modalities, is_own
+from ..ir import Expr, Gen, Select, Text, UnreadMedia, parts
 from ..location import caller
 from ..pool import blocking
 from .branch import Branch
@@ -112,11 +112,18 @@ class Program:
             with self.changed:
                 self.check_open(branch)
                 for node in nodes:
+                    self.check_media(branch, node)
                     for part in self._split_by_taint(node, branch.scope.role):
                         branch.append(branch.scope.lower(part, self.run.params))
                 self.waits.notify()
         finally:
             self.send()
+
+    def check_media(self, branch: Branch, node: Expr) -> None:
+        """Raise MediaError if a generation or select follows media that its model does not take."""
+        if branch.scope.media and isinstance(node, Gen | Select):
+            what = f"the prompt of {type(node).__name__.lower()} {node.name!r}"
+            check_modalities(node.backend or self.executor, branch.scope.media, what)
 
     def taint(self, value: Any) -> None:
         """Mark all texts in `value` as data."""
@@ -128,6 +135,9 @@ class Program:
 
         Text in a role, arguments and generated texts are data; other text is raw.
         """
+        if isinstance(node, UnreadMedia):
+            hint = f"write {node.kind}(x) inside the program"
+            raise ProgramError(f"{caller()}: {node.kind}() was called in a trace", hint)
         node = self._for_own_backend(node)
         if isinstance(node, Text) and node.kind is None:
             if role is not None:
@@ -187,6 +197,8 @@ class Program:
             if append and not keep:
                 for child in children:
                     child.scope.check_joins_as_text()
+            if append:
+                branch.scope.media |= frozenset().union(*(c.scope.media for c in children))
             names = () if append and not keep else gathered_names(children)
             for child in children:
                 child.scope.joined = True

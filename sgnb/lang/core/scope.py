@@ -7,14 +7,25 @@ user's line. Independent of values, text and execution.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from ...errors import ProgramError, UnknownVariableError, nearest
 from ...sampling import SamplingParams
 from ..chat import ROLES
 from ..chat.reasoning import reasoning_name
 from ..executor import Executor
-from ..ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
+from ..ir import (
+    Expr,
+    Gen,
+    MediaExpr,
+    RoleBegin,
+    RoleEnd,
+    Select,
+    Text,
+    ToolResults,
+    UnreadMedia,
+    UseTools,
+)
 from ..location import caller, warn_once
 from .ops import Assign, Choose, Generate, GenerateCalls, Op, VarScopeEnd
 
@@ -36,6 +47,7 @@ class Scope:
         self.num_ops = 0
         self.in_conversation = False  # a role has begun in the conversation
         self.tools_declared = False
+        self.media: frozenset[str] = frozenset()  # kinds of media in the text
         self.joined = False  # accepts no further ops
         self.children = 0  # number of forked branches
 
@@ -47,6 +59,7 @@ class Scope:
         child.role = child.forked_in = self.role
         child.in_conversation = self.in_conversation
         child.tools_declared = self.tools_declared
+        child.media = self.media
         return child
 
     def take_over(self, names: Iterable[str], role: str | None) -> None:
@@ -59,6 +72,9 @@ class Scope:
         match node:
             case Text():
                 op: Op = node
+            case MediaExpr() | UnreadMedia():
+                self.media |= {node.kind}
+                op = cast(Op, node)  # a traced branch records an `UnreadMedia` and never begins
             case Gen():
                 params = params_of(node.options, self.role == "assistant", node.backend)
                 if params.ignored:

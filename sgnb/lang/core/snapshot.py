@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from ...codec import Range, build, check_version, dumps, parse, reading
 from ...errors import OptionError, shown
+from ...media import from_plain, to_plain
 from ...segment import Kind, Segment
 from ..chat import ChatTemplate, Role
 from ..chat.tools import ToolCall
-from ..ir import RoleBegin, RoleEnd, role_text
+from ..ir import RoleBegin, RoleEnd, media_segment, role_text
 
 VERSION = 1
 """Version of the JSON format."""
@@ -87,8 +88,9 @@ class Snapshot:
             document = parse(text)
             check_version(document, "sgnb", VERSION)
             saved = build(_SnapshotJson, document)
+            segments = tuple(map(_segment, saved.segments))
         return cls(
-            segments=tuple(map(_segment, saved.segments)),
+            segments=segments,
             messages=tuple(map(asdict, saved.messages)),
             variables=saved.variables,
             earlier=saved.earlier,
@@ -111,6 +113,7 @@ class _SegmentJson:
     kind: Kind = "data"
     tokens: tuple[Annotated[int, Range(0, 2**31 - 1)], ...] = ()
     mark: _MarkJson | None = None
+    item: dict[str, Any] | None = None  # for the kind "media"
 
 
 @dataclass(frozen=True)
@@ -136,10 +139,14 @@ def _plain(segment: Segment) -> dict[str, Any]:
         mark = {"role": op.role, "begins": isinstance(op, RoleBegin), "previous": previous}
         return {"text": segment.text, "mark": mark}
     plain: dict[str, Any] = {"text": segment.text, "kind": segment.kind}
+    if segment.kind == "media":
+        return plain | {"item": to_plain(segment.item)}
     return plain | ({"tokens": segment.tokens} if segment.kind == "output" else {})
 
 
 def _segment(saved: _SegmentJson) -> Segment:
+    if saved.kind == "media":
+        return media_segment(from_plain(saved.item))
     if saved.mark is None:
         return Segment(saved.text, saved.kind, saved.tokens)
     op = (RoleBegin if saved.mark.begins else RoleEnd)(saved.mark.role)

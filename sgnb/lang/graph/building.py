@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...errors import TraceError
 from ..core.ops import Assign
-from ..ir import Gen, Select, Text, ToolResults, UseTools
+from ..ir import Gen, Select, Text, ToolResults, UnreadMedia, UseTools
 from ..location import Location, caller, standing
 from .nodes import CallNode, Constant, ForkItem, ForkNode, JoinNode, Node, NodeOp, ReturnNode
 from .placeholders import Placeholders, Variable, cut, numbers
@@ -113,6 +113,8 @@ def _numbers_in(op: NodeOp) -> dict[int, None]:
             inner: Any = (op.options, op.reasoning, op.tools)
         case Select():
             inner = op.choices
+        case UnreadMedia():
+            inner = (op.source, op.options)
         case Assign() | ReturnNode():
             inner = op.value
         case CallNode():

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, NoReturn
 from ...errors import TraceError, shown
 from ...segment import Segment
 from ..core.run import Run
-from ..executor import Executor
-from ..ir import Gen, RoleBegin, RoleEnd, UseTools, role
+from ..executor import Executor, check_modalities
+from ..ir import Gen, MediaExpr, RoleBegin, RoleEnd, UseTools, role
 from ..location import Location
 from .dry_execution import NoExecutor
 from .graph import Graph
@@ -120,6 +120,8 @@ def cache_prefix(graph: Graph, executor: Executor) -> int:
     prefix, fill = constant_prefix(graph, executor), getattr(executor, "fill_cache", None)
     if not prefix or fill is None:
         return 0
+    kinds = {segment.item.kind for segment in prefix if segment.kind == "media"}
+    check_modalities(executor, kinds, f"the prefix of {graph.title}")
     tokens = executor.encode(prefix)
     fill([tokens])
     return len(tokens)
@@ -261,7 +263,7 @@ def _append_copy(nodes: list[Node], node: Node, dependencies: Sequence[Node]) ->
 
 
 def _is_constant(node: Node) -> bool:
-    return isinstance(node.op, Constant | RoleBegin | RoleEnd | UseTools | CallNode)
+    return isinstance(node.op, Constant | MediaExpr | RoleBegin | RoleEnd | UseTools | CallNode)
 
 
 def _no_executor(backend: Any) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from ...errors import printable
-from ..ir import Gen, Select
+from ..ir import Gen, Select, UnreadMedia
 from .nodes import Node, ReturnNode
 from .placeholders import Argument, Variable
 
@@ -71,7 +71,7 @@ def _box(node: Node, x: float, y: float) -> str:
     label = node.label()
     short = label if len(label) <= LETTERS else label[: LETTERS - 1] + "…"
     is_generated = isinstance(node.op, Gen | Select)
-    is_filled = isinstance(node.op, Argument | Variable)
+    is_filled = isinstance(node.op, Argument | Variable | UnreadMedia)
     kind = "generated" if is_generated else "filled" if is_filled else ""
     return (
         f'<g class="{kind}"><title>{escape(f"{printable(node.program)}: {label}")}</title>'

@@ -41,6 +41,8 @@ from ..executor import (
     ScoreCall,
     Scores,
     executor_of,
+    modalities,
+    model_name,
     room_of,
 )
 from ..ir import Gen, Select
@@ -61,6 +63,7 @@ class NoExecutor:
     """An executor for traces: provides a chat template and never receives a request."""
 
     tokenizer_id = ""
+    modalities = frozenset({"image", "video", "audio"})
     special_tokens: re.Pattern[str] | None = None
 
     def __init__(self) -> None:
@@ -104,6 +107,7 @@ class DryExecutor:
     def __init__(self, executor: Executor, answers: Answers) -> None:
         self.chat, self.special_tokens = executor.chat, executor.special_tokens
         self.tokenizer_id, self.log = executor.tokenizer_id, EventLog(0)
+        self.modalities, self.model_name = modalities(executor), model_name(executor)
         self._executor, self._answers = executor, answers
         self._stand_ins: WeakKeyDictionary[EventLog, DryExecutor] = WeakKeyDictionary()
         self._lock = threading.Lock()  # guards the answers and the stand-ins

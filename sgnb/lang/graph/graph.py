@@ -12,11 +12,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from ...codec import build, check_version, dumps, parse, reading
-from ...errors import ProgramError, printable, shown
+from ...errors import ProgramError, TraceError, printable, shown
+from ...media import MediaItem, from_plain, to_plain
 from ..chat.reasoning import Reasoning
 from ..core.choices import METHODS
 from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
-from ..ir import Gen, RoleBegin, RoleEnd, Select
+from ..ir import Gen, MediaExpr, RoleBegin, RoleEnd, Select, UnreadMedia
 from ..location import Location
 from .drawing import picture
 from .nodes import (
@@ -29,7 +30,7 @@ from .nodes import (
     ReturnNode,
     RunSettings,
 )
-from .placeholders import Argument, Placeholder, Variable
+from .placeholders import Argument, Placeholder, Variable, cut
 
 FORMAT = 5
 """Version of the JSON format."""
@@ -37,12 +38,14 @@ FORMAT = 5
 _SAVED_TYPES: dict[str, Any] = {
     type_.__name__: type_
     for type_ in (
-        Argument, Assign, CallNode, Constant, ForkItem, ForkNode, Gen, JoinNode, Location, Node,
-        Reasoning, ReturnNode, RoleBegin, RoleEnd, RunSettings, Select, Variable, VarScopeBegin,
-        VarScopeEnd,
+        Argument, Assign, CallNode, Constant, ForkItem, ForkNode, Gen, JoinNode, Location,
+        MediaExpr, Node, Reasoning, ReturnNode, RoleBegin, RoleEnd, RunSettings, Select,
+        UnreadMedia, Variable, VarScopeBegin, VarScopeEnd,
     )
 }  # fmt: skip
-_DERIVED_FIELDS = {"dependencies"}  # from `dependency_ids`
+_UNSAVED_FIELDS = {Node: {"dependencies"}, MediaExpr: {"source", "options"}}
+"""Fields that follow from other fields."""
+_MEDIA_HINT = "read the file outside, or make its path an argument without a default"
 _HINT = "a graph runs without being saved; JSON holds texts, numbers, lists and dicts"
 
 
@@ -86,8 +89,12 @@ class Graph:
 
     @property
     def arguments_in_texts(self) -> tuple[str, ...]:
-        """The names of arguments in the program's texts, in order of appearance."""
-        names = (node.op.name for node in self.nodes if isinstance(node.op, Argument))
+        """The names of arguments in the program's texts and media, in order of appearance."""
+        names = []
+        for node in self.nodes:
+            inside = [placeholder for _, placeholder in node.placeholders]
+            values = inside if isinstance(node.op, UnreadMedia) else [node.op]
+            names += [value.name for value in values if isinstance(value, Argument)]
         return tuple(dict.fromkeys(names))
 
     @property
@@ -139,6 +146,10 @@ class Graph:
         Raises:
             ProgramError: JSON cannot hold a part of the graph, such as a user function.
         """
+        try:
+            _check_sources(self)
+        except ValueError as error:
+            raise ProgramError(f"{self.title} cannot be saved: {error}", _MEDIA_HINT) from None
         return _save(vars(self), self.title)
 
     @classmethod
@@ -197,7 +208,9 @@ def _load(text: str) -> Graph:
     check_version(saved, "format", FORMAT)
     parts = {name: _read(value, nodes) for name, value in saved.items()}
     _check(list(nodes.values()))
-    return build(Graph, parts)
+    graph = build(Graph, parts)
+    _check_sources(graph)
+    return graph
 
 
 def _saved(value: Any, where: str) -> Any:
@@ -211,10 +224,12 @@ def _saved(value: Any, where: str) -> Any:
         return {"list": [_saved(item, where) for item in value]}
     if type(value) is dict:
         return {"dict": [_saved(pair, where) for pair in value.items()]}
+    if isinstance(value, MediaItem):
+        return {"item": to_plain(value)}
     if isinstance(value, Node):
         where = f"{value.location}: {value.label()}"
     if type(value).__name__ in _SAVED_TYPES and is_dataclass(value):
-        values = [_saved(getattr(value, name), where) for name in _saved_fields(value)]
+        values = [_saved(getattr(value, name), where) for name in _saved_fields(type(value))]
         return {type(value).__name__: values}
     for name, method in METHODS.items():
         if value is method:
@@ -231,6 +246,8 @@ def _read(saved: Any, nodes: dict[int, Node]) -> Any:
     ((name, value),) = saved.items()
     if name == "method":
         return METHODS[value]
+    if name == "item":
+        return from_plain(value)
     inner = _read(value, nodes)
     if name in ("list", "dict"):
         return list(inner) if name == "list" else dict(inner)
@@ -238,6 +255,8 @@ def _read(saved: Any, nodes: dict[int, Node]) -> Any:
     if type_ is Location:
         return build(Location, inner)
     arguments = dict(zip(_saved_fields(type_), inner, strict=True))
+    if type_ is MediaExpr:
+        return MediaExpr(**arguments)
     if type_ is not Node:
         return build(type_, arguments)
 
@@ -275,5 +294,33 @@ def _check(nodes: list[Node]) -> None:
         node.line()  # KeyError for a mark without a placeholder
 
 
+def _check_sources(graph: Graph) -> None:
+    """Raise ValueError if the graph itself names a file to read. Saved graphs come from other
+    people, so only arguments of a run may name files and URLs."""
+    defaults = dict(graph.defaults)
+    for node in graph.nodes:
+        if not isinstance(node.op, UnreadMedia):
+            continue
+        placeholders = dict(node.placeholders)
+        texts = node.op.source if isinstance(node.op.source, list | tuple) else [node.op.source]
+        for text in texts:
+            pieces = _pieces(text)
+            names = [placeholders[piece] for piece in pieces if isinstance(piece, int)]
+            if len(pieces) != 1 or not (names and isinstance(names[0], Argument)):
+                raise ValueError(f"{node.label()} reads a file that no argument names")
+            if names[0].name in defaults:
+                raise ValueError(f"{node.label()} reads the default of {names[0].name!r}")
+
+
+def _pieces(text: Any) -> list[str | int]:
+    """Return the pieces of a text with placeholders; none for a damaged text."""
+    try:
+        return cut(text) if isinstance(text, str) else []
+    except TraceError:
+        return []
+
+
 def _saved_fields(type_: Any) -> list[str]:
-    return [field.name for field in fields(type_) if field.name not in _DERIVED_FIELDS]
+    return [
+        field.name for field in fields(type_) if field.name not in _UNSAVED_FIELDS.get(type_, ())
+    ]

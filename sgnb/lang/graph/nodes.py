@@ -10,7 +10,16 @@ from ...errors import printable, shown
 from ...segment import Kind
 from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
 from ..executor import Executor, model_name
-from ..ir import Gen, RoleBegin, RoleEnd, Select, ToolResults, UseTools
+from ..ir import (
+    Gen,
+    MediaExpr,
+    RoleBegin,
+    RoleEnd,
+    Select,
+    ToolResults,
+    UnreadMedia,
+    UseTools,
+)
 from ..location import Location
 from .placeholders import Argument, Placeholder, Variable, fill
 
@@ -83,6 +92,8 @@ NodeOp = (
     Constant
     | Argument
     | Variable
+    | MediaExpr
+    | UnreadMedia
     | Gen
     | Select
     | RoleBegin
@@ -145,6 +156,13 @@ class Node:
                 return repr(op.text)
             case Argument() | Variable():
                 return str(op)
+            case MediaExpr():
+                return f"{op.item.label} {op.item.digest.hex()[:8]}"
+            case UnreadMedia():
+                options = [
+                    (name, value) for name, value in op.options if value not in (None, False)
+                ]
+                return f"{op.kind}({', '.join([show(op.source), *self._keywords(options)])})"
             case Gen():
                 details = *self._keywords(op.options), *_backend_and_timeout(op)
                 return f"gen({', '.join([repr(name), *details])})"

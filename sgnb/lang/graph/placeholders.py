@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from ...errors import TraceError
-from ..ir import Expr
+from ..ir import Expr, TraceText
 from ..location import caller, program_line
 
 _LEFT, _RIGHT, _FIRST = "\U0010f5a7", "\U0010f5a8", 0x100000
@@ -113,7 +113,7 @@ _WIDTH = re.compile(r"%[-+ #0]*[\d.]")
 """Regex of a width in a `%` format; a width would count the characters of the mark."""
 
 
-class PlaceholderText(str):
+class PlaceholderText(TraceText):
     """A text with placeholders.
 
     Supports concatenation, formatting and append. Operations that need the value raise TraceError.

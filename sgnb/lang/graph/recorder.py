@@ -12,7 +12,7 @@ from ...errors import TraceError
 from ..chat.reasoning import reasoning_name
 from ..core.branch import Branch
 from ..core.ops import Assign, Generate, GenerateCalls, Join, Op, VarScopeBegin, VarScopeEnd
-from ..ir import Expr, Gen, Select, Text
+from ..ir import Expr, Gen, Select, Text, UnreadMedia
 from ..location import Location, caller
 from .building import GIVE_VALUE, NodeBuilder, TraceEntry
 from .graph import Graph
@@ -115,6 +115,9 @@ class GraphRecorder:
             name = getattr(op, "name")  # noqa: B009
             entry = self._add(branch, expr, [name], expr.location)
             self.values[branch][name] = Variable(entry.stream, *entry.assignments[0])
+        elif isinstance(expr, UnreadMedia):
+            expr = UnreadMedia(expr.kind, plain(expr.source), plain(expr.options))
+            self._add(branch, expr, location=location)
         else:
             self._add(branch, expr, location=location)  # type: ignore[arg-type]
 

@@ -22,7 +22,7 @@ from ..core.program import Program, inside
 from ..core.run import Run
 from ..core.state import ProgramState
 from ..executor import Executor
-from ..ir import ExpressionError, Gen, Select, Text
+from ..ir import ExpressionError, Gen, Select, Text, UnreadMedia, media
 from ..location import standing
 from .graph import Graph
 from .nodes import (
@@ -37,7 +37,13 @@ from .nodes import (
 )
 from .placeholders import Argument, Placeholder, Variable, cut, fill
 
-_short = reprlib.Repr()  # formats program arguments; inspects only the beginning of long values
+
+class _ArgumentRepr(reprlib.Repr):
+    def repr_bytes(self, value: bytes, level: int) -> str:
+        return self.repr_instance(value[: self.maxother], level)  # `repr` copies a whole file
+
+
+_short = _ArgumentRepr()  # formats program arguments; inspects only the beginning of long values
 _short.maxstring = _short.maxother = 60
 
 
@@ -147,7 +153,7 @@ class Filler:
         gen: Any = node.op
         if not node.placeholders:
             return gen
-        options = [(name, self._option(value, node)) for name, value in gen.options]
+        options = [(name, _hashable(self._option(value, node))) for name, value in gen.options]
         return replace(gen, options=tuple(item for item in options if item[1] is not None))
 
     def select(self, node: Node) -> Any:
@@ -157,18 +163,34 @@ class Filler:
             return select
         return replace(select, choices=self.fill(select.choices, node))
 
+    def media(self, node: Node) -> Any:
+        """Return the image, video or audio of a node."""
+        unread: Any = node.op
+        options = [(name, self.filled(value, node)) for name, value in unread.options]
+        return media(unread.kind, self.filled(unread.source, node), tuple(options))
+
+    def call_arguments(self, node: Node) -> tuple[tuple[str, Any], ...]:
+        """Return names and values of the arguments of a called program."""
+        call: Any = node.op
+        return tuple([(name, self.filled(value, node)) for name, value in call.arguments])
+
+    def filled(self, value: Any, node: Node) -> Any:
+        """Fill the placeholders of `value`. An argument keeps its type, also in a list or tuple."""
+        if type(value) in (list, tuple):
+            return type(value)([self.filled(item, node) for item in value])
+        return self._option(value, node)
+
     def _variable(self, variable: Variable) -> Any:
         raise NotImplementedError
 
     def _option(self, value: Any, node: Node) -> Any:
-        """Return a generation option's value; an option that is an argument keeps the argument's
+        """Return the value of an option; an option that is an argument keeps the argument's
         type."""
         match cut(value) if isinstance(value, str) else ():
             case [int(number)]:
                 placeholder = dict(node.placeholders)[number]
                 if isinstance(placeholder, Argument) and placeholder.conversion is None:
-                    argument = self.arguments[placeholder.name]
-                    return tuple(argument) if isinstance(argument, list) else argument
+                    return self.arguments[placeholder.name]
         return self.fill(value, node)
 
 
@@ -295,6 +317,9 @@ class Replay(Filler):
     def _expr(self, step: Step) -> None:
         self._append(step, step.node.op)
 
+    def _media(self, step: Step) -> None:
+        self._append(step, self.media(step.node))
+
     def _gen(self, step: Step) -> None:
         self._append(step, self.gen(step.node))
 
@@ -326,7 +351,7 @@ class Replay(Filler):
 
     def _call(self, step: Step) -> None:
         call: Any = step.node.op
-        arguments = dict(self.fill(call.arguments, step.node))
+        arguments = dict(self.call_arguments(step.node))
         if call.settings is not None and step.node.id > 0:
             self._begin(step.node, call.settings, arguments)
         self.branches[step.node.stream].program.taint(arguments)
@@ -366,6 +391,10 @@ class Replay(Filler):
         program.close()
 
 
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 def _formatted(value: Any, conversion: str | None) -> str:
     if conversion is None or conversion == "s":
         return str(value)
@@ -376,6 +405,7 @@ _DO = {
     Constant: "_text",
     Argument: "_text",
     Variable: "_text",
+    UnreadMedia: "_media",
     Gen: "_gen",
     Select: "_select",
     Assign: "_op",

@@ -9,12 +9,14 @@ from typing import Any
 
 from ...errors import printable, shown
 from ..core.ops import Assign
-from ..ir import ExpressionError, Gen, Select, Text
+from ..ir import ExpressionError, Gen, MediaExpr, Select, Text, UnreadMedia
 from .building import TraceEntry
 from .graph import Graph
 from .nodes import CallNode, Node, ReturnNode
 from .placeholders import Variable, mark
 from .replay import Filler, Plan, Step
+
+Pairs = tuple[tuple[str, Any], ...]
 
 _SCALARS = str, int, float, bool, type(None)
 
@@ -78,12 +80,32 @@ def _is_equal(step: Step, entry: TraceEntry, expected: _ExpectedValues) -> bool:
     if entry.stream != node.stream or entry.assignments != node.assignments:
         return False
     try:
+        if isinstance(op, MediaExpr):
+            return _is_equal_media(node, op, expected)
         if isinstance(op, Text):
             return bool(step.pieces) and op.kind == node.kind and op.text == expected.text(step)
         return not step.pieces and type(op) is type(node.op) and _is_equal_op(node, op, expected)
     except (ExpressionError, ValueError, TypeError):
         # An argument that is no text where the graph needs a text, or a wrong format
         return False
+
+
+def _is_equal_media(node: Node, media: MediaExpr, expected: _ExpectedValues) -> bool:
+    """Compare media of a trace. Equal sources are not read again."""
+    unread = node.op
+    if not isinstance(unread, UnreadMedia):
+        return bool(unread == media)
+    if unread.kind != media.kind:
+        return False
+    source, options = (expected.filled(part, node) for part in (unread.source, unread.options))
+    return _is_equal_source(source, media.source) and options == media.options
+
+
+def _is_equal_source(source: Any, other: Any) -> bool:
+    """Return whether two sources are equal texts, the same object, or lists of these."""
+    if type(source) in (list, tuple) and type(source) is type(other) and len(source) == len(other):
+        return all(map(_is_equal_source, source, other))
+    return source is other or _is_equal_value(source, other)
 
 
 def _is_equal_op(node: Node, op: Any, expected: _ExpectedValues) -> bool:
@@ -108,7 +130,15 @@ def _is_equal_call(node: Node, call: CallNode, expected: _ExpectedValues) -> boo
     return (
         call.title == known.title
         and call.settings == settings
-        and _is_equal_value(call.arguments, expected.fill(known.arguments, node))
+        and _are_equal_arguments(call.arguments, expected.call_arguments(node))
+    )
+
+
+def _are_equal_arguments(arguments: Pairs, others: Pairs) -> bool:
+    """Return whether the arguments of a call are equal. An object of the run equals itself."""
+    return len(arguments) == len(others) and all(
+        name == other_name and (value is other or _is_equal_value(value, other))
+        for (name, value), (other_name, other) in zip(arguments, others, strict=True)
     )
 
 

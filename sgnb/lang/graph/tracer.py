@@ -142,6 +142,7 @@ class Tracer(Program):
         self.check_open(branch)
         location = caller()
         for node in parts(expr):
+            self.check_media(branch, node)
             op = branch.scope.lower(self._for_own_backend(node), self.run.params)
             self.recorder.record_expr(branch, node, op, location)
 
@@ -353,7 +354,7 @@ class _InlineReplay(Replay):
         assert isinstance(call, CallNode)
         if node.id == 0:  # recorded by the caller
             return
-        arguments, settings = plain(self.fill(call.arguments, node)), None
+        arguments, settings = plain(self.call_arguments(node)), None
         if call.settings is not None:
             settings = self._begin_inlined(node, call.settings)
         call = CallNode(call.title, arguments, settings)

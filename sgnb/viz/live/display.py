@@ -16,7 +16,7 @@ from typing import Any
 from ...errors import OptionError, nearest
 from ..state.comparison import Comparison
 from ..state.run_state import RunState
-from ..static.bundle import STYLE_BUNDLE, static_bundle
+from ..static.bundle import FINAL_LIMIT, RUNNING_LIMIT, STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
 from .views import VIEWS, Act
@@ -106,7 +106,7 @@ class Display:
         if self._view is not None:
             self._try(self._view.end)
         if self._static_view is not None:
-            self._try(self._refresh_static)
+            self._try(partial(self._refresh_static, FINAL_LIMIT))
         elif self.static and self._states:
             print(self.text())
 
@@ -150,13 +150,13 @@ class Display:
         self._static_view = display(self._bundle(), raw=True, display_id=self.uid)
         self._static_due = time.monotonic() + STATIC_SECONDS
 
-    def _refresh_static(self) -> None:
+    def _refresh_static(self, limit: int = RUNNING_LIMIT) -> None:
         self._static_due = time.monotonic() + STATIC_SECONDS
-        self._static_view.update(self._bundle(), raw=True)
+        self._static_view.update(self._bundle(limit), raw=True)
 
-    def _bundle(self) -> dict[str, str]:
+    def _bundle(self, limit: int = RUNNING_LIMIT) -> dict[str, str]:
         with self._emitter.lock:
-            return static_bundle(self._states, self.uid)
+            return static_bundle(self._states, self.uid, limit)
 
     def _try(self, action: Callable[[], Any]) -> None:
         try:

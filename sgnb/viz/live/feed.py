@@ -8,7 +8,7 @@ the first call to the engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...events import (
@@ -18,6 +18,7 @@ from ...events import (
     CheckpointKept,
     Columns,
     Jumped,
+    MediaNamed,
     ModelAsked,
     NodeAdded,
     NodeEvicted,
@@ -143,6 +144,9 @@ class _PageState:
         if isinstance(event, TokensNamed):
             self.tree.token_table.learn(event)
             return
+        if isinstance(event, MediaNamed):
+            self.tree.token_table.learn(event)
+            self.tokens.update(range(event.first_id, event.first_id + event.count))
         if isinstance(event, AutomatonDrawn):
             if event.automaton in self.automata:
                 return
@@ -182,10 +186,19 @@ class _PageState:
             node = self.tree.nodes[node.parent]
 
     def _name(self, t: float, tokens: Iterable[int], send: Send) -> None:
-        new = set(tokens) - self.tokens
+        new, table = set(tokens) - self.tokens, self.tree.token_table
+        if not new:
+            return
+        for token in sorted(new):
+            item = table.media.item(token) if token in new else None
+            if item is not None:
+                ids = range(item.first_id, item.first_id + item.count)
+                self.tokens.update(ids)
+                new.difference_update(ids)
+                send(t, replace(item, processor_seconds=0.0), self.engine)
         if new:
             self.tokens |= new
-            pieces = [self.tree.token_table.bytes((token,)).decode("latin-1") for token in new]
+            pieces = [table.bytes((token,)).decode("latin-1") for token in new]
             send(t, TokensNamed(tuple(new), tuple(pieces)), self.engine)
 
 

@@ -17,6 +17,7 @@ from ..state.models import with_marks
 from ..state.run_state import RunState
 from ..state.token_table import visible, visible_segments
 from ..state.tree import TreeState
+from ..static.chips import with_chips
 from ..static.plain_text import (
     BATCH_ROWS,
     Shown,
@@ -50,7 +51,7 @@ def render_text(state: RunState) -> RenderableType:
     """Render the coloured text of a run or the rows of a batch, with legend and metrics."""
     out = Text(run_heading(state) + "\n", style="bold", end="")
     text = Text("\n".join(batch_lines(state, BATCH_ROWS))) if state.is_batch else _text(state)
-    lines = state.gain(), state.line(), *model_lines(state), *losses(state)
+    lines = state.gain(), state.items.line(), state.line(), *model_lines(state), *losses(state)
     metrics = [Text(line) for line in lines if line]
     return Group(out, text, _legend(state), *metrics)
 
@@ -63,7 +64,7 @@ def _text(state: RunState) -> Text:
             continue
         if len(state.branches) > 1:
             body.append(f"[{branch.name}] ", "cyan")
-        for kind, text in visible_segments(with_marks(segments)):
+        for kind, text in visible_segments(with_marks(with_chips(state, segments))):
             shown = f"[{text}]" if kind == "model" else text  # visible without colours
             body.append(shown, STYLES[kind.partition(" ")[0]])
         body.append(f"\nerror: {visible(error)}\n" if error else "\n", "red")
@@ -95,7 +96,7 @@ def print_tree(tree: TreeState, height: int = 30, run: RunState | None = None) -
         if node is None:
             body.append(f"… {hidden} more nodes", "dim")
         else:
-            body.append(in_line(tree.text(node), 48), "green")
+            body.append(in_line(tree.label(node, 48), 48), "green")
             body.append(f"  {counted(len(node.tokens), 'token')}", "dim")
             body.append("".join(f"  {part}" for part in node_marks(tree, node)), "bold")
     return Group(out, body)

@@ -1,4 +1,4 @@
-// Text of a branch in pieces: {kind, text, request, from, to, skip, by}. `from` to `to` are the token positions, if any; `skip` is the omitted text before; `by` is the letter of another model than the run's default.
+// Text of a branch in pieces: {kind, text, request, from, to, skip, by, item}. `from` to `to` are the token positions, if any; `skip` is the omitted text before; `item` is the first token id of an image, video or sound; `by` is the letter of another model than the run's default.
 // Twin of sgnb/viz/state/branch.py.
 
 const textOf = (pieces) => pieces.map((piece) => piece.text).join("");
@@ -56,6 +56,8 @@ function append(pieces, piece) {
     last.request === piece.request &&
     last.to === piece.from &&
     !piece.skip &&
+    piece.item === undefined &&
+    last.item === undefined &&
     (last.by ?? "") === (piece.by ?? "");
   if (goesOn) {
     last.text += piece.text;

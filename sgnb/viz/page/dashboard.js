@@ -118,7 +118,10 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       const request = state.requests.get(Number(part.dataset.request)),
         { position } = part.dataset;
       const t = (position && request && tokenAt(request, Number(position))?.t) ?? request?.admitted;
-      part.classList.toggle("sgnb-within", !part.firstElementChild && t > page.range.from && t <= page.range.to);
+      part.classList.toggle(
+        "sgnb-within",
+        !part.querySelector("[data-request]") && t > page.range.from && t <= page.range.to,
+      );
     }
   }
   card.addEventListener("keydown", ({ key }) => {
@@ -157,6 +160,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     else {
       inspector.classList.add("sgnb-used");
       inspector.replaceChildren(
+        ...inspectedThumbnail(found),
         ...(found.text
           ? [
               el("pre", "sgnb-inspected", visible(found.text), {
@@ -351,7 +355,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
     setText(note, notesOf(state, run));
-    setText(models, wordsOfModels(run).join("\n"));
+    setText(models, [...wordsOfModels(run), wordsOfItems(run)].filter(Boolean).join("\n"));
     list(
       legend,
       Object.keys(KINDS).filter((kind) => COUNTS[kind]?.(f)),

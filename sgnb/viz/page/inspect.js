@@ -10,6 +10,8 @@ function describeToken(state, { request: id, position }) {
   const request = state.requests.get(id),
     token = request && tokenAt(request, position);
   if (!token) return null;
+  const span = request.items.find(({ begin, end }) => position >= begin && position < end);
+  if (span) return describeItem(state, request, span);
   const before = tokenAt(request, position - 1);
   const facts = [
     ["origin", KINDS[token.kind].join(": ")],
@@ -63,7 +65,8 @@ function whyAgain({ cached, again }) {
 function whyNot(state, { prompt, cached, again, leaves: { others } }) {
   if (cached + again === prompt.length - 1)
     return "the last token of a prompt is always computed: the logits give the next token";
-  const texts = others.map((token) => `“${inLine(textOfTokens(state.tokenTable, [token]), 20)}”`);
+  const here = itemAt(state.media, prompt[cached + again]),
+    texts = others.map((token) => continuationOf(state, token, here));
   return texts.length
     ? `from here on, the tree continued with ${texts.join(", ")}`
     : "from here on, the tree had no continuation";
@@ -117,6 +120,8 @@ function describeNode(state, id) {
   const facts = [
     ["node", `${id}: ${plural(node.tokens.length, "token")}, positions ${depth} to ${depth + node.tokens.length}`],
   ];
+  const items = itemsOfNode(state, node);
+  facts.push(...items.facts);
   facts.push(["found", node.hits ? `${plural(node.hits, "time")} since this view began` : "not since this view began"]);
   facts.push(["last used", `${duration(Math.max(0, state.t - node.used))} before`]);
   if (state.engine?.token_bytes)
@@ -133,5 +138,5 @@ function describeNode(state, id) {
       `${maker.run ? `run ${visible(maker.run)}, ` : ""}branch ${maker.branch}${maker.name ? `, ${visible(maker.name)}` : ""}`,
     ]);
   facts.push(["goes on", plural(node.children.size, "way")]);
-  return { text: textOfTokens(state.tokenTable, node.tokens.slice(0, 600)), facts };
+  return { text: labelOfTokens(state, node.tokens, 2000), item: items.item, facts };
 }

@@ -4,10 +4,17 @@ const OF_ENGINE_FROM = 2 ** 40; // id offset per engine number
 
 const ownNumber = (number) => number % OF_ENGINE_FROM;
 
+// Token ids of a list with pairs [first, count] for consecutive ids.
+const unpacked = (ids) =>
+  ids.some(Array.isArray)
+    ? ids.flatMap((one) => (Array.isArray(one) ? Array.from({ length: one[1] }, (_, i) => one[0] + i) : [one]))
+    : ids;
+
 // Parse a line of JSON to a record with ids unique among engines.
 function parseLine(line) {
   const record = JSON.parse(line),
     from = (record.of_engine ?? 0) * OF_ENGINE_FROM;
+  for (const name of ["prompt", "tokens"]) if (Array.isArray(record[name])) record[name] = unpacked(record[name]);
   if (!from) return record;
   const move = (holder, ...names) => {
     for (const name of names) {
@@ -16,7 +23,8 @@ function parseLine(line) {
       else if (value !== undefined) holder[name] = value + from;
     }
   };
-  move(record, "request", "prompt", "tokens", "ids");
+  move(record, "request", "prompt", "ids", "first_id", "items");
+  if (Array.isArray(record.tokens)) move(record, "tokens");
   if (record.automaton) move(record, "automaton");
   move(record.extended, "request");
   move(record.sampled, "request", "token");
@@ -31,8 +39,8 @@ function stateOf(state, engine) {
   return state.others.get(engine);
 }
 
-const shareWith = ({ runs, requests, tokenTable, automata, t }, other) =>
-  Object.assign(other, { runs, requests, tokenTable, automata, t });
+const shareWith = ({ runs, requests, tokenTable, media, automata, t }, other) =>
+  Object.assign(other, { runs, requests, tokenTable, media, automata, t });
 
 function newModel(number, name = "", engine = 0) {
   return { number, name, engine, prompt: 0, cached: 0, output: 0, seconds: 0, open: 0, since: 0 };

@@ -14,6 +14,14 @@ const OF_ENGINE = {
   TokensNamed(state, event) {
     event.ids.forEach((id, i) => state.tokenTable.set(id, latin1(event.pieces[i])));
   },
+  MediaNamed(state, event) {
+    for (let i = 0; i < event.count; i += 1) state.tokenTable.set(event.first_id + i, NO_BYTES);
+    state.tokenTable.set(event.first_id, utf8Bytes.encode(`[${event.label}]`));
+    nameItem(state.media, event);
+  },
+  ItemsEncoded(state, event, t) {
+    encoderRan(state, event.of_engine ?? 0, event, t);
+  },
   // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
     const { comparison: id, variant, run, note, left } = event;
@@ -53,6 +61,8 @@ const OF_ENGINE = {
       file: event.file,
       line: event.line,
       prompt: event.prompt,
+      items: itemsOfPrompt(state.media, event.request, event.prompt),
+      encoded: [], // first ids of items encoded before the admission
       namespace: event.namespace,
       output: [],
       queued: t,
@@ -85,18 +95,9 @@ const OF_ENGINE = {
     if (!run) return;
     timed(run, t);
     countFound(run, request.model, rowOf(run, request.branch), request.prompt.length, cached, again);
+    countItems(state, run, request);
     if (!request.shown) return;
-    const piece = (kind, text, from, to) => ({ kind, text, request: request.id, from, to });
-    const whole = textOfTokens(state.tokenTable, request.prompt),
-      found = cached + again;
-    const [before, within] = [cached, found].map(
-      (end) => decodeMore(NO_BYTES, bytesOf(state.tokenTable, request.prompt.slice(0, end)))[0].length,
-    );
-    const pieces = [
-      piece("cached", whole.slice(0, before), 0, cached),
-      piece("again", whole.slice(before, within), cached, found),
-      piece("computed", whole.slice(within), found, request.prompt.length),
-    ];
+    const pieces = promptPieces(state, request);
     const branch = run.branches.get(request.branch);
     showPrompt(branch, pieces, request.purpose === "generate", request.model > 0);
     for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent))

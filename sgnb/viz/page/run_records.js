@@ -1,5 +1,24 @@
 // Runs and branches: handlers of records with a run id.
 
+// The text of a prompt by cache result, with a piece per image, video or sound.
+function promptPieces(state, { id, prompt, cached, again }) {
+  const borders = [0, cached, cached + again],
+    pieces = [];
+  let pending = NO_BYTES;
+  const add = (from, to, item) => {
+    let text;
+    [text, pending] = decodeMore(pending, bytesOf(state.tokenTable, prompt.slice(from, to)));
+    if (to === prompt.length && pending.length) text += "\ufffd";
+    const kind = from < cached ? "cached" : from < cached + again ? "again" : "computed";
+    pieces.push({ kind, text, request: id, from, to, ...(item && { item: item.first_id }) });
+  };
+  for (const { begin, end, item } of spansOf(state.media, prompt)) {
+    const starts = item ? [begin] : [begin, ...new Set(borders.filter((at) => at > begin && at < end))];
+    starts.forEach((from, i) => add(from, starts[i + 1] ?? end, item));
+  }
+  return pieces;
+}
+
 function stream(state, request, kind, bytes, final = false) {
   const branch = request.shown && state.runs.get(request.run).branches.get(request.branch);
   if (!branch || branch.generatedFrom === null) return;

@@ -17,6 +17,7 @@ function newState() {
     checkpoints: 0,
     pins: new Map(),
     tokenTable: new Map(),
+    media: newMedia(),
     nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]),
     ghosts: [],
     runs: new Map(),
@@ -41,6 +42,7 @@ function copyState(state) {
   const run = (r) => ({
     ...r,
     metrics: { ...r.metrics },
+    items: { ...r.items },
     branches: copied(r.branches, branch),
     rows: copied(r.rows, same),
     models: copied(r.models, same),
@@ -57,6 +59,7 @@ function copyState(state) {
   const copy = {
     ...tree(state),
     tokenTable: new Map(state.tokenTable),
+    media: { ...state.media },
     runs: copied(state.runs, run),
     requests: copied(state.requests, (request) => ({ ...request, output: [...request.output] })),
     automata: new Map(state.automata),
@@ -86,6 +89,7 @@ const keyOf = (node) => `${node.namespace} ${node.tokens[0]}`;
 
 // Decode token bytes to text. `pending` has the bytes of an incomplete character.
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+const utf8Bytes = new TextEncoder();
 const NO_BYTES = new Uint8Array();
 const UNNAMED = new Uint8Array([0xef, 0xbf, 0xbd]);
 
@@ -144,6 +148,7 @@ function newRun(event, t) {
       finished: 0,
       total: event.total,
     },
+    items: newRunItems(),
   };
 }
 

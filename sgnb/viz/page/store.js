@@ -81,9 +81,16 @@ const newSteps = () => ({
   keptStates: [],
 });
 
-const newColumns = () => ({ steps: newSteps(), admissions: [], evictions: [], drops: [], prefixes: newPrefixes() });
+const newColumns = () => ({
+  steps: newSteps(),
+  admissions: [],
+  evictions: [],
+  drops: [],
+  encodes: [],
+  prefixes: newPrefixes(),
+});
 
-function collect({ steps, admissions, evictions, drops, prefixes }, state, record) {
+function collect({ steps, admissions, evictions, drops, encodes, prefixes }, state, record) {
   const request = state.requests.get(record.request);
   if (record.kind === "StepRan") {
     const { request: ids, start, length } = record.extended;
@@ -124,6 +131,8 @@ function collect({ steps, admissions, evictions, drops, prefixes }, state, recor
     });
   } else if (record.kind === "CheckpointDropped") {
     drops.push({ t: record.t });
+  } else if (record.kind === "ItemsEncoded") {
+    encodes.push({ t: record.t, seconds: record.seconds, tokens: record.tokens, items: record.items.length });
   }
 }
 
@@ -160,7 +169,7 @@ function newPrefixes() {
 }
 
 // Metrics of events after `from` and up to `to`, in seconds of the log.
-function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
+function figuresWithin({ steps, admissions, evictions, drops, encodes }, { from, to }) {
   const inside = ({ t }) => t > from && t <= to;
   const sum = (rows, name) => rows.reduce((all, row) => all + row[name], 0);
   const hits = (rows) => ({
@@ -171,7 +180,8 @@ function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
     optimal: sum(rows, "optimal"),
   });
   const admitted = admissions.filter(inside),
-    evicted = evictions.filter(inside);
+    evicted = evictions.filter(inside),
+    encoded = encodes.filter(inside);
   const runs = [...new Set(admitted.map(({ run }) => run))],
     computed = { steps: 0, prefill: 0, decode: 0 };
   steps.t.forEach((t, i) => {
@@ -186,6 +196,7 @@ function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
     evicted: evicted.length,
     freed: sum(evicted, "tokens"),
     dropped: drops.filter(inside).length,
+    encoded: { items: sum(encoded, "items"), tokens: sum(encoded, "tokens"), seconds: sum(encoded, "seconds") },
     runs: runs.map((run) => ({ run, ...hits(admitted.filter((row) => row.run === run)) })),
   };
 }

@@ -221,6 +221,10 @@ function newPassage(caret, label = "text") {
 }
 
 function paintPiece(state, span, piece, shade) {
+  if (piece.item !== undefined) {
+    paintChip(state, span, piece);
+    return;
+  }
   const split =
     piece.request !== undefined &&
     (piece.kind === "sampled" ||

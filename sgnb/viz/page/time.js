@@ -3,6 +3,7 @@
 const STRIPS = [
   { name: "KV pool", height: 74 },
   { name: "states", height: 40 }, // only for models with recurrent layers
+  { name: "encode", height: 20 }, // only with images, videos or sounds
   { name: "batch", height: 62 },
   { name: "hit rate", height: 46 },
 ];
@@ -24,7 +25,8 @@ function newTimePanel(host, page) {
     ].map(([name, text]) => legendItem(name, text)),
   );
   const drops = legendItem("gone", "of states: checkpoints dropped");
-  legend.append(drops);
+  const encodes = legendItem("prefill", "images, videos and sounds encoded");
+  legend.append(drops, encodes);
   const metrics = el("div", "sgnb-note");
   host.append(metrics, legend);
   let range = null; // drawn times, positions, and the shown moment
@@ -74,7 +76,8 @@ function newTimePanel(host, page) {
     const from = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0,
       to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
     range = { from, to, left, room, at: store.position === null ? to : state.t };
-    const strips = STRIPS.filter(({ name }) => name !== "states" || state.engine?.states);
+    const present = { states: state.engine?.states, encode: store.encodes.length };
+    const strips = STRIPS.filter(({ name }) => !(name in present) || present[name]);
     const context = surface.begin(
         width,
         strips.reduce((sum, strip) => sum + strip.height + 8, 14),
@@ -83,7 +86,8 @@ function newTimePanel(host, page) {
     const x = (t) => left + (room * (t - from)) / (to - from);
     const columns = bucket(steps, from, to, Math.max(1, Math.floor(room / 2)));
     let top = 2;
-    drops.hidden = !state.engine?.states;
+    drops.hidden = !present.states;
+    encodes.hidden = !present.encode;
     const tops = new Map();
     for (const { name, height } of strips) {
       tops.set(name, top);
@@ -93,6 +97,7 @@ function newTimePanel(host, page) {
       context.fillText(name, 2, top + 8);
       if (name === "KV pool") drawPool(context, colours, columns, x, top, height);
       else if (name === "states") drawStates(context, colours, columns, x, top, height, state.engine.states);
+      else if (name === "encode") drawEncodes(context, colours, store.encodes, x, top, height);
       else if (name === "batch") drawBatch(context, colours, columns, x, top, height);
       else
         drawHits(
@@ -139,13 +144,15 @@ function newTimePanel(host, page) {
     for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 2, 2, height);
   }
   // A line for all runs and, for several runs, a line per run.
-  function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, dropped, ...all }, seconds) {
+  function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, dropped, encoded, ...all }, seconds) {
     const rate = ({ prompt, cached, again, optimal }) =>
       `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} recomputed for lack of a checkpoint, ` : ""}${percent(optimal, prompt)} with an unlimited cache`;
     const parts = [
       plural(requests, "request"),
       requests && rate(all),
       `${plural(prefill, "token")} of prompts and forced text and ${grouped(decode)} sampled computed in ${plural(steps, "step")}`,
+      encoded.items &&
+        `${plural(encoded.items, "item")} with ${plural(encoded.tokens, "token")} encoded in ${duration(encoded.seconds)}`,
       evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`,
       dropped && `${plural(dropped, "checkpoint")} dropped`,
     ];
@@ -253,6 +260,15 @@ function newTimePanel(host, page) {
     }
     label(context, colours, `${plural(rows, "row")}`, range.left + range.room, top + 7);
     label(context, colours, `${tokens} tok`, range.left + range.room, top + 19);
+  }
+  function drawEncodes(context, colours, encodes, x, top, height) {
+    const within = encodes.filter(({ t }) => t >= range.from && t <= range.to);
+    for (const { t, seconds } of within) {
+      const begin = x(Math.max(range.from, t - seconds));
+      fillTinted(context, colours.computed, 0.8, begin, top, Math.max(1.5, x(t) - begin), height);
+    }
+    const total = within.reduce((sum, { seconds }) => sum + seconds, 0);
+    label(context, colours, duration(total), range.left + range.room, top + 7);
   }
   function drawHits(context, colours, admissions, run, x, top, height) {
     const own = run ? admissions.filter((one) => one.run === run.run) : admissions;

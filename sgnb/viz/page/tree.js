@@ -185,7 +185,7 @@ function newTreePanel(host, page) {
             .reverse()
             .map(
               (ghost) =>
-                `“${inLine(textOfTokens(state.tokenTable, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(bytesOfNode(state, ghost))}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`,
+                `“${inLine(labelOfTokens(state, ghost.tokens, 30), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(bytesOfNode(state, ghost))}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`,
             )
             .join(", ")}`
         : "",
@@ -331,14 +331,16 @@ function newTreePanel(host, page) {
     context.setLineDash([]);
     if (made) fillTinted(context, colours.computed, dim ? 0.3 : 1, x + 1, y, 3, tall);
     const above = Math.max(0, -y);
+    const box = { x: x + 6, y: y + above, width, tall: Math.min(tall - above, height) };
+    const indent = drawNodeItem(context, colours, shownState, node, box, draw);
     drawNodeLabel(
       context,
       dim ? { ...colours, fg: colours.muted } : colours,
-      shownState.tokenTable,
+      shownState,
       node,
-      x + 7,
+      x + 7 + indent,
       y + above + 1,
-      width - (pinned ? 22 : 11),
+      width - indent - (pinned ? 22 : 11),
       Math.min(tall - above, height) - 2,
       hit,
     );
@@ -365,7 +367,7 @@ function newTreePanel(host, page) {
   }
   function labelOf(item) {
     const room = Math.floor((layout.column - 34) / LETTER);
-    item.label ??= inLine(textOfTokens(shownState.tokenTable, item.node.tokens.slice(0, 24)), 200);
+    item.label ??= inLine(labelOfTokens(shownState, item.node.tokens, 120), 200);
     return item.label.length > room ? `${item.label.slice(0, room - 1)}…` : item.label;
   }
   function drawDot(context, colours, item, y) {

@@ -36,14 +36,14 @@ function drawCheckpoint(context, colours, x, y, dim) {
 }
 
 // Text in the available lines, then length and number of hits.
-function drawNodeLabel(context, colours, tokenTable, node, x, y, width, tall, hit) {
+function drawNodeLabel(context, colours, state, node, x, y, width, tall, hit) {
   const own = tall >= 2 * LINE,
     beside = width - (node.checkpoint ? 11 : 0); // position of the checkpoint mark
   const letters = Math.floor((own ? width : beside) / LETTER),
     count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
   const lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
   const aside = own || letters < count.length + 8 ? 0 : count.length + 2;
-  const text = inLine(textOfTokens(tokenTable, node.tokens.slice(0, 40 * lines)), 4000);
+  const text = inLine(labelOfTokens(state, node.tokens, 200 * lines), 4000);
   const room = letters - aside;
   context.fillStyle = colours.fg;
   for (let i = 0; i < lines && room > 1; i += 1) {

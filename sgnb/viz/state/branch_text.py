@@ -10,6 +10,7 @@ import itertools
 from dataclasses import dataclass, field
 
 from ...sequences import common_length
+from .media import mark_of
 from .models import letter_of
 
 
@@ -32,6 +33,16 @@ class BranchText:
     @property
     def text(self) -> str:
         return "".join(text for _, text in self.segments)
+
+    def items(self) -> dict[int, int]:
+        """Return the first token ids of images, videos and sounds by position."""
+        starts, at = dict[int, int](), 0
+        for kind, text in self.segments:
+            mark = mark_of(kind)
+            if mark is not None:
+                starts[at] = mark.first_id
+            at += len(text)
+        return starts
 
     def own(self) -> list[list[str]]:
         """Return the segments after the prefix shown by the parent."""

@@ -25,6 +25,7 @@ from ...events import (
     RequestQueued,
 )
 from ...sequences import common_length
+from .media import difference_cause, title
 from .token_table import TokenTable, visible
 from .tree import ROOT, TreeState
 
@@ -49,11 +50,16 @@ class Difference(NamedTuple):
     here: tuple[str, ...]  # texts of the next tokens of the first prompt, () at the end
     there: tuple[str, ...]  # texts of the next tokens of the second prompt
     more_text: int  # further equal characters: only the tokenization differs
+    items: tuple[str, ...] = ()  # names, if two images, videos or sounds differ
+    cause: str = ""  # difference of the items
 
     def line(self) -> str:
         """Return the difference as a display line."""
         parts = f"token {self.tokens} (character {self.characters:,}): "
-        parts += f"{_quoted(self.here)} here, {_quoted(self.there)} there"
+        if self.items:
+            parts += f"{self.items[0]} here, {self.items[1]} there: {visible(self.cause)}"
+        else:
+            parts += f"{_quoted(self.here)} here, {_quoted(self.there)} there"
         if self.before:
             parts += f", after {_quoted(self.before)}"
         if self.more_text:
@@ -104,13 +110,20 @@ def difference(here: Sequence[int], there: Sequence[int], token_table: TokenTabl
     here, there = tuple(here), tuple(there)
     same = common_length(here, there)
     text_here, text_there = token_table.text(here[same:]), token_table.text(there[same:])
+    items = [token_table.media.item(ids[same]) for ids in (here, there) if same < len(ids)]
+    names, cause = tuple[str, ...](), ""
+    if len(items) == 2 and items[0] is not None and items[1] is not None:
+        names, cause = (title(items[0]), title(items[1])), difference_cause(items[0], items[1])
+
     return Difference(
         tokens=same,
         characters=len(token_table.text(here[:same])),
         before=_texts(here[max(0, same - AROUND) : same], token_table),
         here=_texts(here[same : same + AROUND], token_table),
         there=_texts(there[same : same + AROUND], token_table),
-        more_text=common_length(text_here, text_there),
+        items=names,
+        more_text=0 if cause else common_length(text_here, text_there),
+        cause=cause,
     )
 
 
@@ -216,21 +229,28 @@ class _LookupReplay:
         for end, kind, text in ends:
             end = min(end, last)
             if end > at:
-                yield Reason(kind, end - at, text)
+                yield Reason(kind, end - at, text + self._items_within(prompt, at, end))
                 at = end
 
         if at < last and differs is None:
             yield Reason("first", last - at, "no earlier prompt")
         elif at < last:
             assert differs is not None
-            yield Reason(
-                "differs",
-                last - at,
-                f"differs from all earlier prompts; most similar at {differs.line()}",
-            )
+            text = f"differs from all earlier prompts; most similar at {differs.line()}"
+            if differs.items:
+                here, there = differs.items
+                text = f"{here} instead of {there} of the most similar prompt: "
+                text += f"{visible(differs.cause)}; from token {differs.tokens} on"
+            yield Reason("differs", last - at, text)
 
         if at <= last:
             yield Reason("last token", 1, "always computed: its logits are needed")
+
+    def _items_within(self, prompt: Sequence[int], begin: int, end: int) -> str:
+        """Return the names of the items among the tokens begin .. end, in parentheses, or ""."""
+        spans = self._tree.token_table.media.spans(prompt[begin:end])
+        names = [title(span.item) for span in spans if span.item is not None]
+        return f" ({', '.join(names)})" if names else ""
 
     def _without_states(
         self, prompt: Sequence[int], cached: int, again: int
@@ -286,7 +306,14 @@ class _LookupReplay:
 
 
 def _texts(tokens: Sequence[int], token_table: TokenTable) -> tuple[str, ...]:
-    return tuple(visible(token_table.text((token,))) for token in tokens)
+    texts = list[str]()
+    for span in token_table.media.spans(tokens):
+        if span.item is not None:
+            texts.append(f"[{title(span.item)}]")
+        else:
+            part = tokens[span.begin : span.end]
+            texts += [visible(token_table.text((token,))) for token in part]
+    return tuple(texts)
 
 
 def _quoted(texts: tuple[str, ...]) -> str:

@@ -69,5 +69,7 @@ def with_marks(segments: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def letter_of(kind: str) -> str:
-    """Return the model letter of a kind of text, or "" for the run's default model."""
-    return kind.partition(" ")[2]
+    """Return the model letter of a kind of text, or "" for the run's default model and for the
+    items of prompts."""
+    letter = kind.partition(" ")[2]
+    return "" if letter.startswith("@") else letter

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .branch_text import BranchText
+from .media import ItemMark
 from .metrics import Row
 from .models import Model, made_by
 from .token_table import TokenTable
@@ -30,17 +31,30 @@ class RunRequest:
     pending: codecs.IncrementalDecoder = field(default_factory=lambda: _utf8("replace"))
 
     def prompt_pieces(self, cached: int, again: int) -> list[list[str]]:
-        """Split the text of the prompt by cache result.
+        """Split the text of the prompt by cache result, with a piece per image, video or sound.
 
         Args:
             cached: Number of cached tokens.
             again: Number of recomputed tokens after the cached tokens.
         """
-        prompt, bytes_of, decoder = self.prompt, self.token_table.bytes, _utf8("replace")
-        cached_text = decoder.decode(bytes_of(prompt[:cached]))
-        repeated = decoder.decode(bytes_of(prompt[cached : cached + again]))
-        computed = decoder.decode(bytes_of(prompt[cached + again :]), True)
-        return [["cached", cached_text], ["again", repeated], ["computed", computed]]
+        prompt, decoder = self.prompt, _utf8("replace")
+        borders = [(0, "cached"), (cached, "again"), (cached + again, "computed")]
+        pieces = []
+        for span in self.token_table.media.spans(prompt):
+            kinds = [kind for start, kind in borders if start <= span.begin]
+            if span.item is not None:
+                found = max(0, min(cached - span.begin, span.item.count))
+                mark = ItemMark(self.model.engine, span.item.first_id, span.begin, found)
+                text = decoder.decode(self.token_table.bytes(prompt[span.begin : span.end]))
+                pieces.append([mark.kind(kinds[-1]), text])
+                continue
+            inner = [(start, kind) for start, kind in borders if span.begin < start < span.end]
+            starts = [(span.begin, kinds[-1]), *inner]
+            ends = [start for start, _ in inner] + [span.end]
+            for (start, kind), end in zip(starts, ends, strict=True):
+                text = decoder.decode(self.token_table.bytes(prompt[start:end]))
+                pieces.append([kind, text])
+        return [*pieces, ["computed", decoder.decode(b"", True)]]
 
     def show(self, kind: str, new: bytes, final: bool = False) -> None:
         """Append output to the branch while the branch shows this generation.

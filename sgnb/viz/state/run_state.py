@@ -21,7 +21,9 @@ from ...events import (
     BranchStarted,
     ChoiceMade,
     GenerationDone,
+    ItemsEncoded,
     Jumped,
+    MediaNamed,
     ModelAnswered,
     ModelAsked,
     ProgramCalled,
@@ -38,8 +40,10 @@ from ...events import (
 )
 from ...sequences import common_length
 from .branch_text import BranchText, drop, take
+from .media import mark_of
 from .metrics import Metrics, Row, duration
 from .models import Model, OpenCall, made_by
+from .run_items import RunItems
 from .run_request import RunRequest
 from .tree import Trees, TreeState
 
@@ -74,6 +78,7 @@ class RunState:
         self.failed = self.lost = 0
         self.first_error = ""
         self.metrics = Metrics()
+        self.items = RunItems()
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now = 0.0
         self._prefill: dict[int, float] = {}  # by engine: seconds per token in the fastest prefill
@@ -138,8 +143,12 @@ class RunState:
             self.began = t
         self.metrics.seconds = t - self.began
 
-    def _name(self, event: TokensNamed) -> bool:
+    def _name(self, event: TokensNamed | MediaNamed) -> bool:
         self._trees[self._engine].token_table.learn(event)
+        return False
+
+    def _encoded(self, event: ItemsEncoded) -> bool:
+        self.items.encoder_ran(self._engine, event.items)
         return False
 
     def _start(self, event: RunStarted) -> None:
@@ -293,6 +302,10 @@ class RunState:
             token_table=self._trees[self._engine].token_table,
         )
         self._requests[self._engine][event.request] = request
+        tree = self._trees[self._engine]
+        spans = list(tree.token_table.media.spans(event.prompt))
+        key = self._engine, event.request
+        self.items.queued(key, spans, tree.num_processed(event.request, spans))
 
     def _admitted(self, event: RequestAdmitted) -> bool:
         request = self._requests[self._engine].get(event.request)
@@ -300,6 +313,7 @@ class RunState:
             return False
         request.admitted = True
         self._found(request.model, request.row, len(request.prompt), event.cached, event.again)
+        self.items.admitted((self._engine, event.request), event.cached)
 
         if request.branch is not None:
             pieces = request.prompt_pieces(event.cached, event.again)
@@ -353,6 +367,7 @@ class RunState:
         request = self._requests[self._engine].pop(event.request, None)
         if request is None:
             return False
+        self.items.ended((self._engine, event.request))
         is_remote = not request.prompt  # the backend reports counts instead of tokens
         row = request.row if is_remote else None
         if is_remote:
@@ -364,6 +379,8 @@ class RunState:
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
         TokensNamed: _name,
+        MediaNamed: _name,
+        ItemsEncoded: _encoded,
         RunStarted: _start,
         RunFinished: _finish,
         BranchStarted: _branch_start,
@@ -382,6 +399,11 @@ class RunState:
         RequestFinished: _request_finished,
     }
     """Handlers by event kind. A handler returns False for events without effect on the run."""
+
+    def item_of(self, kind: str) -> MediaNamed | None:
+        """Return the image, video or sound of a kind of text, or None for text."""
+        mark = mark_of(kind)
+        return mark and self._trees[mark.engine].token_table.media.item(mark.first_id)
 
     def passages(self) -> Iterator[Passage]:
         """Yield the text of all branches in reading order, with forks at the fork position."""

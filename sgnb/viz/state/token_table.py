@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ...events import TokensNamed
+from ...events import MediaNamed, TokensNamed
+from .media import MediaTable, span_label
 
 _UNNAMED = "\N{REPLACEMENT CHARACTER}".encode()
 
@@ -47,12 +48,18 @@ def visible_segments(segments: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 class TokenTable:
-    """Bytes of all tokens named by a log."""
+    """Bytes of all tokens named by a log, and names of images, videos and sounds."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, bytes] = {}
+        self.media = MediaTable()
 
-    def learn(self, event: TokensNamed) -> None:
+    def learn(self, event: TokensNamed | MediaNamed) -> None:
+        if isinstance(event, MediaNamed):
+            self.media.learn(event)
+            ids = range(event.first_id, event.first_id + event.count)
+            self._pieces |= dict.fromkeys(ids, b"") | {event.first_id: f"[{event.label}]".encode()}
+            return
         for token, piece in zip(event.ids, event.pieces, strict=True):
             self._pieces[token] = piece.encode("latin-1")
 
@@ -62,3 +69,16 @@ class TokenTable:
 
     def text(self, tokens: Iterable[int]) -> str:
         return self.bytes(tokens).decode("utf-8", "replace")
+
+    def label(self, tokens: Sequence[int], limit: int) -> str:
+        """Return at least the first `limit` characters of the text, with names of images, videos
+        and sounds."""
+        text = ""
+        for span in self.media.spans(tokens):
+            if len(text) > limit:
+                break
+            if span.item is not None:
+                text += span_label(span)
+            else:
+                text += self.text(tokens[span.begin : min(span.end, span.begin + limit + 1)])
+        return text

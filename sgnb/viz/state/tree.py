@@ -15,6 +15,7 @@ from ...events import (
     CheckpointKept,
     EngineStarted,
     Jumped,
+    MediaNamed,
     NodeAdded,
     NodeEvicted,
     NodeLocked,
@@ -29,6 +30,7 @@ from ...events import (
     StepRan,
     TokensNamed,
 )
+from .media import TokenSpan
 from .token_table import TokenTable
 
 ROOT = 0
@@ -79,6 +81,8 @@ class TreeState:
         self._added = 0
         self._now = 0.0
         self._requests: dict[int, _TreeRequest] = {}
+        # requests with the first use of an item after the processor ran, by first token id
+        self._first_users: dict[int, int] = {}
         # finished requests with possible further nodes until the next step
         self._finished: list[int] = []
 
@@ -102,6 +106,15 @@ class TreeState:
     def text(self, node: TreeNode) -> str:
         return self.token_table.text(node.tokens)
 
+    def label(self, node: TreeNode, limit: int) -> str:
+        """Return the start of the node's text, with names of images, videos and sounds."""
+        return self.token_table.label(node.tokens, limit)
+
+    def num_processed(self, request: int, spans: Sequence[TokenSpan]) -> int:
+        """Return the number of items whose processor ran for this request: the first use."""
+        ids = {span.item.first_id for span in spans if span.item is not None}
+        return sum(self._first_users.get(first_id) == request for first_id in ids)
+
     def children(self, node: TreeNode) -> list[TreeNode]:
         return [self.nodes[child] for child in node.children.values()]
 
@@ -111,7 +124,7 @@ class TreeState:
         if handler is not None:
             handler(self, record.event)
 
-    def _name(self, event: TokensNamed) -> None:
+    def _name(self, event: TokensNamed | MediaNamed) -> None:
         self.token_table.learn(event)
 
     def _miss(self, event: RecordsLost) -> None:
@@ -122,6 +135,9 @@ class TreeState:
 
     def _queued(self, event: RequestQueued) -> None:
         self._requests[event.request] = _TreeRequest(event.run, event.prompt, event.namespace)
+        for span in self.token_table.media.spans(event.prompt):
+            if span.item is not None and span.item.processor_seconds:
+                self._first_users.setdefault(span.item.first_id, event.request)
 
     def _admitted(self, event: RequestAdmitted) -> None:
         request = self._requests.get(event.request)
@@ -265,6 +281,7 @@ class TreeState:
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         TokensNamed: _name,
+        MediaNamed: _name,
         RecordsLost: _miss,
         EngineStarted: _start,
         RequestQueued: _queued,

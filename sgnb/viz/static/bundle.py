@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ..state.run_state import RunState
 from ..state.tree import TreeState
+from .media_svg import Thumbnails
 from .plain_text import Shown, plain_text
 from .run_svg import draw_run
 from .svg import MARGIN, document, tag
@@ -19,7 +20,10 @@ from .timeline import draw_comparison
 from .tree_svg import draw_tree
 
 LIMIT = 60_000
-"""Maximum size of the bundle in bytes, as stored in a notebook."""
+"""Maximum size of the bundle without thumbnails in bytes, as stored in a notebook."""
+RUNNING_LIMIT, FINAL_LIMIT = 64 << 10, 256 << 10
+"""Maximum size with thumbnails, of pictures that are refreshed and of the last picture. Further
+thumbnails are hatched boxes."""
 TEXT_LIMIT = 12_000
 """Maximum length of the text in characters."""
 FIRST_ROWS = 24
@@ -46,15 +50,16 @@ STYLE_BUNDLE = {
 leave the text of a `<style>` element."""
 
 
-def static_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
+def static_bundle(states: Sequence[Shown], uid: str, limit: int = FINAL_LIMIT) -> dict[str, str]:
     """Return the static picture of states.
 
     Args:
         states: States to draw.
         uid: Id of the live view; the live view hides the static picture.
+        limit: Maximum size with thumbnails in bytes.
 
     Returns:
-        `image/svg+xml` and `text/plain`, at most `LIMIT` bytes.
+        `image/svg+xml` and `text/plain`.
     """
     text = plain_text(states)
     if len(text) > TEXT_LIMIT:
@@ -64,15 +69,17 @@ def static_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
     while size(bundle) > LIMIT and rows > 1:
         rows //= 2
         bundle = _bundle(states, uid, rows, text)
-    return bundle
+    return _bundle(states, uid, rows, text, limit - size(bundle))
 
 
-def _bundle(states: Sequence[Shown], uid: str, rows: int, text: str) -> dict[str, str]:
-    svg = picture(states, rows, f"sgnb-static sgnb-static-{uid}")
+def _bundle(
+    states: Sequence[Shown], uid: str, rows: int, text: str, room: int = 0
+) -> dict[str, str]:
+    svg = picture(states, rows, f"sgnb-static sgnb-static-{uid}", room)
     return {"image/svg+xml": svg, "text/plain": text}
 
 
-def picture(states: Sequence[Shown], rows: int, name: str) -> str:
+def picture(states: Sequence[Shown], rows: int, name: str, room: int = 0) -> str:
     """Draw states as an SVG document, `WIDTH` pixels wide.
 
     Args:
@@ -80,20 +87,22 @@ def picture(states: Sequence[Shown], rows: int, name: str) -> str:
         rows: Maximum lines of text and rows of a batch; half of `rows` limits the leaves of the
             tree.
         name: CSS class of the document.
+        room: Maximum number of characters of thumbnails.
     """
     parts, y = [], float(MARGIN)
+    thumbnails = Thumbnails(name.rpartition(" ")[2], room)
     runs = [state for state in states if isinstance(state, RunState)]
     for state in states:
         if isinstance(state, RunState):
-            body, height = draw_run(state, rows)
+            body, height = draw_run(state, rows, thumbnails)
         elif isinstance(state, TreeState):
-            body, height = draw_tree(state, runs[-1] if runs else None, rows)
+            body, height = draw_tree(state, runs[-1] if runs else None, rows, thumbnails)
         else:
             body, height = draw_comparison(state)
         parts.append(tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
 
-    return document("".join(parts), y, name)
+    return document(thumbnails.definitions() + "".join(parts), y, name)
 
 
 def size(bundle: dict[str, str]) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...events import (
     EngineStarted,
+    ItemsEncoded,
     Jumped,
     ModelAsked,
     NodeEvicted,
@@ -47,8 +48,8 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
         records: Records of a log.
 
     Returns:
-        Slices for request phases (waiting, prefill, decode), counters for pools and batch, and
-        instants for jumps and evictions. Times are microseconds of the log.
+        Slices for request phases (waiting, prefill, decode), steps and encoding, counters for pools
+        and batch, and instants for jumps and evictions. Times are microseconds of the log.
     """
     export = _Export()
     for record in records:
@@ -131,6 +132,12 @@ class _Export:
         fields = track | {"args": {"step": event.step, "tokens": tokens}}
         self.events.append({"ph": "X", "name": "step", "cat": "step"} | span | fields)
 
+    def encode(self, event: ItemsEncoded, t: float, engine: int) -> None:
+        span = {"ts": MICRO * (t - event.seconds), "dur": MICRO * event.seconds}
+        counts = {"items": len(event.items), "tokens": event.tokens}
+        fields = _engine_track(engine) | {"args": counts}
+        self.events.append({"ph": "X", "name": "encode", "cat": "encode"} | span | fields)
+
     def jump(self, event: Jumped, t: float, engine: int) -> None:
         call = self._calls.get((engine, event.request))
         if call is not None:
@@ -163,6 +170,7 @@ _HANDLERS: dict[type, Callable[[_Export, Any, float, int], None]] = {
     RequestQueued: _Export.queue,
     RequestAdmitted: _Export.admit,
     StepRan: _Export.step,
+    ItemsEncoded: _Export.encode,
     Jumped: _Export.jump,
     NodeEvicted: _Export.evict,
     RequestFinished: _Export.finish,

@@ -15,6 +15,7 @@ from ..state.models import Model
 from ..state.run_state import RunState
 from ..state.token_table import visible
 from ..state.tree import ROOT, TreeNode, TreeState
+from .chips import with_chips
 
 TREE_ROWS = 40
 BATCH_ROWS = 60
@@ -60,7 +61,7 @@ def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
         state: State of the run.
         batch_rows: Maximum number of table rows for a batch.
     """
-    lines = [run_heading(state), *([state.gain()] if state.gain() else []), state.line()]
+    lines = [run_heading(state), *filter(None, (state.gain(), state.items.line())), state.line()]
     lines += [*model_lines(state), *losses(state)]
     lines += batch_lines(state, batch_rows) if state.is_batch else _branch_lines(state)
     return "\n".join(lines)
@@ -68,7 +69,8 @@ def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
 
 def _branch_lines(state: RunState) -> Iterator[str]:
     for branch, segments, last in state.passages():
-        yield from ("", f"[{visible(branch.name)}]", visible("".join(text for _, text in segments)))
+        text = "".join(text for _, text in with_chips(state, segments))
+        yield from ("", f"[{visible(branch.name)}]", visible(text))
         if last:
             for name, value in branch.variables.items():
                 by = f"  (by {branch.makers[name]})" if branch.makers[name] else ""
@@ -110,7 +112,7 @@ def batch_lines(state: RunState, limit: int) -> Iterator[str]:
 
     if len(state.rows) > limit:
         yield f"and {counted(len(state.rows) - limit, 'more row')}"
-    prefix = "".join(text for _, text in shared_prefix(state))
+    prefix = "".join(text for _, text in with_chips(state, shared_prefix(state)))
     if prefix:
         yield from ("", "every row begins with", visible(prefix))
 
@@ -202,10 +204,17 @@ def shared_prefix(state: RunState) -> list[list[str]]:
     if len(branches) < 2:
         return []
     first = branches[0]
-    length = min(common_length(first.text, branch.text) for branch in branches[1:])
+    length = min(_shared_length(first, branch) for branch in branches[1:])
     segments = take(first.segments, length)
     prompt = takewhile(lambda segment: segment[0].partition(" ")[0] not in WRITTEN, segments)
     return list(prompt)
+
+
+def _shared_length(first: BranchText, second: BranchText) -> int:
+    """Return the length of the common prefix. Different images may have the same text."""
+    length, items, others = common_length(first.text, second.text), first.items(), second.items()
+    differing = [at for at in items | others if items.get(at) != others.get(at)]
+    return min([length, *differing])
 
 
 def run_heading(state: RunState) -> str:
@@ -261,7 +270,7 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS, run: RunState | None = N
             lines.append(f"{stem}… {hidden} more nodes")
         else:
             counts = [counted(len(node.tokens), "token"), *node_marks(tree, node)]
-            lines.append(f"{stem}{in_line(tree.text(node), 48)} ({', '.join(counts)})")
+            lines.append(f"{stem}{in_line(tree.label(node, 48), 48)} ({', '.join(counts)})")
     return "\n".join(lines)
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from ..state.metrics import KIND_NAMES
-from ..state.models import with_marks
+from ..state.models import letter_of, with_marks
 from ..state.run_state import RunState
+from .chips import with_chips
+from .media_svg import Thumbnails, draw_strip
 from .plain_text import (
     counted,
     label,
@@ -32,19 +34,22 @@ ARGUMENTS_X, ANSWER_X, ANSWER_END = 40, 236, 560
 """Pixels; without arguments the answer starts at `ARGUMENTS_X`."""
 
 
-def draw_run(state: RunState, rows: int) -> tuple[str, float]:
-    """Draw a run: heading, metrics, legend, and the text of the branches or the rows of a batch.
+def draw_run(state: RunState, rows: int, thumbnails: Thumbnails) -> tuple[str, float]:
+    """Draw a run: heading, metrics, legend, images, and the text of the branches or the rows of a
+    batch.
 
     Args:
         state: State of the run.
         rows: Maximum lines of text, or rows of a batch.
+        thumbnails: Pictures of the document.
 
     Returns:
         SVG elements, and the height in pixels.
     """
     gain = state.gain()
     style = "g" if state.metrics.cached_tokens else "m"
-    heads = [(run_heading(state), "h"), *([(gain, style)] if gain else []), (state.line(), "m")]
+    heads = [(run_heading(state), "h"), *([(gain, style)] if gain else [])]
+    heads += [(line, "m") for line in (state.items.line(), state.line()) if line]
     heads += [(line, "m") for line in (*model_lines(state), *losses(state))]
     out, y = [], 0.0
     for text, style in heads:
@@ -52,6 +57,9 @@ def draw_run(state: RunState, rows: int) -> tuple[str, float]:
         y += 18
     out.append(_legend(state, y))
     y += LINE + 8
+    strip, height = draw_strip(state, thumbnails)
+    out.append(tag("g", strip, transform=f"translate(0 {y:.0f})") if strip else "")
+    y += height
     body, height = _rows(state, rows) if state.is_batch else _passages(state, rows)
     return "".join(out) + tag("g", body, transform=f"translate(0 {y:.0f})"), y + height
 
@@ -64,7 +72,7 @@ def _passages(state: RunState, rows: int) -> tuple[str, float]:
         if len(passages) > 1:
             out.append(text_at(0, y + 12, branch.name, "m"))
             y += LINE
-        body, height = _wrapped(segments, max(2, rows // len(passages)))
+        body, height = _wrapped(with_chips(state, segments), max(2, rows // len(passages)))
         out.append(tag("g", body, transform=f"translate(0 {y:.0f})"))
         y += height + 6
 
@@ -129,7 +137,7 @@ def _rows(state: RunState, rows: int) -> tuple[str, float]:
     prefix = shared_prefix(state)
     if prefix:
         out.append(text_at(0, y + 18, "every row begins with", "m"))
-        body, height = _wrapped(prefix, PREFIX_LINES)
+        body, height = _wrapped(with_chips(state, prefix), PREFIX_LINES)
         out.append(tag("g", body, transform=f"translate(0 {y + 24:.0f})"))
         y += 24 + height
 
@@ -147,8 +155,7 @@ def _line(runs: Sequence[ColouredText], y: float, x: float = 0) -> str:
     out = []
     for whole, text in runs:
         width = columns(text) * CHAR
-        kind, _, letter = whole.partition(" ")
-        kind += " other" * bool(letter)
+        kind = whole.partition(" ")[0] + " other" * bool(letter_of(whole))
         out += [
             tag("rect", class_=kind, x=x, y=y, width=width, height=LINE - 2),
             tag("path", class_=f"u {kind}", d=f"M{x:.1f} {y + LINE - 2:.1f}h{width:.1f}"),

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
+from ...events import MediaNamed
 from ..state.run_state import RunState
 from ..state.tree import ROOT, TreeNode, TreeState
+from .media_svg import Thumbnails
 from .plain_text import counted, in_line, label, tree_heading
 from .svg import INSIDE, LETTER, columns, fitted, tag, text_at
 
@@ -22,6 +24,8 @@ NARROW = 6
 """Minimum letters for horizontal text; narrower nodes have vertical text."""
 BREAK = 10
 """Width of the break mark at the end of a shortened node, in pixels."""
+LEAST_THUMBNAIL, THUMBNAIL = 12, 40
+"""Minimum and maximum size of a thumbnail in a node, in pixels."""
 MARK = 14
 """Width of the checkpoint mark next to a label, in pixels."""
 
@@ -35,13 +39,16 @@ class Box(NamedTuple):
     rows: int
 
 
-def draw_tree(tree: TreeState, run: RunState | None, rows: int) -> tuple[str, float]:
+def draw_tree(
+    tree: TreeState, run: RunState | None, rows: int, thumbnails: Thumbnails
+) -> tuple[str, float]:
     """Draw the radix tree as an icicle.
 
     Args:
         tree: State of the tree.
         run: Run whose nodes are highlighted, or None.
         rows: Limit on the size: `rows // 2` leaves.
+        thumbnails: Pictures of the document.
 
     Returns:
         SVG elements, and the height in pixels.
@@ -59,7 +66,8 @@ def draw_tree(tree: TreeState, run: RunState | None, rows: int) -> tuple[str, fl
     for number, box in boxes.items():
         node, pins = tree.nodes[number], pinned[number]
         frame = " k" if node.locks > pins else " h" if pins else ""
-        out.append(_node(tree, node, run, box, row, cap, hidden[number], frame))
+        drawn = _node(tree, node, run, box, row, cap, hidden[number], frame)
+        out.append(drawn + _thumbnail(tree, node, box, row, thumbnails))
 
     y = 26 + count * row
     legend, height = _tree_legend(tree, run, cap, scale, len(node_ids))
@@ -195,6 +203,8 @@ def _node(
         return "".join(out)
 
     lines = max(1, int(tall / LABEL_LINE) - has_count_line)
+    indent = _indent(tree, node, box, tall)
+    letters -= int(indent / LETTER)
     aside = 0 if has_count_line or letters < len(count) + 8 else len(count) + 2
     width = letters - aside
     if width > 1:
@@ -202,13 +212,35 @@ def _node(
         top = y + 12 + (0 if has_count_line else (tall - LABEL_LINE) / 2)
         for i, start in enumerate(range(0, len(text), width)):
             line = fitted(text[start : start + width], width)
-            out.append(_small(box.x + 7, top + LABEL_LINE * i, line, "b"))
+            out.append(_small(box.x + 7 + indent, top + LABEL_LINE * i, line, "b"))
 
     if aside:
-        out.append(_small(box.x + 7 + LETTER * (width + 2), y + tall / 2 + 4, count, "c"))
-    elif has_count_line and (room - 11 - mark) / LETTER >= len(count):
-        out.append(_small(box.x + 7, y + tall - 5, count, "c"))
+        out.append(_small(box.x + 7 + indent + LETTER * (width + 2), y + tall / 2 + 4, count, "c"))
+    elif has_count_line and (room - indent - 11 - mark) / LETTER >= len(count):
+        out.append(_small(box.x + 7 + indent, y + tall - 5, count, "c"))
     return "".join(out)
+
+
+def _item(tree: TreeState, node: TreeNode) -> MediaNamed | None:
+    """Return the first image, video or sound with tokens in the node."""
+    spans = tree.token_table.media.spans(node.tokens)
+    return next((span.item for span in spans if span.item is not None), None)
+
+
+def _indent(tree: TreeState, node: TreeNode, box: Box, tall: float) -> float:
+    """Return the width of the node's thumbnail with a margin; 0 without a thumbnail."""
+    side = int(min(tall - 4, THUMBNAIL, (box.width - BREAK) / 3))
+    return side + 4.0 if side >= LEAST_THUMBNAIL and _item(tree, node) is not None else 0.0
+
+
+def _thumbnail(
+    tree: TreeState, node: TreeNode, box: Box, row: float, thumbnails: Thumbnails
+) -> str:
+    tall = box.rows * row - 3
+    item, side = _item(tree, node), _indent(tree, node, box, tall) - 4
+    if item is None or side <= 0:
+        return ""
+    return thumbnails.draw(item, box.x + 6, 24 + box.row * row + (tall - side) / 2, side)
 
 
 def _diamond(x: float, y: float) -> str:
@@ -217,7 +249,7 @@ def _diamond(x: float, y: float) -> str:
 
 
 def _text_of(tree: TreeState, node: TreeNode, limit: int) -> str:
-    return in_line(tree.token_table.text(node.tokens[: limit + 1]), limit)
+    return in_line(tree.label(node, limit), limit)
 
 
 def _small(x: float, y: float, text: str, style: str, transform: str = "") -> str:

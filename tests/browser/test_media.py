@@ -1,0 +1,87 @@
+"""Images in the views, at 700 pixels and in both colour schemes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+from sgnb.events import EventLog
+from sgnb.media import Image, thumbnail
+from sgnb.viz import Feed, Trees
+from sgnb.viz.live.widget import standalone
+from tests.viz.make_log import HOSTILE, Program, WordEngine
+
+
+def bars(seed: int) -> str:
+    rng = np.random.default_rng(seed)
+    pixels = np.full((480, 640, 3), 255, np.uint8)
+    for i in range(6):
+        pixels[rng.integers(60, 400) : 440, 40 + 95 * i : 110 + 95 * i] = rng.integers(0, 200, 3)
+    return thumbnail(Image(pixels))
+
+
+def lines() -> list[str]:
+    log = EventLog()
+    engine = WordEngine(log)
+    first = engine.item("image 640×480", 40, thumbnail=bars(0))
+    hostile = engine.item(f"image {HOSTILE}", 30, thumbnail="")
+    program = Program(engine, "r1", "charts")
+    program.branch("0")
+    program.add("0", f"Read this chart: {first} Which bar is the tallest?")
+    list(program.gen("0", "tallest", " The third bar."))
+    for name, text in (("0.0", f" Compare with {hostile} now."), ("0.1", f" Again {first}.")):
+        program.branch(name, "0")
+        program.add(name, text)
+        list(program.gen(name, "answer", " Both charts rise."))
+        program.end(name)
+    program.end("0")
+    program.finish()
+    feed = Feed(Trees(), 0.0)
+    feed.push(log.read().records, 0)
+    return feed.lines
+
+
+def is_remote(url: str) -> bool:
+    return not url.startswith(("data:", "about:"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_images_are_chips_with_details(browser: Browser, scheme: Literal["light", "dark"]) -> None:
+    page = browser.new_page(viewport={"width": 700, "height": 1100}, color_scheme=scheme)
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(error.message))
+    page.on("request", lambda request: problems.extend([request.url] * is_remote(request.url)))
+    page.set_content(standalone(lines(), "r1"))
+
+    chips = page.locator(".sgnb-item")
+    assert chips.count() == 3
+    assert chips.first.inner_text() == "image 1: 640×480, 40 tokens, computed"
+    assert chips.first.get_attribute("aria-label") == chips.first.inner_text()
+    assert "image 2: <img onerror" in chips.nth(1).inner_text()
+    assert chips.nth(1).locator(".sgnb-hatched").count() == 1 and chips.locator("img").count() == 2
+    assert page.evaluate("document.querySelector('.sgnb-item img').naturalWidth") == 96
+    assert page.evaluate("window.__pwned") is None
+    assert "encoder skipped for 3 of 5 images" in page.locator(".sgnb-models").inner_text()
+
+    chips.first.hover()
+    facts = page.locator(".sgnb-inspector")
+    assert "of all tokens" in facts.inner_text() and facts.locator("img").count() == 1
+    page.mouse.move(1, 1)
+    assert "of all tokens" not in facts.inner_text()
+    page.locator(".sgnb-text").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "image 1" in facts.inner_text(), "the arrow keys reach the chip"
+
+    tree = page.locator(".sgnb-side .sgnb-canvas")
+    tree.focus()
+    page.keyboard.press("ArrowDown")
+    assert "640×480, 40 tokens" in facts.inner_text()
+    page.locator(".sgnb-tab[data-view=time]").click()
+    assert "70 tokens encoded in" in page.locator(".sgnb-panel .sgnb-note").last.inner_text()
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 700 and not problems, problems
+    page.close()
