@@ -206,12 +206,4 @@ function nodesWithin(store, state, { from, to }, engine = 0) {
   return found;
 }
 
-// Prefill seconds per token in the fastest step so far; null before the first prefill.
-function secondsPerToken(steps) {
-  const each = steps.seconds
-    .map((seconds, i) => seconds / (steps.prefill[i] + steps.decode[i]))
-    .filter((_, i) => steps.prefill[i] >= 8);
-  return each.length ? each.reduce((least, one) => Math.min(least, one)) : null;
-}
-
 const parseLines = (text) => text.split("\n").filter(Boolean).map(parseLine);

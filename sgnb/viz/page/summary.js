@@ -15,16 +15,11 @@ function headingOf(state, run) {
   return `${visible(run.title) || "run"}${variant ? `, ${variant.name}` : ""}`;
 }
 
-function savingsOf(store, run) {
+function savingsOf(run) {
   const f = run.metrics;
   if (!f.prompt_tokens) return "";
-  const seconds = [...run.models.values()].reduce(
-    (sum, { engine, cached }) => sum + cached * (secondsPerToken(store.of(engine).steps) ?? 0),
-    0,
-  );
-  const saved = seconds ? `: about ${duration(seconds)}` : "";
   const again = f.recomputed_tokens ? `; ${grouped(f.recomputed_tokens)} more recomputed for lack of a checkpoint` : "";
-  return `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}${again}`;
+  return `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${again}`;
 }
 
 function wordsOfMetrics(run) {

@@ -38,14 +38,12 @@ from ...events import (
 )
 from ...sequences import common_length
 from .branch_text import BranchText, drop, take
-from .metrics import Metrics, Row, duration
+from .metrics import Metrics, Row
 from .models import Model, OpenCall, made_by
 from .run_request import RunRequest
 from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
-LEAST_PREFILL = 8
-"""Minimum number of prompt tokens of a step for an estimate of the prefill time per token."""
 
 
 class Passage(NamedTuple):
@@ -76,7 +74,6 @@ class RunState:
         self.metrics = Metrics()
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now = 0.0
-        self._prefill: dict[int, float] = {}  # by engine: seconds per token in the fastest prefill
         # by number: 0 is the default model, others follow on the first call
         self.models = {0: Model(0)}
         self._by_engine = {0: self.models[0]}
@@ -108,18 +105,16 @@ class RunState:
         return self.metrics.total > 1
 
     def gain(self) -> str:
-        """Return the savings of the cache as a line, or "" before the first admission."""
+        """Return the savings of the cache in tokens, or "" before the first admission.
+
+        The line states no time: a step has a fixed cost, and the events do not show the cost of a
+        further token.
+        """
         metrics = self.metrics
         if not metrics.prompt_tokens:
             return ""
         line = f"{metrics.cached_tokens:,} of {metrics.prompt_tokens:,} prompt tokens"
         line += " found in the cache"
-        models = self.models.values()
-        seconds = sum(
-            self._prefill.get(model.engine, 0.0) * model.cached_tokens for model in models
-        )
-        if seconds:
-            line += f": about {duration(seconds)}"
         if metrics.recomputed_tokens:
             line += f"; {metrics.recomputed_tokens:,} more recomputed for lack of a checkpoint"
         return line
@@ -313,8 +308,7 @@ class RunState:
         return True
 
     def _stepped(self, event: StepRan) -> bool:
-        engine, involved = self._engine, False
-        requests = self._requests[engine]
+        involved, requests = False, self._requests[self._engine]
         if not requests:
             return False
         for number, token, _ in event.sampled:
@@ -327,12 +321,6 @@ class RunState:
 
         involved = involved or any(number in requests for number, _, _ in event.extended)
         self.metrics.passes += involved
-        if involved:
-            lengths = [length for _, _, length in event.extended]
-            if sum(length for length in lengths if length > 1) >= LEAST_PREFILL:
-                each = event.seconds / sum(lengths)
-                self._prefill[engine] = min(each, self._prefill.get(engine, each))
-
         return involved
 
     def _jumped(self, event: Jumped) -> bool:
