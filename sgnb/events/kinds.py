@@ -141,7 +141,8 @@ class StepRan:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Most likely alternatives to the last sampled token, for requests with `top_logprobs_num`."""
+    """Most likely alternatives to the last sampled token, for requests with `top_logprobs_num`
+    or `recorded_alternatives`."""
 
     request: int
     tokens: tuple[int, ...]

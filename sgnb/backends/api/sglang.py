@@ -15,7 +15,15 @@ from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
 from ...sequences import common_length
-from .endpoint import CompletionRequest, CompletionResponse, Sample, ScoreResponse, Tokens, refuse
+from .endpoint import (
+    CompletionRequest,
+    CompletionResponse,
+    Sample,
+    ScoreResponse,
+    Tokens,
+    ignore,
+    refuse,
+)
 from .executor import ApiExecutor
 from .limits import Limits
 from .openai import OpenAIEndpoint, bias_of, get_json, make_client, secrets_of
@@ -101,6 +109,7 @@ class SGLangEndpoint:
     def check(self, params: SamplingParams, location: Location | None) -> None:
         hint = "omit the option, or use a local engine"
         refuse(self._service, params, ("thinking", "json_whitespace", "json_strict"), hint)
+        ignore(self._service, params, ("recorded_alternatives",), location)
 
     async def complete(
         self, request: CompletionRequest, on_text: Callable[[str], None]
