@@ -226,6 +226,7 @@ class NodeAdded:
     parent: int
     tokens: Sequence[int]  # token ids on the edge from the parent
     namespace: str = ""  # "" below the root's children
+    request: int = 0  # request with the tokens; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _steps(rng: random.Random) -> list[tuple[str, Any, dict[str, Any]]]:
     for _ in range(rng.randint(1, 4)):
         call, options = rng.choice(calls)
         if call is gen:
-            options = {**options, "max_tokens": rng.randint(2, 24)}
+            options = {**options, "max_tokens": rng.randint(16, 40)}
             if rng.random() < 0.4:
                 options |= {"temperature": 1.0, "seed": rng.randrange(100)}
         steps.append((rng.choice(TEXTS), call, options))

@@ -8,11 +8,23 @@ from pathlib import Path
 import pytest
 
 from sgnb.engine.engine import Engine
-from sgnb.events import Alternatives, Recorder, StepRan
+from sgnb.events import Alternatives, NodeAdded, Recorder, RequestQueued, StepRan, encode
 from sgnb.lang import function, gen
 from sgnb.viz import Display, Emitter
+from sgnb.viz.state.log_state import LogState
+from sgnb.viz.state.tree import ROOT
 
+from .page import node
 from .random_programs import outcome, random_program
+
+WITHOUT_LINE = """
+return given.flatMap((lines) => {
+  const state = newState();
+  for (const line of lines) apply(state, parseLine(line));
+  const nodes = [...state.nodes.values()].filter(({ id }) => id !== ROOT);
+  return nodes.filter((node) => !state.requests.get(node.request)?.line);
+});
+"""
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +89,23 @@ def test_alternatives_belong_to_the_sampled_token(engine: Engine) -> None:
                 allowed = dict(zip(event.tokens, event.allowed, strict=True))
                 assert allowed.get(token, True)
                 assert token in pairs or max(logprob, min(event.logprobs)) == min(event.logprobs)
+
+
+def test_every_node_has_the_run_and_the_line_that_made_it(engine: Engine) -> None:
+    added, lines = 0, list[list[str]]()
+    for seed in range(50):
+        engine.flush_cache()
+        after = engine.log.last
+        outcome(engine, random_program(seed, forks=seed % 2 == 1))
+        records = engine.log.read(after).records
+        state = LogState(records)
+        queued = {r.event.request: r.event for r in records if isinstance(r.event, RequestQueued)}
+        made = [r.event for r in records if isinstance(r.event, NodeAdded)]
+        assert all(queued[event.request].run and queued[event.request].line for event in made)
+        assert {n.made_by for n in state.tree.nodes.values() if n.id != ROOT} == set(state.runs), (
+            seed
+        )
+        lines.append([encode(record) for record in records])
+        added += len(made)
+    assert added > 150
+    assert node(WITHOUT_LINE, ["models", "branch", "reduce"], lines) == []
