@@ -99,9 +99,12 @@ class CellProgram:
             views.open(run)
 
         try:
-            return run_to_end(work, open_views, self._line.timeout)
-        finally:
-            views.close()
+            value = run_to_end(work, open_views, self._line.timeout)
+        except BaseException:
+            views.close(reported=True)
+            raise
+        views.close()
+        return value
 
     def engine(self) -> LoadedEngine:
         """Return the current engine; load or reload it if needed."""
@@ -283,9 +286,10 @@ class Views:
         self._display.open(run.id)
         run.meanwhile = self._display.tick
 
-    def close(self) -> None:
+    def close(self, reported: bool = False) -> None:
+        """Close the views. `reported`: the cell shows the error of the run."""
         display = self._display
-        display.close()
+        display.close(reported)
         if display.run is not None and display.feed is not None:
             self._recordings.keep(display.run.run, display.feed)
 

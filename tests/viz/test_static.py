@@ -186,6 +186,24 @@ def test_an_error_is_said_once() -> None:
     assert text.count("ValueError: bad") == 1 and " · 1 failed: ValueError" in text
 
 
+def test_a_stopped_row_shows_the_partial_text() -> None:
+    log = EventLog()
+    program = Program(WordEngine(log), total=2)
+    for row, error in enumerate(("Aborted: the run was stopped", "ValueError: bad")):
+        program.branch(f"{row}")
+        for _ in program.gen(f"{row}", "story", " Once upon a time"):
+            pass
+        program.end(f"{row}", error)
+    program.finish("interrupted")
+    state = LogState(log.read().records)
+    run = state.runs["r1"]
+    assert [row.status for row in run.rows.values()] == ["stopped", "error"]
+    assert (run.stopped, run.failed, run.metrics.finished) == (1, 1, 1)
+    text = plain_text([run])
+    assert "Once upon a time" in text and "Aborted" not in text
+    assert "1 failed · 1 stopped, with partial texts" in text
+
+
 def test_white_space_is_seen(state: LogState) -> None:
     assert [in_line(text, 9) for text in (" ", "\n", " a b  ", "\t", " a" * 9)] == [
         "␣", "⏎", "␣a b␣␣", "⇥", "␣a a a a…"

@@ -350,7 +350,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     progress.setAttribute("aria-valuemax", Math.max(1, f.total));
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
-    setText(note, notesOf(state, run));
+    setText(note, notesOf(state, run, store.reported));
     setText(models, wordsOfModels(run).join("\n"));
     list(
       legend,

@@ -9,6 +9,7 @@ function newStore() {
       position: null,
       version: 0,
       live: true,
+      reported: false, // the cell shows the error of the run
       heard: performance.now(),
       ...newColumns(),
     },

@@ -37,11 +37,13 @@ function wordsOfMetrics(run) {
   return parts.filter(Boolean).join(" · ");
 }
 
-function notesOf(state, run) {
-  const others = run.failed === 1 ? "" : ", the first with";
+// reported: the cell's output has the error of the run.
+function notesOf(state, run, reported) {
+  const isBatch = run.metrics.total > 1;
   const notes = [
-    run.message,
-    !run.message && run.failed && run.metrics.total > 1 && `${run.failed} failed${others}: ${run.firstError}`,
+    !reported && !isStop(run.message) && run.message,
+    isBatch && run.failed && `${run.failed} failed`,
+    isBatch && run.stopped && `${run.stopped} stopped, with partial texts`,
     state.lost && `incomplete: ${plural(state.lost, "record")} lost`,
     state.stopped && `the engine has stopped: ${state.stopped}`,
   ];

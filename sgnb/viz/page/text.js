@@ -97,7 +97,7 @@ function newTextPanel(host, page) {
           painters.set(branch.name, painter);
           (painters.get(branch.parent)?.forksAt(branch.forkedAt) ?? flow).append(painter.root);
         }
-        painter.paint(state, branch, live && run.status === "running", run.branches.size > 1, shade.value);
+        painter.paint(state, run, branch, live && run.status === "running", run.branches.size > 1, shade.value);
       }
     });
     setText(note, run.hidden ? `and ${plural(run.hidden, "more branch", "more branches")}: see rows` : "");
@@ -144,6 +144,9 @@ function lightTokens(host, selection) {
     token.classList.add("sgnb-lit");
 }
 
+// The error of a branch, unless the head or the cell shows the error.
+const ownError = (run, branch) => (branch.error === run.message ? "" : branch.error);
+
 function newBranchPainter(name) {
   const root = el("div", "sgnb-branch", "", { role: "group", "aria-label": `branch ${name}` });
   const head = el("div", "sgnb-branch-head");
@@ -168,7 +171,7 @@ function newBranchPainter(name) {
     flow.append(row, passage.body);
     return row;
   }
-  function paint(state, branch, running, labelled, shade) {
+  function paint(state, run, branch, running, labelled, shade) {
     const status = branch.status === "running" && !running ? "stopped" : branch.status;
     head.hidden = !labelled;
     mark.className = `sgnb-mark sgnb-is-${status}`;
@@ -192,7 +195,7 @@ function newBranchPainter(name) {
       setText(chip.lastChild, inLine(String(value), 60));
       chip.title = visible(String(value).slice(0, 2000));
     });
-    setText(error, visible(branch.error));
+    setText(error, visible(ownError(run, branch)));
   }
   return { root, forksAt, paint };
 }

@@ -44,6 +44,13 @@ from .run_request import RunRequest
 from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
+STOPS = ("Aborted", "KeyboardInterrupt", "GeneratorExit", "CancelledError")
+"""Errors of a branch that was stopped from outside. The branch keeps the partial text."""
+
+
+def is_stop(error: str) -> bool:
+    """Return True for the error of a branch that was stopped from outside."""
+    return error.partition(":")[0] in STOPS
 
 
 class Passage(NamedTuple):
@@ -70,6 +77,8 @@ class RunState:
         self.rows: dict[str, Row] = {}
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = 0
+        self.stopped = 0  # programs stopped from outside
+        self.reported = False  # the cell's output has the error of the run
         self.first_error = ""
         self.metrics = Metrics()
         self.began: float | None = None  # start, in seconds of the log's clock
@@ -170,16 +179,19 @@ class RunState:
 
     def _branch_finish(self, event: BranchFinished) -> None:
         self._calls.pop(event.branch, None)
-        self.metrics.finished += "." not in event.branch
-        if event.error:
+        error = "" if is_stop(event.error) else event.error
+        status = "error" if error else "stopped" if event.error else "done"
+        if "." not in event.branch:
+            self.metrics.finished += status != "stopped"
+            self.stopped += status == "stopped"
+        if error:
             self.failed += 1
-            self.first_error = self.first_error or event.error
-        status = "error" if event.error else "done"
+            self.first_error = self.first_error or error
         branch, row = self.branches.get(event.branch), self.rows.get(event.branch)
         if branch is not None:
-            branch.status, branch.error = status, event.error
+            branch.status, branch.error = status, error
         if row is not None:
-            row.status, row.error, row.ended = status, event.error, self._now
+            row.status, row.error, row.ended = status, error, self._now
 
     def _text(self, event: TextAppended) -> None:
         branch = self.branches.get(event.branch)
