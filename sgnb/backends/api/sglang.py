@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...errors import OptionError, RequestError, ServiceError, printable, shown
+from ...errors import OptionError, RequestError, ServiceError, SgnbWarning, printable, shown
 from ...lang.chat import PLAIN, ChatTemplate, Messages, from_render
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
@@ -249,7 +249,7 @@ def _template_of_hub_id(name: str) -> ChatTemplate:
         return _template_of(name)
     message = f"the service names the tokenizer {shown(name)}, which is not a hub id"
     hint = "plain role marks are used: give chat_template= its folder"
-    warnings.warn(f"{message}; {hint}", stacklevel=3)
+    warnings.warn(f"{message}; {hint}", SgnbWarning, stacklevel=3)
     return PLAIN
 
 
@@ -270,7 +270,8 @@ def _template_of(name: str) -> ChatTemplate:
     except Exception as error:  # missing file, or a template error of any type
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         message = f"the chat template of {name} cannot be read here ({reason}); plain role marks"
-        warnings.warn(printable(f"{message} are used: give chat_template="), stacklevel=3)
+        message = printable(f"{message} are used: give chat_template=")
+        warnings.warn(message, SgnbWarning, stacklevel=3)
         return PLAIN
 
 
