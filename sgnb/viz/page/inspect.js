@@ -61,7 +61,7 @@ function whyAgain({ cached, again }) {
 
 // The reason for the end of the prompt's cached prefix.
 function whyNot(state, { prompt, cached, again, leaves: { others } }) {
-  if (cached + again === prompt.length - 1)
+  if (cached + again === prompt.length - 1 && (!others.length || others.includes(prompt.at(-1))))
     return "the last token of a prompt is always computed: the logits give the next token";
   const texts = others.map((token) => `“${inLine(textOfTokens(state.tokenTable, [token]), 20)}”`);
   return texts.length
