@@ -137,7 +137,7 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     tree = picture(page)
     open_view(page, "time")
     metrics = page.locator(".sgnb-side .sgnb-note")
-    assert "tokens of prompts and forced text and " in metrics.inner_text()
+    assert "tokens of prompts and forced text computed and " in metrics.inner_text()
     assert metrics.inner_text().startswith("in ") and "with an unlimited cache" in (
         metrics.inner_text()
     )

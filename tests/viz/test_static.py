@@ -251,17 +251,27 @@ def test_nothing_in_the_tree_covers_anything(seed: int) -> None:
     assert (said in words(bundle)) == (hidden > 0)
 
 
-def test_widths_are_linear_up_to_a_length_that_is_said() -> None:
+def widths_of(lengths: list[int]) -> tuple[list[float], list[str]]:
+    """Widths of the drawn nodes, and the words of the picture."""
     log = EventLog()
     engine = WordEngine(log)
-    for i, length in enumerate([10, 20, 40, 2_000]):
+    for i, length in enumerate(lengths):
         engine.insert((i + 100, *[7] * (length - 1)))
     bundle = static_bundle([LogState(log.read().records).tree], "id1")
-    widths = [right - left for left, _, right, _ in boxes(bundle, legend=2)]
+    return [right - left for left, _, right, _ in boxes(bundle, legend=1)], words(bundle)
+
+
+def test_widths_are_linear_if_all_nodes_fit() -> None:
+    widths, text = widths_of([10, 20, 40])
     assert widths[1] / widths[0] == pytest.approx(2, rel=0.05)
     assert widths[2] / widths[0] == pytest.approx(4, rel=0.05)
-    assert any("a broken node is longer than 125" in text for text in words(bundle))
-    assert len(drawn(bundle, "z")) == 1, "one is broken"
+    assert not any("logarithm" in line for line in text)
+
+
+def test_a_longer_node_is_wider_in_any_tree() -> None:
+    widths, text = widths_of([10, 22, 200, 973, 2_000])
+    assert all(b > a + 5 for a, b in pairwise(widths)) and widths[3] > 1.5 * widths[1]
+    assert "widths grow with the logarithm of the tokens" in text
 
 
 def test_a_deep_tree_has_a_place_for_every_node() -> None:

@@ -74,6 +74,7 @@ const newSteps = () => ({
   seconds: [],
   prefill: [],
   decode: [],
+  sampled: [], // tokens chosen by the model; a decode row may be a forced token
   waiting: [],
   free: [],
   cached: [],
@@ -97,6 +98,7 @@ function collect({ steps, admissions, evictions, drops, prefixes }, state, recor
       seconds: record.seconds,
       prefill: tokens - decode,
       decode,
+      sampled: record.sampled.request.length,
       waiting: record.waiting,
       free: record.free,
       cached: record.cached,
@@ -174,12 +176,12 @@ function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
   const admitted = admissions.filter(inside),
     evicted = evictions.filter(inside);
   const runs = [...new Set(admitted.map(({ run }) => run))],
-    computed = { steps: 0, prefill: 0, decode: 0 };
+    computed = { steps: 0, prefill: 0, sampled: 0 };
   steps.t.forEach((t, i) => {
     if (!inside({ t })) return;
     computed.steps += 1;
     computed.prefill += steps.prefill[i];
-    computed.decode += steps.decode[i];
+    computed.sampled += steps.sampled[i];
   });
   return {
     ...hits(admitted),
