@@ -105,7 +105,7 @@ def test_a_node_lights_its_tokens_in_the_text(page: Page) -> None:
         page.keyboard.press("ArrowDown")
     expect(token).to_have_class("sgnb-token sgnb-lit")
     lit = page.locator(".sgnb-token.sgnb-lit").all_inner_texts()
-    assert "".join(lit).startswith(" Get daylight in the morning"), lit
+    assert "".join(lit).startswith(" 1: Get daylight in the morning"), lit
 
 
 def test_a_large_tree_has_a_map_that_goes_there(page: Page) -> None:
