@@ -94,9 +94,17 @@ class Aborted(SgnbError):
     """A request or run stopped before its end. Output produced until then is kept."""
 
 
+class SgnbWarning(UserWarning):
+    """A warning of sgnb. A notebook shows the message without the file name of the cell."""
+
+
+class RenamedWarning(SgnbWarning, FutureWarning):
+    """A former name of a function or option."""
+
+
 def renamed(old: str, new: str, stacklevel: int = 3) -> None:
     """Warn that `old` is now called `new`. `stacklevel`: 3 is the caller of the caller."""
-    warnings.warn(f"{old} is now called {new}", FutureWarning, stacklevel=stacklevel)
+    warnings.warn(f"{old} is now called {new}", RenamedWarning, stacklevel=stacklevel)
 
 
 def shown(value: object) -> str:

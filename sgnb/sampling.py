@@ -60,6 +60,9 @@ class SamplingParams:
     return_logprob: bool = False  # natural logarithm, before temperature and filters
     logprob_start_len: int = -1  # first prompt position to score; -1: no prompt tokens
     top_logprobs_num: int = 0  # alternatives per position; needs return_logprob
+    # Most likely tokens in the event `Alternatives` of each sampled token, for the views. Unlike
+    # `return_logprob`, recording scores no forced token and therefore never changes the output.
+    recorded_alternatives: int = 0
     return_text_in_logprobs: bool = False  # add token texts to the ids in `meta_info`
     skip_special_tokens: bool = True  # omit special tokens from the text
     regex: str | None = None  # syntax of Python's `re`; matches the whole text
@@ -105,6 +108,12 @@ class SamplingParams:
                 if (value := getattr(self, name)) != _DEFAULTS[name]:
                     return f"{name}={value!r} has no effect without return_logprob=True"
         return ""
+
+    @property
+    def num_alternatives(self) -> int:
+        """Number of most likely tokens to compute for each sampled token."""
+        returned = self.top_logprobs_num if self.return_logprob else 0
+        return max(returned, self.recorded_alternatives)
 
     @property
     def scores_next(self) -> bool:
@@ -381,6 +390,7 @@ _RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "return_logprob": ("True or False", switch),
     "logprob_start_len": ("-1 or a prompt position", integer(-1)),
     "top_logprobs_num": ("0 or more, at most 1024", integer(0, 1024)),
+    "recorded_alternatives": ("0 or more, at most 1024", integer(0, 1024)),
     "return_text_in_logprobs": ("True or False", switch),
     "skip_special_tokens": ("True or False", switch),
     "regex": ("a string or a pattern of re.compile", pattern_text),

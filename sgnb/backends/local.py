@@ -106,6 +106,7 @@ class LocalExecutor:
         self._check_open()
         _check_call(call, sink, Call)
         _check("params", call.params, isinstance(call.params, SamplingParams), "SamplingParams")
+        _warn_of_limit(call, self.engine.context_length)
         pending = _PendingCall(self, call, sink)
         self._mail.send(pending)
         return pending.cancel
@@ -339,6 +340,14 @@ class _PendingCall:
         if self.last_token is not None:
             for line in self.executor.engine.seam_warnings(params, self.last_token):
                 warn_once(line, call.location)
+
+
+def _warn_of_limit(call: Call, context: int) -> None:
+    """Warn once per line if `max_tokens` is above the context, in tokens."""
+    limit = call.params.max_new_tokens
+    if limit > context and call.location is not None:
+        message = f"max_tokens={limit:,} is above the context of {context:,} tokens"
+        warn_once(f"{message}: the text ends with the context at the latest", call.location)
 
 
 def _check(name: str, value: Any, right: bool, rule: str) -> None:

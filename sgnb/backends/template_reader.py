@@ -10,7 +10,7 @@ from typing import Any
 
 from ..engine.device.background import WorkerThread
 from ..engine.engine import Engine
-from ..errors import printable
+from ..errors import SgnbWarning, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render, with_tools
 
 TEMPLATE_SECONDS = 5.0
@@ -36,14 +36,14 @@ def chat_template(engine: Engine) -> ChatTemplate:
         template = _read_template(name, render)
     except Exception as error:  # a Jinja template may raise anything
         message = f"{name}'s chat template cannot be parsed ({error}); plain role marks are used"
-        warnings.warn(printable(message), stacklevel=2)
+        warnings.warn(printable(message), SgnbWarning, stacklevel=2)
         return PLAIN
     if template.last_answer.strip():
         message = (
             f"{name}'s chat template writes {template.last_answer!r} before a conversation's last "
             "answer; a program that wants it writes assistant(raw(...) + gen(...))"
         )
-        warnings.warn(printable(message), stacklevel=2)
+        warnings.warn(printable(message), SgnbWarning, stacklevel=2)
     return _with_stops(engine, template)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from ..errors import ModelError, OptionError, printable, shown
+from ..errors import ModelError, OptionError, SgnbWarning, printable, shown
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from ..home_process import HomeProcess
@@ -312,7 +312,7 @@ def _warn_of_cuts(name: str, options: EngineOptions, positions: int, pool_tokens
             "that fits holds no more. Load with a larger max_total_tokens, or memory_limit on a GPU"
         )
     for what in said:
-        warnings.warn(printable(what), stacklevel=6)
+        warnings.warn(printable(what), SgnbWarning, stacklevel=6)
 
 
 def check_options(options: EngineOptions, tokenizer: Any = None) -> None:

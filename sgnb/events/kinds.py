@@ -165,7 +165,8 @@ class StepRan:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Most likely alternatives to the last sampled token, for requests with `top_logprobs_num`."""
+    """Most likely alternatives to the last sampled token, for requests with `top_logprobs_num`
+    or `recorded_alternatives`."""
 
     request: int
     tokens: tuple[int, ...]
@@ -249,6 +250,7 @@ class NodeAdded:
     parent: int
     tokens: Sequence[int]  # token ids on the edge from the parent
     namespace: str = ""  # "" below the root's children
+    request: int = 0  # request with the tokens; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)

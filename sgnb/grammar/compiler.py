@@ -23,7 +23,7 @@ from unicodedata import unidata_version
 from weakref import WeakValueDictionary, finalize
 
 from ..cache_file import CacheFile
-from ..errors import GrammarError
+from ..errors import GrammarError, SgnbWarning
 from .automaton.automaton import START, Automaton
 from .automaton.compressed import CompressedAutomaton
 from .distinct.distinct_matcher import DistinctMatcher
@@ -166,7 +166,7 @@ class GrammarCompiler:
         try:
             compiled = _shared[spec] = _shared.get(spec) or compile_spec(spec)
             for line in lint_spec(spec):
-                warnings.warn_explicit(line, UserWarning, "json_schema", 1, registry=_warned)
+                warnings.warn_explicit(line, SgnbWarning, "json_schema", 1, registry=_warned)
             return TokenGrammar(compiled, self._vocabulary())
         except DiedError:
             with self._lock:

@@ -12,6 +12,8 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any, NamedTuple
 
+from ..errors import SgnbWarning
+
 _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
 """Prefixes of modules without user code. IPython frames occur if a magic calls the language."""
 
@@ -119,9 +121,9 @@ _warned: dict[Any, Any] = {}
 
 
 def warn_once(message: str, location: Location) -> None:
-    """Issue `message` as a UserWarning of the user's line, once per line."""
+    """Issue `message` as a SgnbWarning of the user's line, once per line."""
     file, line = location
-    warnings.warn_explicit(f"{location}: {message}", UserWarning, file, line, registry=_warned)
+    warnings.warn_explicit(f"{location}: {message}", SgnbWarning, file, line, registry=_warned)
 
 
 def add_location(error: BaseException, subject: str, location: Location) -> None:

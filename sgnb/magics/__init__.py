@@ -20,11 +20,13 @@ def load_ipython_extension(shell: Any) -> None:
     from .complete import completer
     from .complete_calls import program_matcher
     from .magic import SglangMagics
+    from .report import cell_label, show_warnings
     from .session import SESSION
 
     if "sglang" in shell.magics_manager.magics["cell"]:
         return
     SglangMagics(shell).register()
+    show_warnings(cell_label(shell))
     for magic in ("%%sglang", "%sglang"):
         shell.set_hook("complete_command", completer(SESSION), str_key=magic)
     shell.Completer.custom_matchers.append(program_matcher(shell.user_ns))

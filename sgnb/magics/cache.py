@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.getipython import get_ipython
+
 from .. import lang
 from ..errors import OptionError
 from ..events import RequestQueued
@@ -17,22 +19,40 @@ if TYPE_CHECKING:
     from ..engine.cache.manual import EvictionReport
 
 
+MAX_LIVE = 8
+"""Maximum number of live views of an engine. A further view ends the oldest."""
+
+
 class EngineView:
-    """Live views of the current engine. A call opens the views: live in a notebook until the next
-    call, once in a terminal or as a picture."""
+    """Live views of the current engine. A call opens the views: live in a notebook until the cell
+    runs again, once in a terminal or as a picture."""
 
     def __init__(self, engines: Engines, views: Sequence[str]) -> None:
         self._engines, self._views = engines, views
-        self._shown: Display | None = None
+        self._shown: dict[str, Display] = {}  # by cell, the oldest first
 
     def __call__(self) -> None:
-        if self._shown is not None:
-            self._shown.close()
         loaded = self._engines.backend()
-        self._shown = Display(loaded.emitter, self._views, act=loaded.act)
-        self._shown.open()
-        if not self._shown.live:
-            self._shown.close()
+        display = Display(loaded.emitter, self._views, act=loaded.act)
+        if display.live:
+            cell = _cell_id() or display.uid
+            replaced = [self._shown.pop(cell)] if cell in self._shown else []
+            while len(self._shown) >= MAX_LIVE:
+                replaced.append(self._shown.pop(next(iter(self._shown))))
+            for old in replaced:
+                old.close()
+            self._shown[cell] = display
+
+        display.open()
+        if not display.live:
+            display.close()
+
+
+def _cell_id() -> str:
+    """Return the id of the running cell, or "" if the front end sends no ids."""
+    kernel = getattr(get_ipython(), "kernel", None)
+    parent = kernel.get_parent("shell") if kernel is not None else {}
+    return str(parent.get("metadata", {}).get("cellId", ""))
 
 
 class Cache:

@@ -18,6 +18,7 @@ from ..lang.chat import tools
 from ..lang.code import Code
 from ..lang.core import choices
 from ..lang.primitives import agents, expressions, media, patterns, roles
+from ..lang.source import parse
 from ..viz import Display
 from ..viz.live.display import in_kernel
 from .body import CELL_LINES_BEFORE_BODY, compile_body
@@ -99,9 +100,12 @@ class CellProgram:
             views.open(run)
 
         try:
-            return run_to_end(work, open_views, self._line.timeout)
-        finally:
-            views.close()
+            value = run_to_end(work, open_views, self._line.timeout)
+        except BaseException:
+            views.close(reported=True)
+            raise
+        views.close()
+        return value
 
     def engine(self) -> LoadedEngine:
         """Return the current engine; load or reload it if needed."""
@@ -164,6 +168,8 @@ class CellRun:
         names = {*self.namespace, line.name}
         words = {k: value for k, value in PATTERNS.items() if k not in names} | PRIMITIVES
         function = compile_body(body, name, line.params, file, self.namespace, words)
+        if not parse(body).body:
+            self.session.say("the body has no statements: the program does nothing")
         code = Code(function, cell, body, 1 + CELL_LINES_BEFORE_BODY)
         return CellProgram(
             SglFunction(function, special_tokens=line.special_tokens, code=code), line, self.session
@@ -209,6 +215,8 @@ class CellRun:
             self._bind_partial(error, runs)
             raise
         self.namespace[line.out] = value
+        if line.over and isinstance(value, Sized) and not len(value):
+            self.session.say(f"--over {line.over} has no rows: no program ran")
 
         if line.over and runs and runs[0].status == "error":
             states = value if isinstance(value, list) else runs[0].states
@@ -283,9 +291,10 @@ class Views:
         self._display.open(run.id)
         run.meanwhile = self._display.tick
 
-    def close(self) -> None:
+    def close(self, reported: bool = False) -> None:
+        """Close the views. `reported`: the cell shows the error of the run."""
         display = self._display
-        display.close()
+        display.close(reported)
         if display.run is not None and display.feed is not None:
             self._recordings.keep(display.run.run, display.feed)
 

@@ -82,6 +82,8 @@ class Commands:
         if value is name and name.isidentifier() and get_close_matches(name, known, 1, CLOSE):
             hint = f"{nearest(name, known)}; for the pattern write ({name})"
             raise OptionError(f"{name} is no variable with a pattern or a schema", hint)
+        if value is name and name.isidentifier():
+            self.session.say(f"no variable is called {name}: shown as a regex with this text")
         return self.session.fsm(value if is_grammar else call.argument, **call.options)
 
     def dashboard(self, call: LineCall) -> None:

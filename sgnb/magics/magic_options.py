@@ -58,7 +58,7 @@ CELL_OPTIONS = (
         "record this number of likeliest tokens per sampled token, for the views",
         "N",
         integer,
-        dest="top_logprobs_num",
+        dest="recorded_alternatives",
     ),
     option(
         "--vs",
@@ -152,7 +152,7 @@ TRACE_OPTIONS = (
     option("--export", "write a file: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
 )
 
-SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed", "top_logprobs_num")
+SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed", "recorded_alternatives")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +285,6 @@ class CellLine:
         arguments, values = parse(split(line), CELL_OPTIONS)
         _check_dry(values)
         sampling = tuple((key, values.pop(key)) for key in SAMPLING if key in values)
-        if "top_logprobs_num" in dict(sampling):
-            sampling += (("return_logprob", True),)
         values["run"] = tuple(values.get("run", ()))
         name = identifier("program name", arguments[0]) if arguments else ""
         cell = cls(

@@ -5,10 +5,11 @@ The failing cell shows the short form once. Afterwards `%tb` shows the full trac
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
-from ..errors import SgnbError
+from ..errors import SgnbError, SgnbWarning
 from ..lang.location import located
 from ..lang.source import frames_of, source_line
 
@@ -27,6 +28,29 @@ def cell_label(shell: InteractiveShell) -> CellLabel:
         return " ".join(words) if words else None
 
     return label
+
+
+def show_warnings(label: CellLabel) -> None:
+    """Make Python show each `SgnbWarning` as a line of output, without the file name of the cell.
+    Other warnings keep their form."""
+    show_others = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if file is not None or not issubclass(category, SgnbWarning):
+            show_others(message, category, filename, lineno, file, line)
+            return
+        cell, text = label(filename), str(message)
+        place = f"{cell}, line {lineno}: " if cell else ""
+        print(f"warning: {place}{text.removeprefix(place)}")
+
+    warnings.showwarning = show
 
 
 def shorten(error: BaseException, label: CellLabel) -> None:

@@ -4,10 +4,14 @@ marimo. Text that would act is text in all of them."""
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +293,60 @@ def test_marimo_shows_a_trace(page: Page, tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait()
+
+
+EXPORTED = """
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import marimo as mo
+    import sgnb
+
+    recording = sgnb.open_recording({path!r})
+    mo.ui.anywidget(recording.widget())
+    return (recording,)
+
+
+@app.cell
+def _(recording):
+    recording
+    return
+"""
+
+
+@pytest.mark.slow
+def test_marimo_exports_views_and_picture(page: Page, tmp_path: Path) -> None:
+    """The page loads marimo's code from a network by default; here the files of the package."""
+    marimo = pytest.importorskip("marimo", reason="needs the package marimo")
+    log = EventLog()
+    list(demo(log))
+    (tmp_path / "app.py").write_text(
+        EXPORTED.format(path=str(kept(log).save(tmp_path / "run.jsonl")))
+    )
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "marimo", "-q", "export", "html", "app.py", "-o", "out.html"]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, stdin=subprocess.DEVNULL)
+
+    exported = (tmp_path / "out.html").read_text()
+    local = re.sub(r"https://cdn\.jsdelivr\.net/npm/[^/]*/frontend@[^/]*/dist/", "./", exported)
+    (tmp_path / "out.html").write_text(local)
+    for part in (Path(marimo.__file__).parent / "_static").iterdir():
+        (tmp_path / part.name).symlink_to(part)
+    serve = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.goto(f"http://127.0.0.1:{server.server_port}/out.html")
+        expect(page.locator(".sgnb-card .sgnb-status")).to_have_text("done", timeout=60_000)
+        picture = page.locator("svg.sgnb-static")
+        expect(picture).to_be_visible()
+        assert "three_tips · done" in picture.text_content()  # type: ignore[operator]
+        assert "Recording(" not in page.locator("body").inner_text()
+        server.shutdown()
 
 
 def opened(page: Page, url: str) -> Any:

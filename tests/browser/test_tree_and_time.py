@@ -105,7 +105,7 @@ def test_a_node_lights_its_tokens_in_the_text(page: Page) -> None:
         page.keyboard.press("ArrowDown")
     expect(token).to_have_class("sgnb-token sgnb-lit")
     lit = page.locator(".sgnb-token.sgnb-lit").all_inner_texts()
-    assert "".join(lit).startswith(" Get daylight in the morning"), lit
+    assert "".join(lit).startswith(" 1: Get daylight in the morning"), lit
 
 
 def test_a_large_tree_has_a_map_that_goes_there(page: Page) -> None:
@@ -137,7 +137,7 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     tree = picture(page)
     open_view(page, "time")
     metrics = page.locator(".sgnb-side .sgnb-note")
-    assert "tokens of prompts and forced text and " in metrics.inner_text()
+    assert "tokens of prompts and forced text computed and " in metrics.inner_text()
     assert metrics.inner_text().startswith("in ") and "with an unlimited cache" in (
         metrics.inner_text()
     )

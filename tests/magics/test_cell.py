@@ -224,7 +224,7 @@ def test_an_error_is_said_once(shell: Any, capsys: Any) -> None:
     assert lines[0] == "ZeroDivisionError: division by zero" and len(lines) == 4
     shown = capsys.readouterr()
     assert "Aborted" not in shown.out
-    assert shown.out.rpartition("\x1b[2K")[2].count("division by zero") == 1
+    assert "division by zero" not in shown.out, "the lines of the error say it"
 
 
 SAVED = "%%sglang each q --save {file} --max-tokens 2 --show none {more} --over "

@@ -115,14 +115,14 @@ class WordEngine:
         self.log.emit(events.NodeSplit(node, upper, length))
         return upper
 
-    def insert(self, tokens: tuple[int, ...]) -> int:
+    def insert(self, tokens: tuple[int, ...], request: int = 0) -> int:
         node, length = self.match(tokens)
         if length < len(tokens):
             leaf = next(self._node)
             self.tokens[leaf], self.parent[leaf], self.children[leaf] = tokens[length:], node, []
             self.locks[leaf], self.ticks[leaf] = 0, 0
             self.children[node].append(leaf)
-            self.log.emit(events.NodeAdded(leaf, node, tokens[length:]))
+            self.log.emit(events.NodeAdded(leaf, node, tokens[length:], "", request))
             node = leaf
         self.touch(node)
         return node
@@ -212,7 +212,7 @@ class WordEngine:
             made += (token,)
             yield
         self.lock(node, -1)
-        self.keep(self.insert(tokens + made))
+        self.keep(self.insert(tokens + made, request))
         self.log.emit(events.RequestFinished(request, "stop", len(tokens), cached, len(made)))
         yield
 

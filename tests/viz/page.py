@@ -33,7 +33,7 @@ function canonical(state, engine = 0) {
     const branches = [...run.branches.values()].map((b) =>
       [b.name, b.parent, merged(b.pieces), b.shared, b.forkedAt, b.variables, b.status, b.error,
        b.makers]);
-    const { title, status, message, hidden, failed, firstError, metrics, seconds } = run;
+    const { title, status, message, hidden, failed, firstError, stopped, metrics, seconds } = run;
     const counts = { ...metrics, seconds };
     const rows = [...run.rows.values()].map((r) => [
       r.branch, r.began, r.ended, r.status, r.error, r.arguments, r.name, r.answer, r.prompt,
@@ -44,7 +44,8 @@ function canonical(state, engine = 0) {
     const { used, processed, encoded, prefilled, kinds } = run.items;
     const items = [used, processed, encoded, prefilled, kinds, wordsOfItems(run)];
     runs[run.run] =
-      [title, status, message, hidden, failed, firstError, counts, branches, rows, models, items];
+      [title, status, message, hidden, failed, firstError, stopped, counts, branches, rows,
+        models, items];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
@@ -105,8 +106,8 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             for branch in run.branches.values()
         ]
         found[run.run] = [
-            run.title, run.status, run.message, run.hidden, run.failed, run.first_error, metrics,
-            branches, [list(astuple(row)) for row in run.rows.values()],
+            run.title, run.status, run.message, run.hidden, run.failed, run.first_error,
+            run.stopped, metrics, branches, [list(astuple(row)) for row in run.rows.values()],
             [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
         ]  # fmt: skip
     nodes = [

@@ -163,6 +163,26 @@ def test_a_live_view_then_the_twin(log: EventLog, emitter: Emitter, shown: list[
     assert "80 new tokens" in shown[-1]["text/plain"] and shown[-1]["text/plain"] == run.text()
 
 
+def test_an_error_that_the_cell_shows_is_no_part_of_the_views(
+    log: EventLog, emitter: Emitter, shown: list[Any]
+) -> None:
+    def show(reported: bool) -> str:
+        display = Display(emitter, ("text",))
+        display.open("r1")
+        program = Program(WordEngine(log))
+        program.branch("0")
+        program.end("0", "ValueError: bad")
+        program.finish("error", "ValueError: bad")
+        display.close(reported)
+        assert live_view().records()[-1]["reported"] is reported
+        Comm.made.clear()
+        return str(shown[-1]["text/plain"])
+
+    assert show(reported=False).count("ValueError: bad") == 1
+    text = show(reported=True)
+    assert "error" in text and "ValueError" not in text
+
+
 def test_a_view_says_that_it_lives(
     log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,13 +28,8 @@ def metrics(records: list[Record], begin: float, end: float) -> dict[str, Any]:
     found: defaultdict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
     nodes: dict[int, int] = {}
     whole: dict[str, Any] = {
-        "steps": 0,
-        "evicted": 0,
-        "freed": 0,
-        "dropped": 0,
-        "prefill": 0,
-        "decode": 0,
-    }
+        "steps": 0, "evicted": 0, "freed": 0, "dropped": 0, "prefill": 0, "sampled": 0,
+    }  # fmt: skip
     encoded = {"items": 0, "tokens": 0, "seconds": 0.0}
     over: set[int] = set()
     for record in records:
@@ -74,8 +69,9 @@ def metrics(records: list[Record], begin: float, end: float) -> dict[str, Any]:
                 whole["steps"] += inside
                 for row in event.extended:
                     new = row.length == 1 and row.start >= len(prompts[row.request])
-                    whole["decode" if new else "prefill"] += inside * row.length
+                    whole["prefill"] += inside * row.length * (not new)
                 for one in event.sampled:
+                    whole["sampled"] += inside
                     if one.request not in over:
                         outputs[one.request].append(one.token)
     rows = {run: hits(of) for run, of in found.items()}
@@ -214,3 +210,48 @@ def test_a_node_with_very_many_children_is_laid_out_and_folded() -> None:
       return [items.length, hidden];"""
     )
     assert node(script, LAYOUT, 200_000) == [100_001, 100_000]
+
+
+def test_a_longer_node_is_wider_in_any_tree() -> None:
+    script = (
+        LAY
+        + """
+      return given.map((lengths) => {
+        const state = newState();
+        lengths.forEach((length, i) => {
+          const tokens = [1000 + i, ...Array(length - 1).fill(7)];
+          apply(state, { kind: "NodeAdded", t: 0, node: i + 1, parent: i, tokens, namespace: "" });
+        });
+        const { items, isLinear } = lay(state, {});
+        return [items.map(({ width }) => width), isLinear];
+      });"""
+    )
+    (short, is_linear), (long, is_long_linear) = node(
+        script, LAYOUT, [[10, 20, 40], [12, 22, *[30] * 20, 973]]
+    )
+    assert is_linear and short == sorted(short) and short[2] / short[0] == 4
+    assert not is_long_linear and long[-1] > 2 * long[1] > 2 * long[0]
+
+
+def test_a_pool_is_drawn_by_its_capacity() -> None:
+    script = "return given.map(([used, capacity]) => heightOfUse(used, capacity, 74));"
+    uses = [[0, 4096], [30, 4096], [2048, 4096], [4096, 4096], [0, 0]]
+    assert node(script, [*LAYOUT, "time"], uses) == [0, 1, 37, 74, 0]
+
+
+def test_labels_stay_inside_their_node() -> None:
+    """Wide characters take more room than their number says."""
+    script = """
+      const calls = [];
+      const context = new Proxy({}, {
+        get: (_, name) => (...values) => calls.push([name, ...values]),
+        set: () => true,
+      });
+      const table = new Map([[1, new TextEncoder().encode("漢字漢字漢字漢字")]]);
+      const label = { tokens: [1], checkpoint: false };
+      drawNodeLabel(context, { fg: "", muted: "" }, table, label, 10, 20, 60, 40, false);
+      return calls.map(([name, ...values]) => [name, values]);"""
+    calls = node(script, [*LAYOUT, "tree_marks"], None)
+    names = [name for name, _ in calls]
+    assert names.index("clip") < names.index("fillText") and names[-1] == "restore"
+    assert ["rect", [10, 20, 60, 40]] in calls

@@ -169,10 +169,11 @@ def test_nbconvert_shows_the_picture_whether_it_sanitises_or_not(
     assert "&lt;" not in body and ("sgnb-style" not in body or not sanitize)
 
 
-def test_what_the_cache_saved_is_said(state: LogState) -> None:
+def test_savings_are_tokens_without_a_time(state: LogState) -> None:
     bundle = static_bundle([state.runs["r1"]], "id1")
-    line = "239 of 267 prompt tokens found in the cache: about 27 ms"
-    assert line in words(bundle) and line in bundle["text/plain"].splitlines()
+    line = "239 of 267 prompt tokens found in the cache"
+    assert line in bundle["text/plain"].splitlines()
+    assert line in words(bundle) and f"{line}:" not in words(bundle)
 
 
 def test_an_error_is_said_once() -> None:
@@ -183,6 +184,24 @@ def test_an_error_is_said_once() -> None:
     state = LogState(log.read().records)
     text = plain_text([state.runs["r1"]])
     assert text.count("ValueError: bad") == 1 and " · 1 failed: ValueError" in text
+
+
+def test_a_stopped_row_shows_the_partial_text() -> None:
+    log = EventLog()
+    program = Program(WordEngine(log), total=2)
+    for row, error in enumerate(("Aborted: the run was stopped", "ValueError: bad")):
+        program.branch(f"{row}")
+        for _ in program.gen(f"{row}", "story", " Once upon a time"):
+            pass
+        program.end(f"{row}", error)
+    program.finish("interrupted")
+    state = LogState(log.read().records)
+    run = state.runs["r1"]
+    assert [row.status for row in run.rows.values()] == ["stopped", "error"]
+    assert (run.stopped, run.failed, run.metrics.finished) == (1, 1, 1)
+    text = plain_text([run])
+    assert "Once upon a time" in text and "Aborted" not in text
+    assert "1 failed · 1 stopped, with partial texts" in text
 
 
 def test_white_space_is_seen(state: LogState) -> None:
@@ -232,17 +251,27 @@ def test_nothing_in_the_tree_covers_anything(seed: int) -> None:
     assert (said in words(bundle)) == (hidden > 0)
 
 
-def test_widths_are_linear_up_to_a_length_that_is_said() -> None:
+def widths_of(lengths: list[int]) -> tuple[list[float], list[str]]:
+    """Widths of the drawn nodes, and the words of the picture."""
     log = EventLog()
     engine = WordEngine(log)
-    for i, length in enumerate([10, 20, 40, 2_000]):
+    for i, length in enumerate(lengths):
         engine.insert((i + 100, *[7] * (length - 1)))
     bundle = static_bundle([LogState(log.read().records).tree], "id1")
-    widths = [right - left for left, _, right, _ in boxes(bundle, legend=2)]
+    return [right - left for left, _, right, _ in boxes(bundle, legend=1)], words(bundle)
+
+
+def test_widths_are_linear_if_all_nodes_fit() -> None:
+    widths, text = widths_of([10, 20, 40])
     assert widths[1] / widths[0] == pytest.approx(2, rel=0.05)
     assert widths[2] / widths[0] == pytest.approx(4, rel=0.05)
-    assert any("a broken node is longer than 125" in text for text in words(bundle))
-    assert len(drawn(bundle, "z")) == 1, "one is broken"
+    assert not any("logarithm" in line for line in text)
+
+
+def test_a_longer_node_is_wider_in_any_tree() -> None:
+    widths, text = widths_of([10, 22, 200, 973, 2_000])
+    assert all(b > a + 5 for a, b in pairwise(widths)) and widths[3] > 1.5 * widths[1]
+    assert "widths grow with the logarithm of the tokens" in text
 
 
 def test_a_deep_tree_has_a_place_for_every_node() -> None:

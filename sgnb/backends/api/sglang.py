@@ -10,13 +10,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...errors import OptionError, RequestError, ServiceError, printable, shown
+from ...errors import OptionError, RequestError, ServiceError, SgnbWarning, printable, shown
 from ...lang.chat import PLAIN, ChatTemplate, from_render
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
 from ...sequences import common_length
-from .endpoint import CompletionRequest, CompletionResponse, Sample, ScoreResponse, Tokens, refuse
+from .endpoint import (
+    CompletionRequest,
+    CompletionResponse,
+    Sample,
+    ScoreResponse,
+    Tokens,
+    ignore,
+    refuse,
+)
 from .executor import ApiExecutor
 from .limits import Limits
 from .media_parts import checked_modalities, media_data, text_prompt
@@ -110,6 +118,7 @@ class SGLangEndpoint:
     def check(self, params: SamplingParams, location: Location | None) -> None:
         hint = "omit the option, or use a local engine"
         refuse(self._service, params, ("thinking", "json_whitespace", "json_strict"), hint)
+        ignore(self._service, params, ("recorded_alternatives",), location)
 
     async def complete(
         self, request: CompletionRequest, on_text: Callable[[str], None]
@@ -280,7 +289,7 @@ def _template_of_hub_id(name: str) -> ChatTemplate | ServerTemplate:
         return _template_of(name)
     message = f"the service names the tokenizer {shown(name)}, which is not a hub id"
     hint = "plain role marks are used: give chat_template= its folder"
-    warnings.warn(f"{message}; {hint}", stacklevel=3)
+    warnings.warn(f"{message}; {hint}", SgnbWarning, stacklevel=3)
     return PLAIN
 
 
@@ -301,7 +310,8 @@ def _template_of(name: str) -> ChatTemplate | ServerTemplate:
     except Exception as error:  # missing file, or a template error of any type
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         message = f"the chat template of {name} cannot be read here ({reason}); plain role marks"
-        warnings.warn(printable(f"{message} are used: give chat_template="), stacklevel=3)
+        message = printable(f"{message} are used: give chat_template=")
+        warnings.warn(message, SgnbWarning, stacklevel=3)
         return PLAIN
 
 

@@ -327,7 +327,7 @@ class CacheManager:
         node, namespace = request.node, request.cache_scope.namespace
         assert node is not None and namespace is not None
         slots = request.slots[:end]
-        inserted = self.tree.insert(request.tokens[:end], slots, namespace, node)
+        inserted = self.tree.insert(request.tokens[:end], slots, namespace, node, request.id)
         if inserted.existing:
             duplicates = slice(node.end, node.end + inserted.existing)
             self.slots.free(slots[duplicates])

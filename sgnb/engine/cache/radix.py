@@ -206,7 +206,12 @@ class RadixTree:
             node = child
 
     def insert(
-        self, tokens: Ints, slots: Ints, namespace: str = "", start: Node | None = None
+        self,
+        tokens: Ints,
+        slots: Ints,
+        namespace: str = "",
+        start: Node | None = None,
+        request: int = 0,
     ) -> InsertResult:
         """Store `tokens` with the KV slots `slots`.
 
@@ -216,6 +221,7 @@ class RadixTree:
             namespace: Part of the cache for the tokens.
             start: A node on the path of `tokens`. The search starts there, and `existing` counts
                 tokens after `start`.
+            request: Id of the request with the tokens, for the event.
         """
         begin = node = start or self.root
         existing = len(tokens) - begin.end
@@ -223,7 +229,7 @@ class RadixTree:
             child = node.children.get(_child_key(node, tokens, namespace))
             if child is None:
                 existing = node.end - begin.end
-                node = self._add(node, tokens, slots, namespace)
+                node = self._add(node, tokens, slots, namespace, request)
                 break
             common = common_length(child.tokens, tokens[node.end :])
             node = child if common == len(child.tokens) else self._split(child, common)
@@ -313,14 +319,14 @@ class RadixTree:
         top = next((node for node in path if not node.locks), None)
         return [] if top is None else self._clear([top], "spoilt")
 
-    def _add(self, parent: Node, tokens: Ints, slots: Ints, namespace: str) -> Node:
+    def _add(self, parent: Node, tokens: Ints, slots: Ints, namespace: str, request: int) -> Node:
         key, edge = _child_key(parent, tokens, namespace), tokens[parent.end :].copy()
         node = Node(self._take_id(), parent, key, edge, slots[parent.end :].copy(), self._tick)
         parent.children[key] = node
         self.size += len(edge)
-        below_root = parent.parent is None
-        added = TokenIds(edge.tobytes())
-        self._emit(NodeAdded(node.id, parent.id, added, namespace if below_root else ""))
+        if parent.parent is not None:
+            namespace = ""
+        self._emit(NodeAdded(node.id, parent.id, TokenIds(edge.tobytes()), namespace, request))
         self._queue(node)
         return node
 

@@ -36,6 +36,7 @@ class CachedSequence:
         cache_scope: Relation to other requests.
 
     Attributes:
+        id: Id of the request; 0 for tokens without a request.
         node: Locked node of the radix tree; None without slots.
         states: States of recurrent layers; None without slots or without such layers.
         split: A step that computes tokens before this position ends there.
@@ -49,6 +50,7 @@ class CachedSequence:
         "__weakref__",
         "_tokens",
         "cache_scope",
+        "id",
         "max_len",
         "node",
         "num_computed",
@@ -63,6 +65,7 @@ class CachedSequence:
     )
 
     def __init__(self, tokens: Sequence[int] | Ints, max_len: int, cache_scope: CacheScope) -> None:
+        self.id = 0
         self.cache_scope = cache_scope
         self.max_len = max_len
         self.num_prompt_tokens = self.num_tokens = len(tokens)

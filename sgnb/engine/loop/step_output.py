@@ -35,6 +35,10 @@ NO_TOKEN = (
 )
 
 
+Likeliest = list[list[tuple[int, float]]]
+"""Most likely (token, log-probability) pairs by row."""
+
+
 @dataclass(slots=True)
 class StepOutput:
     """Results of a step by request."""
@@ -106,18 +110,22 @@ class AsyncStepOutput:
                 continue
             extra = self._extras.get(place, NOTHING_ELSE)
             sample = [column[row] for column in columns] if row != NO_ROW else None
+            top = _pairs(extra.top)[-1:]
             if _is_non_finite(request, extra, sample):
                 output.non_finite.append(request)
                 continue
             if extra.chosen is not None:
                 output.verified.append(request)
                 try:
-                    sample = _verify(request, extra.chosen) or sample
+                    mismatch = _verify(request, extra.chosen)
                 except BaseException as error:  # raised by the grammar
                     output.failed.append((request, error))
                     continue
+                if mismatch is not None:
+                    index, sample = mismatch
+                    top = _pairs(extra.top)[index : index + 1]
             if sample is not None:
-                _accept(request, sample, extra, output)
+                _accept(request, sample, top, output)
             elif extra.exhausted:
                 output.exhausted.append(request)
         return output
@@ -155,24 +163,31 @@ def _is_non_finite(request: Request, extra: Extra, sample: Sequence[Any] | None)
     if extra.scores is not None:
         scores = extra.scores.values.tolist()
         non_finite = non_finite or not all(score < inf for score in scores)
-        request.scored(scores, _pairs(extra.scores.top))
+        request.scored(scores, _returned(request, _pairs(extra.scores.top)))
     return non_finite
 
 
-def _verify(request: Request, chosen: SamplerOutput) -> list[Any] | None:
-    """Compare drafted tokens with the model's tokens. Returns the fields of the first mismatch,
-    which replaces all later drafts, or None."""
+def _verify(request: Request, chosen: SamplerOutput) -> tuple[int, list[Any]] | None:
+    """Compare drafted tokens with the model's tokens. Returns the index and the fields of the first
+    mismatch, which replaces all later drafts, or None."""
     state: RequestState = request.state
     constraint = state.constraint
     assert constraint is not None
     columns = [column.tolist() for column in chosen]
     agree = constraint.verify(columns[0])
-    return [column[agree] for column in columns] if agree < len(columns[0]) else None
+    return (agree, [column[agree] for column in columns]) if agree < len(columns[0]) else None
 
 
-def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepOutput) -> None:
+def _accept(request: Request, sample: Sequence[Any], top: Likeliest, output: StepOutput) -> None:
     """Put the request's token into `output` and advance the grammar. An error of the grammar fails
-    only this request. sample: fields of `SamplerOutput`."""
+    only this request.
+
+    Args:
+        request: Request of the token.
+        sample: Fields of `SamplerOutput`.
+        top: Most likely tokens in place of the token: no row or one.
+        output: Receives the token.
+    """
     token, logprob, log_mass, allowed = sample
     state: RequestState = request.state
     constraint = state.constraint
@@ -180,7 +195,7 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
     if not allowed:
         output.failed.append((request, explain(state) if binds else RequestError(*NO_TOKEN)))
         return
-    alternatives = _alternatives(request, extra.top)
+    alternatives = _alternatives(request, top)
     if constraint is not None:
         try:
             ends = token in state.stop_tokens
@@ -198,14 +213,14 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
     output.logprobs.append(round(logprob, 4))  # type: ignore[union-attr]
     if request.params.return_logprob:
         request.logprobs.append(logprob)
-        request.top_logprobs += _pairs(extra.top)
+        request.top_logprobs += _returned(request, top)
 
 
-def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alternatives]:
+def _alternatives(request: Request, top: Likeliest) -> list[Alternatives]:
     """Return the alternatives to the next token, before the grammar advances."""
     state: RequestState = request.state
     results: list[Alternatives] = []
-    for pairs in _pairs(top):
+    for pairs in top:
         tokens, logprobs = zip(*pairs, strict=True)
         allowed = (True,) * len(tokens)
         if state.constraint is not None and state.constraint.binds:
@@ -242,7 +257,13 @@ def explain(state: RequestState) -> BaseException:
     )
 
 
-def _pairs(top: tuple[Tensor, ...] | None) -> list[list[tuple[int, float]]]:
+def _returned(request: Request, top: Likeliest) -> Likeliest:
+    """Return the part of `top` that `top_logprobs_num` asks for, without recorded alternatives."""
+    count = request.params.top_logprobs_num
+    return [pairs[:count] for pairs in top] if count else []
+
+
+def _pairs(top: tuple[Tensor, ...] | None) -> Likeliest:
     """Return the (token, log-probability) pairs of each row."""
     if top is None:
         return []

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 
-from ...errors import printable
+from ...errors import SgnbWarning, printable
 from ...events import WeightsChanged
 from ..model.weight_monitor import WeightMonitor
 from .engine_loop import EngineLoop
@@ -46,7 +46,7 @@ class WeightGuard:
             self.changes += 1
             message = self._describe(event)
 
-        warnings.warn(message, stacklevel=stacklevel)
+        warnings.warn(message, SgnbWarning, stacklevel=stacklevel)
         return self.changes
 
     def _describe(self, event: WeightsChanged) -> str:

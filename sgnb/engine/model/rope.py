@@ -15,6 +15,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from ...errors import SgnbWarning
+
 LONGROPE = "longrope"
 FIXED = "default"
 """Rope type with constant factors."""
@@ -66,7 +68,7 @@ def warn_of_factors(name: str, model: PreTrainedModel, length: int) -> None:
             f"{name} has other rotary factors for texts up to {original} tokens. With "
             f"context_length={length} sgnb uses the factors for long texts in all texts"
         )
-    warnings.warn(message, stacklevel=2)
+    warnings.warn(message, SgnbWarning, stacklevel=2)
 
 
 def _changing(model: nn.Module) -> Iterator[tuple[Any, str | None, str]]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import OptionError, RequestError, SgnbError, shown
+from ...errors import OptionError, RequestError, SgnbError, SgnbWarning, shown
 from ...sampling import SamplingParams, read_option
 from ...segment import Segment
 from ..cache.radix import Ints
@@ -56,7 +56,7 @@ def read_samples(
 
     params = [SamplingParams.make(p, **sampling) for p in each]
     for ignored in {param.ignored for param in params} - {""}:
-        warnings.warn(ignored, stacklevel=3)
+        warnings.warn(ignored, SgnbWarning, stacklevel=3)
     if stream and (several or params[0].n > 1):
         raise OptionError("stream=True takes one prompt and n=1", "stream each prompt separately")
     samples = [

@@ -65,6 +65,7 @@ class PlainDecode:
             samples
             and request.num_prompt_tokens <= start == request.num_slots - 1
             and not request.params.return_logprob
+            and not request.params.num_alternatives
             for request, start, samples in rows
         )
         self._requests = batch.requests if plain else None

@@ -40,7 +40,6 @@ class Request(CachedSequence):
         "arrival",
         "cached_tokens",
         "has_slow_grammar",
-        "id",
         "items",
         "limit",
         "logprobs",

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from ...errors import EngineError, RequestError
+from ...errors import EngineError, RequestError, SgnbWarning
 from ...grammar.compiler import GrammarCompiler, TokenGrammar
 from ...grammar.grammar_warnings import seam
 from ...sampling import SamplingParams
@@ -70,7 +70,7 @@ class RequestFactory:
         if self._rounds_by_batch and any(param.seed is not None for param in submission.params):
             message = _SEED_IN_HALVES.format(dtype=self._rounds_by_batch)
             self._rounds_by_batch = None
-            warnings.warn(message, stacklevel=stacklevel)
+            warnings.warn(message, SgnbWarning, stacklevel=stacklevel)
 
         states = []
         prompts = self._input_processor.tokens(submission.prompts)

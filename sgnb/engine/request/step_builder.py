@@ -122,7 +122,7 @@ def _logit_uses(batch: Batch) -> tuple[Longs, Longs, Sequence[LogitUse], Samplin
     rows = zip(batch.requests, batch.samples, strict=True)
     only_samples = all(
         samples
-        and not r.params.top_logprobs_num
+        and not r.params.num_alternatives
         and (r.wants_only_tokens or r.score_from >= r.num_tokens)
         for r, samples in rows
     )
@@ -146,7 +146,7 @@ def _logit_uses(batch: Batch) -> tuple[Longs, Longs, Sequence[LogitUse], Samplin
         elif targets:
             drafted = len(drafts), len(drafts) + len(targets)
             drafts += [(request, position) for position in targets]
-        top = request.params.top_logprobs_num
+        top = request.params.num_alternatives
         exhausted = end == request.num_tokens_with_placeholders and not samples
         if scored or drafted or exhausted or (samples and top):
             uses.append(

@@ -34,7 +34,8 @@ class Extra(NamedTuple):
 
     exhausted: bool  # the last token is computed and none is sampled
     scores: TokenScores | None  # of existing tokens
-    top: tuple[Tensor, ...] | None  # most likely tokens in place of the sampled token
+    # Most likely (values, tokens) [n, k] in place of drafted tokens, then of the sampled token.
+    top: tuple[Tensor, ...] | None
     chosen: SamplerOutput | None  # the model's tokens in place of drafted tokens
     norm: Tensor | None  # float32[], log-sum-exp of the last logits if no token is wanted
 
@@ -93,8 +94,9 @@ def _extra(use: LogitUse, logits: Tensor, chosen: SamplerOutput | None) -> Extra
     if use.drafted and chosen is not None:
         begin, end = use.drafted
         drafted = SamplerOutput(*(column[begin:end] for column in chosen))
-    if use.samples and use.top:
-        logprobs = logits[use.last : use.last + 1].float().log_softmax(-1)
+    if use.top and (use.samples or use.drafted):
+        first = use.first if use.drafted else use.last
+        logprobs = logits[first : use.last + 1].float().log_softmax(-1)
         top = to_host(*top_logprobs(logprobs, use.top))
     if use.checks_norm:
         (norm,) = to_host(logits[use.last].float().logsumexp(-1))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ...codec import build, dumps, parse, reading
-from ...errors import Aborted, OptionError, shown
+from ...errors import Aborted, OptionError, SgnbWarning, shown
 from ...media import MediaItem
 from ..core.program import Program
 from ..core.scope import Scope
@@ -274,7 +274,7 @@ class SavedRows:
         except Exception as reason:  # `_plain` calls the user's methods
             message = f"{self._location}: a row is not saved, and will run again: {reason}"
             file, number = self._location
-            warnings.warn_explicit(message, UserWarning, file, number)
+            warnings.warn_explicit(message, SgnbWarning, file, number)
             return None
 
 

@@ -79,6 +79,9 @@ class Scope:
                 params = params_of(node.options, self.role == "assistant", node.backend)
                 if params.ignored:
                     warn_once(params.ignored, node.location)
+                if params.max_new_tokens == 0 and not params.scores_next:
+                    message = "max_tokens=0 generates no text: the model only reads the prompt"
+                    warn_once(message, node.location)
                 name = self._claim(node.name)
                 if node.tools is not None:
                     op = GenerateCalls(

@@ -96,15 +96,21 @@ class Display:
         elif self._static_view is not None and time.monotonic() >= self._static_due:
             self._try(self._refresh_static)
 
-    def close(self) -> None:
-        """Send the remaining records, freeze the view, refresh the static picture. Idempotent."""
+    def close(self, reported: bool = False) -> None:
+        """Send the remaining records, freeze the view, refresh the static picture. Idempotent.
+
+        Args:
+            reported: The cell shows the error of the run, and the views omit the error.
+        """
         self._emitter.flush()
+        if self.run is not None:
+            self.run.reported = reported
         self._report()
         self._add_trees()
         if self.feed is not None:
             self._emitter.detach(self.feed)
         if self._view is not None:
-            self._try(self._view.end)
+            self._try(partial(self._view.end, reported) if self.live else self._view.end)
         if self._static_view is not None:
             self._try(partial(self._refresh_static, FINAL_LIMIT))
         elif self.static and self._states:

@@ -3,12 +3,12 @@ in Python.
 
 Protocol. A record is a line of JSON, as in a recorded log; lines are numbered from 0. A custom
 message `{from}` has a buffer with the lines from that number, at least every `HEARTBEAT` seconds to
-detect a dead kernel. The trait `records` is `{from, lines, live}` with all kept lines, built only
-on sending. A page with missing lines sends `{"kind": "resync"}`. A running cell delays the answer,
-hence the kernel also sends the trait at doubling intervals. The intervals begin early, because a
-page may still be loading the module and miss messages. If `controls` is true, `{"kind": "act",
-"id", "action", "node"}` requests one of `ACTIONS` on a tree node. The answer is `{"answer": id,
-"text", "failed"}`.
+detect a dead kernel. The trait `records` is `{from, lines, live, reported}` with all kept lines,
+built only on sending; `reported` is true if the cell shows the error of the run. A page with
+missing lines sends `{"kind": "resync"}`. A running cell delays the answer, hence the kernel also
+sends the trait at doubling intervals. The intervals begin early, because a page may still be
+loading the module and miss messages. If `controls` is true, `{"kind": "act", "id", "action",
+"node"}` requests one of `ACTIONS` on a tree node. The answer is `{"answer": id, "text", "failed"}`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Dashboard(anywidget.AnyWidget):
             act: Executes node actions; None for a view without buttons.
         """
         self._feed, self._lock = feed, lock
-        self._live, self._sent, self._act = live, 0, act
+        self._live, self._sent, self._act, self._reported = live, 0, act, False
         self._beat = self._due = time.monotonic()
         self._gap = FIRST_RECORDS
         super().__init__(uid=uid, run=run, views=views, controls=act is not None)
@@ -119,7 +119,12 @@ class Dashboard(anywidget.AnyWidget):
     def build(self) -> dict[str, Any]:
         with self._lock:
             feed = self._feed
-            return {"from": feed.dropped, "lines": "\n".join(feed.lines), "live": self._live}
+            return {
+                "from": feed.dropped,
+                "lines": "\n".join(feed.lines),
+                "live": self._live,
+                "reported": self._reported,
+            }
 
     def _send_new(self) -> None:
         feed, now = self._feed, time.monotonic()
@@ -131,9 +136,13 @@ class Dashboard(anywidget.AnyWidget):
             self._due, self._gap = now + self._gap, 2 * self._gap
             self.send_state("records")
 
-    def end(self) -> None:
-        """Send the end of the records. Call after detaching."""
-        self._live = False
+    def end(self, reported: bool = False) -> None:
+        """Send the end of the records. Call after detaching.
+
+        Args:
+            reported: The cell shows the error of the run.
+        """
+        self._live, self._reported = False, reported
         self.send_state("records")
 
     def _receive(self, _: Any, content: dict[str, Any], __: Any) -> None:

@@ -348,13 +348,13 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     if (!run) return;
     const f = run.metrics;
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
-    setText(gain, savingsOf(store, run));
+    setText(gain, savingsOf(run));
     setText(metrics, wordsOfMetrics(run));
     progress.hidden = f.total <= 1;
     progress.setAttribute("aria-valuemax", Math.max(1, f.total));
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
-    setText(note, notesOf(state, run));
+    setText(note, notesOf(state, run, store.reported));
     setText(models, [...wordsOfModels(run), wordsOfItems(run)].filter(Boolean).join("\n"));
     list(
       legend,

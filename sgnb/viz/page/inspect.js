@@ -63,7 +63,7 @@ function whyAgain({ cached, again }) {
 
 // The reason for the end of the prompt's cached prefix.
 function whyNot(state, { prompt, cached, again, leaves: { others } }) {
-  if (cached + again === prompt.length - 1)
+  if (cached + again === prompt.length - 1 && (!others.length || others.includes(prompt.at(-1))))
     return "the last token of a prompt is always computed: the logits give the next token";
   const here = itemAt(state.media, prompt[cached + again]),
     texts = others.map((token) => continuationOf(state, token, here));

@@ -2,10 +2,10 @@
 
 const NARROWEST = 6;
 const WIDEST = 24; // pixels per token
+const WIDEST_STEP = 48; // pixels per doubling of the tokens, where lengths are logarithmic
 const SHOWN_LEAVES = 24; // shown leaves of a larger tree: leaves of this run and the most recently used leaves
 const OTHER_LEAVES = 6; // additional leaves of other runs
 const SHORTEST = 26; // minimum pixels of a node
-const SHORT = 12; // maximum tokens of a node that is never drawn broken
 const STUB = 76; // pixels of the placeholder for hidden nodes
 const NARROW_COLUMN = 104;
 const WIDE_COLUMN = 240; // pixels from a node to the children in the link view
@@ -46,18 +46,17 @@ function layoutTree(state, { mine, only, whole, opened, folded, links, width }) 
     return count;
   }
 
-  // Lengths are linear up to `cap`; a longer node is drawn broken.
-  let cap = drawn.reduce((longest, { node }) => Math.max(longest, node.tokens.length), 1),
-    longest;
-  for (; ; cap = Math.max(SHORT, Math.floor(cap / 2))) {
-    longest = 1;
-    for (const entry of drawn) {
-      entry.end = (entry.up?.end ?? 0) + Math.min(entry.node.tokens.length, cap);
-      longest = Math.max(longest, entry.end);
-    }
-    if (longest <= width / NARROWEST || cap <= SHORT) break;
-  }
-  const scale = Math.max(NARROWEST, Math.min(WIDEST, (width - 6) / longest));
+  // Lengths are linear in tokens if all nodes fit, and otherwise grow with the logarithm: a longer node is always wider.
+  const longestPath = (lengthOf) =>
+    drawn.reduce((longest, entry) => {
+      entry.end = (entry.up?.end ?? 0) + lengthOf(entry.node.tokens.length);
+      return Math.max(longest, entry.end);
+    }, 1);
+  const linear = longestPath((count) => count),
+    isLinear = linear <= width / NARROWEST;
+  const lengthOf = isLinear ? (count) => count : (count) => Math.log2(1 + count);
+  const longest = isLinear ? linear : longestPath(lengthOf);
+  const scale = Math.max(NARROWEST, Math.min(isLinear ? WIDEST : WIDEST_STEP, (width - 6) / longest));
 
   const column = Math.max(NARROW_COLUMN, Math.min(WIDE_COLUMN, Math.floor((width - 6) / deepest)));
   const items = [];
@@ -68,8 +67,8 @@ function layoutTree(state, { mine, only, whole, opened, folded, links, width }) 
     let item = null,
       end = x;
     if (node.id !== ROOT) {
-      end += links ? column : Math.max(SHORTEST, Math.min(node.tokens.length, cap) * scale);
-      item = { node, x, width: end - x, row: first, rows: 1, after: 0, broken: !links && node.tokens.length > cap, up };
+      end += links ? column : Math.max(SHORTEST, lengthOf(node.tokens.length) * scale);
+      item = { node, x, width: end - x, row: first, rows: 1, after: 0, up };
       items.push(item);
     }
     for (const child of children) arrange(child, end, item);
@@ -82,7 +81,7 @@ function layoutTree(state, { mine, only, whole, opened, folded, links, width }) 
     right = Math.max(right, hidden ? end + STUB : end);
   }
   arrange(drawn[0], 0, null);
-  return { items, rows, right, scale, column, hidden: all.length - drawn.length + 1 };
+  return { items, rows, right, scale, isLinear, column, hidden: all.length - drawn.length + 1 };
 }
 
 // The nodes with an end of a match of the text, on paths from the root.

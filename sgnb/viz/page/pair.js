@@ -120,7 +120,7 @@ function newPair(page) {
         const { name, requests } = lanes[i];
         setText(head, `${name} ${visible(requests.at(-1).name)}`);
         setText(metrics, metricsOf(state, requests));
-        passage.paint(state, drop(pieces[i], characters), false, "tokens");
+        passage.paint(state, drop(pieces[i], characters), false, "origin");
         for (const old of passage.body.querySelectorAll(".sgnb-differs")) old.classList.remove("sgnb-differs");
         const first = passage.body.querySelector(".sgnb-text > span");
         (first?.querySelector(".sgnb-token") ?? first)?.classList.add("sgnb-differs");

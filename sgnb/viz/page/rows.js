@@ -123,7 +123,7 @@ function newRowsPanel(host, page) {
       pieces: [{ kind: "sampled", text: row.answer }],
       variables: {},
     };
-    painter.paint(state, branch, row.status === "running", true, "origin");
+    painter.paint(state, run, branch, row.status === "running", true, "origin");
   }
   return { host, paint, highlight() {} };
 }

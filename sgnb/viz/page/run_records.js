@@ -67,6 +67,10 @@ function finishText(run, event, text) {
   branch.makers[event.name] = by;
 }
 
+// Errors of a branch that was stopped from outside. The branch keeps the partial text.
+const STOPS = ["Aborted", "KeyboardInterrupt", "GeneratorExit", "CancelledError"];
+const isStop = (error) => STOPS.includes(error.split(":")[0]);
+
 // Handlers of records with a run id.
 const OF_RUNS = {
   RunFinished(run, event) {
@@ -110,12 +114,16 @@ const OF_RUNS = {
   },
   BranchFinished(run, event, state, t) {
     run.calls.delete(event.branch);
-    if (!event.branch.includes(".")) run.metrics.finished += 1;
-    if (event.error) {
-      run.failed += 1;
-      run.firstError ||= event.error;
+    const error = isStop(event.error) ? "" : event.error;
+    const status = { status: error ? "error" : event.error ? "stopped" : "done", error };
+    if (!event.branch.includes(".")) {
+      run.metrics.finished += status.status !== "stopped";
+      run.stopped += status.status === "stopped";
     }
-    const status = { status: event.error ? "error" : "done", error: event.error };
+    if (error) {
+      run.failed += 1;
+      run.firstError ||= error;
+    }
     const row = run.rows.get(event.branch),
       branch = run.branches.get(event.branch);
     if (row) Object.assign(row, status, { ended: t });

@@ -134,6 +134,7 @@ function newRun(event, t) {
     rows: new Map(),
     hidden: 0,
     failed: 0,
+    stopped: 0, // programs stopped from outside
     firstError: "",
     models: new Map([[0, newModel(0)]]),
     calls: new Map(),

@@ -9,6 +9,7 @@ function newStore() {
       position: null,
       version: 0,
       live: true,
+      reported: false, // the cell shows the error of the run
       heard: performance.now(),
       ...newColumns(),
     },
@@ -73,6 +74,7 @@ const newSteps = () => ({
   seconds: [],
   prefill: [],
   decode: [],
+  sampled: [], // tokens chosen by the model; a decode row may be a forced token
   waiting: [],
   free: [],
   cached: [],
@@ -103,6 +105,7 @@ function collect({ steps, admissions, evictions, drops, encodes, prefixes }, sta
       seconds: record.seconds,
       prefill: tokens - decode,
       decode,
+      sampled: record.sampled.request.length,
       waiting: record.waiting,
       free: record.free,
       cached: record.cached,
@@ -183,12 +186,12 @@ function figuresWithin({ steps, admissions, evictions, drops, encodes }, { from,
     evicted = evictions.filter(inside),
     encoded = encodes.filter(inside);
   const runs = [...new Set(admitted.map(({ run }) => run))],
-    computed = { steps: 0, prefill: 0, decode: 0 };
+    computed = { steps: 0, prefill: 0, sampled: 0 };
   steps.t.forEach((t, i) => {
     if (!inside({ t })) return;
     computed.steps += 1;
     computed.prefill += steps.prefill[i];
-    computed.decode += steps.decode[i];
+    computed.sampled += steps.sampled[i];
   });
   return {
     ...hits(admitted),
@@ -215,14 +218,6 @@ function nodesWithin(store, state, { from, to }, engine = 0) {
       found.add(one.id);
   }
   return found;
-}
-
-// Prefill seconds per token in the fastest step so far; null before the first prefill.
-function secondsPerToken(steps) {
-  const each = steps.seconds
-    .map((seconds, i) => seconds / (steps.prefill[i] + steps.decode[i]))
-    .filter((_, i) => steps.prefill[i] >= 8);
-  return each.length ? each.reduce((least, one) => Math.min(least, one)) : null;
 }
 
 const parseLines = (text) => text.split("\n").filter(Boolean).map(parseLine);

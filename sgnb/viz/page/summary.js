@@ -15,16 +15,11 @@ function headingOf(state, run) {
   return `${visible(run.title) || "run"}${variant ? `, ${variant.name}` : ""}`;
 }
 
-function savingsOf(store, run) {
+function savingsOf(run) {
   const f = run.metrics;
   if (!f.prompt_tokens) return "";
-  const seconds = [...run.models.values()].reduce(
-    (sum, { engine, cached }) => sum + cached * (secondsPerToken(store.of(engine).steps) ?? 0),
-    0,
-  );
-  const saved = seconds ? `: about ${duration(seconds)}` : "";
   const again = f.recomputed_tokens ? `; ${grouped(f.recomputed_tokens)} more recomputed for lack of a checkpoint` : "";
-  return `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}${again}`;
+  return `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${again}`;
 }
 
 function wordsOfMetrics(run) {
@@ -42,11 +37,13 @@ function wordsOfMetrics(run) {
   return parts.filter(Boolean).join(" · ");
 }
 
-function notesOf(state, run) {
-  const others = run.failed === 1 ? "" : ", the first with";
+// reported: the cell's output has the error of the run.
+function notesOf(state, run, reported) {
+  const isBatch = run.metrics.total > 1;
   const notes = [
-    run.message,
-    !run.message && run.failed && run.metrics.total > 1 && `${run.failed} failed${others}: ${run.firstError}`,
+    !reported && !isStop(run.message) && run.message,
+    isBatch && run.failed && `${run.failed} failed`,
+    isBatch && run.stopped && `${run.stopped} stopped, with partial texts`,
     state.lost && `incomplete: ${plural(state.lost, "record")} lost`,
     state.stopped && `the engine has stopped: ${state.stopped}`,
   ];

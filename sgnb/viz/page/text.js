@@ -15,7 +15,7 @@ const COUNTS = {
   sampled: (metrics) => metrics.output_tokens - metrics.jumped_tokens,
   jumped: (metrics) => metrics.jumped_tokens,
 };
-const SPLIT_AT_MOST = 2000; // maximum tokens of a prompt piece with an element per token
+const SPLIT_AT_MOST = 2000; // maximum tokens of a prompt piece with an element per token; a longer piece selects its first token
 
 const promptKind = (request, position) =>
   position < request.cached ? "cached" : position < request.cached + request.again ? "again" : "computed";
@@ -64,10 +64,9 @@ function splitMore(state, piece, split) {
   return parts;
 }
 
-// Shades for tokens in addition to the origin, from 0 to 1, or null. All shades except the first also create elements for prompt tokens.
+// Shades for tokens in addition to the origin, from 0 to 1, or null.
 const SHADES = {
   origin: () => null,
-  tokens: () => null,
   probability: (token) => (token.logprob === null || token.logprob === undefined ? null : 1 - Math.exp(token.logprob)),
   time: (token, before) => (before ? Math.min(1, (token.t - before.t) / 0.2) : null),
 };
@@ -75,7 +74,7 @@ const SHADES = {
 function newTextPanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const shade = el("select", "sgnb-select", "", { "aria-label": "colour tokens by" });
-  for (const name of Object.keys(SHADES).filter((name) => name !== "tokens"))
+  for (const name of Object.keys(SHADES))
     shade.append(el("option", "", name === "time" ? "milliseconds" : name, { value: name }));
   shade.addEventListener("change", () => page.repaint());
   tools.append(el("span", "sgnb-label", "colour by"), shade);
@@ -97,7 +96,7 @@ function newTextPanel(host, page) {
           painters.set(branch.name, painter);
           (painters.get(branch.parent)?.forksAt(branch.forkedAt) ?? flow).append(painter.root);
         }
-        painter.paint(state, branch, live && run.status === "running", run.branches.size > 1, shade.value);
+        painter.paint(state, run, branch, live && run.status === "running", run.branches.size > 1, shade.value);
       }
     });
     setText(note, run.hidden ? `and ${plural(run.hidden, "more branch", "more branches")}: see rows` : "");
@@ -144,6 +143,9 @@ function lightTokens(host, selection) {
     token.classList.add("sgnb-lit");
 }
 
+// The error of a branch, unless the head or the cell shows the error.
+const ownError = (run, branch) => (branch.error === run.message ? "" : branch.error);
+
 function newBranchPainter(name) {
   const root = el("div", "sgnb-branch", "", { role: "group", "aria-label": `branch ${name}` });
   const head = el("div", "sgnb-branch-head");
@@ -168,7 +170,7 @@ function newBranchPainter(name) {
     flow.append(row, passage.body);
     return row;
   }
-  function paint(state, branch, running, labelled, shade) {
+  function paint(state, run, branch, running, labelled, shade) {
     const status = branch.status === "running" && !running ? "stopped" : branch.status;
     head.hidden = !labelled;
     mark.className = `sgnb-mark sgnb-is-${status}`;
@@ -192,7 +194,7 @@ function newBranchPainter(name) {
       setText(chip.lastChild, inLine(String(value), 60));
       chip.title = visible(String(value).slice(0, 2000));
     });
-    setText(error, visible(branch.error));
+    setText(error, visible(ownError(run, branch)));
   }
   return { root, forksAt, paint };
 }
@@ -225,17 +227,16 @@ function paintPiece(state, span, piece, shade) {
     paintChip(state, span, piece);
     return;
   }
-  const split =
-    piece.request !== undefined &&
-    (piece.kind === "sampled" ||
-      piece.kind === "jumped" ||
-      (shade !== "origin" && piece.to - piece.from < SPLIT_AT_MOST));
+  const known = state.requests.has(piece.request);
+  const split = known && (piece.kind === "sampled" || piece.kind === "jumped" || piece.to - piece.from < SPLIT_AT_MOST);
   const key = `${piece.kind} ${piece.by} ${piece.request} ${piece.from} ${piece.skip} ${split} ${shade}`;
   if (span.sgnbKey === key && span.sgnbText === piece.text) return;
   if (span.sgnbKey !== key) {
     span.sgnbKey = key;
-    span.className = `sgnb-k-${piece.kind}${piece.by ? " sgnb-by" : ""}`;
+    span.className = `sgnb-k-${piece.kind}${piece.by ? " sgnb-by" : ""}${known && !split ? " sgnb-token" : ""}`;
     span.dataset.by = piece.by ?? "";
+    if (known && !split) span.dataset.position = piece.from;
+    else delete span.dataset.position;
     span.title = split ? "" : KINDS[piece.kind].join(": ");
     span.sgnbSplit = null;
     span.replaceChildren();

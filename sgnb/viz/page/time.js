@@ -144,13 +144,13 @@ function newTimePanel(host, page) {
     for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 2, 2, height);
   }
   // A line for all runs and, for several runs, a line per run.
-  function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, dropped, encoded, ...all }, seconds) {
+  function wordsOf({ requests, runs, steps, prefill, sampled, evicted, freed, dropped, encoded, ...all }, seconds) {
     const rate = ({ prompt, cached, again, optimal }) =>
       `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} recomputed for lack of a checkpoint, ` : ""}${percent(optimal, prompt)} with an unlimited cache`;
     const parts = [
       plural(requests, "request"),
       requests && rate(all),
-      `${plural(prefill, "token")} of prompts and forced text and ${grouped(decode)} sampled computed in ${plural(steps, "step")}`,
+      `${plural(prefill, "token")} of prompts and forced text computed and ${grouped(sampled)} sampled in ${plural(steps, "step")}`,
       encoded.items &&
         `${plural(encoded.items, "item")} with ${plural(encoded.tokens, "token")} encoded in ${duration(encoded.seconds)}`,
       evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`,
@@ -177,6 +177,7 @@ function newTimePanel(host, page) {
   function drawPool(context, colours, columns, x, top, height) {
     const last = columns.at(-1);
     if (!last) return;
+    const pool = last.free + last.cached + last.inFlight;
     const most = drawUse(
       context,
       colours,
@@ -184,8 +185,9 @@ function newTimePanel(host, page) {
       x,
       top,
       height,
+      pool,
     );
-    label(context, colours, share(most, last.free + last.cached + last.inFlight), range.left + range.room, top + 7);
+    label(context, colours, share(most, pool), range.left + range.room, top + 7);
     label(context, colours, "used", range.left + range.room, top + 19);
   }
   function drawStates(context, colours, columns, x, top, height, size) {
@@ -201,16 +203,16 @@ function newTimePanel(host, page) {
       x,
       top,
       height,
+      size,
     );
     label(context, colours, `${most} of`, range.left + range.room, top + 7);
     label(context, colours, `${size}`, range.left + range.room, top + 19);
   }
-  // Draw tokens held by the tree, and tokens of running requests above. Returns the maximum of the sum, equal to the full height.
-  function drawUse(context, colours, columns, x, top, height) {
-    const most = Math.max(1, ...columns.map((c) => c.cached + c.inFlight));
+  // Draw tokens held by the tree, and tokens of running requests above. The full height is the `capacity`. Returns the maximum of the sum.
+  function drawUse(context, colours, columns, x, top, height, capacity) {
     for (const c of columns) {
-      const cached = (height * c.cached) / most,
-        flight = (height * c.inFlight) / most;
+      const cached = heightOfUse(c.cached, capacity, height),
+        flight = heightOfUse(c.inFlight, capacity, height);
       fillTinted(context, colours.cached, 0.5, x(c.from), top + height - cached, x(c.to) - x(c.from) + 0.6, cached);
       fillTinted(
         context,
@@ -222,7 +224,7 @@ function newTimePanel(host, page) {
         flight,
       );
     }
-    return most;
+    return Math.max(0, ...columns.map((c) => c.cached + c.inFlight));
   }
   function drawBatch(context, colours, columns, x, top, height) {
     const rows = Math.max(1, ...columns.map((c) => Math.max(c.decode, c.waiting))),
@@ -293,6 +295,9 @@ function newTimePanel(host, page) {
   }
   return { paint, highlight() {} };
 }
+
+// Pixels of a used part of a pool; at least one pixel for a part above 0.
+const heightOfUse = (used, capacity, height) => (used ? Math.max(1, (height * used) / Math.max(1, capacity)) : 0);
 
 // Group steps into at most `count` columns of time. The largest step represents a column.
 function bucket(steps, from, to, count) {

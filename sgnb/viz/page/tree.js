@@ -173,7 +173,9 @@ function newTreePanel(host, page) {
       scale,
       links
         ? "the size of a dot is the number of tokens"
-        : `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`,
+        : layout.isLinear
+          ? `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`
+          : "widths grow with the logarithm of the tokens",
     );
     pins.hidden = !state.pins.size;
     checkpoints.hidden = !state.engine?.states;
@@ -320,7 +322,7 @@ function newTreePanel(host, page) {
       dashes: !marked && !used && pinned ? [3, 2] : [],
     };
   }
-  function drawNode(context, colours, { node, x, width, broken }, y, tall, height) {
+  function drawNode(context, colours, { node, x, width }, y, tall, height) {
     const { made, hit, colour, dim, line, thick, dashes, pinned } = styleOf(colours, node);
     fillTinted(context, colour, dim ? 0.03 : hit || made ? 0.2 : 0.08, x + 0.5, y, width - 1.5, tall);
     context.globalAlpha = dim ? 0.3 : 1;
@@ -345,10 +347,6 @@ function newTreePanel(host, page) {
       hit,
     );
     if (pinned) drawPin(context, colours, x + width - 9, y + above + 9);
-    if (broken) {
-      fillTinted(context, colours.bg, 1, x + width * 0.8, y - 1, 5, tall + 2);
-      for (const edge of [0, 5]) fillTinted(context, colours.muted, 1, x + width * 0.8 + edge, y, 1, tall);
-    }
     if (node.checkpoint)
       drawCheckpoint(
         context,

@@ -45,6 +45,10 @@ function drawNodeLabel(context, colours, state, node, x, y, width, tall, hit) {
   const aside = own || letters < count.length + 8 ? 0 : count.length + 2;
   const text = inLine(labelOfTokens(state, node.tokens, 200 * lines), 4000);
   const room = letters - aside;
+  context.save();
+  context.beginPath();
+  context.rect(x, y, width, tall);
+  context.clip(); // wide characters stay inside the node
   context.fillStyle = colours.fg;
   for (let i = 0; i < lines && room > 1; i += 1) {
     const last = i === lines - 1,
@@ -52,9 +56,11 @@ function drawNodeLabel(context, colours, state, node, x, y, width, tall, hit) {
     const more = last && text.length > (i + 1) * room;
     context.fillText(more ? `${part.slice(0, -1)}…` : part, x, y + LINE * (i + 0.5) + (own ? 0 : (tall - LINE) / 2));
   }
-  if (!aside && !(own && beside >= LETTER * count.length)) return;
-  context.fillStyle = colours.muted;
-  context.fillText(count, aside ? x + beside - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);
+  if (aside || (own && beside >= LETTER * count.length)) {
+    context.fillStyle = colours.muted;
+    context.fillText(count, aside ? x + beside - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);
+  }
+  context.restore();
 }
 
 // The cut ends of a drawing fade out and have an arrow.

@@ -27,17 +27,6 @@ function markHits(state, prompt, cached, again, t, namespace = "") {
 const tokenIdAt = (request, i) =>
   i < request.prompt.length ? request.prompt[i] : request.output[i - request.prompt.length]?.token;
 
-// The request with the tokens of a new node.
-function makerOf(state, parent, tokens) {
-  let depth = 0;
-  for (let node = parent; node && node.id !== ROOT; node = state.nodes.get(node.parent)) depth += node.tokens.length;
-  for (const id of state.live) {
-    const request = state.requests.get(id);
-    if (tokens.every((token, i) => tokenIdAt(request, depth + i) === token)) return id;
-  }
-  return null;
-}
-
 function markCheckpoint(state, id, kept) {
   const node = state.nodes.get(id);
   if (!node) {
@@ -74,7 +63,7 @@ const OF_TREE = {
     const node = newNode(event.node, event.parent, event.tokens, event.namespace, state.added + 1, t);
     cutSubtree(state, parent.children.get(keyOf(node)));
     state.added += 1;
-    node.request = makerOf(state, parent, event.tokens);
+    node.request = state.live.has(event.request) ? event.request : null;
     state.nodes.set(node.id, node);
     parent.children.set(keyOf(node), node.id);
     state.cachedTokens += node.tokens.length;

@@ -70,9 +70,10 @@ const widget = () => {
       link.send({ kind: "act", id, action, node });
     });
   function takeAll(link) {
-    const { from, lines, live } = link.get("records");
+    const { from, lines, live, reported } = link.get("records");
     stats.snapshots += 1;
     stats.live = store.live = live;
+    store.reported = reported;
     store.heard = performance.now();
     waiting = false;
     if (from > have) {

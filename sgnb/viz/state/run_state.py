@@ -41,15 +41,20 @@ from ...events import (
 from ...sequences import common_length
 from .branch_text import BranchText, drop, take
 from .media import mark_of
-from .metrics import Metrics, Row, duration
+from .metrics import Metrics, Row
 from .models import Model, OpenCall, made_by
 from .run_items import RunItems
 from .run_request import RunRequest
 from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
-LEAST_PREFILL = 8
-"""Minimum number of prompt tokens of a step for an estimate of the prefill time per token."""
+STOPS = ("Aborted", "KeyboardInterrupt", "GeneratorExit", "CancelledError")
+"""Errors of a branch that was stopped from outside. The branch keeps the partial text."""
+
+
+def is_stop(error: str) -> bool:
+    """Return True for the error of a branch that was stopped from outside."""
+    return error.partition(":")[0] in STOPS
 
 
 class Passage(NamedTuple):
@@ -76,12 +81,13 @@ class RunState:
         self.rows: dict[str, Row] = {}
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = 0
+        self.stopped = 0  # programs stopped from outside
+        self.reported = False  # the cell's output has the error of the run
         self.first_error = ""
         self.metrics = Metrics()
         self.items = RunItems()
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now = 0.0
-        self._prefill: dict[int, float] = {}  # by engine: seconds per token in the fastest prefill
         # by number: 0 is the default model, others follow on the first call
         self.models = {0: Model(0)}
         self._by_engine = {0: self.models[0]}
@@ -113,18 +119,16 @@ class RunState:
         return self.metrics.total > 1
 
     def gain(self) -> str:
-        """Return the savings of the cache as a line, or "" before the first admission."""
+        """Return the savings of the cache in tokens, or "" before the first admission.
+
+        The line states no time: a step has a fixed cost, and the events do not show the cost of a
+        further token.
+        """
         metrics = self.metrics
         if not metrics.prompt_tokens:
             return ""
         line = f"{metrics.cached_tokens:,} of {metrics.prompt_tokens:,} prompt tokens"
         line += " found in the cache"
-        models = self.models.values()
-        seconds = sum(
-            self._prefill.get(model.engine, 0.0) * model.cached_tokens for model in models
-        )
-        if seconds:
-            line += f": about {duration(seconds)}"
         if metrics.recomputed_tokens:
             line += f"; {metrics.recomputed_tokens:,} more recomputed for lack of a checkpoint"
         return line
@@ -184,16 +188,19 @@ class RunState:
 
     def _branch_finish(self, event: BranchFinished) -> None:
         self._calls.pop(event.branch, None)
-        self.metrics.finished += "." not in event.branch
-        if event.error:
+        error = "" if is_stop(event.error) else event.error
+        status = "error" if error else "stopped" if event.error else "done"
+        if "." not in event.branch:
+            self.metrics.finished += status != "stopped"
+            self.stopped += status == "stopped"
+        if error:
             self.failed += 1
-            self.first_error = self.first_error or event.error
-        status = "error" if event.error else "done"
+            self.first_error = self.first_error or error
         branch, row = self.branches.get(event.branch), self.rows.get(event.branch)
         if branch is not None:
-            branch.status, branch.error = status, event.error
+            branch.status, branch.error = status, error
         if row is not None:
-            row.status, row.error, row.ended = status, event.error, self._now
+            row.status, row.error, row.ended = status, error, self._now
 
     def _text(self, event: TextAppended) -> None:
         branch = self.branches.get(event.branch)
@@ -327,8 +334,7 @@ class RunState:
         return True
 
     def _stepped(self, event: StepRan) -> bool:
-        engine, involved = self._engine, False
-        requests = self._requests[engine]
+        involved, requests = False, self._requests[self._engine]
         if not requests:
             return False
         for number, token, _ in event.sampled:
@@ -341,12 +347,6 @@ class RunState:
 
         involved = involved or any(number in requests for number, _, _ in event.extended)
         self.metrics.passes += involved
-        if involved:
-            lengths = [length for _, _, length in event.extended]
-            if sum(length for length in lengths if length > 1) >= LEAST_PREFILL:
-                each = event.seconds / sum(lengths)
-                self._prefill[engine] = min(each, self._prefill.get(engine, each))
-
         return involved
 
     def _jumped(self, event: Jumped) -> bool:

@@ -14,7 +14,6 @@ from ...events import (
     CheckpointDropped,
     CheckpointKept,
     EngineStarted,
-    Jumped,
     MediaNamed,
     NodeAdded,
     NodeEvicted,
@@ -62,7 +61,6 @@ class _TreeRequest:
     run: str
     prompt: Sequence[int]
     namespace: str
-    output: list[int] = field(default_factory=list)
     admitted: bool = False
 
 
@@ -153,12 +151,6 @@ class TreeState:
             node.hits, node.found = node.hits + 1, self._now
             length += len(node.tokens)
 
-    def _jumped(self, event: Jumped) -> None:
-        request = self._requests.get(event.request)
-        if request is not None and event.request not in self._finished:
-            del request.output[max(0, len(request.output) - event.dropped) :]
-            request.output += event.tokens
-
     def _ended(self, event: RequestFinished) -> None:
         self._finished.append(event.request)
 
@@ -167,10 +159,6 @@ class TreeState:
         for number in self._finished:
             self._requests.pop(number, None)
         self._finished.clear()
-        for number, token, _ in event.sampled if self._requests else ():
-            request = self._requests.get(number)
-            if request is not None:
-                request.output.append(token)
 
     def _add(self, event: NodeAdded) -> None:
         node = TreeNode(event.node, event.parent, event.tokens, event.namespace)
@@ -181,7 +169,8 @@ class TreeState:
             return
         self._cut(parent.children.get(node.key, ROOT))
         self._added += 1
-        node.order, node.made_by = self._added, self._maker(parent, event.tokens)
+        maker = self._requests.get(event.request)
+        node.order, node.made_by = self._added, maker.run if maker is not None else ""
         self.nodes[node.id] = node
         parent.children[node.key] = node.id
         self.tokens += len(node.tokens)
@@ -199,21 +188,6 @@ class TreeState:
             self.pins.pop(node.id, None)
             self.tokens -= len(node.tokens)
             self.checkpoints -= node.checkpoint
-
-    def _maker(self, parent: TreeNode, tokens: Sequence[int]) -> str:
-        """Return the run of the request with the new node's tokens."""
-        if not self._requests:
-            return ""
-        start = sum(len(node.tokens) for node in self._path(parent.id))
-        for request in self._requests.values():
-            from_prompt = request.prompt[start : start + len(tokens)]
-            after = max(0, start - len(request.prompt))
-            written = request.output[after : after + len(tokens) - len(from_prompt)]
-            if len(from_prompt) + len(written) == len(tokens) and (*from_prompt, *written) == tuple(
-                tokens
-            ):
-                return request.run
-        return ""
 
     def _split(self, event: NodeSplit) -> None:
         node = self._find(event.node)
@@ -287,7 +261,6 @@ class TreeState:
         RequestQueued: _queued,
         RequestAdmitted: _admitted,
         RequestFinished: _ended,
-        Jumped: _jumped,
         StepRan: _stepped,
         NodeAdded: _add,
         NodeSplit: _split,

@@ -12,7 +12,7 @@ from ..state.branch_text import BranchText, take
 from ..state.comparison import AS_IS, Comparison
 from ..state.metrics import Row, duration
 from ..state.models import Model
-from ..state.run_state import RunState
+from ..state.run_state import RunState, is_stop
 from ..state.token_table import visible
 from ..state.tree import ROOT, TreeNode, TreeState
 from .chips import with_chips
@@ -219,10 +219,15 @@ def _shared_length(first: BranchText, second: BranchText) -> int:
 
 def run_heading(state: RunState) -> str:
     named = visible(state.title or f"run {state.run}")
-    parts = [named, visible(state.status), _first_line(state.message)]
-    if state.failed and not state.message:
+    message = "" if state.reported or is_stop(state.message) else state.message
+    parts = [named, visible(state.status), _first_line(message)]
+    if state.failed and state.is_batch:
+        parts.append(f"{state.failed} failed")
+    elif state.failed and not state.message:
         first = "" if state.failed == 1 else ", the first with"
         parts.append(f"{state.failed} failed{first}: {_first_line(state.first_error)}")
+    if state.stopped and state.is_batch:
+        parts.append(f"{state.stopped} stopped, with partial texts")
     return " · ".join(part for part in parts if part)
 
 

@@ -33,7 +33,7 @@ fill:#1f2328}
 .n{stroke:#8c959f;fill:#8c959f18}.n.f{stroke:#009e73;fill:#009e7333}.n.o{stroke:#c98a00;fill:#e69f0033}
 .n.k{stroke:#1f2328;stroke-width:2}.n.h{stroke:#1f2328;stroke-dasharray:3 2}
 .q{fill:#1f2328;stroke:#fff}
-.s{fill:#c98a00}.z{fill:#fff}.v{stroke:#57606a;fill:none}
+.s{fill:#c98a00}.v{stroke:#57606a;fill:none}
 .b{font-size:11px}.c{font-size:11px;fill:#57606a}
 .w{fill:#8c959f59}.p{fill:#c98a00}.d{fill:#0072b2bf}.j{stroke:#b8568f;stroke-width:2}
 .e{stroke:#8c959f;stroke-dasharray:2 3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -22,12 +23,14 @@ SHORTEST = 12
 LABEL_LINE = 15
 NARROW = 6
 """Minimum letters for horizontal text; narrower nodes have vertical text."""
-BREAK = 10
-"""Width of the break mark at the end of a shortened node, in pixels."""
 LEAST_THUMBNAIL, THUMBNAIL = 12, 40
 """Minimum and maximum size of a thumbnail in a node, in pixels."""
 MARK = 14
 """Width of the checkpoint mark next to a label, in pixels."""
+
+
+Extent = tuple[float, float]
+"""Start and width of a node."""
 
 
 class Box(NamedTuple):
@@ -59,18 +62,18 @@ def draw_tree(
         return "".join(out), 20
     order = list(_in_order(tree, run))
     hidden = _hidden(order, node_ids)
-    boxes, cap, scale = layout([node for node in order if node.id in node_ids], INSIDE)
+    boxes, is_linear, scale = layout([node for node in order if node.id in node_ids], INSIDE)
     count = sum(box.rows for node, box in boxes.items() if tree.nodes[node].parent == ROOT)
     row = max(LOWEST, min(HIGHEST, TALL / count))
     pinned = tree.pinned()
     for number, box in boxes.items():
         node, pins = tree.nodes[number], pinned[number]
         frame = " k" if node.locks > pins else " h" if pins else ""
-        drawn = _node(tree, node, run, box, row, cap, hidden[number], frame)
+        drawn = _node(tree, node, run, box, row, hidden[number], frame)
         out.append(drawn + _thumbnail(tree, node, box, row, thumbnails))
 
     y = 26 + count * row
-    legend, height = _tree_legend(tree, run, cap, scale, len(node_ids))
+    legend, height = _tree_legend(tree, run, scale if is_linear else None, len(node_ids))
     return "".join(out) + tag("g", legend, transform=f"translate(0 {y:.0f})"), y + height
 
 
@@ -120,15 +123,16 @@ def _hidden(nodes: Sequence[TreeNode], shown: set[int]) -> Counter[int]:
     return hidden
 
 
-def layout(nodes: Sequence[TreeNode], width: float) -> tuple[dict[int, Box], int, float]:
-    """Compute the layout of an icicle.
+def layout(nodes: Sequence[TreeNode], width: float) -> tuple[dict[int, Box], bool, float]:
+    """Compute the layout of an icicle: a longer node is always wider, above `SHORTEST`.
 
     Args:
         nodes: Shown nodes, parents first and siblings in order.
         width: Width of the drawing in pixels.
 
     Returns:
-        Box per node, the maximum length with linear scale in tokens, and pixels per token.
+        Box per node; True if widths are linear in tokens, False if they grow with the logarithm;
+        and pixels per token or per doubling.
     """
     spans: dict[int, tuple[int, int]] = {}
     inner = {node.parent for node in nodes}
@@ -140,21 +144,26 @@ def layout(nodes: Sequence[TreeNode], width: float) -> tuple[dict[int, Box], int
         start = min(first[0], last[0])
         spans[node.parent] = start, max(sum(first), sum(last)) - start
 
-    def spread(cap: int, unit: float, least: float) -> tuple[dict[int, tuple[float, float]], float]:
-        extents: dict[int, tuple[float, float]] = {}
+    def spread(lengths: dict[int, float], unit: float, least: float) -> dict[int, Extent]:
+        extents: dict[int, Extent] = {}
         for node in nodes:
             x = sum(extents.get(node.parent, (0.0, 0.0)))
-            extents[node.id] = x, max(least, min(len(node.tokens), cap) * unit)
-        return extents, max(map(sum, extents.values()))
+            extents[node.id] = x, max(least, lengths[node.id] * unit)
+        return extents
 
-    cap = max(len(node.tokens) for node in nodes)
-    while cap > 8 and spread(cap, 1, 0)[1] > width / 5:
-        cap = max(8, cap // 2)
-    scale = min(10, width / spread(cap, 1, 0)[1])
-    extents, right = spread(cap, scale, SHORTEST)
+    def reach(extents: dict[int, Extent]) -> float:
+        return max(map(sum, extents.values()))
+
+    lengths = {node.id: float(len(node.tokens)) for node in nodes}
+    is_linear = reach(spread(lengths, 1, 0)) <= width / 5
+    if not is_linear:
+        lengths = {id: math.log2(1 + length) for id, length in lengths.items()}
+    scale = min(10 if is_linear else 40, width / reach(spread(lengths, 1, 0)))
+    extents = spread(lengths, scale, SHORTEST)
+    right = reach(extents)
     fit = min(1, width / right)  # many short nodes in a chain
     boxes = {id: Box(x * fit, w * fit, *spans[id]) for id, (x, w) in extents.items()}
-    return boxes, cap, scale * fit
+    return boxes, is_linear, scale * fit
 
 
 def _node(
@@ -163,7 +172,6 @@ def _node(
     run: RunState | None,
     box: Box,
     row: float,
-    cap: int,
     hidden: int,
     frame: str,
 ) -> str:
@@ -175,22 +183,15 @@ def _node(
     out = [tag("rect", class_=style, x=box.x + 0.5, y=y, width=box.width - 1.5, height=tall)]
     if is_made:
         out.append(tag("rect", class_="s", x=box.x + 1, y=y, width=3, height=tall))
-    broken = len(node.tokens) > cap
-    if broken:
-        x = box.x + box.width - BREAK
-        out.append(tag("path", class_="z", d=f"M{x:.1f} {y - 1:.1f}h5v{tall + 2:.1f}h-5z"))
-        edges = f"M{x:.1f} {y - 1:.1f}v{tall + 2:.1f}m5 0v-{tall + 2:.1f}"
-        out.append(tag("path", class_="v", d=edges))
-
     if node.checkpoint:
-        at = box.x + box.width - 7 - BREAK * broken
+        at = box.x + box.width - 7
         out.append(_diamond(max(at, box.x + 5), y + tall - 8))
 
     count = (
         f"{len(node.tokens)}" + f" · found {node.hits}×" * is_hit + f" · +{hidden}" * (hidden > 0)
     )
     has_count_line = tall >= 2 * LABEL_LINE  # separate line for the count
-    room, mark = box.width - BREAK * broken, MARK * node.checkpoint
+    room, mark = box.width, MARK * node.checkpoint
     letters = int((room - 11 - mark * (not has_count_line)) / LETTER)
 
     if letters < NARROW and letters * LETTER < tall / 2:
@@ -229,7 +230,7 @@ def _item(tree: TreeState, node: TreeNode) -> MediaNamed | None:
 
 def _indent(tree: TreeState, node: TreeNode, box: Box, tall: float) -> float:
     """Return the width of the node's thumbnail with a margin; 0 without a thumbnail."""
-    side = int(min(tall - 4, THUMBNAIL, (box.width - BREAK) / 3))
+    side = int(min(tall - 4, THUMBNAIL, box.width / 3))
     return side + 4.0 if side >= LEAST_THUMBNAIL and _item(tree, node) is not None else 0.0
 
 
@@ -260,10 +261,10 @@ def _small(x: float, y: float, text: str, style: str, transform: str = "") -> st
 
 
 def _tree_legend(
-    tree: TreeState, run: RunState | None, cap: int, scale: float, shown: int
+    tree: TreeState, run: RunState | None, scale: float | None, shown: int
 ) -> tuple[str, float]:
     """Draw the legend of lengths, colours and marks, and the number of hidden nodes; return body
-    and height."""
+    and height. `scale`: pixels per token, or None for logarithmic widths."""
     out, x = [], 0
     kinds = [("n f", "found since the run began"), ("n o", "made by this run"), ("n", "neither")]
     marks = [("n k", "in use"), *([("n h", "pinned")] if tree.pins else [])]
@@ -274,12 +275,12 @@ def _tree_legend(
         out.append(text_at(x + 24, 13, text, "m"))
         x += 44 + 6 * len(text)
 
-    length = max(1, round(60 / scale))
-    out.append(tag("path", class_="v", d=f"M{x} 5v8m0 -4h{length * scale:.1f}m0 -4v8"))
-    linear = f"{counted(length, 'token')}"
-    if any(len(node.tokens) > cap for node in tree.nodes.values()):
-        linear += f"; a broken node is longer than {cap}"
-    out.append(text_at(x + length * scale + 8, 13, linear, "m"))
+    if scale is None:
+        out.append(text_at(x, 13, "widths grow with the logarithm of the tokens", "m"))
+    else:
+        length = max(1, round(60 / scale))
+        out.append(tag("path", class_="v", d=f"M{x} 5v8m0 -4h{length * scale:.1f}m0 -4v8"))
+        out.append(text_at(x + length * scale + 8, 13, counted(length, "token"), "m"))
     height = 18
     if tree.engine is not None and tree.engine.states:
         out.append(_diamond(9, height + 10))
