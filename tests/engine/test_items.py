@@ -430,3 +430,19 @@ def test_the_log_names_an_item_before_the_first_use() -> None:
     assert cat_name.content == b"cat".hex() and cat_name.processor_seconds >= 0
     assert encoded == ItemsEncoded((50, 54), 7, 0.25)
     assert table.names([3, 51, 56, 50, 99]) == [cat_name, dog_name]
+
+
+def test_ids_follow_the_order_and_not_the_processor() -> None:
+    class SlowFirst(FakeEncoder):
+        def process(self, content: Any) -> Processed:
+            if content.label == "image cat":
+                dog_is_done.wait(10)
+            processed = super().process(content)
+            dog_is_done.set()
+            return processed
+
+    dog_is_done = threading.Event()
+    table = ItemTable(SlowFirst(), VOCAB)
+    contents = [Content("cat", 4), Content("dog", 3)]
+    table.prepare(contents)
+    assert [table.find(content).first_id for content in contents] == [50, 54]

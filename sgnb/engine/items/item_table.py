@@ -49,11 +49,12 @@ class ItemTable:
         return self._next_id
 
     def prepare(self, contents: Iterable[Any]) -> None:
-        """Run the processor for all new content, on several threads."""
+        """Run the processor for all new content, on several threads. Ids follow the order."""
         new = {c.digest: c for c in contents if c.digest not in self._items}.values()
         if len(new) > 1:
             with ThreadPoolExecutor(min(len(new), THREADS), "sgnb-processor") as threads:
-                list(threads.map(self.find, new))
+                for content, processed in zip(new, threads.map(self._process, new), strict=True):
+                    self._add(content, *processed)
 
     def segments(self, prompt: Sequence[Segment]) -> Sequence[Segment]:
         """Replace the items of a prompt by their token ids."""
@@ -71,10 +72,17 @@ class ItemTable:
             if item is not None:
                 item.keep(content)
                 return item
+        return self._add(content, *self._process(content))
+
+    def _process(self, content: Any) -> tuple[ProcessorOutput, float, str]:
+        """Return the output of the processor, the duration in seconds, and the thumbnail."""
         began = time.perf_counter()
         processed = self.encoder.process(content)
-        seconds, picture = time.perf_counter() - began, thumbnail(content)
+        return processed, time.perf_counter() - began, thumbnail(content)
 
+    def _add(
+        self, content: Any, processed: ProcessorOutput, seconds: float, picture: str
+    ) -> EngineItem:
         with self._lock:
             item = self._items.get(content.digest)
             if item is not None:
