@@ -434,7 +434,7 @@ def test_the_log_names_an_item_before_the_first_use() -> None:
 
 def test_ids_follow_the_order_and_not_the_processor() -> None:
     class SlowFirst(FakeEncoder):
-        def process(self, content: Any) -> Processed:
+        def process(self, content: Any) -> ProcessorOutput:
             if content.label == "image cat":
                 dog_is_done.wait(10)
             processed = super().process(content)

@@ -17,7 +17,7 @@ from ...events import MediaNamed
 from ...media import thumbnail
 from ...segment import Segment
 from ..cache.radix import Ints
-from .item import EngineItem, MediaEncoder, PlacedItem, PromptItems
+from .item import EngineItem, MediaEncoder, PlacedItem, ProcessorOutput, PromptItems
 
 THREADS = 8
 """Maximum number of threads that run the processor."""
