@@ -56,7 +56,9 @@ NAMES = (
     "odd_calls",
     "fuzz_engine",
     "paper",
+    "multimodal",
     "multimodal_survey",
+    "fuzz_images",
     "gpu.ablations",
 )
 GPU_NAMES = (

@@ -45,9 +45,9 @@ class TokensNamed:
 @dataclass(frozen=True, slots=True)
 class MediaNamed:
     """Name and picture of the tokens of an image, video or sound, before the first use. In views,
-    the label in brackets is the text of the first token; the other tokens have no text."""
+    the label in brackets is the text of the first token; later tokens have no text."""
 
-    first_id: int  # The ids of the other tokens follow.
+    first_id: int  # Id of the first token. Other tokens follow.
     count: int  # Number of tokens.
     media: str  # "image", "video" or "audio".
     number: int  # per kind, from 1

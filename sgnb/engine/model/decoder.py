@@ -233,7 +233,7 @@ def _begin_item_check(module: PreTrainedModel, processor: Any) -> ItemCheck | No
 
 
 def _check_processor(name: str, decoder: Decoder, processor: Any) -> None:
-    """Raise ModelError if an engine would use a processor other than the engine that prepared the
+    """Raise ModelError for a processor other than the processor of the first engine on the
     model."""
     items = decoder.items
     if processor is not None and (items is None or items.processor is not processor):

@@ -56,7 +56,7 @@ class DecoderRows(NamedTuple):
         return DecoderRows(self.embeddings[begin:end], aligned, picked)
 
     def clone(self) -> DecoderRows:
-        """Return a copy, which keeps no memory of other rows."""
+        """Return a copy with separate memory."""
         return DecoderRows(
             self.embeddings.clone(),
             {name: tensor.clone() for name, tensor in self.aligned.items()},

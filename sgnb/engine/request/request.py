@@ -123,7 +123,7 @@ class Request(CachedSequence):
 
     @property
     def items_in_use(self) -> list[PlacedItem]:
-        """Items whose rows the request may need again while it runs."""
+        """Items with rows for later steps."""
         if self.items is None:
             return []
         # A recurrent layer may go back to an earlier state.
