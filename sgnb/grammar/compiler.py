@@ -35,6 +35,7 @@ from .llguidance_backend.ending import Endings, JsonEndings, PatternEndings, Rec
 from .lowering import LoweredGrammar, llguidance_error, lower_if_small, regular_rules
 from .matcher import AutomatonMatcher, Matcher, Paths
 from .process import DiedError, processes
+from .regex.properties import tables_version
 from .schema.schema_lint import lint_schema
 from .spec import GrammarSpec
 from .vocabulary import Vocabulary
@@ -276,7 +277,7 @@ def cache_file(spec: GrammarSpec) -> CacheFile:
     """
     return CacheFile(
         "grammars", FORMAT, unidata_version, spec.kind, spec.whitespace, spec.strict,
-        spec.leading_blank, spec.text,
+        spec.leading_blank, spec.text, tables_version(spec.text),
     )  # fmt: skip
 
 

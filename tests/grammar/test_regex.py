@@ -258,7 +258,6 @@ ERRORS: list[tuple[str, str, int, str]] = [
     ("(?i", "no : behind", 1, "(?i)"),
     ("(?i-:a)", "no flag behind the -", 1, "(?i)"),
     (r"a\q", r"unknown escape \q", 2, "write q"),
-    (r"\p{L}", r"unknown escape \p", 1, "class"),
     (r"[\A]", r"unknown escape \A", 2, "write A"),
     (r"[\8]", r"bad escape \8", 2, "octal"),
     (r"\777", r"octal escape \777", 1, r"\uhhhh"),

@@ -6,7 +6,6 @@ character costs at most one step per automaton state, independent of the text le
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,14 +18,17 @@ LIMITS = BuildLimits(states=4096, work=2_000_000)
 
 class _CompiledRegex(NamedTuple):
     automaton: Automaton  # of the union of the patterns
-    patterns: tuple[re.Pattern[str], ...]
+    parts: tuple[Automaton, ...]  # per pattern
 
 
 @lru_cache(256)
 def compile_stop(patterns: tuple[str, ...]) -> _CompiledRegex:
     """Compile patterns. Raises the errors of `parse_occurrence`, also for oversized patterns."""
     nodes = [parse_occurrence(pattern) for pattern in patterns]
-    return _CompiledRegex(build(Rules(alternate(*nodes)), LIMITS), tuple(map(re.compile, patterns)))
+    union = build(Rules(alternate(*nodes)), LIMITS)
+    if len(nodes) == 1:
+        return _CompiledRegex(union, (union,))
+    return _CompiledRegex(union, tuple(build(Rules(node), LIMITS) for node in nodes))
 
 
 class StopRegex:
@@ -35,7 +37,8 @@ class StopRegex:
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         """patterns: at least one pattern."""
-        self._automaton, self._patterns = compile_stop(patterns)
+        self._automaton, parts = compile_stop(patterns)
+        self._parts = tuple(zip(patterns, parts, strict=True))
         self._final = self._automaton.final.tolist()
         self._first: dict[str, int] = {}  # state after the first character of a match
         self._begun: dict[int, int] = {}  # state -> earliest start leading to the state
@@ -52,8 +55,8 @@ class StopRegex:
             self._begun = self._step(text[place], place)
             if ends := [begin for state, begin in self._begun.items() if self._final[state]]:
                 begin = min(ends)
-                matching = (p for p in self._patterns if p.fullmatch(text, begin, place + 1))
-                return begin, next(matching).pattern
+                match = text[begin : place + 1].encode()
+                return begin, next(p for p, part in self._parts if part.accepts(match))
         self._read = len(text)
         return None
 

@@ -1,5 +1,5 @@
 """Parser for Python's `re` syntax.
 
-`parser` has `parse`; `reader` reads tokens, `classes` and `characters` compute character sets,
-`anchors` resolves `^` and `$`.
+`parser` has `parse`; `pattern_reader` reads tokens; `classes`, `characters` and `properties`
+compute character sets; `anchors` resolves `^` and `$`.
 """

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from ..syntax import EMPTY, Chars, Intersect, Node, Repeat, Without, alternate, concat
 from .characters import SCALARS
 from .classes import characters
+from .pattern_reader import check_with_re
 
 Parse = Callable[[str, bool, bool], Node]
 """(pattern, whole, portable) -> tree."""
@@ -74,7 +75,7 @@ def asserted(pattern: str, whole: bool, portable: bool, parse: Parse) -> Node | 
 
 def _is_regex(pattern: str) -> bool:
     try:
-        re.compile(pattern)
+        check_with_re(pattern)
     except (re.error, OverflowError, RecursionError):
         return False
     return True

@@ -7,10 +7,9 @@ the running Python.
 from __future__ import annotations
 
 import re
-import sys
-from array import array
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from typing import Any
 
 from ..syntax import Ranges
 
@@ -89,11 +88,19 @@ def category(letter: str, ascii_only: bool = False) -> Ranges:
     """
     if letter.isupper():
         return complement(category(letter.lower(), ascii_only))
-    runs = re.compile(rf"\{letter}+", re.ASCII if ascii_only else 0).finditer
+    return runs(re.compile(rf"\{letter}+", re.ASCII if ascii_only else 0))
+
+
+def runs(pattern: Any) -> Ranges:
+    """Return the characters of all matches in the text of all scalar values, in order.
+
+    Args:
+        pattern: compiled pattern of `re` or `regex`, a repeated class.
+    """
     return tuple(
         (first + run.start(), first + run.end() - 1)
         for first, last in SCALARS
-        for run in runs(_text(first, last))
+        for run in pattern.finditer(_text(first, last))
     )
 
 
@@ -143,5 +150,6 @@ def _cased() -> Ranges:
 
 
 def _text(first: int, last: int) -> str:
-    codec = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
-    return array("I", range(first, last + 1)).tobytes().decode(codec)
+    import numpy as np  # not needed for most patterns
+
+    return np.arange(first, last + 1, dtype="<u4").tobytes().decode("utf-32-le")

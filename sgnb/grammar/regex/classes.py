@@ -104,6 +104,8 @@ def read_class(reader: PatternReader, flags: Flags, portable: bool) -> Ranges:
             members.append(_range(reader, first, column, start))
         elif isinstance(first, str):
             letters += first
+        elif isinstance(first, tuple):
+            members += first
         else:
             members.append((check_scalar(reader, first, column),) * 2)
 
@@ -115,7 +117,7 @@ def read_class(reader: PatternReader, flags: Flags, portable: bool) -> Ranges:
     return characters(ranges, "".join(sorted(set(letters))), negated, flags, portable)
 
 
-def _member(reader: PatternReader, start: int) -> int | str:
+def _member(reader: PatternReader, start: int) -> int | str | Ranges:
     token = reader.peek
     if not token:
         hint = r"close it with ], or write \[ for the bracket itself"
@@ -128,7 +130,9 @@ def _range_follows(reader: PatternReader) -> bool:
     return reader.peek == "-" and not reader.pattern.startswith("-]", reader.at)
 
 
-def _range(reader: PatternReader, first: int | str, column: int, start: int) -> tuple[int, int]:
+def _range(
+    reader: PatternReader, first: int | str | Ranges, column: int, start: int
+) -> tuple[int, int]:
     reader.take()
     last = _member(reader, start)
     hint = r"for the dash itself, write \-"

@@ -230,8 +230,9 @@ class _PatternParser:
             hint = "write the allowed characters on both sides explicitly"
             raise reader.error(f"word boundary {token}", start, hint)
         code = reader.escape(inside=False)
-        if isinstance(code, str):
-            ranges = characters((), code, False, self.group.flags, self.portable)
+        if not isinstance(code, int):
+            members, letters = ((), code) if isinstance(code, str) else (code, "")
+            ranges = characters(members, letters, False, self.group.flags, self.portable)
             self._add(plain(Chars(ranges)), start, labelled=True)
         else:
             self._add(self._character(check_scalar(reader, code, start)), start)

@@ -9,6 +9,8 @@ import re
 import unicodedata
 
 from ...errors import GrammarError
+from ..syntax import Ranges
+from .properties import EXAMPLES, nearest_property, property_ranges
 
 MAX_REPEAT = 100_000
 """Largest number in a quantifier."""
@@ -18,7 +20,20 @@ _WIDTHS = {"x": 2, "u": 4, "U": 8}
 _BRACES = re.compile(r"\{([0-9]*)(?:(,)([0-9]*))?\}")
 _HEX = re.compile("[0-9a-fA-F]*")
 _OCTAL = re.compile("[0-7]{0,3}")
+_PROPERTY = re.compile(r"\\(?:([pP])\{[^}]*\}|.)", re.DOTALL)
 _VIEW = 60
+
+
+def check_with_re(pattern: str) -> None:
+    r"""Compile a pattern with `re`, which knows all escapes but `\p{...}`.
+
+    Args:
+        pattern: pattern in the syntax of `re`, with `\p{...}`.
+
+    Raises:
+        re.error, OverflowError, RecursionError: `re` rejects the pattern.
+    """
+    re.compile(_PROPERTY.sub(lambda match: r"\w" if match[1] else match[0], pattern))
 
 
 class PatternReader:
@@ -97,8 +112,9 @@ class PatternReader:
         marked = f"  {shown}\n  {' ' * sum(map(_columns, prefix))}^"
         return GrammarError(f"regex: {problem}, at {location} (counted from 1)\n{marked}", hint)
 
-    def escape(self, inside: bool) -> int | str:
-        r"""Consume an escape and return its code point, or the letter of \d \D \s \S \w \W.
+    def escape(self, inside: bool) -> int | str | Ranges:
+        r"""Consume an escape and return its code point, the letter of \d \D \s \S \w \W, or the
+        characters of \p{...} and \P{...}.
 
         Anchors are invalid escapes here.
 
@@ -114,12 +130,12 @@ class PatternReader:
             return self._hexadecimal(start, _WIDTHS[letter])
         if letter == "N":
             return self._named(start)
+        if letter in "pP":
+            return self._property(start, letter)
         if letter in "0123456789":
             return self._octal(start, inside)
         if letter.isascii() and letter.isalpha():
             hint = f"write {letter} without it"
-            if letter in "pP":
-                hint = "write the characters as a class, such as [a-z]"
             raise self.error(f"unknown escape \\{letter}", start, hint)
 
         return ord(letter)
@@ -176,6 +192,20 @@ class PatternReader:
             return ord(unicodedata.lookup(name))
         except (KeyError, TypeError):
             raise self.error(f"\\N names no character: {name!r:.60}", start, hint) from None
+
+    def _property(self, start: int, letter: str) -> Ranges:
+        if self.peek != "{":
+            raise self.error(f"\\{letter} without a name", start, EXAMPLES)
+        name = self.until("}", f"\\{letter}{{", start)[1:]
+        ranges = property_ranges(name, letter == "P")
+        shown = f"\\{letter}{{{name:.60}}}"
+        if ranges is None:
+            problem = f"{shown} names no Unicode property"
+            raise self.error(problem, start, nearest_property(name))
+        if not ranges:
+            hint = "no text contains surrogates; remove the escape"
+            raise self.error(f"{shown} contains no character", start, hint)
+        return ranges
 
     def _digits(self, kind: re.Pattern[str]) -> str:
         match = kind.match(self.pattern, self.at)

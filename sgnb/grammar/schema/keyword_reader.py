@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..regex.ecmascript import to_python
+from ..regex.pattern_reader import check_with_re
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, common_values, tighter
 from .index import SchemaIndex
 from .keywords import KEYWORDS, REFUSED, Children
@@ -177,7 +178,7 @@ def _python_pattern(pattern: Any) -> str:
         raise Wrong(f"{pattern!r:.60} is not a text", "give a regex")
     try:
         python = to_python(pattern)
-        re.compile(python)
+        check_with_re(python)
     except (re.error, OverflowError, RecursionError) as error:
         hint = "give a regex that Python and ECMAScript share"
         raise Wrong(f"{pattern!r:.60} is not a regex: {error}", hint) from None
