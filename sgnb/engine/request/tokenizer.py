@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
+from ...native_calls import native_call
 from ...segment import Segment
 from .chunks import ChunkedEncoder
 from .special_tokens import PlainTextEncoder, SpecialTokenSpans, pattern_of, special_tokens_of
@@ -118,10 +119,9 @@ class Tokenizer:
         fast = self._fast
         if fast is None:
             return [list(self.hf.encode(text, add_special_tokens=special)) for text in texts]
-        return [
-            encoded.ids
-            for encoded in fast.encode_batch_fast(list(texts), add_special_tokens=special)
-        ]
+        with native_call():
+            encodings = fast.encode_batch_fast(list(texts), add_special_tokens=special)
+        return [encoding.ids for encoding in encodings]
 
     def encode_alone(self, text: str) -> list[int]:
         """Return the token ids of a raw text without added special tokens."""

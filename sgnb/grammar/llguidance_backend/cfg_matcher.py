@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import GrammarError
+from ...native_calls import native_call
 from ..syntax import Rules
 from ..vocabulary import Vocabulary
 from .ending import Endings
@@ -124,7 +125,8 @@ class LlguidanceGrammar:
 
         source = LLMatcher.grammar_from_lark(self._lark + _OPTIONS)
         limits = LLParserLimits(**self._limits)
-        first = LLMatcher(_tokenizer(self.vocabulary), source, log_level=0, limits=limits)
+        with native_call():
+            first = LLMatcher(_tokenizer(self.vocabulary), source, log_level=0, limits=limits)
         if first.is_error():
             raise _refused(first.get_error())
         _allowed(first, self.vocabulary.size)
@@ -160,7 +162,8 @@ def check_lark(lark: str) -> None:
     from llguidance import LLMatcher
 
     _check_size(lark)
-    problem = LLMatcher.validate_grammar(LLMatcher.grammar_from_lark(lark))
+    with native_call():
+        problem = LLMatcher.validate_grammar(LLMatcher.grammar_from_lark(lark))
     if problem:
         raise _refused(problem)
 
@@ -347,7 +350,9 @@ def _allowed(inner: Any, size: int) -> NDArray[np.uint32]:
     if inner.is_stopped() and not inner.is_error():
         mask: NDArray[np.uint32] = np.zeros(words, np.uint32)
     else:
-        mask = np.frombuffer(inner.compute_bitmask(), np.uint32)[:words].copy()
+        with native_call():
+            bits = inner.compute_bitmask()
+        mask = np.frombuffer(bits, np.uint32)[:words].copy()
         if inner.is_error():
             raise _refused(inner.get_error())
         if size % 32:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from ...errors import GrammarError
+from ...native_calls import native_call
 from ..automaton.build_limits import BuildLimits
 from ..automaton.text_endings import TextEndings
 from ..schema.translate import translate
@@ -337,7 +338,8 @@ def _search(
 
 
 def _allowed_bytes(inner: Any, tokens: dict[int, int]) -> Iterator[bytes]:
-    mask = np.frombuffer(inner.compute_bitmask(), np.uint8)
+    with native_call():
+        mask = np.frombuffer(inner.compute_bitmask(), np.uint8)
     for byte, token in tokens.items():
         if byte != 0xFF and mask[token >> 3] >> (token & 7) & 1:
             yield bytes([byte])
