@@ -75,5 +75,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             shared = "/browser/", "/magics/test_kernel", "in_the_interpreter"
             return next((part for part in shared if part in nodeid), nodeid)
 
+        def _reschedule(self, node: Any) -> None:
+            """Forget completed tests, which xdist counts again after each test."""
+            units = self.assigned_work[node]
+            for scope in [scope for scope, unit in units.items() if all(unit.values())]:
+                del units[scope]
+            super()._reschedule(node)
+
     config.option.loadscopereorder = False
     return Scheduling(config, log)

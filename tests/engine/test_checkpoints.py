@@ -122,11 +122,12 @@ def rewriting(rng: random.Random, chance: float) -> Callable[[Request], None]:
     return rewrite
 
 
+@pytest.mark.parametrize("steps", [60, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("trial", range(24))
 def test_every_step_goes_on_from_the_right_state(
-    trial: int, monkeypatch: pytest.MonkeyPatch
+    trial: int, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """200 random steps each: shared prefixes, chunks, aborts, retraction, rewritten ends, steps
+    """Random steps: shared prefixes, chunks, aborts, retraction, rewritten ends, steps
     read late, few states, cache on and off, what people do by hand."""
     monkeypatch.setattr(checkpoints, "GAP", (1, 4, 16)[trial % 3])
     rng = random.Random(trial)
@@ -139,7 +140,7 @@ def test_every_step_goes_on_from_the_right_state(
         splits_prompts=trial % 8 > 3,
     )  # fmt: skip
     scheduler = sim.scheduler
-    for step in range(200):
+    for step in range(steps):
         while rng.random() < 0.4 and len(scheduler.waiting) < 20:
             prompt = [7] * rng.randrange(20) + [
                 rng.randrange(2) for _ in range(rng.randrange(1, total // 3))

@@ -27,7 +27,20 @@ from .test_graph_zoo import NOT_TRACED
 engine = zoo.engine  # the fixture
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.ZOO if name not in NOT_TRACED])
+LONG = {
+    "batch", "skeleton of thought", "roles as blocks", "multi-turn chat", "chain of thought",
+}  # fmt: skip
+"""Programs of a second or more, next to shorter ones with the same primitives."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+        for name in zoo.ZOO
+        if name not in NOT_TRACED
+    ],
+)
 def test_a_run_uses_no_more_than_its_bound_and_not_much_less(name: str, engine: Any) -> None:
     found = list(measure(name, engine))
     assert found
