@@ -27,6 +27,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     _cache = tempfile.TemporaryDirectory(prefix="sgnb-tests-")
     os.environ["SGNB_CACHE"] = _cache.name
 
+# litellm fetches a table of prices as it is imported, and tries again for 7 s without a network.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
 # A busy machine is slow.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
