@@ -1,4 +1,4 @@
-"""Calls of Rust code that release the GIL on background threads, and a wait for them at exit.
+"""Calls of Rust code without the GIL on background threads, and a wait at exit.
 
 Until Python 3.13, a daemon thread that asks for the GIL during the finalization of the interpreter
 ends by `pthread_exit`. The unwinding passes Rust's frames, and the process crashes. At exit, no

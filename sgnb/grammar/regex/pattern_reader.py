@@ -25,7 +25,7 @@ _VIEW = 60
 
 
 def check_with_re(pattern: str) -> None:
-    r"""Compile a pattern with `re`, which knows all escapes but `\p{...}`.
+    r"""Compile a pattern with `re`, without `\p{...}`.
 
     Args:
         pattern: pattern in the syntax of `re`, with `\p{...}`.

@@ -1,7 +1,7 @@
 r"""Unicode properties of `\p{...}`: general categories, scripts, script extensions and binary
 properties such as `Alphabetic`.
 
-The package `regex`, which transformers requires, has the tables and names. Case and `_` of a name
+The package `regex`, a requirement of transformers, has the tables and names. Case and `_` of a name
 do not count (Unicode Technical Standard 18). Knows no pattern syntax.
 """
 
@@ -74,7 +74,7 @@ def nearest_property(name: str) -> str:
 
 
 def tables_version(text: str) -> str:
-    """Return the version of the tables that a grammar depends on; empty without properties.
+    """Return the version of a grammar's tables; empty without properties.
 
     Args:
         text: pattern, schema or grammar.
@@ -83,7 +83,7 @@ def tables_version(text: str) -> str:
 
 
 def _queries(name: str) -> tuple[str, ...]:
-    """Return the names to look up in `regex`, which also knows blocks and scripts without a key."""
+    """Return the names to look up. `regex` alone would accept blocks, and scripts without a key."""
     match = _NAME.fullmatch(name)
     if match is None:
         return ()
