@@ -15,7 +15,6 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -238,10 +237,9 @@ def _line(error: BaseException) -> str:
 
 def try_types(names: list[str], jobs: int) -> dict[str, Results]:
     """Try each type in a pool of processes."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn, max_tasks_per_child=12) as processes:
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=12) as processes:
         results = {}
-        for name, found in zip(names, processes.map(try_type, names), strict=True):
+        for name, found in zip(names, processes.imap(try_type, names), strict=True):
             results[name] = found
             shown = (f"{kind} {result.verdict}" for kind, result in found.items())
             print(f"{len(results)}/{len(names)} {name}: {', '.join(shown)}", file=sys.stderr)
