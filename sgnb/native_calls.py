@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,13 +30,18 @@ _is_exiting = False
 def native_call() -> Iterator[None]:
     """Delay the exit of the interpreter until the end of the block, by at most `EXIT_SECONDS`.
 
+    While the interpreter is exiting, a daemon thread stops here.
+
     Raises:
-        EngineError: the interpreter is exiting.
+        EngineError: the interpreter is exiting, on another thread.
     """
     call = object()
-    _running.add(call)
     try:
+        _running.add(call)
         if _is_exiting:  # checked after the registration, so `_exit` misses no call
+            _running.discard(call)
+            if threading.current_thread().daemon:
+                threading.Event().wait()  # until the process ends: nobody reads an error
             raise EngineError("the interpreter is exiting", "generate before the exit")
         yield
     finally:

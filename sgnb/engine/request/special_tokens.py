@@ -12,6 +12,7 @@ from typing import Any
 import tokenizers
 
 from ...errors import RequestError
+from ...native_calls import native_call
 from .chunks import ChunkedEncoder
 
 SpecialTokenSpans = list[tuple[int, int, int]]
@@ -88,7 +89,8 @@ class PlainTextEncoder:
         return [self._ids.get(token, token) for token in ids]
 
     def _encode_whole(self, texts: Sequence[str], special: bool) -> list[list[int]]:
-        encoded = self._fast.encode_batch_fast(list(texts), add_special_tokens=special)
+        with native_call():
+            encoded = self._fast.encode_batch_fast(list(texts), add_special_tokens=special)
         return [encoding.ids for encoding in encoded]
 
 

@@ -21,6 +21,7 @@ LIMITS = BuildLimits(states=600, building=2_000, positions=2_000, work=20_000)
 """Limits of a cached automaton; larger lexemes are expanded as trees."""
 
 KEPT = 256
+"""Maximum number of cached automata."""
 
 Expand = Callable[[Rules, Nfa, Budget], Follow]
 """Adds the texts of rules to an NFA."""

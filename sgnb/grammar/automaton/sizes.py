@@ -1,4 +1,4 @@
-"""Size of a tree with references inlined and repeats unrolled, computed without expansion.
+"""Size of a tree with references inlined and repeats unrolled, estimated without most automata.
 
 Detects recursion, and names the largest part of an oversized tree. Knows only byte counts.
 """

@@ -95,7 +95,7 @@ class _Translation:
         self._alive: list[Schema] = []  # keeps schemas alive, because keys are ids
         self._used: set[str] = set()
         self._distinct: list[DistinctPart] = []
-        self._is_recursive = False  # True as soon as a rule is known to be recursive
+        self._is_recursive = False  # a rule refers to itself or to any JSON value
 
     def rules(self) -> Rules:
         """Return the start and all reachable rules."""
@@ -185,7 +185,8 @@ class _Translation:
 
         if existing := self._names.get((key, position.label)):
             return existing
-        if (self._is_recursive or len(self._bodies) > MOST_RULES) and key in self._first:
+        shares = self._is_recursive or len(self._bodies) > MOST_RULES
+        if shares and not position.fresh and key in self._first:
             return self._first[key]
         rule = f"{name} {position.label}"
         if rule in self._bodies:
