@@ -31,10 +31,11 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MULTIMODAL_LM_MAPPI
 import tests.multimodal_models as small_models
 from sgnb import media
 from sgnb.engine.engine import Engine
+from sgnb.engine.model.item_texts import sampling_rate
 from sgnb.errors import ModelError
 from sgnb.segment import Segment
 from tests.multimodal_models.items import clip, item_text, modalities, picture, sound
-from tests.multimodal_models.reference import reference
+from tests.multimodal_models.reference import encode, reference
 
 from .common import Report
 
@@ -46,6 +47,10 @@ SECONDS = 300
 
 TIE = 1e-4
 """Prompts with a smaller difference of the two best logits are left out: rounding decides."""
+
+DOUBT = 0.1
+"""With a smaller difference, a prompt is left out if the model's own cache gives other tokens, as
+with recurrent layers, whose kernels for one and for many tokens round differently."""
 
 EXACT_BARS = {"any": 60, "video": 15, "audio": 5}
 EXACT_LIST = Path(__file__).with_name("exact_multimodal.txt")
@@ -79,19 +84,21 @@ def items_of(kind: str) -> list[Any]:
     return [sound(5), sound(6)]
 
 
-def as_media(item: Any, kind: str) -> media.MediaItem:
-    """Return an item as a value of sgnb; a video has two frames per second."""
+def as_media(item: Any, kind: str, rate: int = 16_000) -> media.MediaItem:
+    """Return an item as a value of sgnb; a video has two frames per second. rate: of a sound, in
+    samples per second."""
     if kind == "image":
         return media.Image(np.array(item))
     if kind == "video":
         return media.Video(item, np.arange(len(item)) / 2)
-    return media.Audio(item, 16_000)
+    return media.Audio(item, rate)
 
 
 def cases(model: Any, processor: Any, kind: str) -> list[Case]:
     """Return prompts with one item, which share prefixes, and with two items if the processor
     takes two. The model has its own attention."""
     first, second = items_of(kind)
+    rate = sampling_rate(processor) or 16_000  # the reference does not resample
     prompts = [
         ["see 17 ", first, " and tell"], ["see 17 ", first, " or count to"],
         ["see 17 ", second, " and tell"], [first, " what is it"],
@@ -108,12 +115,21 @@ def cases(model: Any, processor: Any, kind: str) -> list[Case]:
         segments = [
             Segment(part)
             if isinstance(part, str)
-            else Segment("", "media", item=as_media(part, kind))
+            else Segment("", "media", item=as_media(part, kind, rate))
             for part in parts
         ]
-        if expected.gap > TIE:
+        if expected.gap > TIE and not (expected.gap < DOUBT and _differs(model, processor, parts)):
             found.append(Case(segments, expected.tokens))
     return found
+
+
+def _differs(model: Any, processor: Any, parts: list[Any]) -> bool:
+    """Return whether the model's own cache gives other tokens than its forward without a cache."""
+    inputs = encode(processor, parts)
+    length = inputs["input_ids"].shape[1]
+    made = model.generate(**inputs, max_new_tokens=NEW, do_sample=False, eos_token_id=None)
+    own: list[int] = made[0, length:].tolist()
+    return own != reference(model, processor, parts, NEW).tokens
 
 
 def compare(model: Any, processor: Any, kinds: dict[str, list[Case]]) -> Results:

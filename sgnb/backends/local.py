@@ -320,8 +320,13 @@ class _PendingCall:
                 self.executor._mail.put_result(self._finish)
 
     def _finish(self) -> None:
-        """Deliver the result on the executor's thread."""
-        self._warn_of_seam()
+        """Deliver the result on the executor's thread, even if a warning is an error."""
+        try:
+            self._warn_of_seam()
+        finally:
+            self._deliver()
+
+    def _deliver(self) -> None:
         outputs = [self.outputs[index] for index in range(len(self.params))]
         self.sink(
             Result(

@@ -139,7 +139,7 @@ def assemble(
     """Load the model and build all parts. On error, a preloaded model is restored. name: for
     messages. tokenizer, processor: of transformers, or None for the model's."""
     if tokenizer is None and processor is not None:
-        tokenizer = processor.tokenizer
+        tokenizer = getattr(processor, "tokenizer", None)
     try:
         decoder = _load(name, source, processor, options)
         return _build(name, source, tokenizer, options, decoder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 import sgnb
 from benchmarks.multimodal import NEW, as_media, cases, template
 from sgnb.engine.engine import Engine
-from sgnb.errors import EngineError, MediaError, RequestError, SgnbError
+from sgnb.errors import EngineError, MediaError, ModelError, RequestError, SgnbError
 from sgnb.media import Audio, Image
 from sgnb.segment import Segment
 
@@ -189,3 +190,64 @@ def test_an_aborted_request_leaves_its_image(engine: Engine) -> None:
     [request] = engine.submit([ids], [sgnb.SamplingParams(max_new_tokens=NEW)], [lambda _: None])
     engine.abort(request)
     assert isinstance(cat, Image) and len(answer(engine, "see ", cat, " and").token_ids) == NEW
+
+
+def test_two_engines_on_one_model(llava: tuple[Any, Any]) -> None:
+    """Engines on several threads: the one with images never changes the texts of the other."""
+    model, processor = llava
+    options = {"processor": processor, "device": "cpu", "prefix_cache": False}
+    with Engine(model, **options) as seeing, Engine(model, **options) as reading:
+        expected = answer(reading, "the answer is ").token_ids
+        images = [image(seed) for seed in range(4)]
+        done = threading.Event()
+
+        def look() -> None:
+            while not done.is_set():
+                for item in images:
+                    answer(seeing, "see ", item, " and tell")
+                seeing.flush_cache()
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            found = [answer(reading, "the answer is ").token_ids for _ in range(40)]
+        finally:
+            done.set()
+            thread.join()
+    assert found == [expected] * 40
+
+
+def test_a_constraint_directly_behind_an_image(engine: Engine) -> None:
+    @sgnb.function
+    def choose(s: Any, picture: Any) -> None:
+        s += sgnb.image(picture) + sgnb.gen("a", regex="yes|no")
+
+    state = choose.run(np.array(picture(1)), backend=engine)
+    assert state["a"] in ("yes", "no")
+
+
+def test_a_processor_that_raises(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = engine.items.encoder  # type: ignore[union-attr]
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("no height")
+
+    monkeypatch.setattr(encoder, "run_processor", failing)
+    with pytest.raises(MediaError, match="refuses image 90×70: no height"):
+        engine.encode([prompt("see ", image(7))])
+    monkeypatch.undo()
+    assert answer(engine, "see ", image(7)).token_ids
+
+
+def test_what_is_no_processor(llava: tuple[Any, Any]) -> None:
+    with pytest.raises(ModelError, match="'x' is not a processor"):
+        Engine(llava[0], processor="x", device="cpu")
+
+
+def test_inputs_of_a_forgotten_image_are_freed(engine: Engine) -> None:
+    cat = image(9)
+    [ids] = engine.encode([prompt("see ", cat)])
+    item = engine.items._at(ids[-1])  # type: ignore[union-attr]
+    assert item.inputs is not None
+    del cat
+    assert item.inputs is None

@@ -110,6 +110,13 @@ STEPS = st.sampled_from(
 )
 
 
+def test_multiples_with_fewer_decimals() -> None:
+    node = multiples(Fraction(5, 4), None, None, False)
+    matching = {"1.25", "2.5", "2.50", "3.75", "-87.5", "5", "5.0", "5.00"}
+    others = {"1.3", "2.6", "3.7", "0.5", "1.250", "6"}
+    assert {text for text in matching | others if matches(node, text)} == matching
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     STEPS,

@@ -247,9 +247,10 @@ def test_labels_stay_inside_their_node() -> None:
         get: (_, name) => (...values) => calls.push([name, ...values]),
         set: () => true,
       });
-      const table = new Map([[1, new TextEncoder().encode("漢字漢字漢字漢字")]]);
+      const state = newState();
+      state.tokenTable.set(1, new TextEncoder().encode("漢字漢字漢字漢字"));
       const label = { tokens: [1], checkpoint: false };
-      drawNodeLabel(context, { fg: "", muted: "" }, table, label, 10, 20, 60, 40, false);
+      drawNodeLabel(context, { fg: "", muted: "" }, state, label, 10, 20, 60, 40, false);
       return calls.map(([name, ...values]) => [name, values]);"""
     calls = node(script, [*LAYOUT, "tree_marks"], None)
     names = [name for name, _ in calls]

@@ -32,6 +32,7 @@ class EncoderQueue:
         self._queue: dict[EngineItem, PlacedItem] = {}  # in order; a placed item keeps the content
         # Items of waiting requests, whose rows stay until the requests run.
         self._prepared: weakref.WeakSet[PromptItems] = weakref.WeakSet()
+        self._counted: weakref.WeakSet[PromptItems] = weakref.WeakSet()
         self._row_bytes: float = table.encoder.row_bytes  # of the last items
         self._cached: dict[EngineItem, int] = {}  # size in bytes, least recently used first
         self.num_bytes = 0
@@ -54,10 +55,10 @@ class EncoderQueue:
             return False
 
         used = [placed.item for placed in items.items if placed.end > start]
-        if items in self._prepared:
-            self._prepared.remove(items)
-        else:
-            self._counts["encoder_hits"] += len(used)
+        if items not in self._counted:
+            self._counted.add(items)
+            self._counts["encoder_hits"] += 0 if items in self._prepared else len(used)
+        self._prepared.discard(items)
         for item in used:
             self._cached[item] = self._cached.pop(item)  # most recently used
         return True
@@ -77,6 +78,10 @@ class EncoderQueue:
     def run(self) -> tuple[list[EngineItem], list[tuple[EngineItem, Exception]]]:
         """Encode the first items of the queue, within the limit of tokens. Returns the encoded
         items, and the items that cannot be encoded."""
+        wanted = {placed.item for items in self._prepared for placed in items.items}
+        for item in self._queue.keys() - wanted:  # of ended requests
+            del self._queue[item]
+
         batch, tokens = list[PlacedItem](), 0
         for placed in self._queue.values():
             if batch and tokens + placed.item.count > self._max_tokens:

@@ -63,7 +63,13 @@ class EngineItem:
         """Add a weak reference to a `MediaItem` with the content."""
         key = id(content)
         if key not in self._contents:
-            self._contents[key] = weakref.ref(content, lambda _: self._contents.pop(key, None))
+            self._contents[key] = weakref.ref(content, lambda _: self._forget(key))
+
+    def _forget(self, key: int) -> None:
+        """Forget a `MediaItem`; without another one, nobody can ask for the encoding."""
+        self._contents.pop(key, None)
+        if not self._contents:
+            self.inputs = None
 
     @property
     def ids(self) -> Ints:
@@ -110,6 +116,13 @@ class PromptItems:
         for placed in self.items:
             tokens[placed.begin : placed.end] = self.placeholder
         return tokens
+
+    def without_items(self, tokens: Ints) -> Ints:
+        """Return the tokens outside of items."""
+        keep = np.ones(len(tokens), np.bool_)
+        for placed in self.items:
+            keep[placed.begin : placed.end] = False
+        return tokens[keep]
 
     def missing(self, start: int) -> list[PlacedItem]:
         """Return the items with tokens from position `start` on and without rows in memory."""

@@ -57,5 +57,8 @@ class ItemWork:
 
 
 def _has(state: RequestState, item: EngineItem) -> bool:
-    items = state.request.items
-    return items is not None and any(placed.item is item for placed in items.items)
+    request = state.request
+    if request.items is None:
+        return False
+    placed = request.items.items if request.node is None else request.items_in_use
+    return any(each.item is item for each in placed)

@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel
 
 from ...cache_file import CacheFile
-from ...errors import ModelError
+from ...errors import ModelError, shown
 from ..cache.kv_cache import LayerShape
 from ..cache.state_pool import States
 from ..device.faults import is_out_of_memory
@@ -226,6 +226,9 @@ def _begin_item_check(module: PreTrainedModel, processor: Any) -> ItemCheck | No
     """Compute prompts with items by the model's own attention. None for a model of text, or without
     a processor."""
     decoder = text_decoder(module)
+    if processor is not None and not hasattr(processor, "tokenizer"):
+        message = f"processor={shown(processor)} is not a processor of transformers"
+        raise ModelError(message, "give AutoProcessor.from_pretrained(...)")
     if processor is None or decoder is module:
         return None
     announce("computing the logits of prompts with images, videos and sounds")

@@ -3,6 +3,7 @@ arguments with entries per token. Knows no families of models."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -100,10 +101,11 @@ def read_rows(arguments: Mapping[str, Any]) -> DecoderRows:
 
 
 class RowSubstitution:
-    """Substitution of rows in the calls of a decoder, until `remove`."""
+    """Substitution of rows in the calls of a decoder, until `remove`. Engines on one model call the
+    decoder on several threads, each with separate spans."""
 
     def __init__(self, decoder: nn.Module) -> None:
-        self._spans: Sequence[EmbeddingSpan] = ()
+        self._here = threading.local()
         self._hook = decoder.register_forward_pre_hook(self._before, with_kwargs=True)
 
     def remove(self) -> None:
@@ -113,21 +115,22 @@ class RowSubstitution:
     @contextmanager
     def spans(self, spans: Sequence[EmbeddingSpan]) -> Iterator[None]:
         """Substitute the rows of a step."""
-        self._spans = spans
+        self._here.spans = spans
         try:
             yield
         finally:
-            self._spans = ()
+            self._here.spans = ()
 
     def _before(
         self, module: nn.Module, args: Any, kwargs: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]] | None:
-        if not self._spans:
+        spans: Sequence[EmbeddingSpan] = getattr(self._here, "spans", ())
+        if not spans:
             return None
         embeddings = kwargs["inputs_embeds"].clone()
         length = embeddings.shape[1]
         aligned, picked = dict[str, Tensor](), dict[str, list[tuple[Tensor, ...]]]()
-        for begin, rows in self._spans:
+        for begin, rows in spans:
             end = begin + len(rows.embeddings)  # type: ignore[attr-defined]
             embeddings[0, begin:end] = rows.embeddings  # type: ignore[attr-defined]
             for name, tensor in rows.aligned.items():  # type: ignore[attr-defined]

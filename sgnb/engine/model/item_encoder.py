@@ -8,6 +8,7 @@ prompts composed of such rows with whole prompts of the processor and the model.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...errors import MediaError
 from ..items.item import EngineItem, Inputs, ProcessorOutput
 from .decoder_rows import DecoderRows, RowSubstitution, read_rows
 from .item_texts import item_texts, processor_arguments
+from .loading import first_line
 
 
 class _ReachedDecoderError(Exception):
@@ -27,7 +29,7 @@ class _ReachedDecoderError(Exception):
 
 
 class ItemEncoder:
-    """See `items.item.ItemEncoder`.
+    """Implementation of `items.item.MediaEncoder`.
 
     Args:
         model: The whole model.
@@ -41,7 +43,7 @@ class ItemEncoder:
         self.texts = item_texts(processor)
         self.refused: dict[str, str] = {}  # reasons by kind of item
         self.nests_images = False  # the processor takes a list of images for each text
-        self.placeholder = 0
+        self.placeholder: int = getattr(processor, "image_token_id", None) or 0
         self.joint: set[str] = set()  # kinds of items with blocks, see `EngineItem.blocks`
         embeddings: Tensor = model.get_input_embeddings().weight  # type: ignore[assignment]
         self.row_bytes = embeddings[:1].nbytes
@@ -60,7 +62,11 @@ class ItemEncoder:
                 f"give {' or '.join(sorted(self.modalities)) or 'text'}",
             )
         text = self.texts[content.kind]
-        inputs = self.run_processor(text, [content], add_special_tokens=False)
+        try:
+            inputs = self.run_processor(text, [content], add_special_tokens=False)
+        except Exception as error:  # from the processor's code
+            message = f"the processor of the model refuses {content.label}: {first_line(error)}"
+            raise MediaError(message, "give another size or format") from error
         blocks = _blocks(inputs) if content.kind in self.joint else []
         return ProcessorOutput(inputs["input_ids"].shape[1], inputs, blocks)
 
@@ -96,10 +102,12 @@ class ItemEncoder:
         """Return the rows that the decoder receives for the model's arguments, and the rotary
         positions, int64[axes, tokens]."""
         found: dict[str, Any] = {}
+        thread = threading.get_ident()
 
         def stop(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
-            found.update(kwargs)
-            raise _ReachedDecoderError
+            if threading.get_ident() == thread:  # other engines may run the model
+                found.update(kwargs)
+                raise _ReachedDecoderError
 
         hook = self._decoder.register_forward_pre_hook(stop, with_kwargs=True)
         try:

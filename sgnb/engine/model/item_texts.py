@@ -67,7 +67,7 @@ def processor_arguments(processor: Any, contents: Sequence[MediaItem]) -> dict[s
         arguments["videos_kwargs"] = {"video_metadata": metadata, "do_sample_frames": False}
 
     if sounds:
-        rate = _sampling_rate(processor)
+        rate = sampling_rate(processor)
         arguments["audio"] = [resample(s.samples, s.rate, rate or s.rate) for s in sounds]
         arguments["audio_kwargs"] = {"sampling_rate": rate or sounds[0].rate}
     return arguments
@@ -85,7 +85,8 @@ def _metadata(video: Video) -> VideoMetadata:
     )  # fmt: skip
 
 
-def _sampling_rate(processor: Any) -> int | None:
+def sampling_rate(processor: Any) -> int | None:
+    """Return the samples per second that a processor takes, if it says so."""
     for part in PARTS["audio"]:
         rate = getattr(getattr(processor, part, None), "sampling_rate", None)
         if rate is not None:

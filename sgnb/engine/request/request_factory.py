@@ -116,7 +116,8 @@ class RequestFactory:
         if key not in self._seams:
             compiled, pieces = future.result().compiled, self._tokenizer.vocabulary.pieces
             lines: Sequence[str] = ()
-            if compiled.automaton is not None and pieces[last_token].strip():
+            is_text = last_token < len(pieces)  # otherwise the prompt ends with an image
+            if compiled.automaton is not None and is_text and pieces[last_token].strip():
                 lines = seam(compiled.automaton, compiled.spec.kind, pieces[last_token], pieces)
             while len(self._seams) >= REMEMBERED_SEAMS:
                 del self._seams[next(iter(self._seams))]

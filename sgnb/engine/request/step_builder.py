@@ -262,7 +262,9 @@ def _adjustment(state: RequestState) -> Adjustment:
     penalties: Floats = np.empty(0)
 
     if params.repetition_penalty != 1:
-        repeated = np.unique(request.text_tokens).astype(np.int64)
+        items = request.items
+        tokens = request.tokens if items is None else items.without_items(request.tokens)
+        repeated = np.unique(tokens).astype(np.int64)
     if params.frequency_penalty or params.presence_penalty:
         penalized, counts = np.unique(request.output, return_counts=True)
         penalties = (counts * params.frequency_penalty + params.presence_penalty).astype(float)

@@ -22,7 +22,7 @@ _BOUNDS = f"a minimum and a maximum with at most {MOST_LISTED} multiples between
 _HINT = f"give {_BOUNDS}, or drop multipleOf"
 
 
-def common_multiple(steps: Iterable[int | Decimal]) -> Fraction:
+def common_multiple(steps: Iterable[int | Decimal | Fraction]) -> Fraction:
     """Return the least common multiple of the steps.
 
     Args:
@@ -122,8 +122,19 @@ def _ending(step: int, count: int) -> Node:
 
 
 def _with_decimals(step: Fraction, low: NumberBound | None, high: NumberBound | None) -> Node:
-    """Return the multiples of `step` with exactly the number of decimals that `step` needs."""
-    decimals = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
+    """Return the multiples of `step` with decimals, up to the number of decimals of `step`."""
+    most = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
+    parts = []
+    for decimals in range(1, most + 1):
+        with_decimals = common_multiple([step, Fraction(1, 10**decimals)])
+        parts.append(_with_exactly(decimals, with_decimals, low, high))
+    return either(parts)
+
+
+def _with_exactly(
+    decimals: int, step: Fraction, low: NumberBound | None, high: NumberBound | None
+) -> Node:
+    """Return the multiples of `step` with this number of decimals, which suffices for `step`."""
     scaled = (step * 10**decimals).numerator
     digits = _last_digits(scaled, decimals)
     if digits is None and scaled > MOST_REMAINDERS:
