@@ -119,6 +119,20 @@ def test_labels() -> None:
     assert matcher.labels() == ("$.a",)
 
 
+@pytest.mark.parametrize("unused", ['{"maxItems":0,"type":"array"}', '{"not":{}}'])
+def test_labels_next_to_an_unused_part(unused: str) -> None:
+    """Any JSON value is recursive; the part with it has no values or is empty."""
+    schema = (
+        '{"$defs":{"pet":{"type":"object","properties":{"name":{"type":"string"}},'
+        '"required":["name"]}},"type":"object","properties":{"a":%s,"b":{"$ref":"#/$defs/pet"},'
+        '"c":{"$ref":"#/$defs/pet"}},"required":["b","c"]}'
+    ) % unused
+    matcher = grammar("json_schema", schema).matcher()
+    for token in VOCABULARY.longest_match(b'{"b": {"name": ""}, "c": {"name": "x'):
+        matcher.accept_token(token)
+    assert matcher.labels() == ("$.c.name",)
+
+
 def test_labels_follow_the_place() -> None:
     """Also for a second request, and for the same bytes elsewhere."""
     schema = (

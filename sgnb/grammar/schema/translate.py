@@ -8,6 +8,7 @@ lists the limits. Unsupported keywords raise errors. References become rules, po
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -25,6 +26,7 @@ from ..syntax import (
     Without,
     concat,
     optional,
+    postorder,
 )
 from .arrays import array_tree
 from .disjuncts import LOGIC, DisjunctReader
@@ -65,9 +67,37 @@ def translate(schema_text: str, whitespace: int | None = None, strict: bool = Tr
     """
     layout = JsonLayout(whitespace, both_spellings=not strict)
     try:
-        return _Translation(read_schema(schema_text), layout, strict).rules()
+        translation = _Translation(read_schema(schema_text), layout, strict)
+        rules = translation.rules()
+        if translation.shared and not _is_recursive(rules):
+            # The recursive part is unused, and shared rules have the labels of one position.
+            rules = _Translation(read_schema(schema_text), layout, strict, shares=False).rules()
+        return rules
     except RecursionError:
         raise GrammarError("the schema is nested too deep", _DEEP_HINT) from None
+
+
+def _is_recursive(rules: Rules) -> bool:
+    """Return whether a rule reachable from the start refers to itself."""
+    enclosing: dict[str, None] = {}
+    finished = set[str]()
+    stack = [_references(rules.start)]
+    while stack:
+        name = next(stack[-1], None)
+        if name in enclosing:
+            return True
+        if name is None:
+            stack.pop()
+            if enclosing:
+                finished.add(enclosing.popitem()[0])
+        elif name not in finished:
+            enclosing[name] = None
+            stack.append(_references(rules.rules[name]))
+    return False
+
+
+def _references(node: Node) -> Iterator[str]:
+    return (part.name for part in postorder(node) if isinstance(part, Reference))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +113,10 @@ class _Position:
 class _Translation:
     """Translation of a schema to `Rules`. Uses a queue, so long chains of `$ref` do not recurse."""
 
-    def __init__(self, root: Schema, layout: JsonLayout, strict: bool) -> None:
+    def __init__(self, root: Schema, layout: JsonLayout, strict: bool, shares: bool = True) -> None:
+        """shares: positions of recursive rules share rules."""
         self.layout, self.strict = layout, strict
+        self._shares, self.shared = shares, False
         self.index = SchemaIndex(root)
         self.reader = DisjunctReader(self.index)
         self._root = root
@@ -185,9 +217,12 @@ class _Translation:
 
         if existing := self._names.get((key, position.label)):
             return existing
-        shares = self._is_recursive or len(self._bodies) > MOST_RULES
-        if shares and not position.fresh and key in self._first:
-            return self._first[key]
+        if key in self._first and not position.fresh:
+            if len(self._bodies) > MOST_RULES:
+                return self._first[key]
+            if self._shares and self._is_recursive:
+                self.shared = True
+                return self._first[key]
         rule = f"{name} {position.label}"
         if rule in self._bodies:
             rule = f"{rule} {len(self._bodies)}"
