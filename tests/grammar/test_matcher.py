@@ -124,9 +124,9 @@ def test_labels_next_to_an_unused_part(unused: str) -> None:
     """Any JSON value is recursive; the part with it has no values or is empty."""
     schema = (
         '{"$defs":{"pet":{"type":"object","properties":{"name":{"type":"string"}},'
-        '"required":["name"]}},"type":"object","properties":{"a":%s,"b":{"$ref":"#/$defs/pet"},'
+        '"required":["name"]}},"type":"object","properties":{"a":UNUSED,"b":{"$ref":"#/$defs/pet"},'
         '"c":{"$ref":"#/$defs/pet"}},"required":["b","c"]}'
-    ) % unused
+    ).replace("UNUSED", unused)
     matcher = grammar("json_schema", schema).matcher()
     for token in VOCABULARY.longest_match(b'{"b": {"name": ""}, "c": {"name": "x'):
         matcher.accept_token(token)
