@@ -93,7 +93,9 @@ def is_public(address: Address) -> bool:
 
 def _get(name: str, parts: SplitResult, port: int, address: Address) -> bytes:
     streams = [socket.create_connection((str(address), port), timeout=SECONDS)]
-    alarm = threading.Timer(SECONDS, _shut, [streams])  # ends headers and bodies that drip
+    expired = threading.Event()
+    # Ends headers and bodies that drip.
+    alarm = threading.Timer(SECONDS, _shut, [streams, expired])
     alarm.daemon = True
     alarm.start()
 
@@ -112,7 +114,7 @@ def _get(name: str, parts: SplitResult, port: int, address: Address) -> bytes:
             headers = {"Accept-Encoding": "identity", "User-Agent": "sgnb"}
             connection.request("GET", target, headers=headers)
             data = _body(name, connection.getresponse())
-        if alarm.finished.is_set():
+        if expired.is_set():
             raise TimeoutError(f"it took longer than {SECONDS:g} s")
         return data
     finally:
@@ -120,7 +122,8 @@ def _get(name: str, parts: SplitResult, port: int, address: Address) -> bytes:
         streams[-1].close()
 
 
-def _shut(streams: list[socket.socket]) -> None:
+def _shut(streams: list[socket.socket], expired: threading.Event) -> None:
+    expired.set()  # first: the reader wakes up at once
     with suppress(OSError):
         streams[-1].shutdown(socket.SHUT_RDWR)
 
