@@ -130,8 +130,8 @@ def program(s: Any, play: Play, images: Sequence[Any]) -> Any:
 
 
 def answer(engine: Engine, play: Play, images: Sequence[Any]) -> Any:
-    """Return the tokens of a program and of its forks, without those of images: engines number
-    images in the order of their first use."""
+    """Return the tokens of a program and of its forks, without the tokens of images: engines
+    number images in the order of first use."""
     state = program.run(play, images, backend=engine)
     return [
         [token for token in ids if token < engine.vocab_size]

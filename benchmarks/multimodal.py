@@ -124,7 +124,7 @@ def cases(model: Any, processor: Any, kind: str) -> list[Case]:
 
 
 def _differs(model: Any, processor: Any, parts: list[Any]) -> bool:
-    """Return whether the model's own cache gives other tokens than its forward without a cache."""
+    """Return whether the model generates other tokens with a cache than without a cache."""
     inputs = encode(processor, parts)
     length = inputs["input_ids"].shape[1]
     made = model.generate(**inputs, max_new_tokens=NEW, do_sample=False, eos_token_id=None)

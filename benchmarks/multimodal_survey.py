@@ -1,4 +1,4 @@
-"""How transformers' multimodal types treat an item: what a generic engine may rely on.
+"""Treatment of an item by transformers' multimodal types: the basis of a generic engine.
 
 `python -m benchmarks.multimodal_survey [TYPE ...]` prints the table for some types. Columns:
 - items: the kinds of items whose reference runs, with the number of tokens of an item;
@@ -41,10 +41,10 @@ USUAL = {
 START = 0  # id of <s>
 ONE = "one item only"
 TOLERANCE = 1e-4
-"""Of embeddings, relative to the largest."""
+"""Maximum difference of embeddings, relative to the largest."""
 
 MASK_TOLERANCE = 1e-3
-"""Of hidden states, relative to the largest: rounding reaches 2e-4 in mixtures of experts."""
+"""Maximum difference of hidden states, relative to the largest; rounding gives up to 2e-4."""
 
 COLUMNS = (
     "type", "item", "tokens", "ids", "rows", "positions", "extras", "mask", "pixels", "gap",

@@ -133,6 +133,12 @@ def printable(text: str) -> str:
     return "".join([c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text])
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, plus the second line after a colon."""
+    first, *rest = (str(error).strip() or type(error).__name__).splitlines()
+    return (f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first)[:300]
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a hint: "did you mean 'x'?" for the closest known name, otherwise the list of known
     names.

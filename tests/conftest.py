@@ -34,7 +34,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-# Before transformers, which asks once if torchvision is there: processors of images need it.
+# Import before transformers: processors of images need torchvision or the stand-in.
 importlib.import_module("tests.torchvision_stand_in")
 
 # Tests take `Engine` from its module; programs find its executor through this package.

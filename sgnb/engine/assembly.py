@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from ..errors import ModelError, OptionError, SgnbWarning, printable, shown
+from ..errors import ModelError, OptionError, SgnbWarning, first_line, printable, shown
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from ..home_process import HomeProcess
@@ -32,7 +32,7 @@ from .device.precompile import cancel_unclaimed
 from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
 from .model.layer_probe import LayerProbe
-from .model.loading import first_line, load_tokenizer, pick_device
+from .model.loading import load_tokenizer, pick_device
 from .model.recurrent import StepStates
 from .model.weight_monitor import WeightMonitor
 from .options import EngineOptions
@@ -207,6 +207,7 @@ def _build(
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
         encoder = _make_encoder(options, decoder, scheduler)
+        items = None if encoder is None else encoder.table
         runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
         if options.precompiles:
             announce("compiling kernels")
@@ -223,7 +224,7 @@ def _build(
         eos,
         text,
         None if text is None else GrammarCompiler(lambda: text.vocabulary),
-        _make_input_processor(name, text, decoder, context, kv, encoder),
+        InputProcessor(name, text, decoder.vocab_size, context, kv.slots, items),
         log,
         status,
         scheduler,
@@ -236,18 +237,6 @@ def _eos_token_ids(decoder: Decoder, tokenizer: Tokenizer | None) -> frozenset[i
     """Return the tokens of the vocabulary that end a generation, by model and tokenizer."""
     eos = decoder.eos_token_ids | (tokenizer.eos_token_ids if tokenizer else frozenset())
     return frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
-
-
-def _make_input_processor(
-    name: str,
-    tokenizer: Tokenizer | None,
-    decoder: Decoder,
-    context_length: int,
-    kv: KVCache,
-    encoder: EncoderQueue | None,
-) -> InputProcessor:
-    items = None if encoder is None else encoder.table
-    return InputProcessor(name, tokenizer, decoder.vocab_size, context_length, kv.slots, items)
 
 
 def _make_encoder(

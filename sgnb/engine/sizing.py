@@ -20,7 +20,7 @@ from .device.memory import GIB, free_bytes, free_host_bytes, gib, pools, weight_
 from .options import EngineOptions
 
 ENCODER_CACHE_SHARE, CPU_ENCODER_CACHE = 0.01, GIB // 4
-"""Of the GPU memory; bytes on a CPU."""
+"""Default size of the encoder cache: share of the GPU memory; bytes on a CPU."""
 
 CPU_POOL_BYTES = 2 << 30
 CPU_POOL_TOKENS = 1 << 16

@@ -253,7 +253,7 @@ class SpanRows(Protocol):
 
 
 class EmbeddingSpan(NamedTuple):
-    """Computed rows in place of the embeddings of tokens."""
+    """Computed rows instead of the embeddings of tokens."""
 
     begin: int  # first row of the step
     rows: SpanRows

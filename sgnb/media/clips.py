@@ -47,8 +47,8 @@ def spread(count: int, num_frames: int | None) -> list[int]:
 
 
 def _container_format(data: bytes) -> str | None:
-    """Return FFmpeg's name of a container, by content. Formats that refer to other files, such as
-    playlists, have no name here."""
+    """Return FFmpeg's name of a container, by content. Formats with references to other
+    files, such as playlists, have no name."""
     if data[4:8] == b"ftyp":
         return "mp4"
     if data[:4] == b"\x1aE\xdf\xa3":

@@ -114,12 +114,15 @@ def _get(name: str, parts: SplitResult, port: int, address: Address) -> bytes:
             headers = {"Accept-Encoding": "identity", "User-Agent": "sgnb"}
             connection.request("GET", target, headers=headers)
             data = _body(name, connection.getresponse())
-        if expired.is_set():
-            raise TimeoutError(f"it took longer than {SECONDS:g} s")
-        return data
+        if not expired.is_set():
+            return data
+    except MediaError:
+        if not expired.is_set():  # otherwise the answer was cut
+            raise
     finally:
         alarm.cancel()
         streams[-1].close()
+    raise TimeoutError(f"it took longer than {SECONDS:g} s")
 
 
 def _shut(streams: list[socket.socket], expired: threading.Event) -> None:

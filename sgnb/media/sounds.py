@@ -1,4 +1,4 @@
-"""Encoded sounds to samples: WAV by its own reader, other formats with soundfile."""
+"""Decoding of sounds: WAV with an own reader, other formats with soundfile."""
 
 from __future__ import annotations
 

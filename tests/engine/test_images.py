@@ -14,7 +14,16 @@ import torch
 import sgnb
 from benchmarks.multimodal import NEW, as_media, cases, template
 from sgnb.engine.engine import Engine
-from sgnb.errors import EngineError, MediaError, ModelError, RequestError, SgnbError
+from sgnb.engine.model import decoder as decoder_module
+from sgnb.engine.model.item_encoder import ItemEncoder
+from sgnb.errors import (
+    EngineError,
+    MediaError,
+    ModelError,
+    RequestError,
+    SgnbError,
+    SgnbWarning,
+)
 from sgnb.media import Audio, Image
 from sgnb.segment import Segment
 
@@ -167,9 +176,9 @@ def test_a_refused_kind_leaves_the_model_usable() -> None:
     model, processor = built("hunyuan_vl")
     with Engine(model, processor=processor, device="cpu") as engine:
         assert engine.modalities == frozenset()
-        assert "logits of its own attention differ" in engine.refused_modalities["image"]
+        assert "from the model's own logits" in engine.refused_modalities["image"]
         assert len(answer(engine, "no picture").token_ids) == NEW
-        with pytest.raises(MediaError, match="takes no image: logits of its own attention differ"):
+        with pytest.raises(MediaError, match="takes no image: its logits differ by"):
             answer(engine, image(1), " what")
 
 
@@ -251,3 +260,54 @@ def test_inputs_of_a_forgotten_image_are_freed(engine: Engine) -> None:
     assert item.inputs is not None
     del cat
     assert item.inputs is None
+
+
+def test_a_load_that_fails_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, processor = built("llava")
+
+    def failing(*_: Any) -> Any:
+        raise ModelError("no such layers", "give another model")
+
+    monkeypatch.setattr(decoder_module, "_set_attention", failing)
+    with pytest.raises(ModelError, match="no such layers"):
+        Engine(model, processor=processor, device="cpu")
+    assert not model.get_decoder()._forward_pre_hooks
+
+
+def test_a_processor_that_cannot_be_read_leaves_text(
+    llava: tuple[Any, Any], tmp_path: Path
+) -> None:
+    model, processor = llava
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    (tmp_path / "processor_config.json").write_text('{"processor_class": 7}')
+    with pytest.warns(SgnbWarning, match="takes text only, because its processor"):
+        engine = Engine(tmp_path, device="cpu")
+    with engine:
+        assert engine.modalities == frozenset() and answer(engine, "no picture").token_ids
+        with pytest.raises(RequestError, match="takes text only"):
+            answer(engine, image(1))
+
+
+def test_an_engine_without_the_processor_of_another(llava: tuple[Any, Any]) -> None:
+    model, processor = llava
+    with (
+        Engine(model, tokenizer=processor.tokenizer, device="cpu"),
+        pytest.raises(ModelError, match="an engine without this processor"),
+    ):
+        Engine(model, processor=processor, device="cpu")
+
+
+def test_nested_images_next_to_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of images in a list stays after the check of videos."""
+    model, processor = built("qwen2_5_vl")
+    original = ItemEncoder.run_processor
+
+    def needs_nesting(self: ItemEncoder, text: str, contents: Any, **options: Any) -> Any:
+        if any(isinstance(content, Image) for content in contents) and not self.nests_images:
+            raise ValueError("images must be nested")
+        return original(self, text, contents, **options)
+
+    monkeypatch.setattr(ItemEncoder, "run_processor", needs_nesting)
+    with Engine(model, processor=processor, device="cpu") as engine:
+        assert engine.modalities == {"image", "video"} and answer(engine, image(1)).token_ids

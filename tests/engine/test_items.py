@@ -267,7 +267,7 @@ def test_a_failing_item_fails_alone() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.sampled_from(["run", "wait", "end"])), max_size=40))
 def test_rows_of_running_and_prepared_requests_stay(steps: list[tuple[int, str]]) -> None:
-    """The cache keeps to its size, but for rows in use, and each request becomes ready."""
+    """The cache keeps to its size except for rows in use, and each request becomes ready."""
     limit = 12 * ROW
     setting = Setting(limit, max_tokens=5)
     contents = [Content(str(i), 1 + i % 4) for i in range(8)]

@@ -141,7 +141,7 @@ def check_extend() -> None:
 
 
 def check_blocks(quick: bool) -> None:
-    """Sequences whose rows see each other, beside decodes and causal chunks."""
+    """Sequences with mutually visible rows, next to decodes and causal chunks."""
     rng = random.Random(4)
     for kind in ("plain", "all") if quick else sorted(OPTIONS):
         for _ in range(1 if quick else 5):

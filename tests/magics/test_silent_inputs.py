@@ -39,7 +39,7 @@ INPUTS = {
 
 @pytest.fixture
 def shows_warnings(shell: Any) -> Iterator[None]:
-    """As in a notebook: pytest records warnings instead of showing them."""
+    """Show warnings as a notebook does: pytest records warnings instead."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What `read_image`, `read_video` and `read_audio` accept, and that each gives the same pixels."""
+"""Values that `read_image`, `read_video` and `read_audio` accept, with equal pixels for each."""
 
 from __future__ import annotations
 

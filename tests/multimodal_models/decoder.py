@@ -1,4 +1,4 @@
-"""The text decoder of a multimodal model, and the arguments that it receives."""
+"""The text decoder of a multimodal model, and the decoder's arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What single model types need beyond the rules, as data."""
+"""Settings of single model types beyond the rules, as data."""
 
 from __future__ import annotations
 

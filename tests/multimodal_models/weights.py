@@ -1,4 +1,4 @@
-"""Random weights with gains, so that pixels and context change the tokens."""
+"""Random weights with gains: pixels and context change the tokens."""
 
 from __future__ import annotations
 

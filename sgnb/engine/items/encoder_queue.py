@@ -99,10 +99,11 @@ class EncoderQueue:
                 self._row_bytes = placed.item.rows.num_bytes / placed.item.count
 
         self._evict(keep={placed.item for placed in batch})
-        self._counts["encoded_items"] += len(batch) - len(failures)
-        self._counts["encoded_tokens"] += tokens
         failed = {item for item, _ in failures}
-        return [placed.item for placed in batch if placed.item not in failed], failures
+        encoded = [placed.item for placed in batch if placed.item not in failed]
+        self._counts["encoded_items"] += len(encoded)
+        self._counts["encoded_tokens"] += sum(item.count for item in encoded)
+        return encoded, failures
 
     def _encode(self, batch: list[PlacedItem]) -> list[tuple[EngineItem, Exception]]:
         """Encode items together, or alone after a failure. Returns the items that fail alone."""

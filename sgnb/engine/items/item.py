@@ -94,8 +94,7 @@ class PromptItems:
     Args:
         length: Number of tokens of the prompt.
         items: The items.
-        placeholder: Token of the vocabulary that stands for tokens of items in penalties and
-            scores.
+        placeholder: Token of the vocabulary that stands for tokens of items in scores.
     """
 
     def __init__(self, length: int, items: Sequence[PlacedItem], placeholder: int) -> None:

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,6 @@ class ItemTable:
         self.encoder = encoder
         self._items: dict[bytes, EngineItem] = {}
         self._in_order: list[EngineItem] = []
-        self._first_ids: list[int] = []
         self._names: list[MediaNamed] = []
         self._numbers = Counter[str]()  # of items per kind
         self.vocab_size = self._next_id = vocab_size
@@ -95,14 +95,12 @@ class ItemTable:
                     )
                 item = self._items[content.digest] = EngineItem(content, self._next_id, processed)
                 self._in_order.append(item)
-                self._first_ids.append(item.first_id)
                 self._name(item, content, picture, seconds)
                 self._next_id += item.count
             return item
 
     def _name(self, item: EngineItem, content: Any, picture: str, seconds: float) -> None:
         self._numbers[content.kind] += 1
-
         self._names.append(
             MediaNamed(
                 first_id=item.first_id,
@@ -161,4 +159,4 @@ class ItemTable:
             return self._in_order[self._index(token)]
 
     def _index(self, token: int) -> int:
-        return bisect_right(self._first_ids, token) - 1
+        return bisect_right(self._in_order, token, key=attrgetter("first_id")) - 1

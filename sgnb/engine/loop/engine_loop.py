@@ -169,9 +169,8 @@ class EngineLoop(CommandThread):
         """True if only a command can bring work: nothing runs, or all requests are held."""
         if self._in_flight is not None:
             return False
-        if not self._scheduler.has_work or self._items:
-            return not self._scheduler.has_work
-        return self._found_nothing and bool(self._grammar_work)
+        waits = self._found_nothing and bool(self._grammar_work) and not self._items
+        return waits or not self._scheduler.has_work
 
     def _end_over_budget(self) -> None:
         """End the requests with a grammar over the budget; the work goes on unused."""

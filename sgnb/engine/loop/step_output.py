@@ -185,7 +185,7 @@ def _accept(request: Request, sample: Sequence[Any], top: Likeliest, output: Ste
     Args:
         request: Request of the token.
         sample: Fields of `SamplerOutput`.
-        top: Most likely tokens in place of the token: no row or one.
+        top: Most likely tokens at the position of the token: no row or one.
         output: Receives the token.
     """
     token, logprob, log_mass, allowed = sample

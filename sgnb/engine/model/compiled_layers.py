@@ -20,11 +20,10 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedModel
 
-from ...errors import ModelError, OptionError, SgnbError
+from ...errors import ModelError, OptionError, SgnbError, first_line
 from ..attention import LayerOptions
 from ..fusion import Swap, unfuse
 from ..fusion.types import LayerBackend, given
-from .loading import first_line
 
 ROWS = 61
 """Number of rows of the dynamic compile pass: no dimension of a model has this size."""

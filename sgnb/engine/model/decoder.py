@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel
 
 from ...cache_file import CacheFile
-from ...errors import ModelError, shown
+from ...errors import ModelError, first_line, shown
 from ..cache.kv_cache import LayerShape
 from ..cache.state_pool import States
 from ..device.faults import is_out_of_memory
@@ -35,7 +35,7 @@ from .interface import ATTENTION
 from .item_check import ItemCheck
 from .item_encoder import ItemEncoder
 from .layer_probe import STATELESS_TYPES, LayerProbe, check_cache, run_probe
-from .loading import first_line, load_module, pick_device, pick_dtype, place_module
+from .loading import load_module, pick_device, pick_dtype, place_module
 from .logit_check import check_logits, draw_texts, passed_record, reference_logits
 from .mixer import Mixer, shapes_of, support_padding
 from .mixer_probe import find_mixers
@@ -174,7 +174,7 @@ def _prepare(
 
         record = passed_record(module, setup)
 
-        item_check = _begin_item_check(module, processor)
+        item_check = _begin_item_check(module, processor, undo)
         try:
             probe, mixers, check = _set_attention(name, module, setup, context, record, undo)
         except ModelError:
@@ -196,7 +196,6 @@ def _prepare(
                 record.write(b"passed")
         if item_check is not None:
             announce("checking images, videos and sounds")
-            undo.callback(item_check.encoder.substitution.remove)
             item_check.run(probe, mixers, blocks=not (setup.deterministic or setup.compile))
         ready = undo.pop_all()
     return Decoder(
@@ -222,7 +221,7 @@ def _context_length(name: str, module: PreTrainedModel, setup: ModelSetup) -> in
     return min(context, setup.rope_length or context)
 
 
-def _begin_item_check(module: PreTrainedModel, processor: Any) -> ItemCheck | None:
+def _begin_item_check(module: PreTrainedModel, processor: Any, undo: ExitStack) -> ItemCheck | None:
     """Compute prompts with items by the model's own attention. None for a model of text, or without
     a processor."""
     decoder = text_decoder(module)
@@ -232,7 +231,9 @@ def _begin_item_check(module: PreTrainedModel, processor: Any) -> ItemCheck | No
     if processor is None or decoder is module:
         return None
     announce("computing the logits of prompts with images, videos and sounds")
-    return ItemCheck(module, ItemEncoder(module, decoder, processor))
+    encoder = ItemEncoder(module, decoder, processor)
+    undo.callback(encoder.substitution.remove)
+    return ItemCheck(module, encoder)
 
 
 def _check_processor(name: str, decoder: Decoder, processor: Any) -> None:
@@ -241,7 +242,7 @@ def _check_processor(name: str, decoder: Decoder, processor: Any) -> None:
     items = decoder.items
     if processor is not None and (items is None or items.processor is not processor):
         raise ModelError(
-            f"{name} is in use by an engine with another processor",
+            f"{name} is in use by an engine without this processor",
             "close that engine first, or give both engines the same processor",
         )
 

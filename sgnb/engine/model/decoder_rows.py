@@ -131,15 +131,16 @@ class RowSubstitution:
         length = embeddings.shape[1]
         aligned, picked = dict[str, Tensor](), dict[str, list[tuple[Tensor, ...]]]()
         for begin, rows in spans:
-            end = begin + len(rows.embeddings)  # type: ignore[attr-defined]
-            embeddings[0, begin:end] = rows.embeddings  # type: ignore[attr-defined]
-            for name, tensor in rows.aligned.items():  # type: ignore[attr-defined]
+            assert isinstance(rows, DecoderRows)
+            end = begin + len(rows.embeddings)
+            embeddings[0, begin:end] = rows.embeddings
+            for name, tensor in rows.aligned.items():
                 if name not in aligned:
                     own = kwargs.get(name)  # of text
                     zeros = tensor.new_zeros(1, length, *tensor.shape[1:])
                     aligned[name] = zeros if own is None else own.clone()
                 aligned[name][0, begin:end] = tensor
-            for name, (_, tensors) in rows.picked.items():  # type: ignore[attr-defined]
+            for name, (_, tensors) in rows.picked.items():
                 picked.setdefault(name, []).append(tensors)
 
         joined = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise, zip_longest
+from itertools import pairwise, product, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ... import media
+from ...errors import first_line
 from ..attention.torch_backend import TorchAttention
 from ..cache.checkpoints import StatePlan
 from ..cache.kv_cache import KVCache
@@ -28,7 +29,6 @@ from ..step_input import NO_KEY, AttentionInput
 from .decoder_rows import RowSubstitution
 from .item_encoder import ItemEncoder
 from .layer_probe import LayerProbe
-from .loading import first_line
 from .logit_check import HALF_TOLERANCES, TOLERANCE, relative_error
 from .mixer import Mixer, shapes_of, support_padding
 from .recurrent import StepStates, serving
@@ -101,7 +101,8 @@ class ItemCheck:
                     error = min(error, self._error(probe, mixers, reference))
                 if not error <= bound:
                     raise ValueError(
-                        f"logits of its own attention differ by {error:.2g} (at most {bound:.2g})"
+                        f"its logits differ by {error:.2g} from the model's own logits (at most "
+                        f"{bound:.2g})"
                     )
 
     @contextmanager
@@ -117,25 +118,26 @@ class ItemCheck:
         """Return the logits of the model's own attention for a prompt with items. Raises the error
         of the first prompt if the processor takes none."""
         failure: Exception | None = None
-        for contents in sample_contents(kind):
-            texts = TEXTS[: len(contents) + 1]
-            for self.encoder.nests_images in (False, True) if kind == "image" else (False,):
-                try:
-                    inputs = self.encoder.run_processor(
-                        self.encoder.texts[kind].join(texts), contents
-                    )
-                    with torch.inference_mode():
-                        out = self._model(**self.encoder.placed(inputs), use_cache=False)
-                except Exception as error:
-                    if is_out_of_memory(error):
-                        raise
-                    failure = failure or error
-                    continue
-
-                logits = out.logits[0].to(self._model.dtype).clone()
-                return ItemReference(inputs["input_ids"][0].tolist(), logits, contents)
+        nestings = (False, True) if kind == "image" else (self.encoder.nests_images,)
+        for contents, nests in product(sample_contents(kind), nestings):
+            self.encoder.nests_images = nests
+            try:
+                return self._whole(kind, contents)
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise
+                failure = failure or error
         assert failure is not None
         raise failure
+
+    def _whole(self, kind: str, contents: list[Any]) -> ItemReference:
+        """Run a prompt that the processor sees as a whole."""
+        text = self.encoder.texts[kind].join(TEXTS[: len(contents) + 1])
+        inputs = self.encoder.run_processor(text, contents)
+        with torch.inference_mode():
+            out = self._model(**self.encoder.placed(inputs), use_cache=False)
+        logits = out.logits[0].to(self._model.dtype).clone()
+        return ItemReference(inputs["input_ids"][0].tolist(), logits, contents)
 
     def _error(self, probe: LayerProbe, mixers: list[Mixer], reference: ItemReference) -> float:
         """Return the relative error of the composed prompt. Raises ValueError for other tokens."""

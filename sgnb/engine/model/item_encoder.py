@@ -17,11 +17,10 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from ...errors import MediaError
+from ...errors import MediaError, first_line
 from ..items.item import EngineItem, Inputs, ProcessorOutput
 from .decoder_rows import DecoderRows, RowSubstitution, read_rows
 from .item_texts import item_texts, processor_arguments
-from .loading import first_line
 
 
 class _ReachedDecoderError(Exception):

@@ -86,7 +86,7 @@ def _metadata(video: Video) -> VideoMetadata:
 
 
 def sampling_rate(processor: Any) -> int | None:
-    """Return the samples per second that a processor takes, if it says so."""
+    """Return the sampling rate of a processor in samples per second; None if unknown."""
     for part in PARTS["audio"]:
         rate = getattr(getattr(processor, part, None), "sampling_rate", None)
         if rate is not None:

@@ -29,7 +29,7 @@ from transformers import (
 from transformers.utils import logging
 
 from ... import models
-from ...errors import ModelError, nearest
+from ...errors import ModelError, first_line, nearest
 from ..device.background import WorkerThread
 from ..device.faults import (
     DEVICE_LOST_HINT,
@@ -243,7 +243,7 @@ def _read(
             progress.begin()
 
             factory: Any = AutoModelForCausalLM
-            if is_multimodal(checkpoint.folder):
+            if is_multimodal(checkpoint.folder, config):
                 factory = AutoModelForMultimodalLM
             with torch.device("meta"):
                 blank = factory.from_config(config)
@@ -411,9 +411,3 @@ def load_tokenizer(path: str) -> Any:
     except Exception as error:  # the tokenizers library raises plain exceptions
         message = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
         raise ModelError(message, "use Engine(..., tokenizer=...)") from error
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, plus the second line after a colon."""
-    first, *rest = (str(error).strip() or type(error).__name__).splitlines()
-    return (f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first)[:300]

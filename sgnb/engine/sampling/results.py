@@ -34,7 +34,7 @@ class Extra(NamedTuple):
 
     exhausted: bool  # the last token is computed and none is sampled
     scores: TokenScores | None  # of existing tokens
-    # Most likely (values, tokens) [n, k] in place of drafted tokens, then of the sampled token.
+    # Most likely (values, tokens) [n, k] at the drafted tokens, then at the sampled token.
     top: tuple[Tensor, ...] | None
     chosen: SamplerOutput | None  # the model's tokens in place of drafted tokens
     norm: Tensor | None  # float32[], log-sum-exp of the last logits if no token is wanted

@@ -20,7 +20,7 @@ from .nfa import Follow, Nfa
 LIMITS = BuildLimits(states=600, building=2_000, positions=2_000, work=20_000)
 """Limits of a cached automaton; larger lexemes are expanded as trees."""
 
-KEPT = 256
+MAX_CACHED = 256
 """Maximum number of cached automata."""
 
 Expand = Callable[[Rules, Nfa, Budget], Follow]
@@ -60,7 +60,7 @@ def common_lexeme(node: Node, expand: Expand) -> CommonLexeme:
     return _cached(_Identity(node), expand)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MAX_CACHED)
 def _cached(key: _Identity, expand: Expand) -> CommonLexeme:
     budget = Budget(LIMITS)
     nfa = Nfa(budget)

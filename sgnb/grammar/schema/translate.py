@@ -69,7 +69,7 @@ def translate(schema_text: str, whitespace: int | None = None, strict: bool = Tr
     try:
         translation = _Translation(read_schema(schema_text), layout, strict)
         rules = translation.rules()
-        if translation.shared and not _is_recursive(rules):
+        if translation.shared and not _has_recursion(rules):
             # The recursive part is unused, and shared rules have the labels of one position.
             rules = _Translation(read_schema(schema_text), layout, strict, shares=False).rules()
         return rules
@@ -77,7 +77,7 @@ def translate(schema_text: str, whitespace: int | None = None, strict: bool = Tr
         raise GrammarError("the schema is nested too deep", _DEEP_HINT) from None
 
 
-def _is_recursive(rules: Rules) -> bool:
+def _has_recursion(rules: Rules) -> bool:
     """Return whether a rule reachable from the start refers to itself."""
     enclosing: dict[str, None] = {}
     finished = set[str]()

@@ -120,7 +120,7 @@ class Program:
             self.send()
 
     def check_media(self, branch: Branch, node: Expr) -> None:
-        """Raise MediaError if a generation or select follows media that its model does not take."""
+        """Raise MediaError if a generation or select follows media unknown to the model."""
         if branch.scope.media and isinstance(node, Gen | Select):
             what = f"the prompt of {type(node).__name__.lower()} {node.name!r}"
             check_modalities(node.backend or self.executor, branch.scope.media, what)

@@ -102,7 +102,7 @@ def _is_equal_media(node: Node, media: MediaExpr, expected: _ExpectedValues) -> 
 
 
 def _is_equal_source(source: Any, other: Any) -> bool:
-    """Return whether two sources are equal texts, the same object, or lists of these."""
+    """Return whether two sources are equal texts, the same object, or lists with equal items."""
     if type(source) in (list, tuple) and type(source) is type(other) and len(source) == len(other):
         return all(map(_is_equal_source, source, other))
     return source is other or _is_equal_value(source, other)

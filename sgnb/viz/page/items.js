@@ -18,7 +18,7 @@ const inspectedThumbnail = ({ item }) => {
   return [frame];
 };
 
-// A chip in place of an item's text. The arrow keys reach a chip as a token.
+// A chip instead of an item's text. The arrow keys reach a chip as a token.
 function paintChip(state, span, piece) {
   const request = state.requests.get(piece.request),
     item = itemAt(state.media, piece.item);
@@ -109,7 +109,7 @@ function itemsOfNode(state, node) {
   return { item: spans[0] && itemAt(state.media, spans[0].item.first_id), facts };
 }
 
-// A token with which the tree continued in place of `here`, the item of the prompt or null.
+// A token of the tree at the position of `here`, the item of the prompt or null.
 function continuationOf(state, token, here) {
   const there = itemAt(state.media, token);
   if (!there) return `“${inLine(textOfTokens(state.tokenTable, [token]), 20)}”`;

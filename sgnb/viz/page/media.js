@@ -78,7 +78,7 @@ function labelOfTokens(state, tokens, limit) {
   return text;
 }
 
-// The text in place of an item: name, size, tokens and cache result. kind: of the first token.
+// The text of an item: name, size, tokens and cache result. kind: of the first token.
 function chipText(item, kind, found) {
   const computed = { again: "recomputed", text: "not sent" }[kind] ?? "computed";
   const result = !found ? computed : found >= item.count ? "found" : `${found} found`;
