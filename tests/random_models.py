@@ -41,7 +41,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "deepseek_v3": (
         {"num_key_value_heads": 6, "q_lora_rank": 40, "kv_lora_rank": 24, "qk_rope_head_dim": 8,
          "qk_nope_head_dim": 56, "v_head_dim": 32, "n_routed_experts": 4, "num_experts_per_tok": 2,
-         "n_group": 1, "topk_group": 1, "moe_intermediate_size": 52, "first_k_dense_replace": 1},
+         "n_group": 1, "topk_group": 1, "moe_intermediate_size": 72, "first_k_dense_replace": 1},
         NO_HEAD_DIM,
     ),
     "glm4": ({}, ()),
@@ -70,7 +70,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "deepseek_v2": (
         {"num_key_value_heads": 6, "q_lora_rank": 40, "kv_lora_rank": 24, "qk_rope_head_dim": 8,
          "qk_nope_head_dim": 56, "v_head_dim": 32, "n_routed_experts": 4, "num_experts_per_tok": 2,
-         "n_group": 1, "topk_group": 1, "moe_intermediate_size": 52, "first_k_dense_replace": 1},
+         "n_group": 1, "topk_group": 1, "moe_intermediate_size": 72, "first_k_dense_replace": 1},
         NO_HEAD_DIM,
     ),
 }  # fmt: skip

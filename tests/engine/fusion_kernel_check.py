@@ -18,7 +18,7 @@ from sgnb.engine.fusion import kernels, module_trace, reference
 from sgnb.engine.fusion.module_patterns import ROTARIES
 from sgnb.engine.fusion.module_trace import TracingBackend
 from sgnb.engine.fusion.operations import pick_operations
-from sgnb.engine.fusion.types import Angles, AttentionPlan, Heads, Norm
+from sgnb.engine.fusion.types import Angles, AttentionPlan, GatedNorm, Heads, Norm
 
 from .fusion_models import Pooled, own_logits, varied_model
 
@@ -63,6 +63,27 @@ def check_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: st
     heads = torch.randn(1, 3, 5, 16, device=device).to(dtype).transpose(1, 2)
     norm = Norm(torch.rand(16, device=device), 1e-6, False)
     close(kernels.norm(heads, norm), reference.norm(heads.double().float(), norm).double())
+
+
+def check_gated_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
+    """One group and three groups, with the rows of x or of the gate apart in memory."""
+    flags = [(False, True)] * 3
+    for size, count, groups, early, first, strided in itertools.product(
+        sizes, rows, (1, 3), *flags
+    ):
+        wide = torch.randn(count, 2, groups * size + 8, device=device).to(dtype)
+        x, gate = (part[:, : groups * size] for part in wide.unbind(1))
+        if strided:
+            x = x.contiguous()
+        norm = Norm(torch.rand(groups * size, device=device) + 0.5, 1e-5, early)
+        before = x.clone()
+        out = kernels.gated_norm(x[None], gate[None], GatedNorm(norm, size, first))
+        opened = torch.nn.functional.silu(gate.double())
+        exact = (x.double() * opened if first else x.double()).unflatten(-1, (groups, size))
+        scale = (exact.square().mean(-1, keepdim=True) + norm.eps).rsqrt()
+        exact = (exact * scale).flatten(-2) * norm.factor.double()
+        close(out[0], exact if first else exact * opened)
+        assert torch.equal(x, before)
 
 
 def check_gate(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
@@ -164,6 +185,7 @@ if __name__ == "__main__":
     else:
         for kind in ROUNDINGS:
             check_norm([1, 24, 64, 100], [1, 3], kind, "cpu")
+            check_gated_norm([1, 24], [2], kind, "cpu")
             check_gate([1, 24, 1030], [1, 2], kind, "cpu")
             if kind != torch.float16:
                 check_rotate([Heads(4, 2, 16), Heads(5, 1, 24)], [2], kind, "cpu")

@@ -20,6 +20,7 @@ from sgnb.engine.fusion.operations import Operations, Skinny
 from sgnb.engine.fusion.types import Norm
 from sgnb.engine.fusion.weights import DENSE, Weight, WeightFormat
 
+from ..hybrid_models import hybrid_model
 from .fusion_models import Pooled, own_logits, varied_model
 from .interpreter import interpreted, needs_triton
 
@@ -73,6 +74,23 @@ def test_fused_models_compute_the_same_until_undone(family: str) -> None:
     unfuse(swaps)
     assert torch.equal(pooled.logits(ROWS), before)
     assert not any("forward" in vars(module) for module in model.modules())
+
+
+@pytest.mark.parametrize("family", ["qwen3_next", "mamba2", "nemotron_h", "olmo_hybrid"])
+def test_gated_norms_are_fused(family: str) -> None:
+    """Gate before and after the norm, one group and several."""
+    model = hybrid_model(family)
+    own = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    swaps = [swap for swap in pooled.fuse() if swap.kind == "gated_norm"]
+    assert len(swaps) == 2
+    assert torch.allclose(pooled.logits(ROWS), own, atol=2e-4, rtol=1e-4)
+
+
+def test_a_gate_of_another_activation_keeps_its_own_norm() -> None:
+    """Kimi Linear opens its gate by a sigmoid."""
+    swaps = Pooled(hybrid_model("kimi_linear")).fuse()
+    assert not [swap for swap in swaps if swap.kind == "gated_norm"]
 
 
 def test_merged_weights_are_in_memory_once() -> None:

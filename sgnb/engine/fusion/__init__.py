@@ -23,7 +23,7 @@ from .layer import looks_like_layer, match_layer
 from .mlp import looks_like_mlp, match_mlp
 from .module_trace import ModuleTrace
 from .moe import looks_like_experts, match_experts
-from .norm import looks_like_norm, match_norm
+from .norm import looks_like_gated_norm, looks_like_norm, match_gated_norm, match_norm
 from .operations import Linear, Operations, pick_operations
 from .rotary import match_rotary
 from .weights import FORMATS, merge
@@ -31,7 +31,7 @@ from .weights import FORMATS, merge
 __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 
 Kind = Literal[
-    "rotary", "norm", "attention", "mlp", "experts", "layer", "linear",
+    "rotary", "norm", "gated_norm", "attention", "mlp", "experts", "layer", "linear",
     "product",  # see `invariant_model`
     "compiled",  # see `model.compiled_layers`
 ]  # fmt: skip
@@ -76,6 +76,7 @@ _Candidates = dict[Kind, list[nn.Module]]
 
 _LOOKS: dict[Kind, Callable[[nn.Module], bool]] = {
     "norm": looks_like_norm,
+    "gated_norm": looks_like_gated_norm,
     "attention": looks_like_attention,
     "mlp": looks_like_mlp,
     "experts": looks_like_experts,
@@ -141,6 +142,7 @@ def _match(
         return matches
 
     norms = matched("norm", match_norm, operations)
+    matched("gated_norm", match_gated_norm, operations)
     attentions = matched("attention", match_attention, norms, options, operations)
     mlps = matched("mlp", match_mlp, operations)
     matched("experts", match_experts)

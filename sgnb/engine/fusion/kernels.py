@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..device.precompile import launch
 from .skinny_kernels import activated
-from .types import Activation, Angles, AttentionPlan, Backend, Heads, Norm, Rotary
+from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Heads, Norm, Rotary
 
 GATE_BLOCK, GATE_WARPS = 1024, 4  # numbers of a program
 HEADS_BLOCK, ROTATE_WARPS = 4, 2  # heads of a program
@@ -26,10 +26,7 @@ NORM_WARP = 512
 def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
     """Return RMSNorm of x [..., n]; see `reference.norm`. Copies x with strided rows."""
     size = x.shape[-1]
-    rows = x if x.dim() == 2 and x.stride(1) == 1 else x.reshape(-1, size)
-    if rows.stride(1) != 1:
-        rows = rows.contiguous()
-
+    rows = _rows(x)
     out = torch.empty(rows.shape, dtype=x.dtype, device=x.device)
     added = out if residual is None else residual.reshape(-1, size)
     block = triton.next_power_of_2(size)
@@ -40,6 +37,27 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
             ADD=residual is not None, num_warps=min(16, max(1, block // NORM_WARP)),
         )  # fmt: skip
     return out.view(x.shape)
+
+
+def gated_norm(x: Tensor, gate: Tensor, plan: GatedNorm) -> Tensor:
+    """Return the gated RMSNorm of x [..., n]; see `reference.gated_norm`."""
+    rows, gates = _rows(x), _rows(gate)
+    out = torch.empty(rows.shape, dtype=x.dtype, device=x.device)
+    block = triton.next_power_of_2(plan.group)
+    if len(rows):
+        launch(
+            _gated_norm_kernel, (len(rows), rows.shape[1] // plan.group), rows, gates,
+            plan.norm.factor, out, rows.stride(0), gates.stride(0), out.stride(0), plan.norm.eps,
+            SIZE=plan.group, BLOCK=block, EARLY=plan.norm.early, GATE_FIRST=plan.gate_first,
+            num_warps=min(16, max(1, block // NORM_WARP)),
+        )  # fmt: skip
+    return out.view(x.shape)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """Return x [..., n] as [rows, n] with adjacent elements; a view if possible."""
+    rows = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+    return rows if rows.stride(1) == 1 else rows.contiguous()
 
 
 def gate(x: Tensor, activation: Activation) -> Tensor:
@@ -116,6 +134,30 @@ def _norm_kernel(
         added = tl.load(residual + row * residual_stride + at, mask=inside, other=0.0)
         numbers += added.to(tl.float32)
     tl.store(out + row * SIZE + at, numbers.to(dtype), mask=inside)
+
+
+@triton.jit
+def _gated_norm_kernel(
+    x: tl.tensor, gate: tl.tensor, factor: tl.tensor, out: tl.tensor,
+    x_stride: tl.tensor, gate_stride: tl.tensor, out_stride: tl.tensor, eps: tl.tensor,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr, GATE_FIRST: tl.constexpr,
+) -> None:  # fmt: skip
+    """Program (row, group)."""
+    row = tl.program_id(0).to(tl.int64)
+    element = tl.arange(0, BLOCK)
+    inside = element < SIZE
+    at = tl.program_id(1) * SIZE + element
+    dtype = out.dtype.element_ty
+    numbers = tl.load(x + row * x_stride + at, mask=inside, other=0.0).to(tl.float32)
+    opened = tl.load(gate + row * gate_stride + at, mask=inside, other=0.0).to(tl.float32)
+    opened = activated(opened, "silu")
+    if GATE_FIRST:
+        numbers = numbers * opened
+    scale = tl.rsqrt(tl.sum(numbers * numbers, 0) / SIZE + eps)
+    numbers = _scaled(numbers, scale, tl.load(factor + at, mask=inside, other=0.0), dtype, EARLY)
+    if not GATE_FIRST:
+        numbers = numbers * opened
+    tl.store(out + row * out_stride + at, numbers.to(dtype), mask=inside)
 
 
 @triton.jit

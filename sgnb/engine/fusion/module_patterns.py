@@ -12,6 +12,7 @@ ROTARY_TYPES = {"default", "linear", "llama3", "yarn"}
 """Rotary types with frequencies independent of the text length."""
 
 NORM_SUFFIX = "RMSNorm"
+GATED_NORM_SUFFIXES = ("RMSNormGated", "GatedRMSNorm")
 NORM_EPS = ("variance_epsilon", "eps")
 NORM_VARIANTS = ((0.0, True), (0.0, False), (1.0, False))
 """(added to the weight, rounded before the weight is applied): Llama, OLMo2, Gemma."""

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import reference
-from .types import Activation, Angles, AttentionPlan, Backend, Norm
+from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm
 from .weights import Weight
 
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -44,6 +44,7 @@ class Operations:
     reads."""
 
     norm: NormRows = reference.norm
+    gated_norm: Callable[[Tensor, Tensor, GatedNorm], Tensor] = reference.gated_norm
     gate: Callable[[Tensor, Activation], Tensor] = reference.gate
     rotate_and_store: RotateAndStore = reference.rotate_and_store
     multiply: Linear = F.linear  # GEMM unless `skinny` serves
@@ -130,7 +131,8 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
     from . import kernels
 
     rotate = kernels.rotate_and_store
-    fast = Operations(kernels.norm, kernels.gate, rotate, multiply=linear or F.linear)
+    multiply = linear or F.linear
+    fast = Operations(kernels.norm, kernels.gated_norm, kernels.gate, rotate, multiply)
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
         return fast
     from .skinny import SUMMED_ROWS, can_project, serves, skinny_linear, skinny_project

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .types import Activation, Angles, AttentionPlan, Backend, Norm, Rotary
+from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm, Rotary
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
@@ -26,6 +26,17 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
         y = F.rms_norm(x.float(), norm.factor.shape, None, norm.eps)
         y = ((y.to(x.dtype) if norm.early else y) * norm.factor).to(x.dtype)
     return y if residual is None else y.add_(residual)
+
+
+def gated_norm(x: Tensor, gate: Tensor, plan: GatedNorm) -> Tensor:
+    """Return the gated RMSNorm of x [..., n] by `gate` of equal shape, as a new tensor."""
+    factor, eps, early = plan.norm
+    opened = F.silu(gate.float())
+    numbers = x.float() * opened if plan.gate_first else x.float()
+    numbers = F.rms_norm(numbers.unflatten(-1, (-1, plan.group)), (plan.group,), None, eps)
+    numbers = numbers.flatten(-2)
+    y = ((numbers.to(x.dtype) if early else numbers) * factor).to(x.dtype)
+    return y if plan.gate_first else (y * opened).to(x.dtype)
 
 
 def gate(x: Tensor, activation: Activation) -> Tensor:

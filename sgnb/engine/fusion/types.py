@@ -41,6 +41,15 @@ class Heads(NamedTuple):
         return [self.query * self.dim, self.kv * self.dim, self.kv * self.dim]
 
 
+class GatedNorm(NamedTuple):
+    """RMSNorm of groups of `group` elements, times SiLU of a gate, as in Mamba-2 and gated
+    DeltaNet."""
+
+    norm: Norm  # factor float32[n] of all groups together
+    group: int
+    gate_first: bool  # the gate multiplies the input, as in Mamba-2; otherwise the result
+
+
 Angles = tuple[Tensor, Tensor]
 """cos and sin of a step's tokens, [T, n] each."""
 

@@ -48,7 +48,9 @@ class Group(NamedTuple):
     read: Tensor  # initial states, int64[texts]
     written: Tensor  # final states, int64[texts]
     padding: Padding | None = None
-    own_state: slice | None = None  # final state of a single fresh text, which computes in place
+    own_state: slice | None = (
+        None  # final state of a single fresh text: zeros, and computed in place
+    )
 
 
 class Stretch(NamedTuple):
@@ -139,6 +141,8 @@ class StepStates:
             contiguous = slice(int(firsts[0]), int(firsts[-1]) + length)
             state = members[0].written
             own = slice(state, state + 1) if fresh and len(members) == 1 else None
+            if own is not None:
+                self.pool.zero(own)
             return Group(contiguous, length, fresh, read, written, own_state=own)
         rows = (firsts[:, None] + np.arange(length)).ravel()
         return Group(to_device(rows, device), length, fresh, read, written)
@@ -209,7 +213,7 @@ def _compute(
     """Run `forward` on the group with states from the pool."""
     tensors = pool.tensors[mixer.layer]
     if group.own_state is not None:
-        states = [tensor[group.own_state].zero_() for tensor in tensors]
+        states = [tensor[group.own_state] for tensor in tensors]
     else:
         states = [tensor.index_select(0, group.read) for tensor in tensors]
     layer = LayerStates(mixer.shapes, states, not group.fresh)
