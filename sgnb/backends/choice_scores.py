@@ -45,7 +45,7 @@ def build_scores(
         choices.append(
             ChoiceScore(
                 tokens,
-                tuple(output.prompt_logprobs),
+                tuple(value for value in output.prompt_logprobs if value is not None),  # all text
                 unconditional.get(tokens, ()),
                 tuple(map(text, tokens)),
                 () if after is None else ((output.logprobs[0], after, text(after)),),

@@ -62,6 +62,16 @@ def encoder_cache_bytes(decoder: Any, options: EngineOptions) -> int:
     return min(GIB, int(ENCODER_CACHE_SHARE * total))
 
 
+def encoder_bytes(decoder: Any, options: EngineOptions) -> int:
+    """Return the bytes of the cache of rows, and of encoder calls beyond the work of a step: items
+    are encoded between steps."""
+    if decoder.items is None:
+        return 0
+    tokens = options.max_step_tokens or 1
+    call = int(tokens * decoder.items.token_bytes)
+    return encoder_cache_bytes(decoder, options) + max(0, call - activation_bytes(decoder, tokens))
+
+
 def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     """Return the size of the KV pool in tokens.
 
@@ -199,10 +209,10 @@ def make_pools(decoder: Any, options: EngineOptions) -> tuple[KVCache, StatePool
 
 
 def work_bytes(decoder: Any, options: EngineOptions) -> int:
-    """Return the bytes of the largest step plus the private memory of decode graphs."""
+    """Return the bytes of the largest step, of decode graphs, and of encoders of items."""
     tokens, rows = options.max_step_tokens or 1, options.max_running_requests or 1
     work = activation_bytes(decoder, tokens) + logit_bytes(decoder, rows) + WORKSPACE_BYTES
-    work += GRAMMAR_BYTES + rows * decoder.vocab_size
+    work += GRAMMAR_BYTES + rows * decoder.vocab_size + encoder_bytes(decoder, options)
     if options.attention in ("auto", "flashinfer") and not options.deterministic:
         work += gathered_bytes(decoder, tokens)
     if options.cuda_graphs:

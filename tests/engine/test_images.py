@@ -15,7 +15,9 @@ import sgnb
 from benchmarks.multimodal import NEW, as_media, cases, template
 from sgnb.engine.engine import Engine
 from sgnb.engine.model import decoder as decoder_module
+from sgnb.engine.model import item_encoder
 from sgnb.engine.model.item_encoder import ItemEncoder
+from sgnb.engine.model.text_decoder import text_decoder
 from sgnb.errors import (
     EngineError,
     MediaError,
@@ -74,6 +76,46 @@ def test_a_second_question_computes_its_text_alone(engine: Engine) -> None:
     assert answer(engine, "see ", image(2), " or count").token_ids != output.token_ids
 
 
+def test_options_of_the_processor_belong_to_the_key() -> None:
+    """Equal pixels under other options are another item, and the first one is found again."""
+    model, processor = built("llava")
+    part = processor.image_processor
+    mean = part.image_mean
+    with Engine(model, processor=processor, device="cpu") as engine:
+        first, answers = [], []
+        for changed in (mean, [0.9, 0.1, 0.5], mean):
+            part.image_mean = changed
+            [ids] = engine.encode([prompt("see ", image(1))])
+            first.append(ids)
+            answers.append(answer(engine, image(1), " what").token_ids)
+        assert first[0] == first[2] != first[1] and len(first[0]) == len(first[1])
+        assert answers[0] == answers[2] != answers[1]
+        assert engine.stats()["encoded_items"] == 2
+
+
+def test_memory_of_an_encoder_call_per_token(
+    llava: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, processor = llava
+    runs: list[int] = []
+
+    def peak(device: torch.device, run: Any) -> int:
+        run()
+        runs.append(1)
+        return 3_700
+
+    monkeypatch.setattr(item_encoder, "peak_bytes", peak)
+    with Engine(model, processor=processor, device="cpu"):
+        encoder = ItemEncoder(model, text_decoder(model), processor)
+        count = encoder.process(item_encoder.LARGE["image"]).num_tokens
+        assert encoder.token_bytes == encoder.token_bytes == 3_700 / count
+        assert runs == [1]
+        encoder.refused = dict.fromkeys(item_encoder.LARGE, "not")
+        del encoder.token_bytes
+        assert encoder.token_bytes == 0
+        encoder.substitution.remove()
+
+
 def test_rows_outlive_their_keys_and_values(llava: tuple[Any, Any]) -> None:
     model, processor = llava
     options = {"processor": processor, "device": "cpu", "prefix_cache": False}
@@ -104,11 +146,16 @@ def test_changed_weights_drop_the_rows() -> None:
 
 
 def test_scores_and_penalties_beside_an_image(engine: Engine) -> None:
-    """An image's tokens stand for a token of the vocabulary in scores and penalties."""
-    plain = answer(engine, "see ", image(1), " and", return_logprob=True, logprob_start_len=0)
-    scored = plain.prompt_logprobs
+    """Tokens of an image have no probability, and count for no penalty."""
+    scores = {"return_logprob": True, "logprob_start_len": 0, "top_logprobs_num": 2}
+    plain = answer(engine, "see ", image(1), " and", **scores)
     [ids] = engine.encode([prompt("see ", image(1), " and")])
-    assert len(scored) == len(ids) - 1 and np.isfinite(scored[1:]).all()
+    columns = plain.prompt_logprobs, plain.prompt_top_logprobs
+    for token, value, top in zip(ids[1:], *columns, strict=True):
+        is_text = token < engine.vocab_size
+        assert (value is not None) == is_text and len(top) == 2 * is_text
+    rows = plain.meta_info["input_token_logprobs"]
+    assert [row[0] is None for row in rows[1:]] == [token >= engine.vocab_size for token in ids[1:]]
     assert max(token for token in plain.token_ids) < engine.vocab_size
     penalized = answer(engine, "see ", image(1), " and", repetition_penalty=1.5)
     assert len(penalized.token_ids) == NEW

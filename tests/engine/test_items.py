@@ -49,6 +49,9 @@ class FakeEncoder:
         self.encoded: list[list[int]] = []
         self.failing: set[int] = set()  # sizes
 
+    def key(self, content: Any) -> bytes:
+        return content.digest  # type: ignore[no-any-return]
+
     def process(self, content: Any) -> ProcessorOutput:
         self.processed.append(content.label)
         return ProcessorOutput(content.size, {"size": content.size}, content.blocks)

@@ -57,7 +57,7 @@ def fake_decoder(device: torch.device = GPU, **config: Any) -> Any:
     model.config = settings
     return SimpleNamespace(
         model=model, shapes=LAYERS, states={}, dtype=torch.bfloat16, device=device,
-        vocab_size=128_256,
+        vocab_size=128_256, items=None,
     )  # fmt: skip
 
 
@@ -106,6 +106,19 @@ def test_a_limit_counts_weights_pool_and_work(free: Callable[[float], None]) -> 
     assert 40 * GIB - EACH < total <= 40 * GIB
     free(20)  # others have the rest
     assert pool_tokens(decoder, given) == (20 * GIB - work_bytes(decoder, given)) // EACH
+
+
+def test_encoders_of_items_take_memory_from_the_pool(free: Callable[[float], None]) -> None:
+    """The cache of rows, and what a call works on beyond a step, because calls run between
+    steps."""
+    free(60)
+    decoder, given = fake_decoder(), options(encoder_cache=0.5, max_step_tokens=2048)
+    text = pool_tokens(decoder, given) * EACH
+    step = sizing.activation_bytes(decoder, 2048)
+    for call in (0, step // 2, 3 * step):
+        decoder.items = SimpleNamespace(token_bytes=call / 2048)
+        lost = text - pool_tokens(decoder, given) * EACH
+        assert abs(lost - GIB // 2 - max(0, call - step)) <= EACH
 
 
 def test_two_engines_share_a_card(free: Callable[[float], None]) -> None:

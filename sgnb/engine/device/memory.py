@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,19 @@ def freeze_heap() -> None:
         gc.collect()
         gc.freeze()
         _frozen.set()
+
+
+def peak_bytes(device: torch.device, run: Callable[[], object]) -> int:
+    """Return the most memory that `run` takes on a GPU at once, in bytes; 0 on a CPU, where this is
+    not measured."""
+    if device.type != "cuda":
+        return 0
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    run()
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) - before
 
 
 def release_device_memory() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cache.radix import Ints
 from ..step_input import EmbeddingSpan, Longs, SpanRows
@@ -111,17 +112,19 @@ class PromptItems:
 
     def text_tokens(self, tokens: Ints) -> Ints:
         """Return tokens with the placeholder instead of the tokens of items."""
-        tokens = tokens.copy()
-        for placed in self.items:
-            tokens[placed.begin : placed.end] = self.placeholder
-        return tokens
+        return np.where(self.inside(0, len(tokens)), np.int32(self.placeholder), tokens)
 
     def without_items(self, tokens: Ints) -> Ints:
         """Return the tokens outside of items."""
-        keep = np.ones(len(tokens), np.bool_)
+        kept: Ints = tokens[~self.inside(0, len(tokens))]
+        return kept
+
+    def inside(self, start: int, end: int) -> NDArray[np.bool_]:
+        """Return which of the positions start .. end belong to items."""
+        inside = np.zeros(end - start, np.bool_)
         for placed in self.items:
-            keep[placed.begin : placed.end] = False
-        return tokens[keep]
+            inside[max(0, placed.begin - start) : max(0, placed.end - start)] = True
+        return inside
 
     def missing(self, start: int) -> list[PlacedItem]:
         """Return the items with tokens from position `start` on and without rows in memory."""
@@ -200,6 +203,9 @@ class MediaEncoder(Protocol):
     @property
     def modalities(self) -> frozenset[str]:
         """Supported kinds of items: image, video, audio."""
+
+    def key(self, content: Any) -> bytes:
+        """Return a SHA-256 digest of the content and the present options of the processor."""
 
     def process(self, content: Any) -> ProcessorOutput:
         """Run the processor on an item. On any thread.

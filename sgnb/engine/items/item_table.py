@@ -27,7 +27,7 @@ MAX_ID = np.iinfo(np.int32).max
 
 
 class ItemTable:
-    """Items by digest and by token id, for any thread.
+    """Items by key (content and options of the processor) and by token id, for any thread.
 
     Args:
         encoder: Processor and encoders of the model.
@@ -50,11 +50,13 @@ class ItemTable:
 
     def prepare(self, contents: Iterable[Any]) -> None:
         """Run the processor for all new content, on several threads. Ids follow the order."""
-        new = {c.digest: c for c in contents if c.digest not in self._items}.values()
+        keys = {self.encoder.key(content): content for content in contents}
+        new = {key: content for key, content in keys.items() if key not in self._items}
         if len(new) > 1:
             with ThreadPoolExecutor(min(len(new), THREADS), "sgnb-processor") as threads:
-                for content, processed in zip(new, threads.map(self._process, new), strict=True):
-                    self._add(content, *processed)
+                processed = threads.map(self._process, new.values())
+                for (key, content), output in zip(new.items(), processed, strict=True):
+                    self._add(key, content, *output)
 
     def segments(self, prompt: Sequence[Segment]) -> Sequence[Segment]:
         """Replace the items of a prompt by their token ids."""
@@ -67,12 +69,13 @@ class ItemTable:
 
     def find(self, content: Any) -> EngineItem:
         """Return the item of a `MediaItem`; the processor runs for new content only."""
+        key = self.encoder.key(content)
         with self._lock:
-            item = self._items.get(content.digest)
+            item = self._items.get(key)
             if item is not None:
                 item.keep(content)
                 return item
-        return self._add(content, *self._process(content))
+        return self._add(key, content, *self._process(content))
 
     def _process(self, content: Any) -> tuple[ProcessorOutput, float, str]:
         """Return the output of the processor, the duration in seconds, and the thumbnail."""
@@ -81,10 +84,10 @@ class ItemTable:
         return processed, time.perf_counter() - began, thumbnail(content)
 
     def _add(
-        self, content: Any, processed: ProcessorOutput, seconds: float, picture: str
+        self, key: bytes, content: Any, processed: ProcessorOutput, seconds: float, picture: str
     ) -> EngineItem:
         with self._lock:
-            item = self._items.get(content.digest)
+            item = self._items.get(key)
             if item is not None:
                 item.keep(content)
             else:
@@ -93,7 +96,7 @@ class ItemTable:
                         f"{len(self._items):,} images, videos and sounds used all token ids",
                         "load the model again",
                     )
-                item = self._items[content.digest] = EngineItem(content, self._next_id, processed)
+                item = self._items[key] = EngineItem(content, self._next_id, processed)
                 self._in_order.append(item)
                 self._name(item, content, picture, seconds)
                 self._next_id += item.count

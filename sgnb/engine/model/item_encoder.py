@@ -8,8 +8,11 @@ prompts composed of such rows with whole prompts of the processor and the model.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +21,18 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from ...errors import MediaError, first_line
+from ...media import Audio, Image, MediaItem, Video
+from ..device.memory import peak_bytes
 from ..items.item import EngineItem, Inputs, ProcessorOutput
 from .decoder_rows import DecoderRows, RowSubstitution, read_rows
-from .item_texts import item_texts, processor_arguments
+from .item_texts import item_texts, processor_arguments, processor_options
+
+LARGE: dict[str, MediaItem] = {
+    "image": Image(np.zeros((1024, 1024, 3), np.uint8)),
+    "audio": Audio(np.zeros(30 * 16_000, np.float32), 16_000),
+    "video": Video(np.zeros((8, 448, 448, 3), np.uint8), np.arange(8) / 2),
+}
+"""Items that show the memory of an encoder call."""
 
 
 class _ReachedDecoderError(Exception):
@@ -51,6 +63,10 @@ class ItemEncoder:
     def modalities(self) -> frozenset[str]:
         """Supported kinds of items."""
         return frozenset(self.texts.keys() - self.refused.keys())
+
+    def key(self, content: Any) -> bytes:
+        options = processor_options(self.processor).encode()
+        return hashlib.sha256(content.digest + options).digest()
 
     def process(self, content: Any) -> ProcessorOutput:
         if content.kind not in self.modalities:
@@ -96,6 +112,16 @@ class ItemEncoder:
                 item.positions, item.advance = own[:, :-1], int(own[0, -1])
                 item.inputs = None
                 begin = end + 1
+
+    @cached_property
+    def token_bytes(self) -> float:
+        """GPU memory of an encoder call per token of its items, in bytes, measured with a large
+        item; 0 on a CPU."""
+        for kind in sorted(self.modalities, key=list(LARGE).index):
+            with suppress(MediaError):  # of processors for other sizes
+                item = EngineItem(LARGE[kind], 0, self.process(LARGE[kind]))
+                return peak_bytes(self._model.device, partial(self.encode, [item])) / item.count
+        return 0.0
 
     def capture(self, inputs: Inputs) -> tuple[DecoderRows, Tensor]:
         """Return the rows that the decoder receives for the model's arguments, and the rotary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,23 @@ def _token(processor: Any, kind: str) -> str | None:
         if isinstance(token, str) and token:
             return token
     return None
+
+
+def processor_options(processor: Any) -> str:
+    """Return the present options of a processor and its parts, without arrays and tokenizer."""
+    names = chain.from_iterable(PARTS.values())
+    parts = (getattr(processor, name, None) for name in names)
+    return repr(
+        [
+            {
+                name: value
+                for name, value in vars(part).items()
+                if name not in ("tokenizer", "chat_template") and not isinstance(value, np.ndarray)
+            }
+            for part in (processor, *parts)
+            if part is not None
+        ]
+    )
 
 
 def processor_arguments(processor: Any, contents: Sequence[MediaItem]) -> dict[str, Any]:

@@ -52,8 +52,8 @@ class Output(Mapping[str, Any]):
     delta: str = ""  # suffix of `text` added since the last Output
     # Per output token; with max_new_tokens=0, of the sampled `next_token`.
     logprobs: list[float] = field(default_factory=list)
-    # Per prompt token from max(logprob_start_len, 1) on.
-    prompt_logprobs: list[float] = field(default_factory=list)
+    # Per prompt token from max(logprob_start_len, 1) on; None for tokens of images, videos, sounds.
+    prompt_logprobs: list[float | None] = field(default_factory=list)
     # Most likely (token, log-probability) pairs at the positions of `logprobs`.
     top_logprobs: list[list[TokenLogprob]] = field(default_factory=list)
     # Most likely pairs at the positions of `prompt_logprobs`.

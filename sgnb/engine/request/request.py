@@ -92,7 +92,7 @@ class Request(CachedSequence):
         self.sample_row = 0  # row of this request among the samples of the last step
         self.version = 0  # incremented by rewrites and the end; invalidates samples in flight
         self._unscored = _first_scored(params, len(prompt))
-        self.prompt_logprobs: list[float] = []
+        self.prompt_logprobs: list[float | None] = []
         self.prompt_top_logprobs: list[list[tuple[int, float]]] = []
         self.logprobs: list[float] = []
         self.top_logprobs: list[list[tuple[int, float]]] = []
@@ -239,9 +239,14 @@ class Request(CachedSequence):
         """Store the log-probabilities of tokens from `score_from` on, and `top`, the most likely
         tokens."""
         prompt = max(0, self.num_prompt_tokens - self.score_from)
-        self.prompt_logprobs += logprobs[:prompt]
+        prompt_logprobs, prompt_top = list[float | None](logprobs[:prompt]), top[:prompt]
+        if self.items is not None:
+            end = self.score_from + len(prompt_logprobs)
+            for row in np.flatnonzero(self.items.inside(self.score_from, end)).tolist():
+                prompt_logprobs[row], prompt_top[row : row + 1] = None, [[]] * len(top[:1])
+        self.prompt_logprobs += prompt_logprobs
         self.logprobs += logprobs[prompt:]
-        self.prompt_top_logprobs += top[:prompt]
+        self.prompt_top_logprobs += prompt_top
         self.top_logprobs += top[prompt:]
         self._unscored += len(logprobs)
 
