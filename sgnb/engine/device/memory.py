@@ -84,10 +84,10 @@ def peak_bytes(device: torch.device, run: Callable[[], object]) -> int:
         return 0
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
-    before = torch.cuda.memory_allocated(device)
+    at_rest = torch.cuda.memory_allocated(device)
     run()
     torch.cuda.synchronize(device)
-    return torch.cuda.max_memory_allocated(device) - before
+    return torch.cuda.max_memory_allocated(device) - at_rest
 
 
 def release_device_memory() -> None:

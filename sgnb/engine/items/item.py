@@ -116,8 +116,8 @@ class PromptItems:
 
     def without_items(self, tokens: Ints) -> Ints:
         """Return the tokens outside of items."""
-        kept: Ints = tokens[~self.inside(0, len(tokens))]
-        return kept
+        text: Ints = tokens[~self.inside(0, len(tokens))]
+        return text
 
     def inside(self, start: int, end: int) -> NDArray[np.bool_]:
         """Return which of the positions start .. end belong to items."""
