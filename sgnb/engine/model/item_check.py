@@ -165,7 +165,7 @@ def _compose(encoder: ItemEncoder, contents: Sequence[Any]) -> _CheckPrompt:
     cuts = [0]
     ends = [begins[0] + 1, begins[0] + items[0].count // 2, begins[1] + 2, len(tokens)]
     for end in ends:
-        cut = prompt.cut(cuts[-1], end)
+        cut = prompt.cut(cuts[-1], min(end, len(tokens)))
         cuts += [cut] if cut > cuts[-1] else []
     return _CheckPrompt(tokens, prompt, cuts)
 
