@@ -90,7 +90,12 @@ class AsyncStepOutput:
             return None
         if [request.version for request in requests] != self._versions:
             return None
-        if not all(map(attrgetter("wants_only_tokens"), requests)):
+        series = batch.series
+        if not (
+            all(map(attrgetter("wants_only_tokens"), requests))
+            if series is None
+            else series.wants_only_tokens
+        ):
             return None
         count = len(requests)
 
@@ -146,7 +151,12 @@ class InFlightStep(NamedTuple):
         requests, tokens = output.requests, output.tokens
         if requests is not self.batch.requests or not stop_tokens.isdisjoint(tokens):
             return False
-        if not all(map(attrgetter("appends_only"), requests)):
+        series = self.batch.series
+        if not (
+            all(map(attrgetter("appends_only"), requests))
+            if series is None
+            else series.appends_only
+        ):
             return False
         Request.append_each(requests, (self.batch.ends + 1).tolist(), tokens)
         return True
