@@ -159,7 +159,8 @@ class DecodeGraphs:
         columns = aligned(rows)
         packed = np.zeros((INPUTS, columns), np.int32)
         packed[0, :num_tokens], packed[1, :num_tokens] = step.tokens, step.positions
-        packed[2:] = pack_inputs(step.sampling, columns, attention.last_rows)
+        places = None if attention.is_decode else attention.last_rows
+        packed[2:] = pack_inputs(step.sampling, columns, places)
         inputs = pinned(packed.ravel(), self._device)
         self._inputs[: len(inputs)].copy_(inputs, non_blocking=True)
 

@@ -137,8 +137,8 @@ class Scheduler:
         """
         if self.cache.launched(batch.requests, batch.cache_plans):
             self._blocked = None
-        if self._decode.includes(batch):
-            last = complete_decode(batch)
+        if batch.series is not None:
+            last = complete_decode(batch, batch.series)
         else:
             last = self._complete_rows(batch)
         if not self.waiting:  # otherwise the next step may start requests

@@ -36,23 +36,21 @@ class Spans:
     Attributes:
         starts: KV index of each sequence's first row, int64[sequences].
         lengths: Number of rows of each sequence, int64[sequences].
+        num_tokens: Number of rows.
+        is_decode: True if every sequence has one row.
     """
 
     starts: Longs
     lengths: Longs
+    num_tokens: int
+    is_decode: bool
+
+    def _count_rows(self) -> None:
+        self.num_tokens = int(self.lengths.sum())
+        self.is_decode = self.num_tokens == len(self.lengths)
 
     def __len__(self) -> int:
         return len(self.lengths)
-
-    @cached_property
-    def num_tokens(self) -> int:
-        """Number of rows."""
-        return int(self.lengths.sum())
-
-    @property
-    def is_decode(self) -> bool:
-        """True if every sequence has one row."""
-        return self.num_tokens == len(self.lengths)
 
     @cached_property
     def ends(self) -> Longs:
@@ -118,6 +116,9 @@ class AttentionInput(Spans):
     kv_slots: Sequence[Ints]
     keys: Sequence[SequenceKey]
     whole: Sequence[bool] = ()
+
+    def __post_init__(self) -> None:
+        self._count_rows()
 
     @cached_property
     def num_short(self) -> int:

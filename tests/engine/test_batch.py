@@ -121,7 +121,15 @@ def test_what_is_not_plain_is_read_one_by_one() -> None:
     output = results(Batch(scored, [3] * 2, [1] * 2), logprobs).get()
     assert output.tokens == [500, 501] and scored[1].logprobs == pytest.approx([logprobs[1].item()])
 
-    made = results(
-        Batch([request(i, 4) for i in range(2)], [3] * 2, [1] * 2, [True, False]), logprobs
-    )
-    assert made._get_plain() is None and [r.id for r in made.get().requests] == [0]
+
+def test_both_ways_to_read_a_step_with_unfinished_prompts_agree() -> None:
+    requests = [request(i, 9) for i in range(5)]
+    batch = Batch(requests, [3, 3, 3, 8, 4], [1, 6, 2, 1, 1], [False, True, False, True, False])
+    made = results(batch, -torch.rand(8))
+    fast, each = made._get_plain(), made._get_each()
+    assert fast is not None and columns(fast) == columns(each)
+    assert [r.id for r in fast.requests] == [1, 3] and fast.tokens == [500, 501]
+    assert fast.is_plain and not each.is_plain
+
+    batch.sample_rows = [NO_ROW, 4, NO_ROW, 6, NO_ROW]  # of a graph
+    assert columns(made._get_plain()) == columns(made._get_each())  # type: ignore[arg-type]

@@ -349,7 +349,7 @@ def test_the_fast_way_through_a_decode_step_changes_nothing() -> None:
         sim = Simulation(300, overlap=True, max_running=6, max_step_tokens=40)
         continued = 0
         if not fast:
-            sim.scheduler._decode._goes_on = lambda *step: False  # type: ignore[method-assign]
+            sim.scheduler._decode.record = lambda *step: None  # type: ignore[method-assign]
         steps = []
         for _ in range(300):
             if rng.random() < 0.05:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken
 
+from sgnb.engine.request.byte_alphabet import cut_bytes, name_bytes
 from sgnb.engine.request.detokenizer import Detokenizer
 from sgnb.engine.request.stop_strings import StopStrings
 from sgnb.engine.request.tokenizer import Tokenizer
@@ -212,7 +213,7 @@ def test_padding_and_truncation_do_not_touch_what_is_encoded(when: str) -> None:
 
 
 def test_a_token_that_cannot_be_named_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = Tokenizer(byte_level())
+    tokenizer = Tokenizer(pieces())
     known, named = tokenizer.pieces([5, 6]), tokenizer._bytes
 
     def failing(token: int, name: str) -> bytes:
@@ -220,6 +221,19 @@ def test_a_token_that_cannot_be_named_is_its_number(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(tokenizer, "_bytes", failing)
     assert tokenizer.pieces([5, 6]) == [b"<5>", known[1]]
+
+
+def test_the_bytes_of_many_tokens_are_those_of_each(bytes_: Tokenizer) -> None:
+    names = bytes_.hf.convert_ids_to_tokens([*range(len(bytes_.hf))])
+    each = [bytes_._bytes(token, name) for token, name in enumerate(names)]
+    plain = [token for token in range(len(names)) if token not in bytes_._literal]
+    assert len(plain) > 200 and len(plain) < len(names)
+    assert bytes_.pieces(plain) == cut_bytes([names[token] for token in plain])
+    assert bytes_.pieces(plain) == [each[token] for token in plain]
+    assert bytes_.pieces([*range(len(names)), len(names)])[:-1] == each  # the last has no name
+    with pytest.raises(UnicodeEncodeError):
+        cut_bytes(["ab", "\u4e2d"])
+    assert name_bytes("a\u4e2d\u0120") == "a\u4e2d ".encode()
 
 
 def test_a_thread_that_pads_and_cuts_changes_nothing() -> None:

@@ -183,10 +183,11 @@ class RadixTree:
             namespace: Part of the cache to search.
             hint: Result of a `peek` of the same or more tokens; the search starts there.
         """
-        start = self.root
-        if hint is not None and hint.node.alive and hint.node.end <= len(tokens):
-            start = hint.node
-        prefix = self._descend(start, tokens, namespace)
+        prefix, start = hint, self.root
+        if prefix is None or prefix.length > len(tokens) or not prefix.holds:
+            if hint is not None and hint.node.alive and hint.node.end <= len(tokens):
+                start = hint.node
+            prefix = self._descend(start, tokens, namespace)
         node, common = prefix.node, prefix.length - prefix.node.end
         if common and prefix.child is not None:
             node = self._split(prefix.child, common)
@@ -226,10 +227,11 @@ class RadixTree:
         begin = node = start or self.root
         existing = len(tokens) - begin.end
         while node.end < len(tokens):
-            child = node.children.get(_child_key(node, tokens, namespace))
+            key = _child_key(node, tokens, namespace)
+            child = node.children.get(key)
             if child is None:
                 existing = node.end - begin.end
-                node = self._add(node, tokens, slots, namespace, request)
+                node = self._add(node, key, tokens, slots, namespace, request)
                 break
             common = common_length(child.tokens, tokens[node.end :])
             node = child if common == len(child.tokens) else self._split(child, common)
@@ -319,8 +321,10 @@ class RadixTree:
         top = next((node for node in path if not node.locks), None)
         return [] if top is None else self._clear([top], "spoilt")
 
-    def _add(self, parent: Node, tokens: Ints, slots: Ints, namespace: str, request: int) -> Node:
-        key, edge = _child_key(parent, tokens, namespace), tokens[parent.end :].copy()
+    def _add(
+        self, parent: Node, key: Any, tokens: Ints, slots: Ints, namespace: str, request: int
+    ) -> Node:
+        edge = tokens[parent.end :].copy()
         node = Node(self._take_id(), parent, key, edge, slots[parent.end :].copy(), self._tick)
         parent.children[key] = node
         self.size += len(edge)
@@ -407,5 +411,5 @@ def common_length(a: Ints, b: Ints) -> int:
 def _child_key(node: Node, tokens: Ints, namespace: str) -> Any:
     """Return the key of the child along `tokens`. Children of the root are separate for each
     namespace."""
-    token = tokens[node.end].item()
+    token = tokens.item(node.end)
     return token if node.parent is not None else (namespace, token)

@@ -103,7 +103,8 @@ class Journal:
         self.counts["cascade_steps"] += batch.has_cascade
         self.busy_seconds += seconds
 
-        ids = [request.id for request in batch.requests]
+        series = batch.series
+        ids = [request.id for request in batch.requests] if series is None else series.ids
         sampling = ids if output.requests is batch.requests else [r.id for r in output.requests]
         tokens = np.asarray(output.tokens, np.int64)
         self.name(tokens)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
+from itertools import compress
 from math import inf, isfinite
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -46,6 +47,7 @@ class StepOutput:
     requests: list[Request]  # requests with a new token
     tokens: list[int]
     logprobs: list[float] | NDArray[np.float64]  # of the tokens, rounded for the events
+    is_plain: bool = False  # every sampling request of the step has a token, nothing else happened
     # fields of events `Masked`
     masked: list[tuple[int, int, float, int, int]] = field(default_factory=list)
     # alternatives to the tokens, if requested
@@ -81,24 +83,33 @@ class AsyncStepOutput:
         return self._get_plain() or self._get_each()
 
     def _get_plain(self) -> StepOutput | None:
-        """Fast version of `_get_each` for a decode step in which every request wants and gets only
-        a token. Returns None for any other step."""
+        """Fast version of `_get_each` for a step in which every request wants and gets only a
+        token, or is in the middle of its prompt. Returns None for any other step."""
         batch, sampled = self._batch, self._sampled
-        requests = batch.requests
+        requests, series = batch.requests, batch.series
 
-        if self._extras or sampled is None or not batch.is_decode or not all(batch.samples):
+        if self._extras or sampled is None:
             return None
         if [request.version for request in requests] != self._versions:
             return None
-        if not all(map(attrgetter("wants_only_tokens"), requests)):
+        if series is None:
+            wants_only_tokens = all(map(attrgetter("wants_only_tokens"), requests))
+        else:
+            wants_only_tokens = series.wants_only_tokens
+        if not wants_only_tokens:
             return None
-        count = len(requests)
 
-        logprobs = sampled.logprobs[:count].double().round(decimals=4).numpy()
-        allowed = np.count_nonzero(sampled.allowed.numpy()[:count])  # a third of torch's `all`
-        if allowed < count or not (logprobs < inf).all():
+        logprobs = sampled.logprobs.double().round(decimals=4).numpy()
+        tokens, allowed = sampled.tokens.numpy(), sampled.allowed.numpy()
+        if batch.is_decode and all(batch.samples):
+            rows: Any = slice(len(requests))
+        else:
+            rows = [row for row in batch.sample_rows if row != NO_ROW]
+            requests = list(compress(requests, batch.samples))
+        logprobs = logprobs[rows]
+        if np.count_nonzero(allowed[rows]) < len(requests) or not (logprobs < inf).all():
             return None
-        return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs)
+        return StepOutput(requests, tokens[rows].tolist(), logprobs, is_plain=True)
 
     def _get_each(self) -> StepOutput:
         output = StepOutput([], [], [])
@@ -143,12 +154,20 @@ class InFlightStep(NamedTuple):
     def append_plain(self, output: StepOutput, stop_tokens: Set[int]) -> bool:
         """Append the tokens of a step without further work: no texts are read, no grammar moves
         on, no stop token is among the tokens. Returns False for any other step."""
-        requests, tokens = output.requests, output.tokens
-        if requests is not self.batch.requests or not stop_tokens.isdisjoint(tokens):
+        batch, requests, tokens = self.batch, output.requests, output.tokens
+        if not output.is_plain or not stop_tokens.isdisjoint(tokens):
             return False
-        if not all(map(attrgetter("appends_only"), requests)):
+        if batch.series is None:
+            appends_only = all(map(attrgetter("appends_only"), requests))
+        else:
+            appends_only = batch.series.appends_only
+        if not appends_only:
             return False
-        Request.append_each(requests, (self.batch.ends + 1).tolist(), tokens)
+
+        sizes = (batch.ends + 1).tolist()
+        if len(requests) < len(batch):
+            sizes = list(compress(sizes, batch.samples))
+        Request.append_each(requests, sizes, tokens)
         return True
 
 

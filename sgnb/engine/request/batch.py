@@ -9,17 +9,56 @@ from operator import attrgetter
 import numpy as np
 
 from ..cache.checkpoints import StatePlan
-from ..step_input import Longs, Spans
+from ..cache.radix import Ints
+from ..step_input import Longs, Spans, StepInput
 from .request import Request
+from .rng import first_states
 
 NO_ROW = -1
 
 _items = attrgetter("items")
 
 
+class DecodeSeries:
+    """Consecutive decode steps of the same requests, one token each, without an event in between.
+
+    Row i of a step samples at row i. Created after the first step of the series.
+
+    Attributes:
+        requests: The requests.
+        ids: Ids of the requests.
+        lengths: Number of tokens of each request in a step, ones.
+        first_states: Mixed seeds of the requests, see `rng.first_states`.
+        prompt_lengths: Numbers of prompt tokens.
+        wants_only_tokens: True if no request wants more than tokens.
+        appends_only: True if each new token is only appended, unless a text ends.
+        remaining: Number of steps until the first request samples its last token.
+        input: Input of a step of the series, for the parts that are equal in all steps. None before
+            the first such input, and if other parts change.
+    """
+
+    def __init__(self, requests: list[Request]) -> None:
+        self.requests = requests
+        self.ids = np.array([request.id for request in requests], np.int64)
+        self.lengths = np.ones(len(requests), np.int64)
+        seeds = np.array([request.seed for request in requests], np.uint64)
+        self.first_states = first_states(seeds)
+        prompt_lengths = [request.num_prompt_tokens for request in requests]
+        self.prompt_lengths = np.array(prompt_lengths, np.int64)
+        self.wants_only_tokens = all(map(attrgetter("wants_only_tokens"), requests))
+        self.appends_only = all(map(attrgetter("appends_only"), requests))
+        self.remaining = min([r.max_len - r.num_tokens_with_placeholders for r in requests])
+        self.input: StepInput | None = None
+
+
 class Batch(Spans):
     """Tokens starts[i] .. ends[i] of requests[i]. Only `sample_rows`, `has_cascade` and
-    `cache_plans` may change."""
+    `cache_plans` may change.
+
+    Attributes:
+        series: Series that the step belongs to, except for the first step of a series.
+        new_slots: KV slot of each token, int32[num_tokens], for a step of a series.
+    """
 
     def __init__(
         self,
@@ -31,11 +70,22 @@ class Batch(Spans):
         self.requests = requests
         self.starts = np.asarray(starts, np.int64)
         self.lengths = np.asarray(lengths, np.int64)
+        self._count_rows()
+        self.ends = self.starts + self.lengths
+        self.series: DecodeSeries | None = None
+        self.new_slots: Ints | None = None
         # True for requests that sample a token
         self.samples = [True] * len(requests) if samples is None else samples
         self.sample_rows = self._ranks()  # row of each request among the samples, or NO_ROW
         self.has_cascade = False  # attention read a shared prefix once for several requests
         self.cache_plans: list[StatePlan] = []  # see `CacheManager.plan`
+
+    @classmethod
+    def repeated(cls, series: DecodeSeries, starts: Longs, new_slots: Ints) -> Batch:
+        """Return a step of a series."""
+        batch = cls(series.requests, starts, series.lengths)
+        batch.series, batch.new_slots = series, new_slots
+        return batch
 
     def part(self, begin: int, end: int) -> Batch:
         """Return a batch of the requests begin .. end."""
@@ -74,4 +124,4 @@ class Batch(Spans):
 
     def clear(self) -> None:
         """Drop the references to requests; a stale batch then holds only numbers."""
-        self.requests = []
+        self.requests, self.series = [], None

@@ -24,21 +24,22 @@ class Detokenizer:
         self._skip = skip_special_tokens
         self._tokens: list[int] = np.asarray(prompt[-CONTEXT_TOKENS:]).tolist()
         self._start, self._read = 0, len(self._tokens)
+        self._held = ""  # text of the tokens after `_read`
 
     def push(self, tokens: Sequence[int]) -> str:
         """Append tokens and return the newly final text."""
         self._tokens.extend(tokens)
-        text = self._pending()
+        text = self._held = self._pending()
         # Special tokens alone give no text; keep a word in the window, or the next word loses its
         # space.
         if not text or text.endswith("\ufffd"):
             return ""
-        self._start, self._read = self._read, len(self._tokens)
+        self._start, self._read, self._held = self._read, len(self._tokens), ""
         return text
 
     def finish(self) -> str:
         """Return the remaining text, with U+FFFD for an incomplete character."""
-        text = self._pending()
+        text, self._held = self._held, ""
         self._start = self._read = len(self._tokens)
         return text
 

@@ -17,8 +17,18 @@ def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray
     pseudorandom number generators", OOPSLA 2014; constants of Vigna's splitmix64.c), whose state
     starts at the mixed seed: neighbouring seeds then have nothing to do with each other.
     """
+    return draws(first_states(seeds), positions)
+
+
+def first_states(seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the mixed seeds, the first states of the generators."""
+    return _mix(seeds.astype(np.uint64) + _GAMMA)
+
+
+def draws(states: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the numbers of `uniforms` from the first states of the generators."""
     counts = positions.astype(np.uint64) + np.uint64(1)
-    numbers = _mix(_mix(seeds.astype(np.uint64) + _GAMMA) + counts * _GAMMA)
+    numbers = _mix(states + counts * _GAMMA)
     return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 

@@ -26,18 +26,22 @@ from ..step_input import (
     SamplingInput,
     StepInput,
 )
-from .batch import Batch
+from .batch import Batch, DecodeSeries
 from .request import Request
 from .request_state import RequestState
-from .rng import uniforms
+from .rng import draws, uniforms
 
 Mask = Callable[[], RowMask]
 
 
 def step_input(batch: Batch) -> StepInput:
     """Build the input of a step."""
+    series = batch.series
+    if series is not None and series.input is not None:
+        return _repeated(batch, series, series.input)
+
     logit_rows, sampled, uses, drafts = _logit_uses(batch)
-    return StepInput(
+    step = StepInput(
         tokens=_tokens(batch),
         positions=batch.rotary_positions,
         attention=attention_input(batch),
@@ -48,6 +52,56 @@ def step_input(batch: Batch) -> StepInput:
         sampling=_sampling_input(list(compress(batch.requests, batch.samples))),
         drafts=drafts,
         uses=uses,
+    )
+    if series is not None and _repeats(batch, step):
+        series.input = step
+    return step
+
+
+def _repeats(batch: Batch, step: StepInput) -> bool:
+    """Return whether later steps of the series differ from this step only in tokens, positions, new
+    slots, draws and grammar states."""
+    states: list[RequestState] = [request.state for request in batch.requests]
+    plain = not (step.uses or batch.has_items)
+    return plain and all(state.fits_kernels and not state.holds_back for state in states)
+
+
+def _repeated(batch: Batch, series: DecodeSeries, step: StepInput) -> StepInput:
+    """Fast twin of `step_input` for a step of a series. step: an earlier step of the series."""
+    requests, starts, sampling = batch.requests, batch.starts, step.sampling
+    # The last tokens of all requests are read together.
+    unread = requests[0].num_placeholders > 0
+    numbers, grammar_states = sampling.draws, sampling.grammar_states
+    if sampling.temperatures.any():
+        numbers = draws(series.first_states, starts + 1 - series.prompt_lengths)
+    if sampling.is_constrained:
+        grammar_states = _grammar_states([request.state for request in requests])
+
+    return StepInput(
+        tokens=~sampling.sample_rows if unread else _tokens(batch),
+        positions=starts,
+        attention=AttentionInput(
+            starts=starts,
+            lengths=batch.lengths,
+            new_slots=_new_slots(batch),
+            kv_slots=step.attention.kv_slots,
+            keys=step.attention.keys,
+        ),
+        states=batch.cache_plans,
+        embeddings=(),
+        logit_rows=step.logit_rows,
+        sampled=step.sampled,
+        sampling=SamplingInput(
+            temperatures=sampling.temperatures,
+            draws=numbers,
+            grammar_states=grammar_states,
+            sample_rows=sampling.sample_rows,
+            filters={},
+            adjustments={},
+            masks={},
+        ),
+        drafts=NO_SAMPLING,
+        uses=(),
     )
 
 
@@ -88,6 +142,8 @@ def _split_at_blocks(batch: Batch) -> AttentionInput:
 
 
 def _new_slots(batch: Batch) -> Ints:
+    if batch.new_slots is not None:
+        return batch.new_slots
     if batch.is_decode:
         rows = zip(batch.requests, batch.starts.tolist(), strict=True)
         return np.array([request.slots.item(start) for request, start in rows], np.int32)
@@ -119,12 +175,9 @@ def _embeddings(batch: Batch) -> Iterator[EmbeddingSpan]:
 
 def _logit_uses(batch: Batch) -> tuple[Longs, Longs, Sequence[LogitUse], SamplingInput]:
     """Return `logit_rows`, `sampled`, `uses` and `drafts` of the step."""
-    rows = zip(batch.requests, batch.samples, strict=True)
-    only_samples = all(
-        samples
-        and not r.params.num_alternatives
-        and (r.wants_only_tokens or r.score_from >= r.num_tokens)
-        for r, samples in rows
+    only_samples = all(batch.samples) and all(
+        not r.params.num_alternatives and (r.wants_only_tokens or r.score_from >= r.num_tokens)
+        for r in batch.requests
     )
     if only_samples:
         return batch.last_rows, np.arange(len(batch)), (), NO_SAMPLING
@@ -204,23 +257,28 @@ def _sampling_input(
             hosted[row] = partial(_row_mask, state)
 
     temperatures = _column(requests, "params.temperature", np.float32)
-    draws = np.zeros(len(requests))
+    numbers = np.zeros(len(requests))
     if temperatures.any():  # else nothing is drawn
         if positions is None:
             sizes = _column(requests, "num_tokens_with_placeholders", np.int64)
             positions = sizes - _column(requests, "num_prompt_tokens", np.int64)
         seeds = _column(requests, "seed", np.uint64)
-        draws = uniforms(seeds, np.asarray(positions, np.int64))
-    grammar_states = [UNCONSTRAINED if s.table_offset is None else _device_state(s) for s in states]
+        numbers = uniforms(seeds, np.asarray(positions, np.int64))
     return SamplingInput(
         temperatures=temperatures,
-        draws=draws,
-        grammar_states=np.array(grammar_states, np.int32),
+        draws=numbers,
+        grammar_states=_grammar_states(states),
         sample_rows=_column(requests, "sample_row", np.int32),
         filters=filters,
         adjustments=adjustments,
         masks=hosted if masks is None else masks,
     )
+
+
+def _grammar_states(states: Sequence[RequestState]) -> Ints:
+    """Return the state of each row in the device tables, or UNCONSTRAINED."""
+    numbers = [UNCONSTRAINED if s.table_offset is None else _device_state(s) for s in states]
+    return np.array(numbers, np.int32)
 
 
 def _device_state(state: RequestState) -> int:

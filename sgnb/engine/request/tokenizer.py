@@ -19,6 +19,7 @@ from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
 from ...native_calls import native_call
 from ...segment import Segment
+from .byte_alphabet import cut_bytes, name_bytes
 from .chunks import ChunkedEncoder
 from .special_tokens import PlainTextEncoder, SpecialTokenSpans, pattern_of, special_tokens_of
 
@@ -290,12 +291,17 @@ class Tokenizer:
     def pieces(self, tokens: list[int]) -> list[bytes]:
         """Return `piece` of each token; the number of a token without a name."""
         try:
-            names = self.hf.convert_ids_to_tokens(tokens)
+            if self._fast is None:
+                names = self.hf.convert_ids_to_tokens(tokens)
+            else:
+                names = [*map(self._fast.id_to_token, tokens)]
+                if self._byte_level and self._literal.isdisjoint(tokens) and None not in names:
+                    return cut_bytes(names)
             return [
                 numbered(token) if name is None else self._bytes(token, name)
                 for token, name in zip(tokens, names, strict=True)
             ]
-        except Exception:  # a Python tokenizer raises for unused ids
+        except Exception:  # a Python tokenizer raises for unused ids, `cut_bytes` for added tokens
             return [self._piece(token) for token in tokens]
 
     def _piece(self, token: int) -> bytes:
@@ -323,10 +329,7 @@ class Tokenizer:
         if token in self._literal:
             return str(name).encode()
         if self._byte_level:
-            try:
-                return str(name).translate(_LATIN_1).encode("latin-1")
-            except UnicodeEncodeError:  # e.g. an added token
-                return b"".join(_BYTE_OF[c] if c in _BYTE_OF else c.encode() for c in name)
+            return name_bytes(str(name))
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes.fromhex(name[3:5])
         return str(name).replace("▁", " ").encode()
@@ -401,19 +404,3 @@ def _check_unicode(text: str) -> None:
             "half of a surrogate pair",
             "read the text as UTF-8, or drop the character: text.encode(errors='ignore').decode()",
         ) from None
-
-
-def _bytes_by_character() -> dict[str, bytes]:
-    """Invert byte-level BPE's alphabet: printable bytes map to themselves, others to U+0100 on."""
-    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [b for b in range(256) if b not in plain]
-    return {chr(b): bytes([b]) for b in plain} | {
-        chr(0x100 + i): bytes([b]) for i, b in enumerate(others)
-    }
-
-
-_BYTE_OF = _bytes_by_character()
-_LATIN_1 = dict.fromkeys(range(256), "\u0100") | {
-    ord(character): chr(byte[0]) for character, byte in _BYTE_OF.items()
-}
-"""`_BYTE_OF` for `str.translate`; foreign characters map outside latin-1."""
