@@ -18,6 +18,7 @@ from random import Random
 import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import LlavaForConditionalGeneration
@@ -31,19 +32,26 @@ from .network import TOKENS, build, image_rows
 from .questions import Question, ask
 
 TEXT_MODEL = Path(__file__).parents[2] / "sgnb" / "models" / "tiny"
+TEXT_RATE = 0.35
+"""Learning rate of the text model, relative to the vision tower."""
+
 SCALE = 1_000
 """Steps of the schedule; the clock says which one."""
 
 
 def optimizers_for(model: nn.Module, peak: float) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of layers, AdamW for embeddings, convolutions and vectors."""
-    named = dict(model.named_parameters())
-    matrices = [p for name, p in named.items() if p.ndim == 2 and "embed" not in name]
-    chosen = {id(p) for p in matrices}
-    others = [p for p in named.values() if id(p) not in chosen]
-    muon = torch.optim.Muon(matrices, lr=peak, weight_decay=0.05, adjust_lr_fn="match_rms_adamw")
-    fused = others[0].is_cuda
-    return [muon, torch.optim.AdamW(others, lr=peak, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)]
+    """Muon for the matrices of layers, AdamW for embeddings, convolutions and vectors; the trained text model learns
+    slower."""
+    groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        is_matrix = parameter.ndim == 2 and "embed" not in name
+        groups.setdefault((is_matrix, "language_model" in name), []).append(parameter)
+    muon, adam = (
+        [{"params": groups[is_matrix, is_text], "scale": TEXT_RATE if is_text else 1.0} for is_text in (False, True)]
+        for is_matrix in (True, False))
+    fused = next(model.parameters()).is_cuda
+    return [torch.optim.Muon(muon, lr=peak, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(adam, lr=peak, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)]
 
 
 def losses(model: LlavaForConditionalGeneration, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -75,7 +83,7 @@ def train(options: argparse.Namespace) -> LlavaForConditionalGeneration:
         if passed >= 1:
             break
         for group in [group for optimizer in optimizers for group in optimizer.param_groups]:
-            group["lr"] = learning_rate(int(passed * SCALE), SCALE, options.lr)
+            group["lr"] = group["scale"] * learning_rate(int(passed * SCALE), SCALE, options.lr)
         batch = Batch(*(part.to(options.device, non_blocking=True) for part in parts))
         with torch.autocast(options.device, torch.bfloat16):
             answers, text = losses(model, batch)
@@ -156,8 +164,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=330.0, help="of training")
     parser.add_argument("--rows", type=int, default=256, help="drawings of a batch")
     parser.add_argument("--chart-share", type=float, default=0.2, help="part of the drawings made by matplotlib")
-    parser.add_argument("--text-tokens", type=int, default=16_384, help="tokens of text in a batch")
-    parser.add_argument("--text-weight", type=float, default=1.0)
+    parser.add_argument("--text-tokens", type=int, default=49_152, help="tokens of text in a batch")
+    parser.add_argument("--text-weight", type=float, default=2.0)
     parser.add_argument("--lr", type=float, default=2e-3, help="highest learning rate")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--questions", type=int, default=2_000, help="of the evaluation afterwards")
@@ -167,7 +175,9 @@ def main() -> None:
     options = parser.parse_args()
     model = train(options).eval()
     options.out.mkdir(parents=True, exist_ok=True)
-    torch.save({name: tensor.bfloat16().cpu() for name, tensor in model.state_dict().items()}, options.out / "state.pt")
+    weights = {name: tensor.bfloat16().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    weights.pop("lm_head.weight")  # tied
+    save_file(weights, options.out / "model.safetensors", {"format": "pt"})
     print("saved", flush=True)
     results = {}
     for chart in (False, True):
