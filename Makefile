@@ -6,7 +6,8 @@ PYTHON ?= python3
 TORCH_INDEX_URL ?=
 CONSTRAINTS ?= constraints/cpu.txt
 # Tests run in a worker for each core.
-PARALLEL := -n auto --maxprocesses 8
+# A worker begins with neighbouring tests, which share engines, and takes over others' tests at the end.
+PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -c GPU)
 
 ifeq ($(filter-out 0,$(GPU)),)

@@ -103,7 +103,10 @@ def test_weights_are_the_same_every_time() -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in TYPES],
+)
 def test_no_hidden_size_of_an_encoder_equals_the_decoders(kind: str) -> None:
     config = tiny_config(kind, 420)
     width = config.get_text_config(decoder=True).hidden_size

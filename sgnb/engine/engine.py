@@ -207,7 +207,8 @@ class Engine:
             ModelError: A module was replaced, or a weight has another shape, dtype or device.
             EngineError: The engine is closed.
         """
-        return self._weight_guard.check(arguments.switch("changed", changed), stacklevel=3)
+        changed = arguments.switch("changed", changed)
+        return self._weight_guard.check(changed, always=True, stacklevel=3)
 
     def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
         """Pin the cached prefix of a prompt, or a tree node with all ancestors, until `unpin`.

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import LifoQueue, SimpleQueue
 from threading import Thread, Timer
 from typing import Any
 
@@ -147,7 +147,8 @@ class Processes:
         self._reset()
 
     def _reset(self) -> None:
-        self._free: SimpleQueue[_Process | None] = SimpleQueue()  # None: not started
+        # The last one first: a started worker, before None, which stands for a worker to start.
+        self._free: LifoQueue[_Process | None] = LifoQueue()
         for _ in range(MOST):
             self._free.put(None)
         self._started: set[_Process] = set()

@@ -417,8 +417,16 @@ OPENAIS = {
     "an object as arguments": (call({"a": 2}), "invalid answer"),
     "a list as arguments": (call([2]), "invalid answer"),
 }
+QUICK_STREAMS = {"no call", "not an object"}
+"""Faults that the quick tests try in streams, too. In a stream, many calls are many events."""
 CASES = [
-    pytest.param(make, name, stream, id=f"{make.__name__}-{name}-{'stream' if stream else 'whole'}")
+    pytest.param(
+        make,
+        name,
+        stream,
+        id=f"{make.__name__}-{name}-{'stream' if stream else 'whole'}",
+        marks=pytest.mark.slow if stream and name not in QUICK_STREAMS else (),
+    )
     for make in FORMATS
     for stream in (False, True)
     for name in (FAULTY if make is anthropic and not stream else FAULTY | OPENAIS)

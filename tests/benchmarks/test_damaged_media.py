@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.damaged_media import cases, outcome_of, problem_of, run
 from sgnb.errors import MediaError
 
 
-def test_hostile_files_are_refused_in_time_and_memory() -> None:
-    hostile, changed = run(changes=300, seed=1)
+@pytest.mark.parametrize("changes", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_hostile_files_are_refused_in_time_and_memory(changes: int) -> None:
+    hostile, changed = run(changes=changes, seed=1)
     assert hostile.met, hostile.markdown()
     assert sum(row[2] for row in hostile.rows) >= 60, "refused files"
     assert all(row[3] for row in hostile.rows), "valid files of each kind"
@@ -17,6 +20,7 @@ def test_hostile_files_are_refused_in_time_and_memory() -> None:
     assert all(changed.rows[0][:3]), "changed files are refused, and read"
 
 
+@pytest.mark.slow
 def test_files_have_distinct_names(tmp_path: Path) -> None:
     names = [name for _, name, *_ in cases(tmp_path)]
     assert len(set(names)) == len(names)

@@ -20,6 +20,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from sgnb import function, models, select
 from sgnb.engine.engine import Engine
+from sgnb.engine.loop import weight_guard
 from sgnb.engine.model.loading import load_tokenizer
 from sgnb.engine.request.output import Output
 from sgnb.errors import ModelError
@@ -208,6 +209,39 @@ def test_running_requests_go_on_with_the_new_weights(family: str, overlap: bool)
     before = 5 if overlap else 4  # with overlap, a step was in flight
     assert found[:before] == own_tokens(family, old)[:before]
     assert found[before:] == own_tokens(family, new, PROMPT + found[:before])[: TOKENS - before]
+
+
+def test_numbers_are_compared_less_often_while_requests_run(
+    model: PreTrainedModel, changed: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weight_guard, "INTERVAL", 3600.0)
+    old = copy.deepcopy(model.state_dict())
+    reached, resume = threading.Event(), threading.Event()
+    ended: queue.SimpleQueue[Output] = queue.SimpleQueue()
+
+    def pause_engine(output: Output) -> None:
+        reached.set()
+        assert resume.wait(60)
+        ended.put(output)
+
+    params = [SamplingParams(temperature=0, max_new_tokens=2, ignore_eos=True)]
+    with Engine(model, device="cpu") as engine:
+        tokens(engine)
+        copy_data(model, changed)
+        with pytest.warns(UserWarning, match=WARNING.format(1)):  # no request runs
+            assert tokens(engine) == own_tokens("llama", changed)
+
+        engine.submit([PROMPT] * 2, params * 2, [pause_engine, ended.put])
+        assert reached.wait(60)
+        copy_data(model, old)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            engine.submit([PROMPT], params, [ended.put])
+        resume.set()
+        for _ in range(3):
+            ended.get(timeout=60)
+        with pytest.warns(UserWarning, match=WARNING.format(2)):
+            assert tokens(engine) == own_tokens("llama", old)
 
 
 def test_engines_that_share_a_model_both_notice(model: PreTrainedModel, changed: State) -> None:

@@ -90,6 +90,7 @@ def test_layers_that_differ_where_nobody_looks() -> None:
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_logits_are_those_of_the_model_until_released() -> None:
     model = random_model("llama", num_hidden_layers=1)
     rows = (1, 2, 3, 61, 100)

@@ -47,7 +47,7 @@ def engine() -> Iterator[Engine]:
         yield engine
 
 
-@pytest.mark.parametrize("limit", [150, 400])
+@pytest.mark.parametrize("limit", [150, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_texts_are_valid_and_end_before_the_limit(
     engine: Engine, schema: dict[str, Any], limit: int

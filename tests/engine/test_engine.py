@@ -280,14 +280,20 @@ def test_a_dropped_engine_lets_go_of_thread_and_model(close: bool) -> None:
     assert {t for t in threading.enumerate() if t.name == "sgnb-engine"} <= before
 
 
+def unfreeze(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unfreeze the objects that the tests have frozen, and let `freeze_heap` look again."""
+    monkeypatch.setattr(memory, "_frozen_by_user", threading.Event())
+    gc.unfreeze()
+
+
 @pytest.mark.parametrize("fuse", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_closed_engine_holds_nothing(fuse: bool) -> None:
+def test_a_closed_engine_holds_nothing(fuse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the pool at its end, nor the model once its owner drops it too. Frozen, as on a GPU;
     collected once."""
     model = random_model()
     engine = Engine(model, fuse=fuse, overlap=True)
     pool = weakref.ref(engine._loop._runner._attention.kv)
-    gc.unfreeze()  # what the tests have frozen
+    unfreeze(monkeypatch)
     freeze_heap()
     engine.generate([PROMPT, [5, 6], [5, 7]], max_new_tokens=4)
     engine.close()
@@ -565,9 +571,9 @@ def test_a_step_in_flight_of_a_request_that_failed_is_not_cached(make_engine: Ma
     )
 
 
-def test_a_refused_device_leaves_the_heap_frozen() -> None:
+def test_a_refused_device_leaves_the_heap_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the engine that serves beside it."""
-    gc.unfreeze()  # what the tests have frozen
+    unfreeze(monkeypatch)
     freeze_heap()
     with pytest.raises(ModelError, match="cuda:99"):
         Engine("tiny", device="cuda:99")
@@ -577,12 +583,12 @@ def test_a_refused_device_leaves_the_heap_frozen() -> None:
     gc.freeze()  # as it was when the tests began
 
 
-def test_a_heap_that_was_frozen_before_stays_so() -> None:
+def test_a_heap_that_was_frozen_before_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.freeze()
     with Engine("tiny"):
         pass
     assert gc.get_freeze_count() > 0
-    gc.unfreeze()
+    unfreeze(monkeypatch)
     with Engine("tiny"):
         assert gc.get_freeze_count() > 0
     assert gc.get_freeze_count() == 0

@@ -83,6 +83,17 @@ def test_every_kind_of_error_survives_the_pipe() -> None:
         assert type(back) is type(error) and vars(back) == vars(error) and str(back) == str(error)
 
 
+def test_a_free_worker_is_used_before_another_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 3)
+    pool = Processes()
+    try:
+        for _ in range(3):
+            pool.lower(REGULAR)
+        assert len(pool._started) == 1
+    finally:
+        pool.end()
+
+
 def test_a_bound_on_every_stage(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here while translating, where nothing else looks at the clock."""
     begin = "import sgnb.grammar.process as p; p.SECONDS = 0.1; "

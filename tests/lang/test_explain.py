@@ -15,6 +15,7 @@ from sgnb.lang import function
 from . import test_zoo as zoo
 from .bounded import explain
 from .fake import FakeExecutor
+from .test_bounds import LONG
 from .test_graph_zoo import NOT_TRACED
 
 engine = zoo.engine  # the fixture
@@ -39,7 +40,14 @@ def test_a_program_takes_what_was_told(name: str, engine: Any) -> None:
             assert total[f"{figure}_took"] <= total[figure]
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.ZOO if name not in NOT_TRACED])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in LONG else name
+        for name in zoo.ZOO
+        if name not in NOT_TRACED
+    ],
+)
 def test_hits_of_answers_that_go_on_to_their_limits(name: str, engine: Any) -> None:
     """One token beside what was told where an answer was tokenized anew."""
     for explanation in explain(name, engine, limits=True):

@@ -78,7 +78,7 @@ def told(loaded: LoadedEngine, **params: Any) -> list[str]:
     return feed.lines
 
 
-@pytest.mark.parametrize("jump", [True, False])
+@pytest.mark.parametrize("jump", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("grammar", [*({"regex": p} for p in PATTERNS), {"json_schema": SCHEMA}])
 def test_the_way_is_the_engines(loaded: LoadedEngine, grammar: dict[str, str], jump: bool) -> None:
     compared = 0

@@ -94,7 +94,7 @@ def states(lines: list[str]) -> tuple[TreeState, list[RunState]]:
 
 
 def logs() -> list[EventLog]:
-    made = [random_log(random.Random(seed)) for seed in range(60)]
+    made = [random_log(random.Random(seed)) for seed in range(30)]
     for log in made:
         log.emit(events.ProgramCalled("r0", "0", f"text={HOSTILE!r}"))
     whole = EventLog()

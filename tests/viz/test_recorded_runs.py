@@ -33,7 +33,7 @@ def engine() -> Iterator[Engine]:
         yield engine
 
 
-@pytest.mark.parametrize("programs", [12, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_recording_changes_no_run(engine: Engine, tmp_path: Path, programs: int) -> None:
     forced = 0
     for seed in range(programs):
@@ -54,13 +54,11 @@ def test_recording_changes_no_run(engine: Engine, tmp_path: Path, programs: int)
 
 def test_scores_of_returned_tokens_may_change_a_run(engine: Engine) -> None:
     """The reason why the views record alternatives instead of returned log-probabilities."""
-    different = [
-        seed
-        for seed in range(20)
-        if outcome(engine, random_program(seed))
+    assert any(
+        outcome(engine, random_program(seed))
         != outcome(engine, random_program(seed), return_logprob=True, top_logprobs_num=2)
-    ]
-    assert different
+        for seed in range(20)
+    )
 
 
 def test_alternatives_belong_to_the_sampled_token(engine: Engine) -> None:
@@ -72,7 +70,7 @@ def test_alternatives_belong_to_the_sampled_token(engine: Engine) -> None:
             "x", regex=r" (Paris|Pardubice|London|Parma) is (a|the) (city|capital)"
         )
 
-    for seed in [None, *range(20)]:
+    for seed in [None, *range(10)]:
         after = engine.log.last
         program_or_random = program if seed is None else random_program(seed)
         outcome(engine, program_or_random, recorded_alternatives=3)
@@ -93,7 +91,7 @@ def test_alternatives_belong_to_the_sampled_token(engine: Engine) -> None:
 
 def test_every_node_has_the_run_and_the_line_that_made_it(engine: Engine) -> None:
     added, lines = 0, list[list[str]]()
-    for seed in range(50):
+    for seed in range(24):
         engine.flush_cache()
         after = engine.log.last
         outcome(engine, random_program(seed, forks=seed % 2 == 1))
@@ -107,5 +105,5 @@ def test_every_node_has_the_run_and_the_line_that_made_it(engine: Engine) -> Non
         )
         lines.append([encode(record) for record in records])
         added += len(made)
-    assert added > 150
+    assert added > 75
     assert node(WITHOUT_LINE, ["models", "branch", "reduce"], lines) == []

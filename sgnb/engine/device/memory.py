@@ -28,7 +28,8 @@ CONTROL_GROUPS = (
 """For cgroup versions 2 and 1: folder, files of limit and usage, and prefix of totals in
 memory.stat."""
 
-_frozen = threading.Event()
+_frozen = threading.Event()  # by `freeze_heap`
+_frozen_by_user = threading.Event()  # found by `freeze_heap`, which then never freezes
 
 
 def weight_bytes(module: torch.nn.Module) -> int:
@@ -71,10 +72,15 @@ def freeze_heap() -> None:
 
     A full collection visits all objects of transformers and torch: 0.2 s with all requests waiting.
     """
-    if gc.get_freeze_count() == 0 or _frozen.is_set():
-        gc.collect()
-        gc.freeze()
-        _frozen.set()
+    if _frozen_by_user.is_set():
+        return
+    # The count visits each frozen object: up to 0.1 s.
+    if not _frozen.is_set() and gc.get_freeze_count():
+        _frozen_by_user.set()
+        return
+    gc.collect()
+    gc.freeze()
+    _frozen.set()
 
 
 def peak_bytes(device: torch.device, run: Callable[[], object]) -> int:
