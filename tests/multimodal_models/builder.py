@@ -31,7 +31,7 @@ def multimodal_model(kind: str) -> tuple[PreTrainedModel, ProcessorMixin]:
     tokenizer = new_tokenizer(kind)
     first = build_processor(kind, tokenizer, None)
     config = tiny_config(kind, len(tokenizer))
-    _set_ids(config, kind, first, tokenizer)
+    set_ids(config, kind, first, tokenizer)
     processor = build_processor(kind, tokenizer, config)
     if getattr(config, "vocabulary_map", None):
         config.image_token_id = token_of("image_token_id", kind, processor, tokenizer)
@@ -44,7 +44,7 @@ def multimodal_model(kind: str) -> tuple[PreTrainedModel, ProcessorMixin]:
     return model.float().eval(), processor
 
 
-def _set_ids(
+def set_ids(
     config: PreTrainedConfig,
     kind: str,
     processor: ProcessorMixin,
@@ -53,7 +53,7 @@ def _set_ids(
     """Set the ids of special tokens, in the configuration and in parts."""
     for name, value in list(vars(config).items()):
         if isinstance(value, PreTrainedConfig):
-            _set_ids(value, kind, processor, tokenizer)
+            set_ids(value, kind, processor, tokenizer)
         elif isinstance(EXCEPTIONS[kind].ids.get(name), list):
             setattr(config, name, tokenizer.convert_tokens_to_ids(EXCEPTIONS[kind].ids[name]))
         elif name.endswith(SUFFIXES) and (type(value) is int or name in EXCEPTIONS[kind].ids):

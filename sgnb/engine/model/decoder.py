@@ -44,6 +44,7 @@ from .recurrent import use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 from .shared_model import ModelSetup, share_model
 from .text_decoder import text_decoder
+from .tower_attention import use_segments
 
 ATTENTION_TYPES = {"full_attention", "sliding_attention"}
 STATE_TYPES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
@@ -222,8 +223,8 @@ def _context_length(name: str, module: PreTrainedModel, setup: ModelSetup) -> in
 
 
 def _begin_item_check(module: PreTrainedModel, processor: Any, undo: ExitStack) -> ItemCheck | None:
-    """Compute prompts with items by the model's own attention. None for a model of text, or without
-    a processor."""
+    """Compute prompts with items by the model's own attention, then set the attention of encoders.
+    None for a model of text, or without a processor."""
     decoder = text_decoder(module)
     if processor is not None and not hasattr(processor, "tokenizer"):
         message = f"processor={shown(processor)} is not a processor of transformers"
@@ -233,7 +234,10 @@ def _begin_item_check(module: PreTrainedModel, processor: Any, undo: ExitStack) 
     announce("computing the logits of prompts with images, videos and sounds")
     encoder = ItemEncoder(module, decoder, processor)
     undo.callback(encoder.substitution.remove)
-    return ItemCheck(module, encoder)
+    check = ItemCheck(module, encoder)
+    if encoder.modalities:
+        use_segments(module, check.sample_rows, undo)
+    return check
 
 
 def _check_processor(name: str, decoder: Decoder, processor: Any) -> None:

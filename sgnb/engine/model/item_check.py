@@ -26,7 +26,7 @@ from ..cache.state_pool import StatePool
 from ..device.faults import is_out_of_memory
 from ..items.item import EngineItem, PlacedItem, PromptItems
 from ..step_input import NO_KEY, AttentionInput
-from .decoder_rows import RowSubstitution
+from .decoder_rows import DecoderRows, RowSubstitution
 from .item_encoder import ItemEncoder
 from .layer_probe import LayerProbe
 from .logit_check import HALF_TOLERANCES, TOLERANCE, relative_error
@@ -82,6 +82,14 @@ class ItemCheck:
         for kind in encoder.texts:
             with self._refusing(kind):
                 self._references[kind] = self._reference(kind)
+
+    def sample_rows(self) -> Tensor:
+        """Encode the items of the prompts. Returns their rows, [tokens, hidden]."""
+        contents = [item for reference in self._references.values() for item in reference.contents]
+        items = [EngineItem(content, 0, self.encoder.process(content)) for content in contents]
+        self.encoder.encode(items)
+        rows = [item.rows for item in items if isinstance(item.rows, DecoderRows)]
+        return torch.cat([part.embeddings for part in rows])
 
     def run(self, probe: LayerProbe, mixers: list[Mixer], blocks: bool) -> None:
         """Compare with sgnb's attention and fused modules. Kinds with blocks are added

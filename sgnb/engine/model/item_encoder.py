@@ -103,11 +103,12 @@ class ItemEncoder:
                 groups.append([item])
         for group in groups:
             rows, positions = self.capture(_join([item.inputs or {} for item in group]))
+            host_positions = positions.cpu().numpy()
             begin = 0
             for item in group:
                 end = begin + item.count
                 item.rows = rows.part(begin, end).clone()
-                own = positions[:, begin : end + 1].cpu().numpy()
+                own = host_positions[:, begin : end + 1]
                 own = own - own[:, :-1].min()
                 item.positions, item.advance = own[:, :-1], int(own[0, -1])
                 item.inputs = None
