@@ -80,6 +80,7 @@ _SESSION = (
     "set_default_backend",
     "unload",
     "why_no_hit",
+    "why_slow",
     "why_waiting",
 )
 

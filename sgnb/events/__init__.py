@@ -60,6 +60,8 @@ from .program_kinds import (
     RunFinished,
     RunStarted,
     TextAppended,
+    ToolCalled,
+    ToolReturned,
     VariantRan,
     model_letter,
 )
@@ -116,6 +118,8 @@ __all__ = [
     "TextStreamed",
     "TokenIds",
     "TokensNamed",
+    "ToolCalled",
+    "ToolReturned",
     "VariantRan",
     "Wait",
     "WaitReason",

@@ -75,6 +75,24 @@ class ModelAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """A tool began to run."""
+
+    run: str
+    branch: str  # branch of the program that runs the tool
+    name: str  # name of the tool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReturned:
+    """A tool of `ToolCalled` ended, with a value or an error."""
+
+    run: str
+    branch: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationDone:
     """A generation ended."""
 

@@ -21,11 +21,12 @@ from ..benchmark.variants import PER_REQUEST
 from ..benchmark.work import Same
 from ..benchmark.workload import ONE_ROW
 from ..errors import OptionError, nearest, renamed, shown
-from ..events import TokensNamed, WaitingRequest
+from ..events import LogReader, TokensNamed, WaitingRequest
 from ..lang.executor import Executor, executor_of
 from ..lang.runnable import Runnable
 from ..viz import VIEWS, Recording
 from ..viz.state.cache_miss import difference, lookups
+from ..viz.state.time_parts import TimeParts
 from ..viz.state.token_table import TokenTable
 from .bench import BenchReport, benchmark, claims
 from .cache import Cache, EngineView
@@ -36,7 +37,7 @@ from .fsm import FsmReport, fsm
 from .recordings import Recordings
 from .runs import BackgroundRun, Runs
 from .table import Table
-from .why import WhyReport
+from .why import SlowReport, WhyReport
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -311,15 +312,36 @@ class Session:
         Raises:
             OptionError: `state` is not a state of a program.
         """
-        if not isinstance(state, lang.ProgramState):
-            raise OptionError(
-                f"{shown(state)} is not a state of a program", "give a program's state"
-            )
+        _check_state(state)
         run, waiting = state.program.run, []
         for executor in (run.executor, *run.others.backends):
             if hasattr(executor, "why_waiting"):  # an engine of this process
                 waiting += executor.why_waiting(run.id, state._branch.id)
         return waiting
+
+    def why_slow(self, state: lang.ProgramState) -> SlowReport:
+        """Explain the time of a program: decode, prefill, grammar, encoder, waiting, service, tools
+        and Python.
+
+        Args:
+            state: State of a program. Forks are included.
+
+        Returns:
+            The seconds by activity, which sum to the time of the program. `print` shows a sentence.
+
+        Raises:
+            OptionError: `state` is not a state of a program, or the log has dropped the beginning.
+        """
+        _check_state(state)
+        log, branch, run = state.program.executor.log, state._branch.id, state.program.run.id
+        parts = TimeParts(run, branch)
+        for record in LogReader(log).read().records:
+            parts.apply(record)
+        if not parts.complete:
+            hint = "ask right after the run; long runs keep their times in the view"
+            raise OptionError(f"the log no longer has the beginning of {run}", hint)
+        parts.advance(log.now())
+        return SlowReport(parts)
 
     def _tokens(self, prompt: Any) -> list[int]:
         if isinstance(prompt, lang.ProgramState):
@@ -363,6 +385,11 @@ class Session:
         if old is not None and old.status == "running":
             old.cancel()
             self.say(f"{old.run.id} of {name} was still running and is cancelled")
+
+
+def _check_state(state: Any) -> None:
+    if not isinstance(state, lang.ProgramState):
+        raise OptionError(f"{shown(state)} is not a state of a program", "give a program's state")
 
 
 SESSION = Session()

@@ -1,10 +1,12 @@
-"""`sgnb.why_no_hit`: cache lookups of prompts and the reasons for misses, as a table. Pure."""
+"""`sgnb.why_no_hit`: cache lookups of prompts and the reasons for misses, as a table.
+`sgnb.why_slow`: the time of a program by activity. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from ..viz.state.cache_miss import Difference, Lookup
+from ..viz.state.time_parts import TimeParts
 from .table import Displayable, Table, html_lines, one_line
 
 
@@ -45,3 +47,34 @@ class WhyReport(Displayable):
 
     def _html(self) -> str:
         return html_lines("p", self._difference()) or self.table()._html()
+
+
+class SlowReport(Displayable):
+    """Time of a program by activity. `str()` is a sentence; in a notebook, a table.
+
+    Attributes:
+        total: Time of the program in seconds, until now for a running program.
+        seconds: Seconds by activity; the values sum to `total`. See `docs/VIEWS.md`.
+        waited_for: Seconds of waiting during which requests of other runs had steps, by run; "" for
+            requests outside of programs.
+    """
+
+    def __init__(self, parts: TimeParts) -> None:
+        self.total, self.seconds = parts.total, dict(parts.seconds)
+        self.waited_for = dict(parts.waited_for)
+        self._line = parts.line()
+
+    def table(self) -> Table:
+        """Return a table with a row per activity."""
+        shown = ((name, seconds) for name, seconds in self.seconds.items() if seconds)
+        rows = (
+            {"part": name, "seconds": round(seconds, 4), "share": f"{seconds / self.total:.0%}"}
+            for name, seconds in shown
+        )
+        return Table(rows, empty="the program took no time")
+
+    def __repr__(self) -> str:
+        return self._line or repr(self.table())
+
+    def _html(self) -> str:
+        return html_lines("p", [self._line]) + self.table()._html()

@@ -45,7 +45,7 @@ function canonical(state, engine = 0) {
     const items = [used, processed, encoded, prefilled, kinds, wordsOfItems(run)];
     runs[run.run] =
       [title, status, message, hidden, failed, firstError, stopped, counts, branches, rows,
-        models, items];
+        models, items, run.time.seconds, run.time.waitedFor];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
@@ -61,7 +61,7 @@ function canonical(state, engine = 0) {
 
 
 SUBJECTS = {
-    "reduce": ("dom", "media", "state", "tree_records", "run_records", "reduce"),
+    "reduce": ("dom", "media", "time_parts", "state", "tree_records", "run_records", "reduce"),
     "inspect": ("items", "inspect"),
     "tree": ("items", "tree_marks", "tree"),
     "automaton": ("automaton_walk", "automaton_layout", "automaton"),
@@ -109,6 +109,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             run.title, run.status, run.message, run.hidden, run.failed, run.first_error,
             run.stopped, metrics, branches, [list(astuple(row)) for row in run.rows.values()],
             [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
+            run.time.seconds, run.time.waited_for,
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),

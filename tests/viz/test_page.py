@@ -76,10 +76,33 @@ def random_log(rng: random.Random) -> EventLog:
                 if rng.random() < 0.1:
                     request = max(0, engine.latest - rng.randint(0, 12))
                     jump(engine, rng, request, text(2))
+                if rng.random() < 0.2:
+                    change_activity(log, rng, f"r{number}", max(0, engine.latest - 1))
             for one in [*forks, name]:
                 program.end(one, rng.choice(["", "", "ValueError: no"]))
         program.finish(rng.choice(["done", "error"]), rng.choice(["", "it failed"]))
     return log
+
+
+def change_activity(log: EventLog, rng: random.Random, run: str, request: int) -> None:
+    """Waits, retractions, tools, and steps of other requests."""
+    reason = rng.choice(["memory", "mask", "grammar", "encoder", "running_limit"])
+    other = 90_000 + log.last
+    log.emit(events.RequestQueued(other, "other", "0", "x", "generate", (1, 2)))
+    step = events.StepRan(1, 0.002, (events.Extended(other, 0, 2),), (), 1, 1, 0, 0, 0)
+    log.emit(
+        rng.choice(
+            [
+                events.RequestWaits(request, reason, 0, 0),
+                events.RequestWaits(request, "memory", 0, 0),
+                events.RequestRetracted(request),
+                events.GrammarReady(request, "regex", 3, 0.1, False),
+                events.ToolCalled(run, "0", "search"),
+                events.ToolReturned(run, "0", "search"),
+            ]
+        )
+    )
+    log.emit(step)
 
 
 def jump(engine: WordEngine, rng: random.Random, request: int, text: str) -> None:

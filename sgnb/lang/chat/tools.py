@@ -12,6 +12,7 @@ import json
 import re
 import typing
 from collections.abc import Callable, Generator, Hashable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal, get_args
@@ -33,6 +34,11 @@ MAX_CALLS = 16
 
 BETWEEN_CALLS_TOKENS = 64
 """Token limit for the text between two calls, enough for a token per byte."""
+
+tool_listener: ContextVar[Callable[[str, bool], None] | None] = ContextVar(
+    "tool_listener", default=None
+)
+"""Called with the name of a tool, and True before and False after a call."""
 
 _NO_VALUE = inspect.Parameter.empty
 
@@ -145,11 +151,19 @@ class ToolCall:
                 return await result
             except Exception as error:
                 return failed(error)
+            finally:
+                listen(self.name, False)
 
+        listen = tool_listener.get() or (lambda name, begins: None)
+        listen(self.name, True)
+        result = None
         try:
             result = self.tool(self.arguments)
         except Exception as error:
             return failed(error)
+        finally:
+            if not inspect.isawaitable(result):
+                listen(self.name, False)
         return awaited(result) if inspect.isawaitable(result) else result
 
     def __str__(self) -> str:

@@ -20,6 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted, ProgramError
+from ...events import ToolCalled, ToolReturned
+from ..chat.tools import tool_listener
 from ..executor import Call, Delta, Result, ScoreCall, Scores, check_modalities, is_own
 from ..ir import Expr, Gen, Select, Text, UnreadMedia, parts
 from ..location import caller
@@ -92,7 +94,7 @@ class Program:
     def code(self) -> Iterator[None]:
         """Context for the program's code: start the program, and close the program with the error
         of the code, if any."""
-        token = inside.set(self)
+        token, listener = inside.set(self), tool_listener.set(self._log_tool)
         try:
             self.start()
             yield
@@ -102,7 +104,12 @@ class Program:
             raise
         finally:
             inside.reset(token)
+            tool_listener.reset(listener)
         self.close()
+
+    def _log_tool(self, name: str, begins: bool) -> None:
+        kind = ToolCalled if begins else ToolReturned
+        self.run.emit(kind(self.run.id, self.root.id, name))
 
     def append(self, branch: Branch, expr: Any) -> None:
         """Queue all nodes of `expr` on `branch`. Does not wait."""

@@ -29,10 +29,10 @@ from .views import ACTIONS, VIEWS, Act
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
-    "dom", "branch", "models", "media", "state", "tree_records", "run_records", "reduce", "store",
-    "draw", "items", "text", "layout", "minimap", "tree_marks", "tree", "pair", "branches",
-    "compare", "time", "automaton_walk", "automaton_layout", "automaton", "grammar", "source",
-    "rows", "inspect", "summary", "dashboard", "widget",
+    "dom", "branch", "models", "media", "time_parts", "state", "tree_records", "run_records",
+    "reduce", "store", "draw", "items", "text", "layout", "minimap", "tree_marks", "tree", "pair",
+    "branches", "compare", "time", "automaton_walk", "automaton_layout", "automaton", "grammar",
+    "source", "rows", "inspect", "summary", "dashboard", "widget",
 )  # fmt: skip
 """Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1

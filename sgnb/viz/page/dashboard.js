@@ -355,7 +355,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
     setText(note, notesOf(state, run, store.reported));
-    setText(models, [...wordsOfModels(run), wordsOfItems(run)].filter(Boolean).join("\n"));
+    setText(models, [wordsOfTime(run), ...wordsOfModels(run), wordsOfItems(run)].filter(Boolean).join("\n"));
     list(
       legend,
       Object.keys(KINDS).filter((kind) => COUNTS[kind]?.(f)),

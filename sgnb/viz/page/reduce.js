@@ -81,9 +81,13 @@ const OF_ENGINE = {
       automaton: 0,
       bound: false,
       shown: Boolean(run?.branches.has(event.branch)) && !busy,
+      activity: "",
+      sampled: false,
     });
     state.live.add(event.request);
-    if (run) timed(run, t);
+    const activity = event.prompt.length ? "waiting" : "service";
+    if (run) moveRequest(run, state.requests.get(event.request), activity);
+    else state.requests.get(event.request).activity = activity;
   },
   RequestAdmitted(state, event, t) {
     const request = state.requests.get(event.request);
@@ -198,6 +202,7 @@ function apply(state, record) {
   const { kind, t } = record,
     own = stateOf(state, record.of_engine);
   state.t = own.t = Math.max(state.t, t);
+  applyToTime(own, record, t);
   if (OF_ENGINE[kind]) OF_ENGINE[kind](own, record, t);
   else if (OF_TREE[kind]) OF_TREE[kind](own, record, t);
   else if (OF_RUNS[kind] && state.runs.has(record.run)) {

@@ -43,6 +43,7 @@ function copyState(state) {
     ...r,
     metrics: { ...r.metrics },
     items: { ...r.items },
+    time: copyTimeParts(r.time),
     branches: copied(r.branches, branch),
     rows: copied(r.rows, same),
     models: copied(r.models, same),
@@ -150,12 +151,14 @@ function newRun(event, t) {
       total: event.total,
     },
     items: newRunItems(),
+    time: newTimeParts(),
   };
 }
 
 function timed(run, t) {
   run.began ??= t;
   run.seconds = t - run.began;
+  advanceTime(run, t);
 }
 
 // The row of a batch program: the first part of the branch name.

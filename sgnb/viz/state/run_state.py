@@ -45,6 +45,7 @@ from .metrics import Metrics, Row
 from .models import Model, OpenCall, made_by
 from .run_items import RunItems
 from .run_request import RunRequest
+from .time_parts import TimeParts
 from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
@@ -86,6 +87,7 @@ class RunState:
         self.first_error = ""
         self.metrics = Metrics()
         self.items = RunItems()
+        self.time = TimeParts(run)
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now = 0.0
         # by number: 0 is the default model, others follow on the first call
@@ -136,16 +138,18 @@ class RunState:
     def apply(self, record: Record) -> None:
         event = record.event
         self._now, self._engine = record.t, record.engine
+        advanced = self.time.apply(record)
         handler = self._handlers.get(type(event))
-        if handler is None or getattr(event, "run", self.run) != self.run:
-            return
-        if handler(self, event) is not False:
+        if handler is not None and getattr(event, "run", self.run) == self.run:
+            advanced = handler(self, event) is not False or advanced
+        if advanced:
             self._time(record.t)
 
     def _time(self, t: float) -> None:
         if self.began is None:
             self.began = t
         self.metrics.seconds = t - self.began
+        self.time.advance(t)
 
     def _name(self, event: TokensNamed | MediaNamed) -> bool:
         self._trees[self._engine].token_table.learn(event)
@@ -257,14 +261,9 @@ class RunState:
         if row is not None:
             row.output += count
 
-    def _generated(self, event: GenerationDone) -> None:
-        self._finish_text(event.branch, event.name, event.text)
-
-    def _chosen(self, event: ChoiceMade) -> None:
-        self._finish_text(event.branch, event.name, event.chosen)
-
-    def _finish_text(self, name: str, variable: str, text: str) -> None:
+    def _finish_text(self, event: GenerationDone | ChoiceMade, text: str) -> None:
         """Replace streamed text by the program's text after the common prefix."""
+        name, variable = event.branch, event.name
         row = self._row(name)
         if row is not None:
             row.name, row.answer = variable, text
@@ -390,8 +389,8 @@ class RunState:
         TextStreamed: _streamed,
         ModelAsked: _asked,
         ModelAnswered: _answered,
-        GenerationDone: _generated,
-        ChoiceMade: _chosen,
+        GenerationDone: lambda run, event: run._finish_text(event, event.text),
+        ChoiceMade: lambda run, event: run._finish_text(event, event.chosen),
         RequestQueued: _queued,
         RequestAdmitted: _admitted,
         StepRan: _stepped,
