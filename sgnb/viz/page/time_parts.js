@@ -44,6 +44,7 @@ function moveRequest(run, request, activity) {
   request.activity = activity;
 }
 
+const TIMED = new Set(["RequestQueued", "BranchStarted", "BranchFinished", "RunFinished", ...Object.keys(BEGUN_PARTS)]);
 const MOVES = {
   RequestWaits: (request, { reason }) => WAIT_PARTS[reason] ?? "waiting",
   RequestAdmitted: (request) => (request.sampled ? "decode" : "prefill"),
@@ -57,7 +58,7 @@ function applyToTime(state, record, t) {
   if (record.kind === "StepRan") return stepTime(state, record, t);
   const request = record.kind in MOVES ? state.requests.get(record.request) : undefined;
   const run = state.runs.get(request ? request.run : record.run);
-  if (!run || record.kind === "RunStarted") return;
+  if (!run || !(request || TIMED.has(record.kind))) return;
   if (request) {
     const activity = request.activity ? MOVES[record.kind](request, record) : null;
     if (activity === null) return;
