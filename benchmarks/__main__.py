@@ -40,6 +40,7 @@ NAMES = (
     "turns",
     "weight_check",
     "views",
+    "steps_shown",
     "compile",
     "compiler",
     "compiled_check",

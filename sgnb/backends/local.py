@@ -15,6 +15,7 @@ from typing import Any
 
 from ..engine.cache.sequence import SHARED, CacheScope
 from ..engine.engine import Engine
+from ..engine.loop import TokenStepper
 from ..engine.request import arguments
 from ..engine.request.collect import gather, numbered_callbacks
 from ..engine.request.input_processor import split_samples
@@ -262,6 +263,11 @@ class LocalExecutor:
     def cached_length(self, tokens: Sequence[int]) -> int:
         """Return the number of leading `tokens` in the cache that a call would reuse now."""
         return self.engine.cached_length(tokens) if self.engine.options.prefix_cache else 0
+
+    @property
+    def token_stepper(self) -> TokenStepper:
+        """Stops of runs after tokens; see `lang.core.stepping`."""
+        return self.engine.token_stepper
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
         """See `Engine.why_waiting`."""

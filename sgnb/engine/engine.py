@@ -21,7 +21,7 @@ from .assembly import assemble, check_options, cleaned_up_load, torch_process
 from .cache import manual
 from .cache.manual import EvictionReport
 from .cache.sequence import CacheScope
-from .loop import EngineLoop, WeightGuard
+from .loop import EngineLoop, TokenStepper, WeightGuard
 from .options import EngineOptions
 from .request import arguments
 from .request.collect import arun_samples, run_samples
@@ -76,6 +76,7 @@ class Engine:
             try:
                 self._assemble(source, tokenizer, processor, settings)
                 weakref.finalize(self, _close, self._loop, self._grammars)
+                self.token_stepper = TokenStepper(self._loop.call, self._loop.token_gate)
                 self._weight_guard = WeightGuard(self.model_name, self._loop)
                 sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
                 self._loop.start()  # last: an interrupt finds everything else initialized

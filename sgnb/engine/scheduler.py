@@ -209,6 +209,11 @@ class Scheduler:
             self._release(request)
             self.waiting.put_first(request)
 
+    def reclassified(self, request: Request) -> None:
+        """Count the running requests again after a change of `request.runs_ahead`."""
+        self._decode.clear()
+        self._num_synchronous = sum(not running.runs_ahead for running in self.running)
+
     def shrink(self, batch: Batch) -> bool:
         """Halve the step size after an out-of-memory step; see `StepSize.shrink`."""
         return self._step_size.shrink(batch.num_tokens, self.step)

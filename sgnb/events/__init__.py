@@ -50,6 +50,8 @@ from .kinds import (
 )
 from .program_kinds import (
     BranchFinished,
+    BranchPaused,
+    BranchResumed,
     BranchStarted,
     ChoiceMade,
     ComparisonDone,
@@ -75,6 +77,8 @@ __all__ = [
     "AttentionSwitched",
     "AutomatonDrawn",
     "BranchFinished",
+    "BranchPaused",
+    "BranchResumed",
     "BranchStarted",
     "CheckpointDropped",
     "CheckpointKept",

@@ -93,6 +93,26 @@ class ToolReturned:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchPaused:
+    """A paused run stopped the branch before an append or call. Stops after tokens are
+    `RequestWaits` with the reason "paused"."""
+
+    run: str
+    branch: str
+    before: str  # the append or call in words, such as "gen 'answer'"
+    file: str = ""
+    line: int = 0  # 0 if unknown
+
+
+@dataclass(frozen=True, slots=True)
+class BranchResumed:
+    """The branch of the last `BranchPaused` goes on."""
+
+    run: str
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationDone:
     """A generation ended."""
 

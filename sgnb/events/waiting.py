@@ -18,6 +18,7 @@ class WaitReason(StrEnum):
     MASK = "mask"
     ENCODER = "encoder"
     NEXT_STEP = "next_step"
+    PAUSED = "paused"
 
 
 _SENTENCES = {
@@ -30,6 +31,7 @@ _SENTENCES = {
     WaitReason.GRAMMAR: "the grammar is compiling",
     WaitReason.MASK: "the grammar computes the tokens that may come next",
     WaitReason.ENCODER: "the images, videos or sounds of the prompt are being encoded",
+    WaitReason.PAUSED: "the run is paused after a token",
     WaitReason.NEXT_STEP: "the request is queued for the next step",
 }
 

@@ -26,7 +26,6 @@ from .compare import ROUNDS, CompareReport, compare
 from .dry_report import DryReport, dry_run
 from .engines import LoadedEngine, RemoteBackend
 from .magic_options import CellLine
-from .recordings import Recordings
 from .report import CellLabel, short_lines
 from .runs import BackgroundRun, BackgroundState, run_to_end
 from .session import Session
@@ -93,7 +92,7 @@ class CellProgram:
             work: Starts the run.
             runs: Receives the run, also if `work` raises.
         """
-        views = Views(self.backend(), self._line, self._session.recordings)
+        views = Views(self.backend(), self._line, self._session)
 
         def open_views(run: Run) -> None:
             runs.append(run)
@@ -150,7 +149,7 @@ class CellRun:
             return None
         if line.vs:
             return self._compare(program)
-        return self._run_in_background(program) if line.bg else self._run(program)
+        return self._run_in_background(program) if line.in_background else self._run(program)
 
     def _define(self, text: str, body: str) -> CellProgram:
         line = self.line
@@ -265,9 +264,10 @@ class CellRun:
     def _run_in_background(self, program: CellProgram) -> BackgroundRun:
         """Run on a background thread. Terminals show no views."""
         line, work = self.line, self._work(program)
-        views = Views(program.backend(), line, self.session.recordings) if in_kernel() else None
+        views = Views(program.backend(), line, self.session, steers=True) if in_kernel() else None
         kind = BackgroundRun if line.over else BackgroundState
-        background = kind(work, line.timeout, views.closer() if views else lambda: None)
+        ended = views.closer() if views else lambda: None
+        background = kind(work, line.timeout, ended, line.begin)
         if views:
             views.open(background.run)
         self.namespace[line.out] = background
@@ -280,11 +280,19 @@ class Views:
     """The views of one run. Create before the run begins."""
 
     def __init__(
-        self, loaded: LoadedEngine | RemoteBackend, line: CellLine, recordings: Recordings
+        self,
+        loaded: LoadedEngine | RemoteBackend,
+        line: CellLine,
+        session: Session,
+        steers: bool = False,
     ) -> None:
-        self._recordings = recordings
+        """steers: the views have buttons that pause the run; needs a kernel that is not busy."""
+        self._recordings = session.recordings
         views = () if line.quiet else line.show
-        self._display = Display(loaded.emitter, views, static=line.static, act=loaded.act)
+        steer = session.runs.steer if steers else None
+        self._display = Display(
+            loaded.emitter, views, static=line.static, act=loaded.act, steer=steer
+        )
 
     def open(self, run: Run) -> None:
         """Open the views. Main thread only."""

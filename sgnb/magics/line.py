@@ -13,6 +13,7 @@ from typing import Any
 
 from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest, renamed
+from ..lang.core.stepping import read_until
 from ..lang.source import literal
 from ..viz import VIEWS
 
@@ -228,6 +229,12 @@ def views(flag: str, word: str) -> tuple[str, ...]:
     if "all" in names:
         return VIEWS
     return tuple(dict.fromkeys(name for name in names if name != "none"))
+
+
+def condition(flag: str, word: str) -> int | str:
+    """Read a condition of a pause; see `lang.core.stepping.read_until`."""
+    line, _ = read_until(unquote(word))
+    return line or unquote(word)
 
 
 def ablations(flag: str, word: str) -> tuple[str, ...]:

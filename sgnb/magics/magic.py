@@ -11,7 +11,8 @@ from IPython.core.magic import no_var_expand
 from .. import lang
 from .cell_program import CellRun
 from .commands import Commands
-from .magic_options import CellLine, LineCall, cell_help, line_help
+from .help_texts import cell_help, line_help
+from .magic_options import CellLine, LineCall
 from .report import cell_label, shorten
 from .session import SESSION, Session
 

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 from ..benchmark import OPPONENTS, ROUNDS
 from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest, renamed
+from ..lang import Run
 from ..viz import VIEWS
 from .line import (
     Option,
     Param,
     ablations,
+    condition,
     identifier,
     integer,
     number,
@@ -75,6 +77,13 @@ CELL_OPTIONS = (
     option("--dry", "generate nothing: estimate the calls, and compile their grammars"),
     option(
         "--bg", "run in the background; the value is available at once and has cancel() and wait()"
+    ),
+    option("--step", "pause before each append, call and token; the cell runs in the background"),
+    option(
+        "--until",
+        'as --step, but pause only at this line of the cell, or below a probability: 5, "p<0.1"',
+        "WHERE",
+        condition,
     ),
     option("--timeout", "cancel the run after this time, in seconds", "S", seconds),
     option("-q --quiet", "bind the state without views"),
@@ -277,6 +286,8 @@ class CellLine:
     special_tokens: bool = False
     dry: bool = False
     bg: bool = False
+    step: bool = False
+    until: int | str | None = None  # condition of a pause
     timeout: float | None = None
     quiet: bool = False
 
@@ -298,6 +309,16 @@ class CellLine:
         """Return True if the cell only defines a program: the program has parameters and the line
         has no arguments."""
         return bool(self.params) and not self.over and not self.run
+
+    @property
+    def in_background(self) -> bool:
+        """Return True if the cell returns at once. The kernel must be free for steps."""
+        return self.bg or self.step or self.until is not None
+
+    def begin(self, run: Run) -> None:
+        """Pause a run before the first append, if the line says so."""
+        if self.step or self.until is not None:
+            run.pause(self.until)
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments from `--run`, converted to the parameter types."""
@@ -325,6 +346,8 @@ class CellLine:
         if (self.save or self.frame) and not self.over:
             message = f"{'--save' if self.save else '--frame'} is for a batch"
             raise OptionError(message, "give it with --over")
+        if self.step and self.until is not None:
+            raise OptionError("--step and --until exclude each other", "--until runs to the stop")
         self._check_comparison()
         self.arguments()
 
@@ -336,7 +359,7 @@ class CellLine:
         if self.defines_only:
             hint = "give the program arguments with --run or --over"
             raise OptionError("--vs runs the program, and it has parameters", hint)
-        for name in ("bg", "save", "frame"):
+        for name in ("bg", "save", "frame", "step", "until"):
             if getattr(self, name):
                 message = f"--{name} and --vs exclude each other"
                 raise OptionError(
@@ -348,60 +371,7 @@ def _check_dry(values: dict[str, Any]) -> None:
     """Reject options without an effect on a dry run. A dry run shows only a table and ends
     immediately."""
     flags = {option.dest: option.flags[-1] for option in CELL_OPTIONS}
-    for dest in ("out", "vs", "show", "static", "bg", "timeout", "quiet"):
+    for dest in ("out", "vs", "show", "static", "bg", "step", "until", "timeout", "quiet"):
         if values.get("dry") and dest in values:
             message = f"--dry and {flags[dest]} exclude each other"
             raise OptionError(message, "a dry run only shows a table")
-
-
-def _usage(options: tuple[Option, ...]) -> list[str]:
-    rows = [
-        (", ".join(option.flags) + (f" {option.metavar}" if option.metavar else ""), option.help)
-        for option in options
-    ]
-    width = max(len(usage) for usage, _ in rows) + 2
-    return [f"  {usage:<{width}}{right}" for usage, right in rows]
-
-
-CELL_HELP = """\
-Run the cell as a language-model program.
-
-%%sglang [NAME] [PARAM ...] [options]
-BODY
-
-BODY is Python in a separate function. `s` is the state. The primitives of the language
-(gen, select, system, user, assistant, ...) need no import, and names of the notebook are
-available. Variables of the body stay local.
-  no NAME         run now. With --show none the state is the value of the cell; otherwise
-                  the views show the run
-  NAME            run now, and define NAME to run the program again: NAME(), NAME.run()
-  NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),
-                  NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).
-                  PARAM is name[:type][=literal], for example q:str n:int=3
-
-The variable `s`, or VAR with -o VAR, is bound to
-  the state by default; with --bg the state can be read during the run
-  a list of states, one per row, with --over; with --frame a data frame
-  a handle with `states` and `value`, with --bg --over
-  the comparison, with --vs; its `state` is the state of the unmodified program
-States and handles with --bg have `status`, stop() and wait(); wait() raises the error
-of the run.
-"""
-
-
-def cell_help() -> str:
-    return "\n".join([CELL_HELP, *_usage(CELL_OPTIONS)])
-
-
-def line_help() -> str:
-    lines = ["%sglang: models, cache and runs (%%sglang? is the help for programs)", ""]
-    for name, command in COMMANDS.items():
-        words = [name, f"[{'|'.join(command.actions)}]" if command.actions else "", command.takes]
-        lines += [f"  %sglang {' '.join(word for word in words if word)}", f"      {command.help}"]
-        if command.options:
-            lines += ["      " + row for row in _usage(command.options)]
-    lines += [
-        "",
-        "In Python: sgnb.load(path), sgnb.engines.ls(), sgnb.cache.stats(), sgnb.fsm(pattern), ...",
-    ]
-    return "\n".join(lines)

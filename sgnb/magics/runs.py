@@ -118,6 +118,25 @@ class Runs:
             time.sleep(0.005)
         return [run.id for run in cancelled]
 
+    def steer(self, action: str, which: str) -> None:
+        """Execute a step on a run without a wait: a button of a view.
+
+        Args:
+            action: "pause", "token", "call", "resume" or "cancel".
+            which: Id of the run.
+
+        Raises:
+            OptionError: The run has ended.
+        """
+        run = next((run for run in self._running() if run.id == which), None)
+        if run is None:
+            raise OptionError(f"{which} is not running", "run the cell again")
+
+        if action in ("token", "call"):
+            run.step("token" if action == "token" else "call", wait=False)
+        else:
+            {"pause": run.pause, "resume": run.resume, "cancel": run.cancel}[action]()
+
     def _running(self) -> list[Run]:
         with self._lock:
             runs = [run for run, *_ in self._runs]
@@ -213,11 +232,17 @@ class BackgroundRun:
     Args:
         work: Starts the run, on a background thread.
         ended: Called on the background thread after the run.
+        begun: Called on the background thread with the run, before the first append.
     """
 
     def __init__(
-        self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
+        self,
+        work: Callable[[], Any],
+        timeout: float | None,
+        ended: Callable[[], None],
+        begun: Callable[[Run], None] = lambda run: None,
     ) -> None:
+        self._on_begin = begun
         self._runs: list[Run] = []
         self._value: Any = None
         self._error: BaseException | None = None
@@ -296,6 +321,7 @@ class BackgroundRun:
                 self._ended.set()
 
     def _begin(self, run: Run) -> None:
+        self._on_begin(run)
         self._runs.append(run)
         self._begun.set()
 
@@ -312,7 +338,11 @@ class BackgroundState(BackgroundRun, ProgramState):
     state."""
 
     def __init__(
-        self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
+        self,
+        work: Callable[[], Any],
+        timeout: float | None,
+        ended: Callable[[], None],
+        begun: Callable[[Run], None] = lambda run: None,
     ) -> None:
-        BackgroundRun.__init__(self, work, timeout, ended)
+        BackgroundRun.__init__(self, work, timeout, ended, begun)
         ProgramState.__init__(self, self.states[0]._branch)

@@ -334,9 +334,11 @@ class Session:
         """
         _check_state(state)
         log, branch, run = state.program.executor.log, state._branch.id, state.program.run.id
+
         parts = TimeParts(run, branch)
         for record in LogReader(log).read().records:
             parts.apply(record)
+
         if not parts.complete:
             hint = "ask right after the run; long runs keep their times in the view"
             raise OptionError(f"the log no longer has the beginning of {run}", hint)

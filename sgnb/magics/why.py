@@ -67,6 +67,7 @@ class SlowReport(Displayable):
     def table(self) -> Table:
         """Return a table with a row per activity."""
         shown = ((name, seconds) for name, seconds in self.seconds.items() if seconds)
+
         rows = (
             {"part": name, "seconds": round(seconds, 4), "share": f"{seconds / self.total:.0%}"}
             for name, seconds in shown

@@ -15,7 +15,7 @@ from sgnb.benchmark.plot import png
 from sgnb.errors import OptionError
 from sgnb.magics.bench import BenchReport
 from sgnb.magics.complete import line_words
-from sgnb.magics.magic_options import line_help
+from sgnb.magics.help_texts import line_help
 from sgnb.magics.session import SESSION
 
 ASK = """%%sglang ask q --temperature 0

@@ -9,7 +9,7 @@ import pytest
 import sgnb
 from sgnb.errors import OptionError
 from sgnb.magics.complete import cell_words
-from sgnb.magics.magic_options import cell_help
+from sgnb.magics.help_texts import cell_help
 from sgnb.magics.session import SESSION
 
 RULES = "Answer in one word. " * 20

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgnb.errors import OptionError
+from sgnb.magics.help_texts import cell_help, line_help
 from sgnb.magics.line import Param, split, unquote
 from sgnb.magics.magic_options import (
     CELL_OPTIONS,
@@ -16,8 +17,6 @@ from sgnb.magics.magic_options import (
     LOAD_OPTIONS,
     CellLine,
     LineCall,
-    cell_help,
-    line_help,
 )
 from sgnb.viz import VIEWS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from typing import Any
@@ -45,7 +46,8 @@ function canonical(state, engine = 0) {
     const items = [used, processed, encoded, prefilled, kinds, wordsOfItems(run)];
     runs[run.run] =
       [title, status, message, hidden, failed, firstError, stopped, counts, branches, rows,
-        models, items, run.time.seconds, run.time.waitedFor];
+        models, items, run.time.seconds, run.time.waitedFor,
+        Object.fromEntries([...run.stops].map(([branch, [place]]) => [branch, place]))];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
@@ -61,7 +63,16 @@ function canonical(state, engine = 0) {
 
 
 SUBJECTS = {
-    "reduce": ("dom", "media", "time_parts", "state", "tree_records", "run_records", "reduce"),
+    "reduce": (
+        "dom",
+        "media",
+        "time_parts",
+        "stops",
+        "state",
+        "tree_records",
+        "run_records",
+        "reduce",
+    ),
     "inspect": ("items", "inspect"),
     "tree": ("items", "tree_marks", "tree"),
     "automaton": ("automaton_walk", "automaton_layout", "automaton"),
@@ -79,9 +90,12 @@ def node(script: str, files: Sequence[str], given: Any) -> Any:
     read = "const given = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
     call = f"console.log(JSON.stringify((() => {{ {script} }})()));"
     whole = "\n".join((modules, CANONICAL, read, call))
-    found = subprocess.run(
-        [executable, "-e", whole], input=json.dumps(given), capture_output=True, text=True
-    )
+    with tempfile.NamedTemporaryFile("w", suffix=".cjs", encoding="utf-8") as file:
+        file.write(whole)
+        file.flush()
+        found = subprocess.run(
+            [executable, file.name], input=json.dumps(given), capture_output=True, text=True
+        )
     assert found.returncode == 0, found.stderr
     return json.loads(found.stdout)
 
@@ -109,7 +123,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             run.title, run.status, run.message, run.hidden, run.failed, run.first_error,
             run.stopped, metrics, branches, [list(astuple(row)) for row in run.rows.values()],
             [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
-            run.time.seconds, run.time.waited_for,
+            run.time.seconds, run.time.waited_for, run.stops.places,
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),

@@ -77,7 +77,7 @@ def random_log(rng: random.Random) -> EventLog:
                     request = max(0, engine.latest - rng.randint(0, 12))
                     jump(engine, rng, request, text(2))
                 if rng.random() < 0.2:
-                    change_activity(log, rng, f"r{number}", max(0, engine.latest - 1))
+                    change_activity(log, rng, f"r{number}", max(1, engine.latest - 1))
             for one in [*forks, name]:
                 program.end(one, rng.choice(["", "", "ValueError: no"]))
         program.finish(rng.choice(["done", "error"]), rng.choice(["", "it failed"]))
@@ -86,7 +86,7 @@ def random_log(rng: random.Random) -> EventLog:
 
 def change_activity(log: EventLog, rng: random.Random, run: str, request: int) -> None:
     """Waits, retractions, tools, and steps of other requests."""
-    reason = rng.choice(["memory", "mask", "grammar", "encoder", "running_limit"])
+    reason = rng.choice(["memory", "mask", "grammar", "encoder", "paused"])
     other = 90_000 + log.last
     log.emit(events.RequestQueued(other, "other", "0", "x", "generate", (1, 2)))
     step = events.StepRan(1, 0.002, (events.Extended(other, 0, 2),), (), 1, 1, 0, 0, 0)
@@ -97,6 +97,8 @@ def change_activity(log: EventLog, rng: random.Random, run: str, request: int) -
                 events.RequestWaits(request, "memory", 0, 0),
                 events.RequestRetracted(request),
                 events.GrammarReady(request, "regex", 3, 0.1, False),
+                events.BranchPaused(run, "0", "gen 'a'", "f.py", rng.choice([0, 3])),
+                events.BranchResumed(run, "0"),
                 events.ToolCalled(run, "0", "search"),
                 events.ToolReturned(run, "0", "search"),
             ]

@@ -68,7 +68,7 @@ def test_each_activity_gets_its_time() -> None:
             one.apply(Record(seq, t, event))
     expected = {
         "decode": 1.25, "prefill": 1.0, "grammar": 0.75, "encoder": 0.0, "waiting": 2.0,
-        "service": 0.0, "tools": 2.0, "Python": 2.0,
+        "service": 0.0, "tools": 2.0, "paused": 0.0, "Python": 2.0,
     }  # fmt: skip
     assert parts.seconds == pytest.approx(expected)
     assert branch.seconds == pytest.approx({**expected, "Python": 1.5})

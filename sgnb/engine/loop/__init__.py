@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .engine_loop import EngineLoop
+from .token_gate import TokenStepper
 from .weight_guard import WeightGuard
 
-__all__ = ["EngineLoop", "WeightGuard"]
+__all__ = ["EngineLoop", "TokenStepper", "WeightGuard"]

@@ -14,15 +14,7 @@ import numpy as np
 import torch
 
 from ...errors import EngineError
-from ...events import (
-    EngineStopped,
-    EventLog,
-    RequestWaits,
-    Wait,
-    WaitingRequest,
-    WaitReason,
-    WeightsChanged,
-)
+from ...events import EngineStopped, EventLog, WaitingRequest, WeightsChanged
 from ..device.faults import forget_frames, is_device_lost, is_out_of_memory
 from ..device.memory import release_device_memory
 from ..items import EncoderQueue
@@ -40,6 +32,7 @@ from .item_work import ItemWork
 from .journal import Journal
 from .statistics import read_statistics, read_waiting
 from .step_output import NO_NUMBERS, AsyncStepOutput, InFlightStep, StepOutput
+from .token_gate import TokenGate
 
 _log = logging.getLogger(__name__)
 
@@ -70,10 +63,13 @@ class EngineLoop(CommandThread):
         self._stop_tokens: set[int] = set()  # of all requests so far
         self._in_flight: InFlightStep | None = None
         self._found_nothing = False  # the last schedule had work for no request
-        self._grammar_work = GrammarWork(grammar_budget, self._send_resume)
+        self._grammar_work = GrammarWork(
+            grammar_budget, lambda id: self._send_quietly(partial(self._resume, id))
+        )
         self._results_at = 0.0
         self.journal = Journal(log, tokenizer, None if encoder is None else encoder.table)
         self._items = ItemWork(encoder, self.journal)
+        self.token_gate = TokenGate(self._states, scheduler, log.emit, self._process_results)
 
     def statistics(self) -> dict[str, Any]:
         """See `Engine.stats`. Call on the engine's thread."""
@@ -110,7 +106,7 @@ class EngineLoop(CommandThread):
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
         """See `Engine.why_waiting`. Call on the engine's thread."""
-        return read_waiting(self._states.values(), self._scheduler, run, branch)
+        return read_waiting(self._states.values(), self._scheduler, self.token_gate, run, branch)
 
     def adopt_weights(self, weight: str) -> WeightsChanged:
         """Use changed weights and drop all keys and values computed by the old weights. Call
@@ -292,7 +288,8 @@ class EngineLoop(CommandThread):
         step.batch.clear()
 
     def _advance_each(self, output: StepOutput) -> None:
-        for request, token in zip(output.requests, output.tokens, strict=True):
+        rows = zip(output.requests, output.tokens, output.logprobs, strict=True)
+        for request, token, logprob in rows:
             version = request.version
             try:
                 finish = request.state.advance(token)
@@ -302,9 +299,11 @@ class EngineLoop(CommandThread):
                 self._take_jumps(request.state)
             if finish is not None:
                 self._end(request.state, finish)
-            elif request.state.grammar_work is not None:
+                continue
+            if request.state.grammar_work is not None:
                 self._scheduler.hold(request)
                 self._grammar_work.start(request.state)
+            self.token_gate.took(request.state, logprob)
 
     def _free_early(self, requests: list[Request]) -> None:
         """Remove requests ending with this step from the scheduler while the device works. Requests
@@ -326,11 +325,12 @@ class EngineLoop(CommandThread):
         self._states[request.id] = state
         self._stop_tokens |= state.stop_tokens
         self.journal.queued(request, state.origin)
+        self.token_gate.admit(state)
         if state.grammar is None:
             self._scheduler.add(request)
         else:
             if not state.grammar.done():
-                self.journal.log.emit(RequestWaits(request.id, *Wait(WaitReason.GRAMMAR)))
+                self.journal.compiling(request)
             id = request.id  # avoid `state`: the shared grammar keeps the callbacks
             state.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(id)))
 
@@ -355,9 +355,6 @@ class EngineLoop(CommandThread):
         else:
             self._go_on(state, finish, version)
 
-    def _send_resume(self, id: int) -> None:
-        self._send_quietly(partial(self._resume, id))
-
     def _resume(self, id: int) -> None:
         """Let a request run again after the work of the grammar."""
         work = self._grammar_work.end(id)
@@ -379,7 +376,7 @@ class EngineLoop(CommandThread):
         if request.version != version:
             self._take_jumps(state)
         if finish is None:
-            self._guarded(partial(self._scheduler.resume, request), request)
+            self._guarded(partial(self.token_gate.go_on, request), request)
         else:
             self._end(state, finish)
 
@@ -388,6 +385,7 @@ class EngineLoop(CommandThread):
         `Scheduler.finish`."""
         request = state.request
         self._grammar_work.end(request.id)
+        self.token_gate.end(request.id)
         try:
             state.read_rest(finish)
         except BaseException as error:

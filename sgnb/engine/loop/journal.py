@@ -18,10 +18,13 @@ from ...events import (
     Masked,
     RequestFinished,
     RequestQueued,
+    RequestWaits,
     Sampled,
     StepRan,
     TokenIds,
     TokensNamed,
+    Wait,
+    WaitReason,
 )
 from ...grammar.compiler import CompiledGrammar
 from ..items import EngineItem, ItemTable
@@ -65,6 +68,9 @@ class Journal:
         namespace = f"request {request.id}" if namespace is None else namespace
         self.log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:], namespace))
         self.counts["requests"] += 1
+
+    def compiling(self, request: Request) -> None:
+        self.log.emit(RequestWaits(request.id, *Wait(WaitReason.GRAMMAR)))
 
     def compiled(self, request: Request, grammar: CompiledGrammar) -> None:
         states = len(grammar.automaton.table) if grammar.automaton is not None else 0

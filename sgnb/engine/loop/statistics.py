@@ -8,6 +8,7 @@ from typing import Any
 from ...events import Wait, WaitingRequest, WaitReason
 from ..request.request_state import RequestState
 from ..scheduler import Scheduler
+from .token_gate import PAUSED, TokenGate
 
 
 def read_statistics(counts: dict[str, int], scheduler: Scheduler) -> dict[str, Any]:
@@ -40,13 +41,14 @@ def read_statistics(counts: dict[str, int], scheduler: Scheduler) -> dict[str, A
 
 
 def read_waiting(
-    states: Iterable[RequestState], scheduler: Scheduler, run: str, branch: str
+    states: Iterable[RequestState], scheduler: Scheduler, gate: TokenGate, run: str, branch: str
 ) -> list[WaitingRequest]:
     """See `Engine.why_waiting`.
 
     Args:
         states: Requests of the engine.
         scheduler: Scheduler with the reasons.
+        gate: Paused requests.
         run: Id of a run.
         branch: Branch of the requests, forks included.
     """
@@ -58,6 +60,8 @@ def read_waiting(
         wait = scheduler.why_waiting(request)
         if wait is None and state.grammar is not None and state.constraint is None:
             wait = Wait(WaitReason.GRAMMAR)
+        if request.id in gate.stopped:
+            wait = PAUSED
         if wait is not None:
             waiting.append(WaitingRequest(request.id, origin.branch, origin.name, wait))
     return waiting

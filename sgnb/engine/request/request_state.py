@@ -6,6 +6,7 @@ import codecs
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -22,6 +23,9 @@ from .stop_strings import StopStrings
 from .tokenizer import Tokenizer
 
 OnOutput = Callable[[Output], None]
+
+ALTERNATIVES = 8
+"""Recorded alternatives per token of a request that stops at tokens."""
 
 _Utf8 = codecs.getincrementaldecoder("utf-8")
 
@@ -84,6 +88,7 @@ class RequestState:
         # offset of the automaton's states in the device tables
         self.table_offset: int | None = None
         self.holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
+        self.stops_at_tokens = False  # see `stop_at_tokens`
         self._classify()
 
         self._on_output = on_output
@@ -139,10 +144,27 @@ class RequestState:
         self.table_offset = table_offset
         self._classify()
 
+    def stop_at_tokens(self) -> None:
+        """Read each token before the next step is launched, and record alternatives, from now on.
+        Only for a request outside of steps, or with `Scheduler.reclassified`."""
+        self.stops_at_tokens, request = True, self.request
+        if not request.params.recorded_alternatives:
+            request.params = replace(request.params, recorded_alternatives=ALTERNATIVES)
+
+        request.appends_only = False
+        self._classify()
+
+    @property
+    def constraint_ready(self) -> bool:
+        """True unless the grammar compiles or works."""
+        waits = self.grammar is not None and self.constraint is None
+        return not waits and self.grammar_work is None
+
     def _classify(self) -> None:
         params = self.request.params
         on_device = self.grammar is None or self.table_offset is not None
-        self.request.runs_ahead = on_device and not params.penalises
+        synchronous = params.penalises or self.stops_at_tokens
+        self.request.runs_ahead = on_device and not synchronous
         # True if device kernels can sample the tokens, except for `banned`.
         self.fits_kernels = on_device and params.is_plain
 

@@ -156,6 +156,7 @@ class ToolCall:
 
         listen = tool_listener.get() or (lambda name, begins: None)
         listen(self.name, True)
+
         result = None
         try:
             result = self.tool(self.arguments)

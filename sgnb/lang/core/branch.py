@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted
-from ...events import BranchFinished, BranchStarted, TextAppended
+from ...events import BranchFinished, BranchResumed, BranchStarted, TextAppended
 from ...segment import Segment
 from ..chat.tools import Tool
 from ..executor import Delta, Executor, LookaheadBuffer, Result, Scores
 from ..ir import role_text
-from ..location import add_location
+from ..location import Location, add_location, caller
 from .joining import gather
 from .op_execution import FINISH, START, append_result, take_texts
 from .ops import (
@@ -84,6 +84,10 @@ class Branch:
         self.limited = -1  # `done` at the latest op with a timeout
         self._traceback: TracebackType | None = None
 
+        self.stopped = False  # the run is paused before the next op
+        self.permit = ""  # "op" or "call": go on despite a pause, see `StepGate`
+        self._lines: dict[int, Location] = {}  # of queued ops, by id, in a run with stops
+
     def begin(self) -> None:
         """Begin with the current content of the parent."""
         if self.error is not None:
@@ -135,16 +139,39 @@ class Branch:
         if self.error is not None:
             self._drop([op], self.error)
             return
+        if self.program.run.gate is not None:
+            self._lines[id(op)] = caller()
         self.queue.append(op)
         self.advance()
 
+    @property
+    def may_advance(self) -> bool:
+        """True if the next op may run: the branch has begun and waits for no other op."""
+        return bool(self.queue) and self.waiting is None and self.done >= 0 and self.error is None
+
+    def location_of(self, op: Op) -> Location | None:
+        """Return the user's line of a queued op, if known."""
+        if isinstance(op, Generate):
+            return op.location
+        return op.select.location if isinstance(op, Choose) else self._lines.get(id(op))
+
+    def note_resumed(self) -> None:
+        """Log the end of a stop, if the branch is stopped."""
+        if self.stopped:
+            self.stopped = False
+            self.emit(BranchResumed(self._run, self.id))
+
     def advance(self) -> None:
         """Run queued ops until an op has to wait."""
-        while self.queue and self.waiting is None and self.done >= 0 and self.error is None:
+        while self.may_advance:
             if self.program.cancelled:
                 self.fail(Aborted("the run was stopped"))
                 return
+            gate = self.program.run.gate
+            if gate is not None and not gate.admits(self, self.queue[0]):
+                break
             self.waiting = self.queue.popleft()
+            self._lines.pop(id(self.waiting), None)
             if START[type(self.waiting)](self, self.waiting):
                 self._complete()
         self._changed()
@@ -199,6 +226,7 @@ class Branch:
         """Emit the end of the branch, once."""
         if not self.finished:
             self.finished = True
+            self.note_resumed()
             if self.lookahead is not None:
                 self.lookahead.unused = None
             if self.done >= 0:

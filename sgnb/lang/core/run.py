@@ -22,6 +22,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any, Literal
 
+from ...errors import OptionError
 from ...events import RunFinished, RunStarted
 from ...sampling import SamplingParams
 from ..executor import Executor
@@ -30,6 +31,7 @@ from .other_models import OtherModels
 from .program import Program, inside
 from .snapshot import Snapshot
 from .state import ProgramState
+from .stepping import Step, StepGate, Until, read_until
 from .stopping import DRAIN_SECONDS, STOPS
 
 Status = Literal["running", "done", "error", "interrupted"]
@@ -109,6 +111,7 @@ class Run:
         # states of programs in order, without forgotten programs
         self.states: list[ProgramState] = []
         self.on_finished: Callable[[Program], None] | None = None  # must not block
+        self.gate: StepGate | None = None  # after the first `pause`
         self._params: dict[Any, SamplingParams] = {}  # cache of `params`
         self.begun = self.finished = 0  # numbers of programs
         self.cancelled = False  # no further program begins
@@ -171,6 +174,59 @@ class Run:
                 )
             self._params[key] = params
         return self._params[key]
+
+    def pause(self, until: Until = None) -> None:
+        """Stop each branch before its next append or call, and running calls after their next
+        token. Other runs go on. An executor without an engine stops between calls only.
+
+        Args:
+            until: Stop only at a line of the program, such as 3, or after a token with a
+                probability below a limit, such as "p<0.1". None stops at once.
+
+        Raises:
+            OptionError: `until` is not a condition.
+        """
+        read_until(until)
+
+        self.gate = self.gate or StepGate(self)
+        if until is None:
+            self.gate.pause()
+        else:
+            self.gate.resume(until)
+
+    def step(self, what: Step = "token", wait: bool = True) -> bool:
+        """Continue a paused run by a step.
+
+        Args:
+            what: "token" continues each stopped call by a token, or else each stopped branch by an
+                append or call. "call" continues each branch to the end of its call.
+            wait: Wait for the next stop, at most a minute.
+
+        Returns:
+            True if the run is paused; False after the end of the run, or while the run goes on.
+
+        Raises:
+            OptionError: `what` is unknown, or the run was never paused.
+        """
+        if what not in ("token", "call"):
+            raise OptionError(f"step({what!r}) is unknown", 'give "token" or "call"')
+        if self.gate is None:
+            raise OptionError(f"{self.id} is not paused", "pause the run first: run.pause()")
+
+        self.gate.step(what)
+        return (not wait or self.gate.wait()) and self.paused
+
+    def resume(self, until: Until = None) -> None:
+        """Continue to the end, or until a condition as in `pause`. No effect on a run that was
+        never paused."""
+        read_until(until)
+        if self.gate is not None:
+            self.gate.resume(until)
+
+    @property
+    def paused(self) -> bool:
+        """True if a branch is stopped and no branch goes on by itself."""
+        return self.status == "running" and self.gate is not None and self.gate.paused
 
     def tick(self) -> None:
         """Call `meanwhile` on the main thread, the only thread that may display. Waits for programs

@@ -19,7 +19,7 @@ from ..state.run_state import RunState
 from ..static.bundle import FINAL_LIMIT, RUNNING_LIMIT, STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
-from .views import VIEWS, Act
+from .views import VIEWS, Act, Steer
 
 STATIC_SECONDS = 3.0
 
@@ -34,6 +34,8 @@ class Display:
         views: Names of views.
         static: Show only static pictures, like `SGNB_STATIC=1` in the environment.
         act: Executes node actions; None for views without buttons.
+        steer: Executes a step (see `views.STEPS`) on the run with an id; None for a run that the
+            views cannot pause.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Display:
         *,
         static: bool = False,
         act: Act | None = None,
+        steer: Callable[[str, str], None] | None = None,
     ) -> None:
         """Prepare the views; `open` shows the views."""
         for name in views:
@@ -53,7 +56,7 @@ class Display:
         self.static = static or is_static()
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
-        self._act = act
+        self._act, self._steer = act, steer
         self.live = bool(views) and in_kernel() and not self.static
         # a trace needs the records even without a live view
         self.feed = emitter.feed() if views else None
@@ -141,7 +144,10 @@ class Display:
             from .widget import Dashboard
 
             lock = self._emitter.lock
-            self._view = Dashboard(self.feed, lock, run, self.uid, self._names, act=self._act)
+            steer: Steer | None = None if self._steer is None else partial(self._step, run)
+            self._view = Dashboard(
+                self.feed, lock, run, self.uid, self._names, act=self._act, steer=steer
+            )
             display(STYLE_BUNDLE, raw=True)
             data, metadata = self._view.bundle()
             display(data, metadata=metadata, raw=True)
@@ -149,6 +155,12 @@ class Display:
             from .terminal import TerminalView
 
             self._view = TerminalView(self._states)
+
+    def _step(self, run: str, action: str) -> None:
+        """Execute a step and show the result at once."""
+        assert self._steer is not None
+        self._steer(action, run)
+        self._emitter.flush()
 
     def _open_static(self) -> None:
         from IPython.display import display

@@ -52,7 +52,7 @@ def render_text(state: RunState) -> RenderableType:
     out = Text(run_heading(state) + "\n", style="bold", end="")
     text = Text("\n".join(batch_lines(state, BATCH_ROWS))) if state.is_batch else _text(state)
     heads = state.gain(), state.items.line(), state.line(), state.time.line()
-    lines = *heads, *model_lines(state), *losses(state)
+    lines = *heads, *state.stops.lines(), *model_lines(state), *losses(state)
     metrics = [Text(line) for line in lines if line]
     return Group(out, text, _legend(state), *metrics)
 

@@ -25,14 +25,15 @@ import traitlets
 
 from ...errors import SgnbError
 from .feed import Feed
-from .views import ACTIONS, VIEWS, Act
+from .views import ACTIONS, STEPS, VIEWS, Act, Steer
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
-    "dom", "branch", "models", "media", "time_parts", "state", "tree_records", "run_records",
-    "reduce", "store", "draw", "items", "text", "layout", "minimap", "tree_marks", "tree", "pair",
-    "branches", "compare", "time", "automaton_walk", "automaton_layout", "automaton", "grammar",
-    "source", "rows", "inspect", "summary", "dashboard", "widget",
+    "dom", "branch", "models", "media", "time_parts", "stops", "state", "tree_records",
+    "run_records", "reduce", "store", "draw", "items", "text", "layout", "minimap", "tree_marks",
+    "tree", "pair", "branches", "compare", "time", "automaton_walk", "automaton_layout",
+    "automaton", "grammar", "source", "rows", "inspect", "summary", "stepper", "dashboard",
+    "widget",
 )  # fmt: skip
 """Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1
@@ -76,6 +77,7 @@ class Dashboard(anywidget.AnyWidget):
     run = traitlets.Unicode().tag(sync=True)
     views = traitlets.List(traitlets.Unicode()).tag(sync=True)
     controls = traitlets.Bool().tag(sync=True)
+    steps = traitlets.Bool().tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
     def __init__(
@@ -87,6 +89,7 @@ class Dashboard(anywidget.AnyWidget):
         views: list[str],
         live: bool = True,
         act: Act | None = None,
+        steer: Steer | None = None,
     ) -> None:
         """Create a widget.
 
@@ -98,12 +101,16 @@ class Dashboard(anywidget.AnyWidget):
             views: Names of views.
             live: False for a finished recording.
             act: Executes node actions; None for a view without buttons.
+            steer: Executes steps of the run; None for a run that the view cannot pause.
         """
+        self._steer = steer
         self._feed, self._lock = feed, lock
         self._live, self._sent, self._act, self._reported = live, 0, act, False
         self._beat = self._due = time.monotonic()
         self._gap = FIRST_RECORDS
-        super().__init__(uid=uid, run=run, views=views, controls=act is not None)
+        super().__init__(
+            uid=uid, run=run, views=views, controls=act is not None, steps=steer is not None
+        )
         self.on_msg(self._receive)
         feed.on_push = self._send_new
 
@@ -151,6 +158,20 @@ class Dashboard(anywidget.AnyWidget):
         elif content.get("kind") == "act" and self._act is not None:
             text, failed = self._try(self._act, content.get("action"), content.get("node"))
             self.send({"answer": content.get("id"), "text": text, "failed": failed})
+        elif content.get("kind") == "step" and self._steer is not None:
+            text, failed = self._try_step(self._steer, content.get("action"))
+            self.send({"answer": content.get("id"), "text": text, "failed": failed})
+
+    @staticmethod
+    def _try_step(steer: Steer, action: Any) -> tuple[str, bool]:
+        """Execute a step; return the error message and True for a failure."""
+        if action not in STEPS:
+            return f"{action!r} is not a step of a run", True
+        try:
+            steer(action)
+        except SgnbError as error:
+            return str(error), True
+        return "", False
 
     @staticmethod
     def _try(act: Act, action: Any, node: Any) -> tuple[str, bool]:

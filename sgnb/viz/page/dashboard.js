@@ -23,8 +23,8 @@ const PANELS = {
 
 const OF_ONE_ENGINE = new Set(["tree", "time"]);
 
-// `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
-function newDashboard(host, store, { run: wanted, views, ask = null }) {
+// `steer`: see newStepper. `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
+function newDashboard(host, store, { run: wanted, views, ask = null, steer = null }) {
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "engine activity" });
   const head = el("div", "sgnb-head");
   const title = el("span", "sgnb-title"),
@@ -62,7 +62,11 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   side.append(tabs, engines, stage, inspector, actions);
   body.append(main, side);
   foot.append(legend, el("span", "sgnb-space"), chosenRange, slider, clock, now);
-  card.append(head, progress, models, note, body, foot);
+  const stepper = newStepper(store, steer, {
+    seek: (position) => seek(position),
+    show: (selection) => keep(selection),
+  });
+  card.append(head, stepper.host, progress, models, note, body, foot);
   host.append(card);
 
   // `range`: selected times in all views, or null. `within`: nodes created or used in the range. `engine`: engine of the shown cache.
@@ -109,20 +113,6 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       due = false;
       paint(true);
     });
-  }
-  // Mark text sent or generated within the range.
-  function markRange(state) {
-    main.classList.toggle("sgnb-ranged", page.range !== null);
-    if (!page.range) return;
-    for (const part of main.querySelectorAll("[data-request]")) {
-      const request = state.requests.get(Number(part.dataset.request)),
-        { position } = part.dataset;
-      const t = (position && request && tokenAt(request, Number(position))?.t) ?? request?.admitted;
-      part.classList.toggle(
-        "sgnb-within",
-        !part.querySelector("[data-request]") && t > page.range.from && t <= page.range.to,
-      );
-    }
   }
   card.addEventListener("keydown", ({ key }) => {
     if (key !== "Escape") return;
@@ -389,6 +379,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       run = runOf(state);
     const silent = isSilent();
     paintHead(run, state, silent);
+    stepper.paint(state, run);
     if (!force && painted === store.version && wasSilent === silent) return;
     [painted, wasSilent] = [store.version, silent];
     chooseMain(run);
@@ -396,7 +387,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     paintEngines(state, run);
     page.within = page.range && nodesWithin(store, state, page.range, page.engine);
     mainPanel?.paint(state, run, store.live && !silent && store.position === null, store);
-    markRange(state);
+    markRange(main, state, page.range);
     const engine = OF_ONE_ENGINE.has(chosen) ? page.engine : 0;
     if (panel && (run || chosen !== "branches")) panel.paint(stateOf(state, engine), run, store.live, store.of(engine));
     side.hidden = !tabs.childElementCount;

@@ -203,6 +203,7 @@ function apply(state, record) {
     own = stateOf(state, record.of_engine);
   state.t = own.t = Math.max(state.t, t);
   applyToTime(own, record, t);
+  applyToStops(own, record);
   if (OF_ENGINE[kind]) OF_ENGINE[kind](own, record, t);
   else if (OF_TREE[kind]) OF_TREE[kind](own, record, t);
   else if (OF_RUNS[kind] && state.runs.has(record.run)) {

@@ -44,6 +44,7 @@ function copyState(state) {
     metrics: { ...r.metrics },
     items: { ...r.items },
     time: copyTimeParts(r.time),
+    stops: new Map(r.stops),
     branches: copied(r.branches, branch),
     rows: copied(r.rows, same),
     models: copied(r.models, same),
@@ -152,6 +153,7 @@ function newRun(event, t) {
     },
     items: newRunItems(),
     time: newTimeParts(),
+    stops: new Map(),
   };
 }
 

@@ -266,3 +266,15 @@ function paintPiece(state, span, piece, shade) {
     span.sgnbSplit = fits(piece, begun) ? begun : null;
   }
 }
+
+// Mark text sent or generated within a range of time, or none.
+function markRange(main, state, range) {
+  main.classList.toggle("sgnb-ranged", range !== null);
+  if (!range) return;
+  for (const part of main.querySelectorAll("[data-request]")) {
+    const request = state.requests.get(Number(part.dataset.request)),
+      { position } = part.dataset;
+    const t = (position && request && tokenAt(request, Number(position))?.t) ?? request?.admitted;
+    part.classList.toggle("sgnb-within", !part.querySelector("[data-request]") && t > range.from && t <= range.to);
+  }
+}

@@ -1,14 +1,16 @@
 // Wall time of a run by activity: twin of sgnb/viz/state/time_parts.py.
 
 // Activities, first the activity that counts if several are in progress.
-const TIME_PARTS = ["decode", "prefill", "grammar", "encoder", "waiting", "service", "tools", "Python"];
+const TIME_PARTS = ["decode", "prefill", "grammar", "encoder", "waiting", "service", "tools", "paused", "Python"];
 const SHOWN_SHARE = 0.01;
-const WAIT_PARTS = { grammar: "grammar", mask: "grammar", encoder: "encoder" };
+const WAIT_PARTS = { grammar: "grammar", mask: "grammar", encoder: "encoder", paused: "paused" };
 const BEGUN_PARTS = {
   ToolCalled: ["tools", 1],
   ToolReturned: ["tools", -1],
   ModelAsked: ["service", 1],
   ModelAnswered: ["service", -1],
+  BranchPaused: ["paused", 1],
+  BranchResumed: ["paused", -1],
 };
 
 function newTimeParts() {

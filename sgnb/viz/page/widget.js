@@ -12,7 +12,7 @@ function hideTwin(uid) {
   return () => style.remove();
 }
 
-// Repaint on new records, with a limited share of the page's time.
+// Repaint on new records, with a limited share of the page's time; at the next frame if `urgent`.
 function newClock(dashboards, stats) {
   let timer = null,
     cost = 0,
@@ -29,7 +29,12 @@ function newClock(dashboards, stats) {
     stats.frames += 1;
     stats.slowest = Math.max(stats.slowest, cost);
   }
-  return () => {
+  return (urgent = false) => {
+    if (urgent) {
+      clearTimeout(timer);
+      timer = requestAnimationFrame(tick);
+      return;
+    }
     timer ??= setTimeout(
       () => requestAnimationFrame(tick),
       Math.max(0, last + Math.min(SLOWEST, Math.max(FASTEST, SHARE * cost)) - performance.now()),
@@ -49,9 +54,10 @@ const widget = () => {
 
   // Add lines from number `from`; skip lines already received.
   function take(from, lines) {
-    if (from + lines.length > have) store.add(lines.slice(have - from).map(parseLine));
+    const records = from + lines.length > have ? lines.slice(have - from).map(parseLine) : [];
+    if (records.length) store.add(records);
     have = Math.max(have, from + lines.length);
-    schedule();
+    schedule(records.some(isStopRecord));
   }
   function takeNew(from, lines, link) {
     store.heard = performance.now();
@@ -63,11 +69,11 @@ const widget = () => {
       stats.resyncs += 1;
     }
   }
-  const ask = (link, action, node) =>
+  const ask = (link, content) =>
     new Promise((answered) => {
       const id = (questions += 1);
       asked.set(id, answered);
-      link.send({ kind: "act", id, action, node });
+      link.send({ ...content, id });
     });
   function takeAll(link) {
     const { from, lines, live, reported } = link.get("records");
@@ -111,7 +117,8 @@ const widget = () => {
       const dashboard = newDashboard(host, store, {
         run: link.get("run"),
         views: link.get("views"),
-        ask: link.get("controls") ? (action, node) => ask(link, action, node) : null,
+        ask: link.get("controls") ? (action, node) => ask(link, { kind: "act", action, node }) : null,
+        steer: link.get("steps") ? (action) => ask(link, { kind: "step", action }) : null,
       });
       dashboards.add(dashboard);
       dashboard.paint();

@@ -45,7 +45,8 @@ from .metrics import Metrics, Row
 from .models import Model, OpenCall, made_by
 from .run_items import RunItems
 from .run_request import RunRequest
-from .time_parts import TimeParts
+from .stops import STOP_EVENTS, Stops
+from .time_parts import TIMED_EVENTS, TimeParts
 from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
@@ -83,19 +84,16 @@ class RunState:
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = 0
         self.stopped = 0  # programs stopped from outside
-        self.reported = False  # the cell's output has the error of the run
-        self.first_error = ""
+        self.reported, self.first_error = False, ""  # reported: the cell's output has the error
         self.metrics = Metrics()
         self.items = RunItems()
-        self.time = TimeParts(run)
+        self.time, self.stops = TimeParts(run), Stops(run)
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now = 0.0
-        # by number: 0 is the default model, others follow on the first call
-        self.models = {0: Model(0)}
+        self.models = {0: Model(0)}  # by number; 0 is the default model
         self._by_engine = {0: self.models[0]}
         self._calls: dict[str, OpenCall] = {}  # open calls to other models, by branch
-        self._engine = 0  # engine of the current record
-        # requests by engine and number
+        self._engine = 0  # engine of the current record; requests by engine and number
         self._requests = defaultdict[int, dict[int, RunRequest]](dict)
 
     def line(self) -> str:
@@ -138,18 +136,21 @@ class RunState:
     def apply(self, record: Record) -> None:
         event = record.event
         self._now, self._engine = record.t, record.engine
-        advanced = self.time.apply(record)
-        handler = self._handlers.get(type(event))
+        kind = type(event)
+        if kind in STOP_EVENTS:
+            self.stops.apply(record)
+        advanced = kind in TIMED_EVENTS and self.time.apply(record)
+        handler = self._handlers.get(kind)
         if handler is not None and getattr(event, "run", self.run) == self.run:
             advanced = handler(self, event) is not False or advanced
         if advanced:
             self._time(record.t)
 
     def _time(self, t: float) -> None:
-        if self.began is None:
-            self.began = t
+        self.began = t if self.began is None else self.began
         self.metrics.seconds = t - self.began
-        self.time.advance(t)
+        if t > self.time.at:
+            self.time.advance(t)
 
     def _name(self, event: TokensNamed | MediaNamed) -> bool:
         self._trees[self._engine].token_table.learn(event)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from ...events import (
     BranchFinished,
+    BranchPaused,
+    BranchResumed,
     BranchStarted,
     GrammarReady,
     ModelAnswered,
@@ -30,7 +32,17 @@ from ...events import (
 from .metrics import duration
 from .token_table import visible
 
-PARTS = ("decode", "prefill", "grammar", "encoder", "waiting", "service", "tools", "Python")
+PARTS = (
+    "decode",
+    "prefill",
+    "grammar",
+    "encoder",
+    "waiting",
+    "service",
+    "tools",
+    "paused",
+    "Python",
+)
 """Activities, first the activity that counts if several are in progress.
 
 "waiting" is a wait for other requests or memory, "service" a call without an engine here, and
@@ -40,13 +52,15 @@ PARTS = ("decode", "prefill", "grammar", "encoder", "waiting", "service", "tools
 SHOWN_SHARE = 0.01
 """Smaller shares of the time are not in the sentence."""
 
-_REASONS = {"grammar": "grammar", "mask": "grammar", "encoder": "encoder"}
+_REASONS = {"grammar": "grammar", "mask": "grammar", "encoder": "encoder", "paused": "paused"}
 _STARTS = (RunStarted, BranchStarted)
 _CHANGES = {
     ToolCalled: ("tools", 1),
     ToolReturned: ("tools", -1),
     ModelAsked: ("service", 1),
     ModelAnswered: ("service", -1),
+    BranchPaused: ("paused", 1),
+    BranchResumed: ("paused", -1),
 }
 """Event -> activity, and change of the number in progress."""
 
@@ -58,6 +72,7 @@ class TimeParts:
         began: Time of the first record, in seconds of the log's clock; None before the record.
         complete: The log has the beginning.
         ended: The log has the end.
+        at: End of the counted time, in seconds of the log's clock.
         seconds: Seconds by activity.
         waited_for: Seconds of waiting during which other runs had steps, by run; "" for requests
             outside of programs.
@@ -69,7 +84,7 @@ class TimeParts:
         self.seconds = dict.fromkeys(PARTS, 0.0)
         self.waited_for: dict[str, float] = {}
         self._run, self._branch = run, branch
-        self._at = 0.0
+        self.at = 0.0
         self._active = dict.fromkeys(PARTS, 0)  # requests, tools and calls in progress by activity
         self._requests: dict[tuple[int, int], _TimedRequest] = {}  # by engine and number
         self._runs: dict[tuple[int, int], str] = {}  # runs of other requests
@@ -83,20 +98,22 @@ class TimeParts:
         total = self.total
         shown = [(name, s) for name, s in self.seconds.items() if s > SHOWN_SHARE * total]
         shown.sort(key=lambda part: -part[1])
+
         parts = ", ".join(f"{self._label(name)} {duration(s)}" for name, s in shown)
         return f"of {duration(total)}: {parts}" if parts else ""
 
     def _label(self, name: str) -> str:
         if name != "waiting" or not self.waited_for:
             return name
+
         longest = max(self.waited_for, key=lambda run: self.waited_for[run])
         return f"waiting for {visible(longest) or 'other requests'}"
 
     def advance(self, t: float) -> None:
         """Count the time until `t` for the activity in progress."""
         if self.began is None:
-            self.began = self._at = t
-        if t > self._at and not self.ended:
+            self.began = self.at = t
+        if t > self.at and not self.ended:
             self._count(self._activity, t)
 
     def apply(self, record: Record) -> bool:
@@ -109,10 +126,12 @@ class TimeParts:
             return False
         kind, t = type(event), record.t
         if kind in _STARTS and not self.complete:
-            self.began, self._at, self.complete = t, t, True
+            self.began, self.at, self.complete = t, t, True
+
         self.advance(t)
         if kind is RunFinished or (kind is BranchFinished and event.branch == self._branch):
             self.ended = True
+
         if kind in _CHANGES:
             activity, change = _CHANGES[kind]
             self._active[activity] += change
@@ -134,8 +153,8 @@ class TimeParts:
         return "Python"
 
     def _count(self, activity: str, until: float) -> None:
-        self.seconds[activity] += until - self._at
-        self._at = until
+        self.seconds[activity] += until - self.at
+        self.at = until
 
     def _queued(self, event: RequestQueued, record: Record) -> bool:
         key = record.engine, event.request
@@ -155,9 +174,11 @@ class TimeParts:
             if type(event) is RequestFinished:
                 self._runs.pop(key, None)
             return False
+
         activity = _MOVES[type(event)](request, event)
         if activity is None:
             return False
+
         self.advance(record.t)
         self._move(key, activity)
         return True
@@ -167,6 +188,7 @@ class TimeParts:
         request = self._requests[key]
         if request.activity:
             self._active[request.activity] -= 1
+
         if activity:
             self._active[activity] += 1
         self._requests[key] = request._replace(activity=activity)
@@ -185,15 +207,17 @@ class TimeParts:
                 output += length - in_prompt
                 if request.activity not in ("prefill", "decode"):  # the mask has arrived
                     resumed.append((key, request.sampled))
+
         if not prompt + output:
             return self._waited(event, record)
 
-        self.advance(max(self._at, record.t - event.seconds))
+        self.advance(max(self.at, record.t - event.seconds))
         for key, sampled in resumed:
             self._move(key, "decode" if sampled else "prefill")
-        middle = self._at + (record.t - self._at) * prompt / (prompt + output)
+        middle = self.at + (record.t - self.at) * prompt / (prompt + output)
         self._count("prefill", middle)
         self._count("decode", max(middle, record.t))
+
         for number, _, _ in event.sampled:
             key = record.engine, number
             if (request := self._requests.get(key)) is not None and not request.sampled:
@@ -205,8 +229,10 @@ class TimeParts:
         """Count a step without requests of the run, if the run waits."""
         if self._activity != "waiting":
             return False
-        waited = min(event.seconds, record.t - self._at)
+
+        waited = min(event.seconds, record.t - self.at)
         self.advance(record.t)
+
         keys = [(record.engine, number) for number, _, _ in event.extended]
         for run in dict.fromkeys(self._runs[key] for key in keys if key in self._runs):
             self.waited_for[run] = self.waited_for.get(run, 0.0) + waited
@@ -236,3 +262,6 @@ _HANDLERS: dict[type, Callable[[TimeParts, Any, Record], bool]] = {
     RequestQueued: TimeParts._queued,
     StepRan: TimeParts._step,
 }
+
+TIMED_EVENTS = frozenset(_HANDLERS)
+"""Kinds of events with an effect on `TimeParts`."""

@@ -62,7 +62,7 @@ def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
         batch_rows: Maximum number of table rows for a batch.
     """
     lines = [run_heading(state), *filter(None, (state.gain(), state.items.line())), state.line()]
-    lines += filter(None, [state.time.line()])
+    lines += [*filter(None, [state.time.line()]), *state.stops.lines()]
     lines += [*model_lines(state), *losses(state)]
     lines += batch_lines(state, batch_rows) if state.is_batch else _branch_lines(state)
     return "\n".join(lines)

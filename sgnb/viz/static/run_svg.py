@@ -50,7 +50,7 @@ def draw_run(state: RunState, rows: int, thumbnails: Thumbnails) -> tuple[str, f
     style = "g" if state.metrics.cached_tokens else "m"
     heads = [(run_heading(state), "h"), *([(gain, style)] if gain else [])]
     heads += [(line, "m") for line in (state.items.line(), state.line(), state.time.line()) if line]
-    heads += [(line, "m") for line in (*model_lines(state), *losses(state))]
+    heads += [(line, "m") for line in (*state.stops.lines(), *model_lines(state), *losses(state))]
     out, y = [], 0.0
     for text, style in heads:
         out.append(text_at(0, y + 12, label(text, 120), style))

@@ -1,0 +1,55 @@
+// Buttons that pause a run and continue a paused run by a token, a call or to the end.
+
+const STEPS = {
+  pause: ["pause", "stop before the next append or call, and after the next token"],
+  token: ["token", "continue by one token, or by one append or call"],
+  call: ["call", "continue to the end of the call"],
+  resume: ["to the end", "continue without stops"],
+  cancel: ["stop", "end the run and keep the text"],
+};
+
+// `steer(action)` asks the kernel; absent for a run that the view cannot steer. `show(selection)` shows a token.
+function newStepper(store, steer, { seek, show }) {
+  const host = el("div", "sgnb-stepper", "", { role: "group", "aria-label": "steps of the run" });
+  const words = el("span", "sgnb-note", "", { role: "status" }),
+    buttons = el("span", "sgnb-steps");
+  host.append(words, buttons);
+  let shown = "",
+    failure = "";
+
+  async function act(action) {
+    const { text, failed } = await steer(action);
+    failure = failed ? visible(text) : "";
+    setText(words, failure || words.textContent);
+  }
+  // Show the moment of the stop before the shown stop.
+  function back(state, run) {
+    const before = (end) => store.records.findLastIndex((record, i) => i < end && stopsRun(state, run, record));
+    const previous = before(before(store.position ?? store.records.length));
+    if (previous >= 0) seek(previous + 1);
+  }
+  function paint(state, run) {
+    const isLive = store.live && store.position === null && run?.status === "running";
+    const isPaused = Boolean(run?.stops.size);
+    const names = !isLive || !steer ? [] : isPaused ? ["token", "call", "resume", "cancel"] : ["pause", "cancel"];
+    const all = names.map((name) => [...STEPS[name], () => act(name)]);
+    if (isPaused) all.unshift(["back", "show the previous stop", () => back(state, run)]);
+    host.hidden = !isPaused && !names.length;
+    setText(words, failure || (isPaused ? wordsOfStops(run).join("\n") : ""));
+    list(
+      buttons,
+      all,
+      () => button("", "", () => {}),
+      (one, [name, title, onclick]) => {
+        setText(one, name);
+        Object.assign(one, { title, onclick });
+      },
+    );
+    const request = isPaused && state.requests.get([...run.stops.values()].at(-1)[1]);
+    const key = request ? `${request.id} ${request.output.length}` : "";
+    if (key === shown) return;
+    [shown, failure] = [key, ""];
+    if (request) show({ request: request.id, position: request.prompt.length + request.output.length - 1 });
+  }
+  return { host, paint };
+}
