@@ -79,7 +79,7 @@ class ToolCalled:
     """A tool began to run."""
 
     run: str
-    branch: str  # branch of the program that runs the tool
+    branch: str  # branch of the calling program
     name: str  # name of the tool
 
 
@@ -99,7 +99,7 @@ class BranchPaused:
 
     run: str
     branch: str
-    before: str  # the append or call in words, such as "gen 'answer'"
+    before: str  # the append or call in words: "gen 'answer'"
     file: str = ""
     line: int = 0  # 0 if unknown
 

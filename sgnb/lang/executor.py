@@ -137,7 +137,7 @@ class Executor(Protocol):
 
     Optional attributes: `model_name` (see `model_name`), `stand_in` (see `instead_of`), `room` (see
     `room_of`), `generates_calls`, `declares_tools` and `modalities` (see the functions), and
-    `token_stepper`, which stops runs after tokens (see `engine.loop.token_gate`).
+    `token_stepper` for stops after tokens (see `engine.loop.token_gate`).
     """
 
     chat: ChatTemplate

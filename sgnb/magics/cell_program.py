@@ -286,7 +286,7 @@ class Views:
         session: Session,
         steers: bool = False,
     ) -> None:
-        """steers: the views have buttons that pause the run; needs a kernel that is not busy."""
+        """steers: the views have buttons to pause the run; needs an idle kernel."""
         self._recordings = session.recordings
         views = () if line.quiet else line.show
         steer = session.runs.steer if steers else None

@@ -118,19 +118,19 @@ class Runs:
             time.sleep(0.005)
         return [run.id for run in cancelled]
 
-    def steer(self, action: str, which: str) -> None:
+    def steer(self, action: str, run_id: str) -> None:
         """Execute a step on a run without a wait: a button of a view.
 
         Args:
             action: "pause", "token", "call", "resume" or "cancel".
-            which: Id of the run.
+            run_id: Id of the run.
 
         Raises:
             OptionError: The run has ended.
         """
-        run = next((run for run in self._running() if run.id == which), None)
+        run = next((run for run in self._running() if run.id == run_id), None)
         if run is None:
-            raise OptionError(f"{which} is not running", "run the cell again")
+            raise OptionError(f"{run_id} is not running", "run the cell again")
 
         if action in ("token", "call"):
             run.step("token" if action == "token" else "call", wait=False)

@@ -327,7 +327,7 @@ class Session:
             state: State of a program. Forks are included.
 
         Returns:
-            The seconds by activity, which sum to the time of the program. `print` shows a sentence.
+            The seconds by activity. The sum is the time of the program. `print` shows a sentence.
 
         Raises:
             OptionError: `state` is not a state of a program, or the log has dropped the beginning.

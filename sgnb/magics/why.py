@@ -55,8 +55,8 @@ class SlowReport(Displayable):
     Attributes:
         total: Time of the program in seconds, until now for a running program.
         seconds: Seconds by activity; the values sum to `total`. See `docs/VIEWS.md`.
-        waited_for: Seconds of waiting during which requests of other runs had steps, by run; "" for
-            requests outside of programs.
+        waited_for: Seconds of steps of other runs during waits, by run; "" for requests outside of
+            programs.
     """
 
     def __init__(self, parts: TimeParts) -> None:

@@ -1,6 +1,6 @@
-"""Requests that stop after each token, by run.
+"""Stops of requests after each token, by run.
 
-A stopped request takes part in no step; its computed tokens are in the cache. Other requests go on.
+A stopped request takes part in no step, and the computed tokens are in the cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PAUSED = Wait(WaitReason.PAUSED)
 
 
 class TokenGate:
-    """Runs that stop after tokens, and the stopped requests. Used by the engine's thread alone.
+    """Runs with stops after tokens, and the stopped requests. Used by the engine's thread alone.
 
     Args:
         states: Requests of the engine by id.
@@ -36,8 +36,8 @@ class TokenGate:
     ) -> None:
         self.stopped: set[int] = set()
         self._states, self._scheduler, self._emit, self._settle = states, scheduler, emit, settle
-        self._below: dict[str, float] = {}  # by run: log-probability below which a token stops
-        self._due: set[int] = set()  # requests that stop after the work of the grammar
+        self._below: dict[str, float] = {}  # by run: upper limit of the log-probability at a stop
+        self._due: set[int] = set()  # requests with a stop after the work of the grammar
 
     def pause(self, run: str, below: float = 1.0) -> None:
         """Stop the requests of a run after each token with a probability below `below`; with 1.0

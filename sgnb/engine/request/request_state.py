@@ -25,7 +25,7 @@ from .tokenizer import Tokenizer
 OnOutput = Callable[[Output], None]
 
 ALTERNATIVES = 8
-"""Recorded alternatives per token of a request that stops at tokens."""
+"""Recorded alternatives per token of a request with stops at tokens."""
 
 _Utf8 = codecs.getincrementaldecoder("utf-8")
 

@@ -146,7 +146,7 @@ class Branch:
 
     @property
     def may_advance(self) -> bool:
-        """True if the next op may run: the branch has begun and waits for no other op."""
+        """True if the next op may run: the branch has begun and waits for no op."""
         return bool(self.queue) and self.waiting is None and self.done >= 0 and self.error is None
 
     def location_of(self, op: Op) -> Location | None:

@@ -176,12 +176,12 @@ class Run:
         return self._params[key]
 
     def pause(self, until: Until = None) -> None:
-        """Stop each branch before its next append or call, and running calls after their next
-        token. Other runs go on. An executor without an engine stops between calls only.
+        """Stop each branch before the next append or call, and running calls after the next
+        token. An executor without an engine stops between calls only.
 
         Args:
-            until: Stop only at a line of the program, such as 3, or after a token with a
-                probability below a limit, such as "p<0.1". None stops at once.
+            until: Stop only at a line of the program (3), or after a token with a probability
+                below a limit ("p<0.1"). None stops at once.
 
         Raises:
             OptionError: `until` is not a condition.
@@ -194,38 +194,37 @@ class Run:
         else:
             self.gate.resume(until)
 
-    def step(self, what: Step = "token", wait: bool = True) -> bool:
+    def step(self, unit: Step = "token", wait: bool = True) -> bool:
         """Continue a paused run by a step.
 
         Args:
-            what: "token" continues each stopped call by a token, or else each stopped branch by an
-                append or call. "call" continues each branch to the end of its call.
+            unit: "token" continues each stopped call by a token, or else each stopped branch by an
+                append or call. "call" continues each branch to the end of a call.
             wait: Wait for the next stop, at most a minute.
 
         Returns:
             True if the run is paused; False after the end of the run, or while the run goes on.
 
         Raises:
-            OptionError: `what` is unknown, or the run was never paused.
+            OptionError: `unit` is unknown, or the run was never paused.
         """
-        if what not in ("token", "call"):
-            raise OptionError(f"step({what!r}) is unknown", 'give "token" or "call"')
+        if unit not in ("token", "call"):
+            raise OptionError(f"step({unit!r}) is unknown", 'give "token" or "call"')
         if self.gate is None:
             raise OptionError(f"{self.id} is not paused", "pause the run first: run.pause()")
 
-        self.gate.step(what)
+        self.gate.step(unit)
         return (not wait or self.gate.wait()) and self.paused
 
     def resume(self, until: Until = None) -> None:
-        """Continue to the end, or until a condition as in `pause`. No effect on a run that was
-        never paused."""
+        """Continue to the end, or until a condition as in `pause`."""
         read_until(until)
         if self.gate is not None:
             self.gate.resume(until)
 
     @property
     def paused(self) -> bool:
-        """True if a branch is stopped and no branch goes on by itself."""
+        """True if a branch is stopped and all others wait."""
         return self.status == "running" and self.gate is not None and self.gate.paused
 
     def tick(self) -> None:

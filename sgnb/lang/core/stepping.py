@@ -1,7 +1,7 @@
 """Stops of a run: before each op of a branch, and after each token of a call.
 
-A stopped branch keeps its ops in the queue, so no thread waits. Tokens stop in the engine, through
-the optional attribute `token_stepper` of an executor; other executors stop between ops only.
+A stopped branch keeps the ops in the queue: no thread waits. Tokens stop in the engine, through
+the optional attribute `token_stepper` of an executor. Other executors stop between ops only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STEP_SECONDS = 60.0
 
 
 class StepGate:
-    """Stops of a run. `admits` is called with the lock of a program; other methods from any thread
+    """Stops of a run. `admits` is called with the lock of a program, the public methods
     without a lock."""
 
     def __init__(self, run: Run) -> None:
@@ -46,11 +46,11 @@ class StepGate:
         if self._stepper is not None:
             self._stepper.pause(self._run.id)
 
-    def step(self, what: Step) -> None:
+    def step(self, unit: Step) -> None:
         """Let each stopped call compute a token; without a stopped call, let each stopped branch
-        run an op. With "call", let each branch go on to the end of its current or next call."""
+        run an op. With "call", let each branch go on to the end of the current or next call."""
         self._stops = True
-        if what == "call":
+        if unit == "call":
             if self._stepper is not None:
                 self._stepper.resume(self._run.id)
             self._release("call")
@@ -76,13 +76,15 @@ class StepGate:
 
     @property
     def paused(self) -> bool:
-        """True if a branch is stopped and no branch goes on by itself."""
-        held = self._stepper.stopped_branches(self._run.id) if self._stepper is not None else set()
+        """True if a branch is stopped and all others wait."""
+        paused = (
+            self._stepper.stopped_branches(self._run.id) if self._stepper is not None else set()
+        )
 
         stops = False
         for branch in self._branches():
             calls = isinstance(branch.waiting, Generate | Choose)
-            if branch.stopped or (calls and branch.id in held):
+            if branch.stopped or (calls and branch.id in paused):
                 stops = True
             elif calls or branch.may_advance:
                 return False
@@ -162,7 +164,7 @@ def read_until(until: Any) -> tuple[int, float | None]:
 
 
 def describe(op: Op) -> str:
-    """Return an op in words, for the view of a stopped branch."""
+    """Return the words of a view for an op."""
     if isinstance(op, Generate):
         return f"gen {op.name!r}"
     if isinstance(op, Choose):

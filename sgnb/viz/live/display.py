@@ -34,8 +34,8 @@ class Display:
         views: Names of views.
         static: Show only static pictures, like `SGNB_STATIC=1` in the environment.
         act: Executes node actions; None for views without buttons.
-        steer: Executes a step (see `views.STEPS`) on the run with an id; None for a run that the
-            views cannot pause.
+        steer: Executes a step (see `views.STEPS`) on the run with an id; None without
+            buttons.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ class Dashboard(anywidget.AnyWidget):
             views: Names of views.
             live: False for a finished recording.
             act: Executes node actions; None for a view without buttons.
-            steer: Executes steps of the run; None for a run that the view cannot pause.
+            steer: Executes steps of the run; None without buttons.
         """
         self._steer = steer
         self._feed, self._lock = feed, lock

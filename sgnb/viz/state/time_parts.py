@@ -1,7 +1,7 @@
 """Wall time of a run by activity. A pure reducer, equal to the page's `page/time_parts.js`.
 
-Every moment of a run belongs to the first activity of `PARTS` that is in progress. A step of the
-engine is split between prefill and decode by the number of tokens. The parts sum to the time.
+Every moment of a run belongs to the first current activity of `PARTS`. A step of the engine is
+split between prefill and decode by tokens. The parts sum to the time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PARTS = (
     "paused",
     "Python",
 )
-"""Activities, first the activity that counts if several are in progress.
+"""Activities by priority: the first current activity counts.
 
 "waiting" is a wait for other requests or memory, "service" a call without an engine here, and
 "Python" all time without a request: the program's code, and tokenization.
@@ -74,8 +74,8 @@ class TimeParts:
         ended: The log has the end.
         at: End of the counted time, in seconds of the log's clock.
         seconds: Seconds by activity.
-        waited_for: Seconds of waiting during which other runs had steps, by run; "" for requests
-            outside of programs.
+        waited_for: Seconds of steps of other runs during waits, by run; "" for requests outside of
+            programs.
     """
 
     def __init__(self, run: str, branch: str = "") -> None:
