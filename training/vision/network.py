@@ -30,7 +30,7 @@ def build(text_model: Path) -> LlavaForConditionalGeneration:
         hidden_size=192, intermediate_size=640, num_hidden_layers=6, num_attention_heads=3, image_size=SIZE,
         patch_size=PATCH, vision_use_head=False)
     config = LlavaConfig(
-        vision_config=vision, text_config=text, image_token_id=image_token, image_seq_length=TOKENS,
+        vision_config=vision, text_config=text, image_token_index=image_token, image_seq_length=TOKENS,
         vision_feature_select_strategy="full", vision_feature_layer=-1, tie_word_embeddings=True, **marks)
     model = LlavaForConditionalGeneration(config).float()  # the text model's configuration says bfloat16
     weights = load_file(text_model / "model.safetensors")
