@@ -51,10 +51,14 @@ def test_the_processor_has_the_chat_template_with_image_parts() -> None:
         [{"role": "user", "content": parts}], add_generation_prompt=True
     )
     expected = "<|bos|><|user|>\n<|image|>Count the bars.<|end|>\n<|assistant|>\n"
-    assert text == expected == processor.tokenizer.apply_chat_template(
-        [{"role": "user", "content": "<|image|>Count the bars."}],
-        add_generation_prompt=True,
-        tokenize=False,
+    assert (
+        text
+        == expected
+        == processor.tokenizer.apply_chat_template(
+            [{"role": "user", "content": "<|image|>Count the bars."}],
+            add_generation_prompt=True,
+            tokenize=False,
+        )
     )
     inputs = processor(text=[text], images=[chart(VOTES)], return_tensors="pt")
     assert inputs["input_ids"][0].tolist().count(processor.image_token_id) == 64

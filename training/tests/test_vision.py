@@ -14,7 +14,7 @@ from transformers import AutoProcessor, LlamaForCausalLM
 
 from training.items import held_out
 from training.tokenizer import MODEL
-from training.vision import data, drawings, matplotlib_charts, network
+from training.vision import data, drawings, evaluate, matplotlib_charts, network
 from training.vision.drawings import COLORS, SIZE, Bars, Number, Shapes
 from training.vision.questions import Question, ask
 
@@ -179,3 +179,12 @@ def test_before_training_text_is_answered_as_by_the_text_model() -> None:
     torch.testing.assert_close(built(input_ids=ids).logits[..., :4096], text(input_ids=ids).logits)
     count = sum(parameter.numel() for parameter in built.parameters())
     assert 9_000_000 < count < 10_000_000, "20 MB in bfloat16, tokenizer included"
+
+
+def test_the_table_counts_exact_answers_by_kind() -> None:
+    questions = [Question("value", "?", "7"), Question("value", "?", "8"), Question("count", "?", "3")]
+    found = evaluate.scores(questions, ["7", "80", "3"])
+    assert found == {"all": (2, 3), "value": (1, 2), "count": (1, 1)}
+    lines = evaluate.table({"drawings": found}).splitlines()
+    assert lines[2] == "| drawings | 3 | 66.7 % | 97 % |"
+    assert lines[3] == "| drawings: value | 2 | 50.0 % |  |"

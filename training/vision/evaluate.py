@@ -1,7 +1,7 @@
 """Measures the bundled model that sees on held-out drawings: `python -m training.vision.evaluate`.
 
-Prints a table, writes it to training/RESULTS.md and into the model's card. The questions are batches of an sgnb program,
-greedy, float32 on a CPU. Its text is measured by `python -m training.evaluate --model sgnb/models/tiny-vision`.
+Prints a table, writes it to training/RESULTS.md and the model's card. The questions are batches of an sgnb program,
+greedy, float32 on a CPU. For its text: `python -m training.evaluate --model sgnb/models/tiny-vision`.
 """
 
 from __future__ import annotations
