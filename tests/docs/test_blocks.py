@@ -23,7 +23,6 @@ NOT_RUN = {
     "docs/from_sglang.md": ["SGLang, which needs its server"],
     "docs/from_guidance.md": ["Guidance"] * 2,
     "docs/API_MODELS.md": ["needs a key"] * 7,
-    "docs/MEDIA.md": ["needs a model that takes images"],
     "docs/from_outlines.md": ["Outlines"] * 2,
     "docs/from_langchain.md": ["LangChain"] * 2 + ["LangChain, with a model that calls tools"],
 }

@@ -15,6 +15,7 @@ OTHERS = [
     ROOT / "CHANGELOG.md",
     ROOT / "benchmarks" / "RESULTS.md",
     ROOT / "sgnb/models/tiny/README.md",
+    ROOT / "sgnb/models/tiny-vision/README.md",
 ]
 
 

@@ -37,7 +37,7 @@ def model() -> Any:
 
 
 def test_names_and_paths() -> None:
-    assert sgnb.models.names() == ("tiny",)
+    assert sgnb.models.names() == ("tiny", "tiny-vision")
     assert (FOLDER / "model.safetensors").is_file()
     with pytest.raises(ModelError, match=r"'tinny'(.|\n)*did you mean 'tiny'"):
         sgnb.models.path("tinny")

@@ -46,7 +46,9 @@ def draw_content(rng: Random, *, from_held_out: bool, chart: bool = False) -> Co
 class Drawings(Dataset[Batch]):
     """Batch number `step`. A part `chart_share` of the rows has charts of matplotlib."""
 
-    def __init__(self, text_model: Path, seed: int, steps: int, rows: int, chart_share: float, text_tokens: int) -> None:
+    def __init__(
+        self, text_model: Path, seed: int, steps: int, rows: int, chart_share: float, text_tokens: int
+    ) -> None:
         self.tokenizer = tokenizer_with_image(text_model)
         self.seed, self.steps, self.rows, self.chart_share = seed, steps, rows, chart_share
         lengths = (256, 512, 256, 1024)
@@ -94,8 +96,8 @@ class Drawings(Dataset[Batch]):
             ids += self._encode("\n")
             labels += [UNTRAINED]
         padding = LENGTH - len(ids)
-        pad = self.tokenizer.token_to_id(forms.PAD)
-        return ids + [pad] * padding, labels + [UNTRAINED] * padding
+        pad = self._encode(forms.PAD)
+        return ids + pad * padding, labels + [UNTRAINED] * padding
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer.encode(text).ids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -26,7 +27,7 @@ def render(what: Bars, rng: Random) -> Pixels:
     names, values = zip(*what.bars, strict=True)
     palette = NAMED if rng.random() < 0.5 else {
         name: tuple(part / 255 for part in color) for name, color in COLORS.items()}
-    edge = {"edgecolor": "black"} if rng.random() < 0.2 else {}
+    edge: dict[str, Any] = {"edgecolor": "black"} if rng.random() < 0.2 else {}
     axes.bar(range(len(names)), values, color=[palette[name] for name in names],
              width=rng.uniform(0.5, 0.9), zorder=2, **edge)
     axes.set_ylim(0, MOST)

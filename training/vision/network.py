@@ -30,9 +30,9 @@ def build(text_model: Path) -> LlavaForConditionalGeneration:
         hidden_size=192, intermediate_size=640, num_hidden_layers=6, num_attention_heads=3, image_size=SIZE,
         patch_size=PATCH, vision_use_head=False)
     config = LlavaConfig(
-        vision_config=vision, text_config=text, image_token_id=image_token, image_seq_length=TOKENS,
+        vision_config=vision, text_config=text, image_token_index=image_token, image_seq_length=TOKENS,
         vision_feature_select_strategy="full", vision_feature_layer=-1, tie_word_embeddings=True, **marks)
-    model = LlavaForConditionalGeneration(config)
+    model = LlavaForConditionalGeneration(config).float()  # the text model's configuration says bfloat16
     weights = load_file(text_model / "model.safetensors")
     words = weights["model.embed_tokens.weight"].float()
     weights = {name.removeprefix("model."): tensor.float() for name, tensor in weights.items()}
@@ -76,7 +76,8 @@ def write_processor(text_model: Path, folder: Path) -> None:
     """Write tokenizer, image processor and chat template, as `AutoProcessor` reads them."""
     tokenizer_with_image(text_model).save(str(folder / "tokenizer.json"))
     config = json.loads((text_model / "tokenizer_config.json").read_text(encoding="utf-8"))
-    config |= {"chat_template": CHAT_TEMPLATE, "image_token": IMAGE, "extra_special_tokens": {"image_token": IMAGE}}
+    del config["chat_template"]  # a file, which the processor and the tokenizer read
+    config |= {"image_token": IMAGE, "extra_special_tokens": {"image_token": IMAGE}}
     settings = {
         "processor_class": "LlavaProcessor", "image_processor_type": "SiglipImageProcessor",
         "size": {"height": SIZE, "width": SIZE}, "resample": 3, "do_resize": True, "do_rescale": True,
@@ -90,6 +91,7 @@ def write_processor(text_model: Path, folder: Path) -> None:
     files = {"tokenizer_config.json": config, "preprocessor_config.json": settings, "processor_config.json": processor}
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
 
 
 assert IMAGE not in SPECIAL

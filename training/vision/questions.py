@@ -67,7 +67,8 @@ def _about_shapes(what: Shapes, rng: Random) -> Question:
     if kind == "count":
         return Question(kind, rng.choice(("How many shapes are there?", "Count the shapes.")), str(len(what.shapes)))
     if kind == "is there":
-        pair = rng.choice(what.shapes) if rng.random() < 0.5 else (rng.choice(sorted(kinds)), rng.choice(sorted(colors)))
+        pair = (rng.choice(what.shapes) if rng.random() < 0.5
+                else (rng.choice(sorted(kinds)), rng.choice(sorted(colors))))
         if rng.random() < 0.2:
             pair = (rng.choice(("circle", "square", "triangle")), rng.choice(("red", "blue", "green", "orange")))
         article = "an" if pair[1][0] == "o" else "a"

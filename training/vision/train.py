@@ -32,6 +32,7 @@ from .network import TOKENS, build, image_rows
 from .questions import Question, ask
 
 TEXT_MODEL = Path(__file__).parents[2] / "sgnb" / "models" / "tiny"
+WORDS = "model.language_model.embed_tokens.weight"
 TEXT_RATE = 0.35
 """Learning rate of the text model, relative to the vision tower."""
 
@@ -56,7 +57,7 @@ def optimizers_for(model: nn.Module, peak: float) -> list[torch.optim.Optimizer]
 
 def losses(model: LlavaForConditionalGeneration, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the mean cross entropy of answers, and of text."""
-    decoder, words = model.model.language_model, model.get_input_embeddings().weight
+    decoder, words = model.model.language_model, model.get_parameter(WORDS)
     first = batch.ids[0].tolist().index(model.config.image_token_id)
     rows = F.embedding(batch.ids, words)
     images = image_rows(model, batch.pixels).to(rows.dtype)
@@ -117,7 +118,7 @@ def held_out_questions(count: int, *, chart: bool, seed: int = 0) -> list[tuple[
 def answer(model: LlavaForConditionalGeneration, questions: list[tuple[Pixels, Question]], new: int = 72) -> list[str]:
     """Return greedy answers, of all questions at once."""
     tokenizer = Drawings(TEXT_MODEL, 0, 1, 1, 0.0, 256).tokenizer
-    device, words = model.device, model.get_input_embeddings().weight
+    device, words = model.device, model.get_parameter(WORDS)
     head = tokenizer.encode(BEFORE).ids
     tails = [tokenizer.encode(f"{q.ask}{forms.END}\n{forms.ASSISTANT}\n").ids for _, q in questions]
     longest, end = max(map(len, tails)), tokenizer.token_to_id(forms.END)
