@@ -29,7 +29,7 @@ from ..errors import (
     SgnbError,
     shown,
 )
-from ..events import WaitingRequest
+from ..events import Wait, WaitingRequest, WaitReason
 from ..lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
 from ..lang.graph.dry_execution import DryExecutor
 from ..lang.location import warn_once
@@ -81,6 +81,7 @@ class LocalExecutor:
         self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # by choice
         self._weight_changes = 0  # of the engine at the last score
+        self._processing: dict[int, _PendingCall] = {}  # by `id`: items are not processed yet
         self._mail = Mail(engine.before_next_step)
         self.close = weakref.finalize(self, self._mail.close)
 
@@ -109,15 +110,17 @@ class LocalExecutor:
         _check("params", call.params, isinstance(call.params, SamplingParams), "SamplingParams")
         _warn_of_limit(call, self.engine.context_length)
         pending = _PendingCall(self, call, sink)
-        self._mail.send(pending)
+        pending.process_items()
         return pending.cancel
 
     def submit(self, calls: Sequence[_PendingCall]) -> None:
         """Queue `calls` on the engine together, or separately if the engine refuses a call."""
-        live = [pending for pending in calls if not pending.cancelled]
+        live = [each for each in calls if not each.cancelled and each.error is None]
         for pending in calls:
             if pending.cancelled:
                 pending.fail(Aborted("the call was stopped"))
+            elif pending.error is not None:
+                pending.fail(pending.error)
 
         for stream in (False, True):
             group = [pending for pending in live if pending.call.stream == stream]
@@ -270,8 +273,14 @@ class LocalExecutor:
         return self.engine.token_stepper
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
-        """See `Engine.why_waiting`."""
-        return self.engine.why_waiting(run, branch)
+        """See `Engine.why_waiting`; with the calls whose images, videos or sounds are processed."""
+        wait = Wait(WaitReason.PROCESSOR)
+        calls = [pending.call for pending in list(self._processing.values())]
+        return self.engine.why_waiting(run, branch) + [
+            WaitingRequest(None, call.branch, call.name, wait)
+            for call in calls
+            if call.run == run and f"{call.branch}.".startswith(f"{branch}.")
+        ]
 
     def dry_executor(self) -> DryExecutor:
         """Return an executor for a dry run, which generates no tokens."""
@@ -304,11 +313,33 @@ class _PendingCall:
         self.params = split_samples(executor._overrides.params(call))  # per sample
         self.outputs: dict[int, Output] = {}  # finished samples
         self.cancelled = False
+        self.error: Exception | None = None  # of the processor
+        self._sends = threading.Lock()  # taken by the only sender
         self.ids: list[int] = []
         self.last_token: int | None = None  # of the prompt
 
+    def process_items(self) -> None:
+        """Send the call to the engine as soon as its items are processed: worker threads run the
+        processor."""
+        contents = [part.item for part in self.call.segments if part.kind == "media"]
+        items = self.executor.engine.items
+        self.executor._processing[id(self)] = self
+        if not (contents and items and items.prepare_soon(contents, self._processed)):
+            self._send()
+
+    def _processed(self, error: Exception | None) -> None:
+        self.error = error
+        self._send()
+
+    def _send(self) -> None:
+        """Send the call, once."""
+        if self._sends.acquire(blocking=False):
+            self.executor._processing.pop(id(self), None)
+            self.executor._mail.send(self)
+
     def cancel(self) -> None:
         self.cancelled = True
+        self._send()  # fails without the output of the processor
         self.executor.engine.abort(self.ids)
 
     def fail(self, error: Exception) -> None:

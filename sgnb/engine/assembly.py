@@ -249,6 +249,7 @@ def _make_encoder(
         encoder_cache_bytes(decoder, options),
         options.max_step_tokens,
         lambda: (placed for request in scheduler.running for placed in request.items_in_use),
+        lambda: not scheduler.running,
     )
     scheduler.items_ready = encoder.ready
     return encoder

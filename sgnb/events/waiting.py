@@ -16,6 +16,7 @@ class WaitReason(StrEnum):
     SAME_PREFIX = "same_prefix"
     GRAMMAR = "grammar"
     MASK = "mask"
+    PROCESSOR = "processor"
     ENCODER = "encoder"
     NEXT_STEP = "next_step"
     PAUSED = "paused"
@@ -30,6 +31,7 @@ _SENTENCES = {
     WaitReason.SAME_PREFIX: "another request computes the next tokens of the same prompt prefix",
     WaitReason.GRAMMAR: "the grammar is compiling",
     WaitReason.MASK: "the grammar computes the tokens that may come next",
+    WaitReason.PROCESSOR: "the processor of the model reads the images, videos or sounds",
     WaitReason.ENCODER: "the images, videos or sounds of the prompt are being encoded",
     WaitReason.PAUSED: "the run is paused after a token",
     WaitReason.NEXT_STEP: "the request is queued for the next step",
@@ -50,10 +52,11 @@ class Wait(NamedTuple):
 class WaitingRequest(NamedTuple):
     """A request that is not running. `str()` is a sentence with the figures."""
 
-    request: int  # id of the request, as in events
+    request: int | None  # id, as in events; None before the engine receives the request
     branch: str
     name: str  # variable set by the generation
     wait: Wait
 
     def __str__(self) -> str:
-        return f"request {self.request} ({self.name or self.branch}): {self.wait}"
+        number = "a request" if self.request is None else f"request {self.request}"
+        return f"{number} ({self.name or self.branch}): {self.wait}"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-from .item import EngineItem, PlacedItem, PromptItems
+from .item import EngineItem, PlacedItem, ProcessorOutput, PromptItems
 from .item_table import ItemTable
+
+WAIT = 0.05
+"""Seconds to wait for the processor before other commands are served."""
 
 
 class EncoderQueue:
@@ -17,6 +21,7 @@ class EncoderQueue:
         max_bytes: Size of the cache. Rows in use by running requests may exceed the size.
         max_tokens: Tokens encoded between two steps, at least one item.
         in_use: Returns the items of running requests.
+        may_wait: Returns whether nothing else runs.
     """
 
     def __init__(
@@ -25,11 +30,14 @@ class EncoderQueue:
         max_bytes: int,
         max_tokens: int,
         in_use: Callable[[], Iterable[PlacedItem]],
+        may_wait: Callable[[], bool] = lambda: True,
     ) -> None:
         self.table, self._encoder = table, table.encoder
         self._max_bytes, self._max_tokens = max_bytes, max_tokens
-        self._in_use = in_use
+        self._in_use, self._may_wait = in_use, may_wait
         self._queue: dict[EngineItem, PlacedItem] = {}  # in order; a placed item keeps the content
+        # Items whose rows were evicted: the processor runs again on worker threads.
+        self._processing: dict[EngineItem, Future[ProcessorOutput]] = {}
         # Items of waiting requests, whose rows stay until the requests run.
         self._prepared: weakref.WeakSet[PromptItems] = weakref.WeakSet()
         self._counted: weakref.WeakSet[PromptItems] = weakref.WeakSet()
@@ -81,9 +89,10 @@ class EncoderQueue:
         wanted = {placed.item for items in self._prepared for placed in items.items}
         for item in self._queue.keys() - wanted:  # of ended requests
             del self._queue[item]
+            self._processing.pop(item, None)
 
         batch, tokens = list[PlacedItem](), 0
-        for placed in self._queue.values():
+        for placed in self._processed():
             if batch and tokens + placed.item.count > self._max_tokens:
                 break
             batch.append(placed)
@@ -93,6 +102,7 @@ class EncoderQueue:
 
         failures = self._encode(batch)
         for placed in batch:
+            self._processing.pop(placed.item, None)
             if placed.item.rows is not None:
                 self._cached[placed.item] = placed.item.rows.num_bytes
                 self.num_bytes += placed.item.rows.num_bytes
@@ -105,12 +115,30 @@ class EncoderQueue:
         self._counts["encoded_tokens"] += sum(item.count for item in encoded)
         return encoded, failures
 
+    def _processed(self) -> list[PlacedItem]:
+        """Return the queued items with an output of the processor. Waits a moment if there is none
+        and nothing else runs."""
+        for item, placed in self._queue.items():
+            if item.inputs is None and item not in self._processing:
+                self._processing[item] = self.table.process_again(placed.content)
+        pending = {item: each for item, each in self._processing.items() if not each.done()}
+        if self._queue.keys() == pending.keys() and self._may_wait():
+            wait(pending.values(), WAIT, FIRST_COMPLETED)
+            pending = {item: each for item, each in pending.items() if not each.done()}
+        return [placed for item, placed in self._queue.items() if item not in pending]
+
     def _encode(self, batch: list[PlacedItem]) -> list[tuple[EngineItem, Exception]]:
         """Encode items together, or alone after a failure. Returns the items that fail alone."""
         try:
             for placed in batch:
                 if placed.item.inputs is None:
-                    placed.item.inputs = self._encoder.process(placed.content).inputs
+                    processing = self._processing.get(placed.item)
+                    processed = (
+                        self._encoder.process(placed.content)  # after a failure of other items
+                        if processing is None
+                        else processing.result()
+                    )
+                    placed.item.inputs = processed.inputs
             self._encoder.encode([placed.item for placed in batch])
         except Exception as error:
             if len(batch) == 1:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from operator import attrgetter
 from typing import Any
 
@@ -22,6 +23,9 @@ from .item import EngineItem, MediaEncoder, PlacedItem, ProcessorOutput, PromptI
 
 THREADS = 8
 """Maximum number of threads that run the processor."""
+
+_Processed = tuple[ProcessorOutput, float, str]
+"""Output of the processor, duration in seconds, thumbnail."""
 
 MAX_ID = np.iinfo(np.int32).max
 
@@ -42,6 +46,7 @@ class ItemTable:
         self._numbers = Counter[str]()  # of items per kind
         self.vocab_size = self._next_id = vocab_size
         self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(THREADS, "sgnb-processor")  # started on demand
 
     @property
     def end_id(self) -> int:
@@ -49,14 +54,53 @@ class ItemTable:
         return self._next_id
 
     def prepare(self, contents: Iterable[Any]) -> None:
-        """Run the processor for all new content, on several threads. Ids follow the order."""
-        keys = {self.encoder.key(content): content for content in contents}
-        new = {key: content for key, content in keys.items() if key not in self._items}
+        """Run the processor for all new content, on worker threads. Ids follow the order."""
+        new = self._new(contents)
         if len(new) > 1:
-            with ThreadPoolExecutor(min(len(new), THREADS), "sgnb-processor") as threads:
-                processed = threads.map(self._process, new.values())
-                for (key, content), output in zip(new.items(), processed, strict=True):
-                    self._add(key, content, *output)
+            for (key, content), processed in zip(new.items(), self._begin(new), strict=True):
+                self._add(key, content, *processed.result())
+
+    def prepare_soon(
+        self, contents: Iterable[Any], then: Callable[[Exception | None], None]
+    ) -> bool:
+        """Begin to run the processor for all new content on worker threads. Ids follow the order.
+
+        Args:
+            contents: Values of `MediaItem`.
+            then: Called on a worker thread after the last content, with the first error.
+
+        Returns:
+            Whether there is new content; otherwise `then` is not called.
+        """
+        new = self._new(contents)
+        processing = self._begin(new)
+        counter = itertools.count(1)
+
+        def finish(_: Future[_Processed]) -> None:
+            if next(counter) < len(processing):
+                return
+            error = None
+            for (key, content), processed in zip(new.items(), processing, strict=True):
+                try:
+                    self._add(key, content, *processed.result())
+                except Exception as failure:
+                    error = error or failure
+            then(error)
+
+        for processed in processing:
+            processed.add_done_callback(finish)
+        return bool(processing)
+
+    def process_again(self, content: Any) -> Future[ProcessorOutput]:
+        """Begin to run the processor on a worker thread for known content."""
+        return self._threads.submit(self.encoder.process, content)
+
+    def _new(self, contents: Iterable[Any]) -> dict[bytes, Any]:
+        keys = {self.encoder.key(content): content for content in contents}
+        return {key: content for key, content in keys.items() if key not in self._items}
+
+    def _begin(self, new: dict[bytes, Any]) -> list[Future[_Processed]]:
+        return [self._threads.submit(self._process, content) for content in new.values()]
 
     def segments(self, prompt: Sequence[Segment]) -> Sequence[Segment]:
         """Replace the items of a prompt by their token ids."""
@@ -77,8 +121,7 @@ class ItemTable:
                 return item
         return self._add(key, content, *self._process(content))
 
-    def _process(self, content: Any) -> tuple[ProcessorOutput, float, str]:
-        """Return the output of the processor, the duration in seconds, and the thumbnail."""
+    def _process(self, content: Any) -> _Processed:
         began = time.perf_counter()
         processed = self.encoder.process(content)
         return processed, time.perf_counter() - began, thumbnail(content)

@@ -1,7 +1,7 @@
 """Attention of encoders over many images at once. Knows no families of models.
 
 Encoders of several images attend within segments (images or windows) and know the segments' ends.
-They call transformers' attention interface once per segment. Implementations with "flash" in the
+Each segment is a call of transformers' attention interface. Implementations with "flash" in the
 name are called once and receive the ends. `use_segments` sets such an implementation: one kernel on
 a GPU in half precision, otherwise one call of PyTorch's attention per length of segments.
 """
