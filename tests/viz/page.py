@@ -73,7 +73,7 @@ SUBJECTS = {
         "run_records",
         "reduce",
     ),
-    "inspect": ("items", "inspect"),
+    "inspect": ("miss", "items", "inspect"),
     "tree": ("items", "tree_marks", "tree"),
     "automaton": ("automaton_walk", "automaton_layout", "automaton"),
 }

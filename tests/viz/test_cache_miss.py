@@ -54,6 +54,23 @@ def test_where_it_differs(engine: WordEngine) -> None:
     assert "token 2 (character 7): ' 3' ' four' ' five' here" in found.reasons[0].text
 
 
+def test_what_a_reorder_saves(engine: WordEngine) -> None:
+    rules = " ".join(f"rule{i}" for i in range(10))
+    ask(engine, f"Country: Spain {rules} Answer:")
+    found = ask(engine, f"Country: Italy {rules} Answer:")
+    at = found.difference
+    assert at is not None and (at.tokens, at.reorder_tokens) == (2, 12)
+    assert at.reorder_text == f" {rules} Answer:"
+    assert "in front of the difference, up to 12 more tokens would be found" in at.line()
+
+    # The promise holds: with the common part first, the second prompt finds the tokens.
+    ask(engine, f"Country: {rules} Answer: Spain")
+    moved = ask(engine, f"Country: {rules} Answer: Italy")
+    assert moved.cached_tokens == found.cached_tokens + at.reorder_tokens
+    short = difference((1, 2, 3, 4), (1, 9, 3, 4), TokenTable())
+    assert (short.reorder_tokens, short.reorder_text) == (0, ""), "too few tokens to be worth it"
+
+
 def test_what_was_evicted(engine: WordEngine) -> None:
     ask(engine, "one two three four")
     engine.evict(engine.leaves()[0])

@@ -15,6 +15,7 @@ from sgnb import events
 from sgnb.events import EventLog, LogReader, decode, encode
 from sgnb.viz.live.feed import Feed
 from sgnb.viz.live.widget import module
+from sgnb.viz.state.cache_miss import lookups
 from sgnb.viz.state.log_state import LogState
 from sgnb.viz.state.run_state import RunState
 from sgnb.viz.state.token_table import visible
@@ -439,6 +440,76 @@ def test_a_prompt_that_leaves_the_tree_says_where() -> None:
         "from here on, the tree continued with “␣Spain”",
         "the last token of a prompt is always computed: the logits give the next token",
     ]
+
+
+def test_a_miss_names_the_other_prompt_the_difference_and_the_savings_of_a_reorder() -> None:
+    """The page and Python compare the same prompts, on logs with shared and moved parts."""
+    log, random_ = EventLog(), random.Random(4)
+    engine = WordEngine(log)
+    rules = " ".join(f"rule{i}" for i in range(12))
+    names = ["Spain", "Italy", "Peru"]
+    for i in range(24):
+        parts = ["You are careful.", random_.choice(names), rules, "Answer", random_.choice(names)]
+        if i % 3 == 2:
+            random_.shuffle(parts)
+        list(engine.generate(" ".join(parts), " yes", run=f"r{i}", branch="0", name="a"))
+    records = log.read().records
+    script = """
+      const state = newState();
+      for (const record of parseLines(given.join("\\n"))) apply(state, record);
+      return [...state.requests.values()].map((request) => {
+        const found = nearestOf(state, request);
+        const facts = describe(state, { request: request.id, position: missedAt(request) }).facts;
+        const border = isBorder(request, 0, request.prompt.length);
+        return [found && found.nearest.id, found && found.common, found && found.block.length, border, facts];
+      });"""  # noqa: E501
+    files = ["dom", *REDUCERS, "draw", "text", "layout", "inspect"]
+    of_page = node(script, files, [encode(record) for record in records])
+    reordered = 0
+    for lookup, (nearest, common, block, border, facts) in zip(
+        lookups(records), of_page, strict=True
+    ):
+        facts, differs = dict(facts), lookup.difference
+        assert nearest == lookup.nearest
+        whole = differs is not None and differs.tokens == lookup.prompt_tokens
+        assert border != whole
+        if differs is None:
+            assert facts["other prompt"] == "no earlier prompt"
+            continue
+        assert (common, block) == (differs.tokens, differs.reorder_tokens)
+        if border:
+            assert facts["other prompt"].startswith(f"run r{nearest - 1}, branch 0, a: {common} ")
+            assert facts["first difference"].startswith(f"token {common}: ")
+            assert ("reorder" in facts) == bool(block)
+            reordered += "reorder" in facts
+        else:
+            assert "other prompt" not in facts
+    assert 5 < reordered < 24
+
+
+def test_a_prompt_that_was_evicted_or_not_yet_computed_says_so() -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    list(engine.generate("one two three four", " yes"))
+    engine.evict(engine.leaves()[0])
+    list(engine.generate("one two three five", " yes"))
+    tokens = engine.encode("six seven eight")
+    for request in (8, 9):
+        log.emit(events.RequestQueued(request, "r", "0", "a", "generate", tokens))
+    for request in (8, 9):
+        log.emit(events.RequestAdmitted(request, 0))
+    lines = [encode(record) for record in log.read().records]
+    script = """
+      const state = newState();
+      for (const record of parseLines(given.join("\\n"))) apply(state, record);
+      return [2, 9].map((request) =>
+        Object.fromEntries(describe(state, { request, position: 0 }).facts));"""
+    files = ["dom", *REDUCERS, "draw", "text", "layout", "inspect"]
+    evicted, early = node(script, files, lines)
+    assert evicted["cause"] == "the common tokens were evicted or not kept"
+    assert evicted["first difference"] == "token 3: “␣five” here, “␣four” there"
+    assert early["cause"] == "the other prompt was not computed yet"
+    assert early["first difference"] == "none"
 
 
 def test_alternatives_are_shown_before_and_after_the_mask() -> None:

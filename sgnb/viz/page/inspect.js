@@ -28,7 +28,7 @@ function describeToken(state, { request: id, position }) {
   else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after the request`]);
   if (request.again && position >= request.cached && position < request.cached + request.again)
     facts.push(["recomputed", whyAgain(request)]);
-  if (position === request.cached + request.again && request.leaves) facts.push(["not found", whyNot(state, request)]);
+  if (position === missedAt(request) && request.leaves) facts.push(...missFacts(state, request));
   if (token.mask)
     facts.push([
       "grammar",
@@ -59,17 +59,6 @@ function alternativesOf(state, { alternatives, mask }) {
 // The reason for recomputing cached tokens.
 function whyAgain({ cached, again }) {
   return `${plural(again, "token")} in the tree: no checkpoint${cached ? ` after token ${grouped(cached)}` : ""} to resume from`;
-}
-
-// The reason for the end of the prompt's cached prefix.
-function whyNot(state, { prompt, cached, again, leaves: { others } }) {
-  if (cached + again === prompt.length - 1 && (!others.length || others.includes(prompt.at(-1))))
-    return "the last token of a prompt is always computed: the logits give the next token";
-  const here = itemAt(state.media, prompt[cached + again]),
-    texts = others.map((token) => continuationOf(state, token, here));
-  return texts.length
-    ? `from here on, the tree continued with ${texts.join(", ")}`
-    : "from here on, the tree had no continuation";
 }
 
 // The location of the call in the program: the source line, or file and line number.

@@ -27,7 +27,8 @@ function paintChip(state, span, piece) {
   const key = `item ${piece.kind} ${piece.request} ${piece.from} ${text}`;
   if (span.sgnbKey === key) return;
   Object.assign(span, { sgnbKey: key, sgnbText: piece.text, sgnbSplit: null, className: "", title: "" });
-  const chip = el("span", `sgnb-k-${piece.kind} sgnb-token sgnb-item`, "", {
+  const border = isBorder(request, piece.from, piece.from + item.count) ? " sgnb-border" : "";
+  const chip = el("span", `sgnb-k-${piece.kind} sgnb-token sgnb-item${border}`, "", {
     role: "img",
     "aria-label": visible(text),
     "data-request": piece.request,
@@ -92,8 +93,8 @@ function describeItem(state, request, span) {
     ["processor", isProcessedFor(state, request, span) ? duration(item.processor_seconds) : "skipped"],
   ];
   if (request.line) facts.push(["line", locationOf(state, request)]);
-  const missed = request.cached + request.again;
-  if (request.leaves && missed >= span.begin && missed < span.end) facts.push(["not found", whyNot(state, request)]);
+  const missed = missedAt(request);
+  if (request.leaves && missed >= span.begin && missed < span.end) facts.push(...missFacts(state, request));
   return { text: "", item, facts };
 }
 

@@ -77,13 +77,29 @@ function newTextPanel(host, page) {
   for (const name of Object.keys(SHADES))
     shade.append(el("option", "", name === "time" ? "milliseconds" : name, { value: name }));
   shade.addEventListener("change", () => page.repaint());
-  tools.append(el("span", "sgnb-label", "colour by"), shade);
+  const why = button("why not found", "go to the next token at which a prompt left the cache (key n)", nextBorder);
+  tools.append(el("span", "sgnb-label", "colour by"), shade, why);
   const flow = el("div", "sgnb-branches");
   const note = el("div", "sgnb-note");
   host.append(tools, flow, note);
   let painters = new Map();
 
-  linkTokens(flow, page);
+  const tokens = linkTokens(flow, page);
+  flow.addEventListener("keydown", (event) => {
+    if (event.key !== "n" || event.ctrlKey || event.metaKey || event.altKey) return;
+    nextBorder();
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  const borders = () => [...flow.querySelectorAll(".sgnb-border")];
+  // Select the next border after the selected border, or the first border.
+  function nextBorder() {
+    const all = borders(),
+      next = all[(all.indexOf(tokens.kept()) + 1) % all.length];
+    if (!next) return;
+    tokens.keep(next);
+    next.scrollIntoView({ block: "nearest" });
+  }
 
   function paint(state, run, live) {
     for (const [name, painter] of painters) if (!run.branches.has(name)) painter.root.remove();
@@ -99,12 +115,13 @@ function newTextPanel(host, page) {
         painter.paint(state, run, branch, live && run.status === "running", run.branches.size > 1, shade.value);
       }
     });
+    why.hidden = !flow.querySelector(".sgnb-border");
     setText(note, run.hidden ? `and ${plural(run.hidden, "more branch", "more branches")}: see rows` : "");
   }
   return { host, paint, highlight: (selection) => lightTokens(flow, selection) };
 }
 
-// Report hovered and selected tokens below `host` to the page, by pointer and keys.
+// Report hovered and selected tokens below `host` to the page, by pointer and keys. Returns access to the token selected by keys.
 function linkTokens(host, page) {
   const selectionOf = ({ dataset: { request, position } }) =>
     position === undefined ? null : { request: Number(request), position: Number(position) };
@@ -116,11 +133,13 @@ function linkTokens(host, page) {
     host,
     () => host.querySelectorAll(".sgnb-token"),
     (token) => token === kept,
-    (token) => {
-      kept = token;
-      page.keep(token && selectionOf(token));
-    },
+    keep,
   );
+  function keep(token) {
+    kept = token;
+    page.keep(token && selectionOf(token));
+  }
+  return { kept: () => kept, keep };
 }
 
 // Keep texts scrolled to the end. Reads come first, then writes, then scrolls, because reading after a change forces a layout.
@@ -235,6 +254,10 @@ function paintPiece(state, span, piece, shade) {
     span.sgnbKey = key;
     span.className = `sgnb-k-${piece.kind}${piece.by ? " sgnb-by" : ""}${known && !split ? " sgnb-token" : ""}`;
     span.dataset.by = piece.by ?? "";
+    span.classList.toggle(
+      "sgnb-border",
+      known && !split && isBorder(state.requests.get(piece.request), piece.from, piece.to),
+    );
     if (known && !split) span.dataset.position = piece.from;
     else delete span.dataset.position;
     span.title = split ? "" : KINDS[piece.kind].join(": ");
@@ -256,6 +279,7 @@ function paintPiece(state, span, piece, shade) {
     Object.assign(one.dataset, { request: piece.request, position });
     const degree = SHADES[shade](tokenAt(request, position) ?? {}, tokenAt(request, position - 1));
     one.className = degree === null ? "sgnb-token" : "sgnb-token sgnb-shaded";
+    one.classList.toggle("sgnb-border", isBorder(request, position, position + 1));
     if (degree !== null) one.style.setProperty("--degree", `${Math.round(85 * degree)}%`);
   };
   if (grown) {

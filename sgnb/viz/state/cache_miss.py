@@ -24,7 +24,7 @@ from ...events import (
     RequestFinished,
     RequestQueued,
 )
-from ...sequences import common_length
+from ...sequences import common_length, longest_common_block
 from .media import difference_cause, title
 from .token_table import TokenTable, visible
 from .tree import ROOT, TreeState
@@ -35,6 +35,12 @@ AROUND = 4
 REMEMBERED = 4096
 """Number of latest evicted nodes, dropped checkpoints and earlier prompts compared with a lookup.
 """
+
+REORDERED_AT_MOST = 2048
+"""Number of tokens of each prompt after the first difference that are compared for a reorder."""
+
+REORDER_FROM = 8
+"""Smallest number of saved tokens worth a reorder."""
 
 Kind = Literal[
     "last token", "scored", "no state", "evicted", "computing", "namespace", "differs", "first"
@@ -52,6 +58,8 @@ class Difference(NamedTuple):
     more_text: int  # further equal characters: only the tokenization differs
     items: tuple[str, ...] = ()  # names, if two images, videos or sounds differ
     cause: str = ""  # difference of the items
+    reorder_tokens: int = 0  # tokens found after a reorder of both prompts, at most
+    reorder_text: str = ""  # text that follows the difference in both prompts
 
     def line(self) -> str:
         """Return the difference as a display line."""
@@ -64,6 +72,14 @@ class Difference(NamedTuple):
             parts += f", after {_quoted(self.before)}"
         if self.more_text:
             parts += f"; the next {self.more_text:,} characters are equal, but the tokens differ"
+        if self.reorder_tokens:
+            text = (
+                self.reorder_text if len(self.reorder_text) <= 60 else self.reorder_text[:60] + "…"
+            )
+            parts += (
+                f"; {text!r} follows the difference in both prompts: in front of the difference,"
+            )
+            parts += f" up to {self.reorder_tokens:,} more tokens would be found"
         return parts
 
 
@@ -115,6 +131,7 @@ def difference(here: Sequence[int], there: Sequence[int], token_table: TokenTabl
     if len(items) == 2 and items[0] is not None and items[1] is not None:
         names, cause = (title(items[0]), title(items[1])), difference_cause(items[0], items[1])
 
+    block = _reordered(here, there, same)
     return Difference(
         tokens=same,
         characters=len(token_table.text(here[:same])),
@@ -124,7 +141,18 @@ def difference(here: Sequence[int], there: Sequence[int], token_table: TokenTabl
         items=names,
         more_text=0 if cause else common_length(text_here, text_there),
         cause=cause,
+        reorder_tokens=len(block),
+        reorder_text=visible(token_table.label(block, 10**6)),
     )
+
+
+def _reordered(here: tuple[int, ...], there: tuple[int, ...], same: int) -> tuple[int, ...]:
+    """Return the longest block of tokens after the difference in both prompts, or () if a reorder
+    saves little. The last token of a prompt is always computed."""
+    end = same + REORDERED_AT_MOST
+    start, length = longest_common_block(here[same:end], there[same:end])
+    saved = min(length, len(here) - 1 - same)
+    return () if saved < REORDER_FROM else here[same + start : same + start + saved]
 
 
 def lookups(records: Iterable[Record], run: str = "", branch: str = "") -> list[Lookup]:

@@ -1,0 +1,106 @@
+"""From "not found" to its reason in one action, at 700 pixels and in both color schemes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from sgnb.events import EventLog
+from sgnb.viz import Feed, Trees
+from sgnb.viz.live.widget import standalone
+from tests.browser.lab import findings
+from tests.viz.make_log import HOSTILE, Program, WordEngine
+
+RULES = " ".join(f"rule{i}" for i in range(10))
+
+
+def lines() -> list[str]:
+    """Two runs that differ in a word, and a fork of the second run with a long own prompt."""
+    log = EventLog()
+    engine = WordEngine(log)
+    for run, country in (("r1", f"Spain{HOSTILE}"), ("r2", "Italy")):
+        program = Program(engine, run, "capitals")
+        program.branch("0")
+        program.add("0", f"Country: {country} {RULES} Answer:")
+        list(program.gen("0", "capital", " Rome."))
+    program.branch("0.0", "0")
+    program.add("0.0", " Long:" + " word" * 2100)
+    list(program.gen("0.0", "more", " Done."))
+    program.end("0.0")
+    program.end("0")
+    program.finish()
+    feed = Feed(Trees(), 0.0)
+    feed.push(log.read().records, 0)
+    return feed.lines
+
+
+@pytest.fixture
+def page(browser: Browser, scheme: Literal["light", "dark"]) -> Page:
+    page = browser.new_page(viewport={"width": 700, "height": 1100}, color_scheme=scheme)
+    page.set_content(standalone(lines(), "r2"))
+    return page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_miss_is_one_action_from_its_reason(page: Page, scheme: str) -> None:
+    facts, borders = page.locator(".sgnb-inspector"), page.locator(".sgnb-border")
+    assert [border.get_attribute("data-position") for border in borders.all()] == ["2", "17"]
+    why = page.get_by_role("button", name="why not found")
+
+    def is_explained() -> None:
+        said = facts.inner_text()
+        assert "run r1, branch 0, capital: 2 tokens in common" in said
+        assert "token 2: “␣Italy” here, “␣Spain" in said
+        assert "up to 12 more tokens would be found" in said
+
+    borders.first.hover()
+    is_explained()
+    page.mouse.move(1, 1)
+    assert "other prompt" not in facts.inner_text()
+    why.click()
+    is_explained()
+    page.locator(".sgnb-text").first.focus()
+    page.keyboard.press("Escape")
+    assert "other prompt" not in facts.inner_text()
+    page.keyboard.press("n")
+    is_explained()
+    page.keyboard.press("ArrowRight")
+    assert "position 3" in facts.inner_text(), "the arrow keys continue at the border"
+
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    page.keyboard.press("n")
+    said = facts.inner_text()
+    assert "position 17" in said and "the tree had no continuation" in said
+    page.keyboard.press("n")
+    is_explained()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+    assert page.evaluate("window.__pwned") is None
+    pytest.importorskip("axe_playwright_python", reason="needs the package axe-playwright-python")
+    assert not findings(page, "main" if page.locator("main").count() else "body")
+    page.close()
+
+
+@pytest.mark.slow
+def test_a_prompt_found_whole_has_no_button(browser: Browser) -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    for run in ("r1", "r2"):
+        program = Program(engine, run, "twice")
+        program.branch("0")
+        program.add("0", "The same prompt again")
+        list(program.gen("0", "a", " yes"))
+        program.end("0")
+        program.finish()
+    feed = Feed(Trees(), 0.0)
+    feed.push(log.read().records, 0)
+    page = browser.new_page()
+    for run, count in (("r1", 1), ("r2", 0)):
+        page.set_content(standalone(feed.lines, run))
+        page.locator(".sgnb-text .sgnb-token").first.wait_for()
+        assert page.locator(".sgnb-border").count() == count
+        assert page.get_by_role("button", name="why not found").is_visible() == bool(count)
+    page.close()
