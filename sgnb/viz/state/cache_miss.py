@@ -48,7 +48,11 @@ Kind = Literal[
 
 
 class Difference(NamedTuple):
-    """First difference of two prompts."""
+    """First difference of two prompts.
+
+    `reorder_text` follows the difference in both prompts. With the text in front of the
+    difference, up to `reorder_tokens` more tokens would be found.
+    """
 
     tokens: int  # common prefix, in tokens
     characters: int  # common prefix, in characters
@@ -58,8 +62,8 @@ class Difference(NamedTuple):
     more_text: int  # further equal characters: only the tokenization differs
     items: tuple[str, ...] = ()  # names, if two images, videos or sounds differ
     cause: str = ""  # difference of the items
-    reorder_tokens: int = 0  # tokens found after a reorder of both prompts, at most
-    reorder_text: str = ""  # text that follows the difference in both prompts
+    reorder_tokens: int = 0
+    reorder_text: str = ""
 
     def line(self) -> str:
         """Return the difference as a display line."""
