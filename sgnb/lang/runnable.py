@@ -7,7 +7,7 @@ import contextlib
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from inspect import BoundArguments
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +16,10 @@ from ..errors import OptionError, ProgramError, TraceError, shown
 from ..event_loops import on_close
 from ..events import ProgramCalled
 from ..sampling import SamplingParams, with_long_names
-from .batches.batch import Batch, States, frame, thread_limit
+from .batches.batch import Batch, thread_limit
 from .batches.rows import Rows
 from .batches.saved import SavedRows
+from .batches.states import BatchRecord, State, States, initial_content
 from .code import DEFAULTS, BoundFunction, Code, arguments_of
 from .core.async_state import AsyncProgramState
 from .core.program import inside
@@ -131,7 +132,7 @@ class Runnable(BoundFunction):
             return self._trace_call(tracer, arguments, defaults, backend, stream)
 
         run = self._run(
-            executor_for(backend), defaults, stream=stream, initial=_initial(continue_from)
+            executor_for(backend), defaults, stream=stream, initial=initial_content(continue_from)
         )
         if stream:
             return self._on_a_thread(run, arguments)
@@ -176,7 +177,7 @@ class Runnable(BoundFunction):
         """
         self._refuse_in_trace(True, "arun(...)")
         arguments, defaults = self._split(args, kwargs)
-        run = self._run(executor_for(backend), defaults, initial=_initial(continue_from))
+        run = self._run(executor_for(backend), defaults, initial=initial_content(continue_from))
         stop_watching = on_close(run.cancel_on_a_thread)
         try:
             if self.is_async:
@@ -233,8 +234,9 @@ class Runnable(BoundFunction):
             **defaults: Sampling defaults for all generations.
 
         Returns:
-            A list of states in the order of the rows, an iterator (`generator_style`), or a data
-            frame (`as_frame`). Reading the state of a failed program raises the error.
+            A list of states in the order of the rows (`States`: `rerun`, `frame`, `csv`), an
+            iterator (`generator_style`), or a data frame (`as_frame`). Reading the state of a
+            failed program raises the error.
 
         Raises:
             OptionError: The batch or an option is invalid.
@@ -256,29 +258,34 @@ class Runnable(BoundFunction):
         defaults = with_long_names(defaults)
         self._refuse_unknown(defaults, DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
-        if rows.total == 0:
-            empty = States()
-            return frame(rows, [], empty) if as_frame else iter(()) if generator_style else empty
-
         executor, params = executor_for(backend), SamplingParams.make(defaults)
-        initial = _initial(continue_from)
-        saved = None
-        if save is not None:
-            saved = SavedRows(Path(save), self._identity(executor, params, initial))
-        programs = Batch(
-            rows=(self._arguments(*row) for row in rows),
-            total=rows.total,
-            start=lambda total: self._run(executor, params, total=total, initial=initial),
-            task=self._task,
-            workers=LoopTasks() if self.is_async else BatchTasks(limit),
-            saved=saved,
-            progress_bar=progress_bar,
-            arranged=None if generator_style else self._arranged,
-        )
+        initial = initial_content(continue_from)
+
+        def run_rows(arguments: list[BoundArguments], earlier: Mapping[int, State]) -> States:
+            return prepared(arguments, len(arguments), earlier).all()
+
+        def prepared(
+            arguments: Iterable[BoundArguments], total: int | None, earlier: Mapping[int, State]
+        ) -> Batch:
+            identity = save and self._identity(executor, params, initial)
+            return Batch(
+                rows=arguments,
+                total=total,
+                start=lambda total: self._run(executor, params, total=total, initial=initial),
+                task=self._task,
+                workers=LoopTasks() if self.is_async else BatchTasks(limit),
+                saved=None if save is None else SavedRows(Path(save), identity),
+                progress_bar=progress_bar,
+                earlier=earlier,
+                record=BatchRecord(rows, run_rows),
+                arranged=None if generator_style else self._arranged,
+            )
+
+        programs = prepared((self._arguments(*row) for row in rows), rows.total, {})
         if generator_style:
             return programs.stream()
         states = programs.all()
-        return frame(rows, programs.arguments, states, types or {}) if as_frame else states
+        return states.frame(types or {}) if as_frame else states
 
     _arranged: Callable[[list[BoundArguments]], list[int]] | None = None
     """Returns the order in which the rows of a batch begin, see `Batch`; None: the order of the
@@ -404,15 +411,6 @@ class Runnable(BoundFunction):
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         state.program.taint(arguments.arguments)
         return self.func(state, *arguments.args, **arguments.kwargs)
-
-
-def _initial(state: ProgramState | Snapshot | None) -> Snapshot | None:
-    if state is None or isinstance(state, Snapshot):
-        return state
-    if isinstance(state, ProgramState):
-        return state.snapshot()
-    hint = "give the state of a program, or a snapshot"
-    raise OptionError(f"continue_from={state!r} is no state", hint)
 
 
 _OF_RUN = arguments_of(Runnable.run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import gc
 import itertools
 import json
@@ -645,3 +646,93 @@ def test_leaving_a_generator_keeps_what_was_saved(make: Any, tmp_path: Path) -> 
     next(states), next(states)
     states.close()
     assert len(file.read_text().splitlines()) == 2
+
+
+def test_a_rerun_runs_only_failed_rows(make: Any) -> None:
+    broken = {"2", "4"}
+
+    @function
+    def program(s: Any, q: str) -> None:
+        s += q + gen("a")
+        if q in broken:
+            raise ValueError(q)
+
+    executor = make("x")
+    states = program.run_batch([{"q": str(i)} for i in range(5)], backend=executor)
+    assert states.failed == [2, 4]
+    before = len(executor.calls)
+    broken.clear()
+    again = states.rerun()
+    assert sorted(call.prompt for call in executor.calls[before:]) == ["2", "4"]
+    assert executor.events(RunStarted)[1].total == 2
+    assert again.failed == [] and states.failed == [2, 4]
+    assert [again[i] is states[i] for i in range(5)] == [True, True, False, True, False]
+    assert [state["a"] for state in again] == ["x"] * 5
+    assert again.rerun() == again and len(executor.events(RunStarted)) == 2
+
+
+def test_a_rerun_in_which_every_row_fails_keeps_the_states(make: Any) -> None:
+    @function
+    def program(s: Any, q: str) -> None:
+        s += q + gen("a")
+        if q == "bad":
+            raise ValueError("no")
+
+    states = program.run_batch([("good",), ("bad",)], backend=make("x"))
+    with pytest.raises(ValueError, match="no") as caught:
+        states.rerun()
+    again = vars(caught.value)["states"]
+    assert again[0] is states[0] and again.failed == [1]
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_a_rerun_goes_on_after_an_interrupt(make: Any, tmp_path: Path, sized: bool) -> None:
+    executor = make("x", delay=lambda call: 0.0 if call.prompt < "3" else NEVER)
+    interrupt_soon(executor, calls=5)
+    rows = [{"q": "0"}, {"q": "0"}, {"q": "1"}, {"q": "3"}, {"q": "3"}]
+    file = tmp_path / "rows.jsonl"
+    with pytest.raises(KeyboardInterrupt) as caught:
+        simple.run_batch(rows if sized else iter(rows), backend=executor, save=file)
+    states = vars(caught.value)["states"]
+    assert states.failed == [3, 4]
+    assert [error is None for error in states.columns()["error"]] == [True] * 3 + [False] * 2
+    assert list(states.frame()["q"]) == ["0", "0", "1", "3", "3"]
+
+    executor._delay = lambda call: 0.0
+    before = len(executor.calls)
+    again = states.rerun()
+    assert [state["a"] for state in again] == ["x"] * 5
+    assert [call.prompt for call in executor.calls[before:]] == ["3: ", "3: "]
+    assert len(file.read_text().splitlines()) == 5  # equal rows keep their keys
+
+
+def test_columns_and_csv(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @function
+    def program(s: Any, q: str) -> None:
+        s += q + gen("a")
+        s["parts"] = [q, 1]
+        if q == "bad":
+            raise ValueError('a "reason",\nin two lines')
+
+    states = program.run_batch({"q": ["x, y", "bad", "\ud800=1+1"]}, backend=make("é\n"))
+    columns = states.columns()
+    assert list(columns) == ["q", "a", "parts", "error", "tokens", "seconds"]
+    assert columns["a"] == ["é\n"] * 3 and columns["parts"][0] == ["x, y", 1]
+    assert columns["error"][::2] == [None, None]
+    frame = states.frame()
+    assert {name: list(frame[name]) for name in ("q", "a", "parts")} == {
+        name: columns[name] for name in ("q", "a", "parts")
+    }
+
+    file = states.csv(tmp_path / "rows.csv")
+    with file.open(newline="", encoding="utf-8") as lines:
+        read = list(csv.reader(lines))
+    assert read[0] == list(columns) and len(read) == 4
+    assert read[1][:4] == ["x, y", "é\n", '["x, y", 1]', ""]
+    assert read[2][3] == 'ValueError: a "reason",\nin two lines'
+    assert read[3][0] == "\\ud800=1+1"
+
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(OptionError, match=r"pip install 'sgnb\[frame\]', or read states.columns"):
+        states.frame()
+    assert states.columns() == columns

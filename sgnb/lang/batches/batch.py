@@ -11,64 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from inspect import BoundArguments
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
-from ...errors import Aborted, AnswerError, shown
+from ...errors import Aborted
 from ...sampling import integer, read_option
 from ..core.run import Run
 from ..core.state import ProgramState
-from ..core.typed_values import typed
 from ..pool import MAX_WORKERS, BatchTasks, LoopTasks
-from .rows import Rows
 from .saved import SavedRows, SavedState
+from .states import BatchRecord, State, States
 
 WINDOW = 1024
 """Maximum number of rows of an iterator that are read ahead of the first unreturned row."""
-
-State = ProgramState | SavedState
-
-SHOWN_STATES = 5
-SHOWN_VARIABLES = 3
-
-
-class States(list[State]):
-    """List of the states of a batch, in the order of the rows. The representation shows the number
-    of rows and failures, and the first answers."""
-
-    def get(self, name: str, type_: Any) -> list[Any]:
-        """Return the variable `name` of each row as an instance of a type; see `ProgramState.get`.
-
-        Raises:
-            AnswerError: The text of a row is not a value of the type.
-            Exception: The error of a failed row.
-        """
-        return [state.get(name, type_) for state in self]
-
-    def __repr__(self) -> str:
-        errors = [(row, error) for row, state in enumerate(self) if (error := _error(state))]
-        head = f"{len(self):,} rows"
-        if errors:
-            row, error = errors[0]
-            head += f", {len(errors):,} failed, first row {row}: {type(error).__name__}: "
-            head += shown(str(error))[1:-1]
-        lines = [f"[{row}] {_answers(state)}" for row, state in enumerate(self[:SHOWN_STATES])]
-        hidden = len(self) - SHOWN_STATES
-        return "\n".join([head, *lines, *([f"and {hidden:,} more rows"] if hidden > 0 else [])])
-
-
-def _error(state: State) -> BaseException | None:
-    """Return the error so far, without waiting."""
-    return None if isinstance(state, SavedState) else state.program.root.error
-
-
-def _answers(state: State) -> str:
-    if error := _error(state):
-        return type(error).__name__
-    variables = state.variables if isinstance(state, SavedState) else state.program.root.variables
-    pairs = [f"{name}={shown(value)}" for name, value in [*variables.items()][:SHOWN_VARIABLES]]
-    hidden = len(variables) - SHOWN_VARIABLES
-    return ", ".join([*pairs, *([f"and {hidden} more"] if hidden > 0 else [])]) or "no variables"
 
 
 class Batch:
@@ -83,6 +37,8 @@ class Batch:
         workers: Runs the tasks.
         saved: File of finished rows.
         progress_bar: Show a progress bar.
+        earlier: Row index -> state of an earlier batch. These rows are not run.
+        record: Receives the arguments of the rows read by `all`.
         arranged: Returns the order in which rows begin, as row indices; None for the order of the
             rows. Does not affect the order of the states.
     """
@@ -96,30 +52,31 @@ class Batch:
         workers: BatchTasks | LoopTasks,
         saved: SavedRows | None,
         progress_bar: bool,
+        earlier: Mapping[int, State],
+        record: BatchRecord,
         arranged: Callable[[list[BoundArguments]], list[int]] | None = None,
     ) -> None:
-        self.arguments: list[dict[str, Any]] = []  # arguments of the rows read by `all`
         self._total, self._start, self._task, self._workers = total, start, task, workers
-        self._saved, self._progress_bar = saved, progress_bar
-        self._arranged = arranged
+        self._saved, self._progress_bar, self._earlier = saved, progress_bar, earlier
+        self._record, self._arranged = record, arranged
         self._rows = self._looked_up(rows)
         self._to_run: int | None = None
         if total is not None:
             read = list(self._rows)
             self._total = len(read)
-            self._to_run = sum(saved_state is None for _, _, saved_state in read)
+            self._to_run = sum(state is None for _, _, state in read)
             self._rows = iter(read)
         self._window: deque[State] = deque()  # running or restored, and not returned yet
         self._all_read = False
 
     def all(self) -> States:
         """Return the states of all rows."""
-        states = States()
+        states = States((), self._record)
         try:
             for state in self._run(keep=True):
                 states.append(state)
         except BaseException as error:
-            error.states = States([*states, *self._window])  # type: ignore[attr-defined]
+            error.states = States([*states, *self._window], self._record)  # type: ignore[attr-defined]
             if isinstance(error, KeyboardInterrupt):
                 error.add_note("the batch's states so far are this error's `states`")
             raise
@@ -132,13 +89,18 @@ class Batch:
 
     def _looked_up(
         self, rows: Iterable[BoundArguments]
-    ) -> Iterator[tuple[BoundArguments, str, SavedState | None]]:
-        """Yield each row with the key and the saved state of an earlier call."""
-        for arguments in rows:
-            key = "" if self._saved is None else self._saved.key(arguments)
-            yield arguments, key, None if self._saved is None else self._saved.find(key)
+    ) -> Iterator[tuple[BoundArguments, str, State | None]]:
+        """Yield each row with the key, and the state of an earlier batch or of the file."""
+        for row, arguments in enumerate(rows):
+            if self._saved is None:
+                yield arguments, "", self._earlier.get(row)
+            else:
+                key = self._saved.key(arguments)
+                yield arguments, key, self._earlier.get(row) or self._saved.find(key)
 
     def _run(self, keep: bool) -> Iterator[State]:
+        if self._total == 0:
+            return
         with ExitStack() as stack:
             if self._saved is not None:
                 stack.enter_context(self._saved)
@@ -160,7 +122,7 @@ class Batch:
                 state = self._window[0]
                 # The thread that waits for the outermost batch nudges for all batches.
                 quiet = self._workers.inner and self._saved is None and bar is None
-                if isinstance(state, ProgramState):
+                if isinstance(state, ProgramState) and state.program.run is run:
                     num_awaited += 1
                     # In a stream, a later program may wait for the consumer of the states.
                     self._workers.help(until=None if keep else num_awaited)
@@ -207,15 +169,15 @@ class Batch:
     def _begin(
         self,
         run: Run,
-        rows: Iterable[tuple[BoundArguments, str, SavedState | None]],
+        rows: Iterable[tuple[BoundArguments, str, State | None]],
         keep: bool,
     ) -> None:
         arguments_to_run, tasks = [], []
-        for arguments, key, saved_state in rows:
+        for arguments, key, earlier_state in rows:
             if keep:
-                self.arguments.append(arguments.arguments)
-            if saved_state is not None:
-                self._window.append(saved_state)
+                self._record.arguments.append(arguments)
+            if earlier_state is not None:
+                self._window.append(earlier_state)
                 continue
             state = run.state(start=False)
             self._window.append(state)
@@ -226,42 +188,6 @@ class Batch:
         if self._arranged is not None:
             tasks = [tasks[index] for index in self._arranged(arguments_to_run)]
         self._workers.add(tasks)
-
-
-def frame(
-    rows: Rows,
-    arguments: list[dict[str, Any]],
-    states: list[State],
-    types: Mapping[str, Any] = MappingProxyType({}),
-) -> Any:
-    """Return a data frame with the rows, variables, errors, tokens and seconds.
-
-    Args:
-        rows: The rows of the batch.
-        arguments: The arguments of each row.
-        states: The state of each row.
-        types: Types of variables. A text that is not a value of its type becomes None, and the
-            column of errors has the reason.
-    """
-    variables, errors = [], []
-    for state in states:
-        read = state.variables if isinstance(state, SavedState) else state._branch.variables
-        values = dict(read)
-        error = state.error()
-        for name in types.keys() & values.keys():
-            try:
-                values[name] = typed(name, values[name], types[name])
-            except AnswerError as reason:
-                values[name], error = None, error or reason
-        variables.append(values)
-        errors.append(None if error is None else f"{type(error).__name__}: {error}")
-    return rows.frame(
-        arguments,
-        variables,
-        error=errors,
-        tokens=[state.tokens for state in states],
-        seconds=[state.seconds for state in states],
-    )
 
 
 def thread_limit(num_threads: Any) -> int:

@@ -50,32 +50,41 @@ class Rows:
             self.total = len(batch)
         return batch
 
-    def frame(
+    def columns(self, arguments: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+        """Return the columns of the batch's own data frame, or of the arguments."""
+        if is_frame(self.batch):
+            return {name: list(self.batch[name])[: len(arguments)] for name in self.batch.columns}
+        return {name: [row.get(name) for row in arguments] for name in _names(arguments)}
+
+    def results(
         self,
         arguments: Sequence[Mapping[str, Any]],
         variables: Sequence[Mapping[str, Any]],
         **more: list[Any],
-    ) -> Any:
-        """Return a data frame of the rows and results.
-
-        The result is the batch's own data frame, or a pandas data frame of the arguments, with a
-        column per variable and the columns `more`. A repeated column name gets the suffix "_out".
-        """
-        argument_names = list(self.batch.columns) if is_frame(self.batch) else _names(arguments)
+    ) -> dict[str, list[Any]]:
+        """Return a column per variable and the columns `more`. A name that is taken gets the suffix
+        "_out"."""
+        names = set(self.batch.columns if is_frame(self.batch) else _names(arguments))
         results = {name: [row.get(name) for row in variables] for name in _names(variables)}
-        names, columns = set(argument_names), {}
+        columns = {}
         for name, values in (*results.items(), *more.items()):
             while name in names:
                 name += "_out"
             names.add(name)
             columns[name] = values
+        return columns
 
+    def frame(
+        self, arguments: Sequence[Mapping[str, Any]], results: Mapping[str, list[Any]]
+    ) -> Any:
+        """Return a data frame of the rows and results: the batch's own data frame with further
+        columns, or a pandas data frame."""
         if hasattr(self.batch, "to_dicts"):
-            return type(self.batch)({**self.batch.to_dict(), **columns}, strict=False)
+            own = self.batch[: len(arguments)]
+            return type(own)({**own.to_dict(), **results}, strict=False)
         if hasattr(self.batch, "assign"):
-            return self.batch.assign(**columns)
-        argument_columns = {name: [row.get(name) for row in arguments] for name in argument_names}
-        return _pandas().DataFrame({**argument_columns, **columns})
+            return self.batch[: len(arguments)].assign(**results)
+        return _pandas().DataFrame({**self.columns(arguments), **results})
 
 
 def is_frame(batch: Any) -> bool:
@@ -116,4 +125,5 @@ def _pandas() -> Any:
     try:
         return import_module("pandas")
     except ImportError:
-        raise OptionError("as_frame=True needs pandas", "pip install pandas") from None
+        hint = "pip install 'sgnb[frame]', or read states.columns(), a dict of lists"
+        raise OptionError("a data frame needs pandas, which is not installed", hint) from None

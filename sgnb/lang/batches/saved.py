@@ -269,7 +269,7 @@ class SavedRows:
             "error": None if error is None else f"{type(error).__name__}: {error}",
         }
         try:
-            row["meta"] = parse(dumps(state.meta, default=_described))
+            row["meta"] = parse(dumps(state.meta, default=described))
             return dumps(row, ensure_ascii=False, default=_plain)
         except Exception as reason:  # `_plain` calls the user's methods
             message = f"{self._location}: a row is not saved, and will run again: {reason}"
@@ -295,7 +295,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{shown(value)} is no plain data")
 
 
-def _described(value: Any) -> Any:
+def described(value: Any) -> Any:
     """Return plain data for JSON from meta information; a printed form of values that are no plain
     data."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
