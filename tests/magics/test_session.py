@@ -298,7 +298,7 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
         ("%sglang ca", {"cache", "cancel"}),
         ("%sglang cache ", {"show", "stats", "flush", "pin", "unpin", "pins", "evict"}),
         ("%sglang engine use ", {"tiny"}),
-        ("%sglang load ti", {"tiny"}),
+        ("%sglang load ti", {"tiny", "tiny-vision"}),
         ("%sglang load tiny --d", {"--device", "--dtype", "--deterministic"}),
         ("%sglang load tiny --fuse o", {"on", "off"}),
         ("%sglang load tiny --attention t", {"torch", "triton"}),
