@@ -324,16 +324,16 @@ class _PendingCall:
         contents = [part.item for part in self.call.segments if part.kind == "media"]
         items = self.executor.engine.items
         self.executor._processing[id(self)] = self
-        if not (contents and items and items.prepare_soon(contents, self._processed)):
-            self._send()
+        try:
+            if not (contents and items and items.prepare_soon(contents, self._send)):
+                self._send()
+        except Exception as error:
+            self._send(error)
 
-    def _processed(self, error: Exception | None) -> None:
-        self.error = error
-        self._send()
-
-    def _send(self) -> None:
-        """Send the call, once."""
+    def _send(self, error: Exception | None = None) -> None:
+        """Send the call, once. error: of the processor."""
         if self._sends.acquire(blocking=False):
+            self.error = error
             self.executor._processing.pop(id(self), None)
             self.executor._mail.send(self)
 

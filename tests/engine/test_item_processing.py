@@ -145,3 +145,23 @@ def test_evicted_rows_are_processed_beside_steps() -> None:
         assert not failures
     assert setting.queue.ready(first, 0) and not setting.queue
     assert len(gate.threads) == 1 and gate.threads[0].startswith("sgnb-processor")
+
+
+def test_options_that_change_while_the_processor_runs(engine: Engine, gate: Gate) -> None:
+    """The rows belong to the options of the key: the processor runs again."""
+    part = engine.items.encoder.processor.image_processor  # type: ignore[union-attr]
+    mean, executor = part.image_mean, LocalExecutor(engine)
+    results, _ = send(executor, "slow", "see ", image(31), " and tell")
+    assert gate.entered.wait(SECONDS)
+    try:
+        part.image_mean = [0.9, 0.1, 0.5]
+        gate.opened.set()
+        changed = result(results)
+        again, _ = send(executor, "again", "see ", image(31), " and tell")
+        assert result(again).texts == changed.texts
+    finally:
+        part.image_mean = mean
+    before = engine.items.end_id  # type: ignore[union-attr]
+    restored, _ = send(executor, "restored", "see ", image(31), " and tell")
+    result(restored)
+    assert engine.items.end_id > before, "another item"  # type: ignore[union-attr]

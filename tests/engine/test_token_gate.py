@@ -149,3 +149,21 @@ def test_a_paused_request_ends_with_an_abort_and_with_the_engine() -> None:
     assert aborted.outputs[-1].finish_reason == "abort"
     engine.close()
     assert closed.done
+
+
+def test_a_resume_during_the_work_of_the_grammar_is_kept() -> None:
+    """The stop that was due after the work is forgotten."""
+    with Engine("tiny", max_total_tokens=4096) as engine:
+        gate = engine._loop.token_gate
+        engine.token_stepper.pause("run")
+        asked = Asked(engine, "run", regex=r" (there|in)[a-z ]{1,20}\.")
+        until(lambda: engine.token_stepper.stopped_branches("run"))
+
+        def resume_while_due() -> None:
+            gate.step("run")
+            gate._due.add(asked.id)  # as after a token whose mask is being computed
+            gate.resume("run")
+            assert not gate._due
+
+        engine._loop.call(resume_while_due)
+        until(lambda: asked.done)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sgnb.engine.engine import Engine
-from sgnb.errors import Aborted, OptionError
+from sgnb.errors import Aborted, EngineError, OptionError
 from sgnb.events import BranchPaused, BranchResumed, StepRan
 from sgnb.lang import Run, function, gen, select, watch
 from tests.viz.random_programs import random_program
@@ -232,3 +232,42 @@ def test_wrong_conditions(engine: Engine, until: Any) -> None:
     with pytest.raises(OptionError, match="is not paused"):
         run.step()
     state.wait()
+
+
+def test_a_closed_engine_leaves_no_run_waiting() -> None:
+    with Engine("tiny", context_length=512, max_total_tokens=4096) as engine:
+        state = started(story, engine)
+        run = state.program.run
+        wait_until(lambda: run.paused)
+    with pytest.raises(EngineError, match="closed"):
+        run.resume()
+    assert not run.paused
+    assert state.text().startswith("Once") and isinstance(state.error(), EngineError)
+
+
+@pytest.mark.parametrize("at_a_line", [False, True])
+def test_a_permit_ends_with_the_next_command(engine: Engine, at_a_line: bool) -> None:
+    """A step by call lets appends pass up to the call, unless another command comes first."""
+    go_on = threading.Event()
+
+    @function
+    def waits(s: Any) -> None:
+        s += "Once"
+        go_on.wait(30)
+        s += " upon"
+        s += gen("a", max_tokens=2, ignore_eos=True)
+
+    state = started(waits, engine)
+    run = state.program.run
+    wait_until(lambda: run.paused)
+    run.step("call", wait=False)
+    wait_until(lambda: "Once" in state.program.root.text)
+    if at_a_line:
+        run.resume(waits.func.__code__.co_firstlineno + 4)
+    else:
+        run.pause()
+    go_on.set()
+    wait_until(lambda: run.paused)
+    assert state.program.root.text == "Once"
+    run.resume()
+    assert state.text().startswith("Once upon")

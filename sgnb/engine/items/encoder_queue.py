@@ -120,7 +120,7 @@ class EncoderQueue:
         and nothing else runs."""
         for item, placed in self._queue.items():
             if item.inputs is None and item not in self._processing:
-                self._processing[item] = self.table.process_again(placed.content)
+                self._processing[item] = self.table.process_again(placed.item, placed.content)
         pending = {item: each for item, each in self._processing.items() if not each.done()}
         if self._queue.keys() == pending.keys() and self._may_wait():
             wait(pending.values(), WAIT, FIRST_COMPLETED)

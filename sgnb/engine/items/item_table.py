@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import RequestError
+from ...errors import MediaError, RequestError
 from ...events import MediaNamed
 from ...media import thumbnail
 from ...segment import Segment
@@ -24,8 +24,8 @@ from .item import EngineItem, MediaEncoder, PlacedItem, ProcessorOutput, PromptI
 THREADS = 8
 """Maximum number of threads that run the processor."""
 
-_Processed = tuple[ProcessorOutput, float, str]
-"""Output of the processor, duration in seconds, thumbnail."""
+_Processed = tuple[bytes, ProcessorOutput, float, str]
+"""Key, output of the processor, duration in seconds, thumbnail."""
 
 MAX_ID = np.iinfo(np.int32).max
 
@@ -57,8 +57,8 @@ class ItemTable:
         """Run the processor for all new content, on worker threads. Ids follow the order."""
         new = self._new(contents)
         if len(new) > 1:
-            for (key, content), processed in zip(new.items(), self._begin(new), strict=True):
-                self._add(key, content, *processed.result())
+            for content, processed in zip(new.values(), self._begin(new), strict=True):
+                self._add(content, *processed.result())
 
     def prepare_soon(
         self, contents: Iterable[Any], then: Callable[[Exception | None], None]
@@ -80,9 +80,9 @@ class ItemTable:
             if next(counter) < len(processing):
                 return
             error = None
-            for (key, content), processed in zip(new.items(), processing, strict=True):
+            for content, processed in zip(new.values(), processing, strict=True):
                 try:
-                    self._add(key, content, *processed.result())
+                    self._add(content, *processed.result())
                 except Exception as failure:
                     error = error or failure
             then(error)
@@ -91,9 +91,20 @@ class ItemTable:
             processed.add_done_callback(finish)
         return bool(processing)
 
-    def process_again(self, content: Any) -> Future[ProcessorOutput]:
-        """Begin to run the processor on a worker thread for known content."""
-        return self._threads.submit(self.encoder.process, content)
+    def process_again(self, item: EngineItem, content: Any) -> Future[ProcessorOutput]:
+        """Begin to run the processor on a worker thread for the content of an item. The future
+        raises MediaError if the options of the processor changed."""
+
+        def process() -> ProcessorOutput:
+            key, processed, *_ = self._process(content)
+            if self._items.get(key) is not item:
+                raise MediaError(
+                    f"the options of the processor changed while a request with {item.label} ran",
+                    "run the program again",
+                )
+            return processed
+
+        return self._threads.submit(process)
 
     def _new(self, contents: Iterable[Any]) -> dict[bytes, Any]:
         keys = {self.encoder.key(content): content for content in contents}
@@ -119,15 +130,18 @@ class ItemTable:
             if item is not None:
                 item.keep(content)
                 return item
-        return self._add(key, content, *self._process(content))
+        return self._add(content, *self._process(content))
 
     def _process(self, content: Any) -> _Processed:
-        began = time.perf_counter()
-        processed = self.encoder.process(content)
-        return processed, time.perf_counter() - began, thumbnail(content)
+        """Run the processor, again if the options of the processor change meanwhile."""
+        while True:
+            key, began = self.encoder.key(content), time.perf_counter()
+            processed = self.encoder.process(content)
+            if self.encoder.key(content) == key:
+                return key, processed, time.perf_counter() - began, thumbnail(content)
 
     def _add(
-        self, key: bytes, content: Any, processed: ProcessorOutput, seconds: float, picture: str
+        self, content: Any, key: bytes, processed: ProcessorOutput, seconds: float, picture: str
     ) -> EngineItem:
         with self._lock:
             item = self._items.get(key)

@@ -45,6 +45,7 @@ class TokenGate:
         self._below[run] = inf if below >= 1.0 else log(below) if below > 0.0 else -inf
 
         self._settle()
+        self._forget_due(run)
         for state in self._of(run):
             self.admit(state)
             if below >= 1.0 and state.constraint_ready and state.request.num_output_tokens:
@@ -62,6 +63,7 @@ class TokenGate:
     def resume(self, run: str) -> int:
         """Let the requests of a run go on without stops. Returns the number of stopped requests."""
         self._below.pop(run, None)
+        self._forget_due(run)
         return self.step(run)
 
     def stopped_branches(self, run: str) -> set[str]:
@@ -99,6 +101,10 @@ class TokenGate:
         self.stopped.add(request.id)
         self._scheduler.finish(request)
         self._emit(RequestWaits(request.id, *PAUSED))
+
+    def _forget_due(self, run: str) -> None:
+        """Forget stops after the work of the grammar; the condition of a stop changed."""
+        self._due.difference_update(state.request.id for state in self._of(run))
 
     def _of(self, run: str) -> list[RequestState]:
         return [state for state in self._states.values() if state.origin.run == run]

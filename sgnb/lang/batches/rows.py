@@ -83,7 +83,8 @@ class Rows:
             own = self.batch[: len(arguments)]
             return type(own)({**own.to_dict(), **results}, strict=False)
         if hasattr(self.batch, "assign"):
-            return self.batch[: len(arguments)].assign(**results)
+            rows = getattr(self.batch, "iloc", self.batch)  # pandas slices by labels otherwise
+            return rows[: len(arguments)].assign(**results)
         return _pandas().DataFrame({**self.columns(arguments), **results})
 
 

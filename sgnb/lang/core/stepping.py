@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...errors import OptionError, shown
+from ...errors import EngineError, OptionError, shown
 from ...events import BranchPaused
 from ..ir import MediaExpr, Text
 from ..location import Location
@@ -43,6 +44,7 @@ class StepGate:
     def pause(self) -> None:
         """Stop the branches before their next op, and running calls after their next token."""
         self._stops = True
+        self._release("", stopped=False)
         if self._stepper is not None:
             self._stepper.pause(self._run.id)
 
@@ -65,21 +67,23 @@ class StepGate:
         """Go on to the end, or until the condition."""
         self._line, below = read_until(until)
         self._stops = False
-        if self._stepper is not None:
-            if below is None:
-                self._stepper.resume(self._run.id)
-            else:
-                self._stepper.pause(self._run.id, below)
-                self._stepper.step(self._run.id)
-
-        self._release("op")
+        try:
+            if self._stepper is not None:
+                if below is None:
+                    self._stepper.resume(self._run.id)
+                else:
+                    self._stepper.pause(self._run.id, below)
+                    self._stepper.step(self._run.id)
+        finally:  # also of a closed engine, whose calls then fail
+            self._release("op")
 
     @property
     def paused(self) -> bool:
         """True if a branch is stopped and all others wait."""
-        paused = (
-            self._stepper.stopped_branches(self._run.id) if self._stepper is not None else set()
-        )
+        paused = set[str]()
+        if self._stepper is not None:
+            with suppress(EngineError):  # a closed engine has no stopped requests
+                paused = self._stepper.stopped_branches(self._run.id)
 
         stops = False
         for branch in self._branches():
@@ -117,7 +121,8 @@ class StepGate:
         elif branch.permit == "call" or not (self._stops or self._is_at_line(location)):
             pass
         else:
-            self._stops = True
+            if self._is_at_line(location):
+                self._stops = True
             if not branch.stopped:
                 branch.stopped = True
                 file, line = location or ("", 0)
@@ -135,15 +140,18 @@ class StepGate:
         for state in list(self._run.states):
             yield from list(state.program.branches)
 
-    def _release(self, permit: str) -> None:
-        """Let all stopped branches go on with a permit."""
+    def _release(self, permit: str, stopped: bool = True) -> None:
+        """Let all stopped branches go on with a permit, or none; earlier permits of other branches
+        end, except for "call" followed by "call"."""
         for state in list(self._run.states):
             program = state.program
             with program.changed:
                 for branch in list(program.branches):
-                    if branch.stopped:
+                    if branch.stopped and stopped:
                         branch.permit = permit
                         branch.advance()
+                    elif permit != "call":
+                        branch.permit = ""
                 program.waits.notify()
             program.send()
 
