@@ -44,7 +44,8 @@ def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
     assert any(state.get("engines") == 2 and state["live"] for state in seen), "while it runs"
     page = notebook.page
     card = notebook.cell(1).locator(".sgnb-card")
-    lines = card.locator(".sgnb-models").inner_text().splitlines()
+    shown_time, *lines = card.locator(".sgnb-models").inner_text().splitlines()
+    assert shown_time.startswith("of ")
     assert [line.split(":")[0] for line in lines] == ["A tiny", "B tiny", "C far-away"]
     made = card.locator(".sgnb-branches .sgnb-k-sampled.sgnb-by")
     assert [one.get_attribute("data-by") for one in made.all()][-1] == "C"
@@ -75,7 +76,7 @@ def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
 
     notebook.run_cell(2)
     again = notebook.cell(2).locator(".sgnb-card")
-    assert again.locator(".sgnb-models").inner_text() == "\n".join(lines)
+    assert again.locator(".sgnb-models").inner_text() == "\n".join([shown_time, *lines])
     notebook.run_cell(3)
     assert "B tiny" in notebook.output(3)
     notebook.save()
