@@ -45,7 +45,8 @@ def build_scores(
         choices.append(
             ChoiceScore(
                 tokens,
-                tuple(value for value in output.prompt_logprobs if value is not None),  # all text
+                # None stands for tokens of images: a choice has none.
+                tuple(value for value in output.prompt_logprobs if value is not None),
                 unconditional.get(tokens, ()),
                 tuple(map(text, tokens)),
                 () if after is None else ((output.logprobs[0], after, text(after)),),

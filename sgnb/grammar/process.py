@@ -147,7 +147,7 @@ class Processes:
         self._reset()
 
     def _reset(self) -> None:
-        # The last one first: a started worker, before None, which stands for a worker to start.
+        # Started workers come first. None stands for a worker that is not started.
         self._free: LifoQueue[_Process | None] = LifoQueue()
         for _ in range(MOST):
             self._free.put(None)

@@ -267,14 +267,16 @@ class Runnable(BoundFunction):
         def prepared(
             arguments: Iterable[BoundArguments], total: int | None, earlier: Mapping[int, State]
         ) -> Batch:
-            identity = save and self._identity(executor, params, initial)
+            saved = None
+            if save is not None:
+                saved = SavedRows(Path(save), self._identity(executor, params, initial))
             return Batch(
                 rows=arguments,
                 total=total,
                 start=lambda total: self._run(executor, params, total=total, initial=initial),
                 task=self._task,
                 workers=LoopTasks() if self.is_async else BatchTasks(limit),
-                saved=None if save is None else SavedRows(Path(save), identity),
+                saved=saved,
                 progress_bar=progress_bar,
                 earlier=earlier,
                 record=BatchRecord(rows, run_rows),

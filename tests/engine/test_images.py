@@ -77,7 +77,7 @@ def test_a_second_question_computes_its_text_alone(engine: Engine) -> None:
 
 
 def test_options_of_the_processor_belong_to_the_key() -> None:
-    """Equal pixels under other options are another item, and the first one is found again."""
+    """Equal pixels with other options are another item; with the first options, the first item."""
     model, processor = built("llava")
     part = processor.image_processor
     mean = part.image_mean
@@ -107,10 +107,10 @@ def test_memory_of_an_encoder_call_per_token(
     monkeypatch.setattr(item_encoder, "peak_bytes", peak)
     with Engine(model, processor=processor, device="cpu"):
         encoder = ItemEncoder(model, text_decoder(model), processor)
-        count = encoder.process(item_encoder.LARGE["image"]).num_tokens
+        count = encoder.process(item_encoder.large_item("image")).num_tokens
         assert encoder.token_bytes == encoder.token_bytes == 3_700 / count
         assert runs == [1]
-        encoder.refused = dict.fromkeys(item_encoder.LARGE, "not")
+        encoder.refused = dict.fromkeys(item_encoder.KINDS, "not")
         del encoder.token_bytes
         assert encoder.token_bytes == 0
         encoder.substitution.remove()

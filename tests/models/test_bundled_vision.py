@@ -1,4 +1,4 @@
-"""The bundled model that sees: its folder, and answers about a chart through sgnb."""
+"""Bundled model for images: folder, and answers about a chart through sgnb."""
 
 from __future__ import annotations
 

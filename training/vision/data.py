@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -17,7 +19,7 @@ from ..items import held_out
 from . import matplotlib_charts
 from .drawings import Bars, Content, Pixels, bars, content, draw
 from .network import IMAGE, TOKENS, tokenizer_with_image
-from .questions import ask
+from .questions import Question, ask
 
 LENGTH = 160
 """Tokens of a row: an image and a few questions."""
@@ -102,3 +104,17 @@ class Drawings(Dataset[Batch]):
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer.encode(text).ids
         return ids
+
+
+def held_out_question(seed: int, chart: bool, index: int) -> tuple[Pixels, Question]:
+    """Return a held-out drawing and a question."""
+    rng = Random(f"held out/{seed}/{chart}/{index}")
+    what = draw_content(rng, from_held_out=True, chart=chart)
+    pixels = matplotlib_charts.render(what, rng) if chart and isinstance(what, Bars) else draw(what, rng)
+    return pixels, ask(what, rng)
+
+
+def held_out_questions(count: int, *, chart: bool, seed: int = 0) -> list[tuple[Pixels, Question]]:
+    """Return held-out drawings with a question each, drawn by several processes."""
+    with multiprocessing.Pool(initializer=torch.set_num_threads, initargs=(1,)) as processes:
+        return processes.map(partial(held_out_question, seed, chart), range(count), 20)

@@ -1,4 +1,4 @@
-"""Measures the bundled model that sees on held-out drawings: `python -m training.vision.evaluate`.
+"""Measures the bundled model for images on held-out drawings: `python -m training.vision.evaluate`.
 
 Prints a table, writes it to training/RESULTS.md and the model's card. The questions are batches of an sgnb program,
 greedy, float32 on a CPU. For its text: `python -m training.evaluate --model sgnb/models/tiny-vision`.
@@ -16,9 +16,10 @@ from sgnb.backends import LocalExecutor
 from sgnb.engine import Engine
 
 from ..evaluate import RESULTS, put_into
+from ..tokenizer import MODEL as TEXT_MODEL
+from .data import held_out_questions
 from .drawings import Pixels
 from .questions import Question
-from .train import TEXT_MODEL, held_out_questions
 
 MODEL = TEXT_MODEL.parent / "tiny-vision"
 COUNT, SEED = 500, 1

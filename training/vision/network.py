@@ -9,9 +9,8 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import AddedToken, Tokenizer
 from torch import Tensor
-from transformers import LlamaConfig, LlavaConfig, LlavaForConditionalGeneration, SiglipVisionConfig
+from transformers import GenerationConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration, SiglipVisionConfig
 
-from ..forms import SPECIAL
 from .drawings import SIZE
 
 PATCH = 12
@@ -72,6 +71,17 @@ CHAT_TEMPLATE = (
 )
 
 
+def export(model: LlavaForConditionalGeneration, text_model: Path, folder: Path) -> None:
+    """Write weights (bf16), configuration and processor to `folder`, as sgnb and transformers read them."""
+    model.bfloat16().tie_weights()
+    text = model.config.text_config
+    marks = {name: getattr(text, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    model.generation_config = GenerationConfig(do_sample=False, **marks)
+    model.save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)  # written for the owner alone, and packages keep a file's mode
+    write_processor(text_model, folder)
+
+
 def write_processor(text_model: Path, folder: Path) -> None:
     """Write tokenizer, image processor and chat template, as `AutoProcessor` reads them."""
     tokenizer_with_image(text_model).save(str(folder / "tokenizer.json"))
@@ -93,5 +103,3 @@ def write_processor(text_model: Path, folder: Path) -> None:
         (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
 
-
-assert IMAGE not in SPECIAL

@@ -1,37 +1,26 @@
-"""Trains the bundled model that sees: `python -m training.vision.train`. One GPU and six minutes.
+"""Trains the bundled model for images: `python -m training.vision.train`. One GPU and six minutes.
 
-All parameters are trained: the text model starts from the bundled weights, and a part of each batch is text of its own
-training, so that it forgets nothing. The schedule follows the clock, because the time on a GPU is what is given.
+All parameters are trained. The text model starts from the bundled weights, and each batch has text of the text model's
+training against forgetting. The schedule follows the clock: time on a GPU is limited.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
 import time
-from collections import Counter
-from functools import partial
 from pathlib import Path
-from random import Random
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import LlavaForConditionalGeneration
 
-from .. import forms
+from ..tokenizer import MODEL as TEXT_MODEL
 from ..train import learning_rate
-from . import matplotlib_charts
-from .data import BEFORE, UNTRAINED, Batch, Drawings, draw_content
-from .drawings import Bars, Pixels, draw
-from .network import TOKENS, build, image_rows
-from .questions import Question, ask
+from .data import UNTRAINED, Batch, Drawings
+from .network import TOKENS, build, export, image_rows
 
-TEXT_MODEL = Path(__file__).parents[2] / "sgnb" / "models" / "tiny"
 WORDS = "model.language_model.embed_tokens.weight"
 TEXT_RATE = 0.35
 """Learning rate of the text model, relative to the vision tower."""
@@ -100,66 +89,6 @@ def train(options: argparse.Namespace) -> LlavaForConditionalGeneration:
     return model
 
 
-def held_out_question(seed: int, chart: bool, index: int) -> tuple[Pixels, Question]:
-    """Return a drawing that training never sees, and a question about it."""
-    rng = Random(f"held out/{seed}/{chart}/{index}")
-    what = draw_content(rng, from_held_out=True, chart=chart)
-    pixels = matplotlib_charts.render(what, rng) if chart and isinstance(what, Bars) else draw(what, rng)
-    return pixels, ask(what, rng)
-
-
-def held_out_questions(count: int, *, chart: bool, seed: int = 0) -> list[tuple[Pixels, Question]]:
-    """Return drawings that training never sees, each with a question; drawn by several processes."""
-    with multiprocessing.Pool(initializer=torch.set_num_threads, initargs=(1,)) as processes:
-        return processes.map(partial(held_out_question, seed, chart), range(count), 20)
-
-
-@torch.inference_mode()
-def answer(model: LlavaForConditionalGeneration, questions: list[tuple[Pixels, Question]], new: int = 72) -> list[str]:
-    """Return greedy answers, of all questions at once."""
-    tokenizer = Drawings(TEXT_MODEL, 0, 1, 1, 0.0, 256).tokenizer
-    device, words = model.device, model.get_parameter(WORDS)
-    head = tokenizer.encode(BEFORE).ids
-    tails = [tokenizer.encode(f"{q.ask}{forms.END}\n{forms.ASSISTANT}\n").ids for _, q in questions]
-    longest, end = max(map(len, tails)), tokenizer.token_to_id(forms.END)
-    padded = torch.tensor([tail + [end] * (longest - len(tail)) for tail in tails], device=device)
-    lengths = torch.tensor([len(head) + TOKENS + len(tail) for tail in tails], device=device)
-    pixels = torch.from_numpy(np.stack([pixels for pixels, _ in questions]))
-    images = image_rows(model, pixels.to(device)).to(words.dtype)
-    begin = F.embedding(torch.tensor([head] * len(tails), device=device), words)
-    rows = torch.cat([begin, images, F.embedding(padded, words)], 1)
-    texts: list[list[int]] = [[] for _ in tails]
-    ended = torch.zeros(len(tails), dtype=torch.bool, device=device)
-    numbers = torch.arange(len(tails), device=device)
-    for _ in range(new):  # rows of different lengths: the whole row again for each token
-        hidden = model.model.language_model(inputs_embeds=rows, use_cache=False).last_hidden_state
-        tokens = (hidden[numbers, lengths - 1] @ words.T).argmax(-1)
-        ended |= tokens == end
-        if bool(ended.all()):
-            break
-        for text, token, over in zip(texts, tokens.tolist(), ended.tolist(), strict=True):
-            text += [] if over else [token]
-        rows = torch.cat([rows, rows.new_zeros(len(rows), 1, rows.shape[2])], 1)
-        rows[numbers, lengths] = F.embedding(tokens, words)
-        lengths = lengths + 1
-    return [tokenizer.decode(text) for text in texts]
-
-
-def accuracy(model: LlavaForConditionalGeneration, count: int, *, chart: bool) -> dict[str, tuple[int, int]]:
-    """Return right answers and questions by kind, and in "all"."""
-    questions = held_out_questions(count, chart=chart)
-    right, asked = Counter[str](), Counter[str]()
-    for begin in range(0, count, 500):
-        part = questions[begin : begin + 500]
-        with torch.autocast(model.device.type, torch.bfloat16):
-            answers = answer(model, part)
-        for (_, question), text in zip(part, answers, strict=True):
-            for kind in ("all", question.kind):
-                asked[kind] += 1
-                right[kind] += text == question.answer
-    return {kind: (right[kind], asked[kind]) for kind in asked}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=330.0, help="of training")
@@ -169,24 +98,12 @@ def main() -> None:
     parser.add_argument("--text-weight", type=float, default=2.0)
     parser.add_argument("--lr", type=float, default=2e-3, help="highest learning rate")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--questions", type=int, default=2_000, help="of the evaluation afterwards")
     parser.add_argument("--workers", type=int, default=14, help="processes that make batches; 0 makes them in line")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--out", type=Path, default=Path("out/tiny-vision"), help="folder of the weights")
+    parser.add_argument("--out", type=Path, default=Path("out/tiny-vision"), help="folder of the model")
     options = parser.parse_args()
-    model = train(options).eval()
-    options.out.mkdir(parents=True, exist_ok=True)
-    weights = {name: tensor.bfloat16().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    weights.pop("lm_head.weight")  # tied
-    save_file(weights, options.out / "model.safetensors", {"format": "pt"})
-    print("saved", flush=True)
-    results = {}
-    for chart in (False, True):
-        found = accuracy(model, options.questions, chart=chart)
-        results["matplotlib" if chart else "drawings"] = found
-        for kind, (right, asked) in sorted(found.items()):
-            print(f"{'matplotlib' if chart else 'drawings'}: {kind} {right}/{asked} {right / asked:.3f}", flush=True)
-    (options.out / "accuracy.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    export(train(options).cpu(), TEXT_MODEL, options.out)
+    print(f"written to {options.out}")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class Endpoint(Protocol):
     secrets: Secrets
     chat: ChatTemplate  # role format in a program's text
     is_chat: bool  # requests are conversations instead of texts
-    continues: bool  # continues an unfinished assistant turn.
+    continues: bool  # continues an unfinished assistant turn
     scores: bool  # may return log-probabilities of prompts
     samples: bool  # supports several samples per request
     enforces: frozenset[str]  # enforced grammar kinds, such as "json_schema"

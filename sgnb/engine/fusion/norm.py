@@ -90,13 +90,10 @@ def _closest(variants: Sequence[AnyNorm], module: nn.Module, trace: ModuleTrace)
 
 def _has_one_row(module: nn.Module) -> bool:
     weight = getattr(module, "weight", None)
-    return isinstance(weight, nn.Parameter) and weight.dim() == 1 and bool(_all_eps(module))
+    return isinstance(weight, nn.Parameter) and weight.dim() == 1 and _eps(module) > 0
 
 
 def _eps(module: nn.Module) -> float:
-    return _all_eps(module)[0]
-
-
-def _all_eps(module: nn.Module) -> list[float]:
+    """Return the constant below the square root, or 0."""
     values = (getattr(module, name, None) for name in NORM_EPS)
-    return [eps for eps in values if isinstance(eps, float)]
+    return next((eps for eps in values if isinstance(eps, float)), 0.0)

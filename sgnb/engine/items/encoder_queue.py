@@ -133,12 +133,9 @@ class EncoderQueue:
             for placed in batch:
                 if placed.item.inputs is None:
                     processing = self._processing.get(placed.item)
-                    processed = (
-                        self._encoder.process(placed.content)  # after a failure of other items
-                        if processing is None
-                        else processing.result()
-                    )
-                    placed.item.inputs = processed.inputs
+                    if processing is None:  # encoded together with an item that failed
+                        processing = self.table.process_again(placed.item, placed.content)
+                    placed.item.inputs = processing.result().inputs
             self._encoder.encode([placed.item for placed in batch])
         except Exception as error:
             if len(batch) == 1:

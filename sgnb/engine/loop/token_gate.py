@@ -45,7 +45,8 @@ class TokenGate:
         self._below[run] = inf if below >= 1.0 else log(below) if below > 0.0 else -inf
 
         self._settle()
-        self._forget_due(run)
+        if below < 1.0:
+            self._forget_due(run)
         for state in self._of(run):
             self.admit(state)
             if below >= 1.0 and state.constraint_ready and state.request.num_output_tokens:

@@ -60,8 +60,7 @@ class WeightGuard:
         return self.changes
 
     def _compares(self, always: bool) -> bool:
-        """Return whether to compare numbers now. A program that waits for its requests before it
-        writes to weights gets a comparison for each submission."""
+        """Return whether to compare numbers now: always without running requests."""
         now, counts = time.perf_counter(), self._loop.journal.counts
         running = counts["requests"] > counts["finished"]
         if running and not always and now < self._compared_at + INTERVAL:

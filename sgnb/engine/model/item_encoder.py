@@ -27,12 +27,7 @@ from ..items.item import EngineItem, Inputs, ProcessorOutput
 from .decoder_rows import DecoderRows, RowSubstitution, read_rows
 from .item_texts import item_texts, processor_arguments, processor_options
 
-LARGE: dict[str, MediaItem] = {
-    "image": Image(np.zeros((1024, 1024, 3), np.uint8)),
-    "audio": Audio(np.zeros(30 * 16_000, np.float32), 16_000),
-    "video": Video(np.zeros((8, 448, 448, 3), np.uint8), np.arange(8) / 2),
-}
-"""Items that show the memory of an encoder call."""
+KINDS = "image", "audio", "video"
 
 
 class _ReachedDecoderError(Exception):
@@ -118,9 +113,10 @@ class ItemEncoder:
     def token_bytes(self) -> float:
         """GPU memory of an encoder call per token of its items, in bytes, measured with a large
         item; 0 on a CPU."""
-        for kind in sorted(self.modalities, key=list(LARGE).index):
+        for kind in sorted(self.modalities, key=KINDS.index):
+            content = large_item(kind)
             with suppress(MediaError):  # of processors for other sizes
-                item = EngineItem(LARGE[kind], 0, self.process(LARGE[kind]))
+                item = EngineItem(content, 0, self.process(content))
                 return peak_bytes(self._model.device, partial(self.encode, [item])) / item.count
         return 0.0
 
@@ -161,6 +157,15 @@ class ItemEncoder:
             else value
             for name, value in inputs.items()
         }
+
+
+def large_item(kind: str) -> MediaItem:
+    """Return an item that shows the memory of an encoder call."""
+    if kind == "image":
+        return Image(np.zeros((1024, 1024, 3), np.uint8))
+    if kind == "audio":
+        return Audio(np.zeros(30 * 16_000, np.float32), 16_000)
+    return Video(np.zeros((8, 448, 448, 3), np.uint8), np.arange(8) / 2)
 
 
 def _blocks(inputs: Inputs) -> list[tuple[int, int]]:

@@ -48,9 +48,7 @@ class Group(NamedTuple):
     read: Tensor  # initial states, int64[texts]
     written: Tensor  # final states, int64[texts]
     padding: Padding | None = None
-    own_state: slice | None = (
-        None  # final state of a single fresh text: zeros, and computed in place
-    )
+    own_state: slice | None = None  # of a single fresh text: begins as zeros, updated in place
 
 
 class Stretch(NamedTuple):

@@ -243,7 +243,9 @@ class Request(CachedSequence):
         if self.items is not None:
             end = self.score_from + len(prompt_logprobs)
             for row in np.flatnonzero(self.items.inside(self.score_from, end)).tolist():
-                prompt_logprobs[row], prompt_top[row : row + 1] = None, [[]] * len(top[:1])
+                prompt_logprobs[row] = None
+                if prompt_top:
+                    prompt_top[row] = []
         self.prompt_logprobs += prompt_logprobs
         self.logprobs += logprobs[prompt:]
         self.prompt_top_logprobs += prompt_top

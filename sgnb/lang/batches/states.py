@@ -66,7 +66,7 @@ class States(list[State]):
             The states of all rows; rows without an error keep the state. This list is unchanged.
 
         Raises:
-            Exception: As `run_batch`: the first error if each of these rows failed again. The
+            Exception: As `run_batch`: the first error if all rerun rows failed again. The
                 attribute `states` of the error has the states of all rows.
         """
         failed = set(self.failed)
@@ -122,12 +122,12 @@ class States(list[State]):
         return [bound.arguments for bound in self._record.arguments[: len(self)]]
 
     def _results(self, types: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Return the columns other than the arguments, under names that no argument has."""
+        """Return the columns of variables, errors, tokens and seconds; see `Rows.results`."""
         rows = [_variables(state, types) for state in self]
         return self._record.rows.results(
             self._arguments(),
             [variables for variables, _ in rows],
-            error=[None if error is None else _described(error) for _, error in rows],
+            error=[None if error is None else _error_text(error) for _, error in rows],
             tokens=[state.tokens for state in self],
             seconds=[state.seconds for state in self],
         )
@@ -182,7 +182,7 @@ def _variables(
     return values, error
 
 
-def _described(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 

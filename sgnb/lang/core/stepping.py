@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +19,7 @@ from .ops import Choose, Generate, Op
 
 if TYPE_CHECKING:
     from .branch import Branch
+    from .program import Program
     from .run import Run
 
 Until = int | str | None
@@ -44,7 +44,10 @@ class StepGate:
     def pause(self) -> None:
         """Stop the branches before their next op, and running calls after their next token."""
         self._stops = True
-        self._release("", stopped=False)
+        for program in self._programs():
+            with program.changed:
+                for branch in program.branches:
+                    branch.permit = ""
         if self._stepper is not None:
             self._stepper.pause(self._run.id)
 
@@ -86,7 +89,7 @@ class StepGate:
                 paused = self._stepper.stopped_branches(self._run.id)
 
         stops = False
-        for branch in self._branches():
+        for branch in [each for program in self._programs() for each in list(program.branches)]:
             calls = isinstance(branch.waiting, Generate | Choose)
             if branch.stopped or (calls and branch.id in paused):
                 stops = True
@@ -136,18 +139,16 @@ class StepGate:
     def _is_at_line(self, location: Location | None) -> bool:
         return bool(self._line) and location is not None and location.line == self._line
 
-    def _branches(self) -> Iterator[Branch]:
-        for state in list(self._run.states):
-            yield from list(state.program.branches)
+    def _programs(self) -> list[Program]:
+        return [state.program for state in list(self._run.states)]
 
-    def _release(self, permit: str, stopped: bool = True) -> None:
-        """Let all stopped branches go on with a permit, or none; earlier permits of other branches
-        end, except for "call" followed by "call"."""
-        for state in list(self._run.states):
-            program = state.program
+    def _release(self, permit: str) -> None:
+        """Let all stopped branches go on with a permit. Permits of other branches end, except for
+        "call" followed by "call"."""
+        for program in self._programs():
             with program.changed:
                 for branch in list(program.branches):
-                    if branch.stopped and stopped:
+                    if branch.stopped:
                         branch.permit = permit
                         branch.advance()
                     elif permit != "call":

@@ -8,7 +8,8 @@ built only on sending; `reported` is true if the cell shows the error of the run
 missing lines sends `{"kind": "resync"}`. A running cell delays the answer, hence the kernel also
 sends the trait at doubling intervals. The intervals begin early, because a page may still be
 loading the module and miss messages. If `controls` is true, `{"kind": "act", "id", "action",
-"node"}` requests one of `ACTIONS` on a tree node. The answer is `{"answer": id, "text", "failed"}`.
+"node"}` requests one of `ACTIONS` on a tree node. If `steps` is true, `{"kind": "step", "id",
+"action"}` requests one of `STEPS` of the run. The answer is `{"answer": id, "text", "failed"}`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -153,32 +155,23 @@ class Dashboard(anywidget.AnyWidget):
         self.send_state("records")
 
     def _receive(self, _: Any, content: dict[str, Any], __: Any) -> None:
-        if content.get("kind") == "resync":
+        kind, action = content.get("kind"), content.get("action", "")
+        node: Any = content.get("node")
+        if kind == "resync":
             self.send_state("records")
-        elif content.get("kind") == "act" and self._act is not None:
-            text, failed = self._try(self._act, content.get("action"), content.get("node"))
-            self.send({"answer": content.get("id"), "text": text, "failed": failed})
-        elif content.get("kind") == "step" and self._steer is not None:
-            text, failed = self._try_step(self._steer, content.get("action"))
-            self.send({"answer": content.get("id"), "text": text, "failed": failed})
+        elif kind == "act" and self._act is not None:
+            known = action in ACTIONS and type(node) is int
+            self._answer(content, partial(self._act, action, node) if known else None)
+        elif kind == "step" and self._steer is not None:
+            self._answer(content, partial(self._steer, action) if action in STEPS else None)
 
-    @staticmethod
-    def _try_step(steer: Steer, action: Any) -> tuple[str, bool]:
-        """Execute a step; return the error message and True for a failure."""
-        if action not in STEPS:
-            return f"{action!r} is not a step of a run", True
-        try:
-            steer(action)
-        except SgnbError as error:
-            return str(error), True
-        return "", False
-
-    @staticmethod
-    def _try(act: Act, action: Any, node: Any) -> tuple[str, bool]:
-        """Execute an action; return the message and True for a failure."""
-        if action not in ACTIONS or type(node) is not int:
-            return f"{action!r} of {node!r} is not an action of a view", True
-        try:
-            return act(action, node), False
-        except SgnbError as error:
-            return str(error), True
+    def _answer(self, content: dict[str, Any], execute: Callable[[], str | None] | None) -> None:
+        """Execute an action of a button and send the message. execute: None for an unknown
+        action."""
+        text, failed = f"{content.get('action')!r} is not an action of a view", True
+        if execute is not None:
+            try:
+                text, failed = execute() or "", False
+            except SgnbError as error:
+                text = str(error)
+        self.send({"answer": content.get("id"), "text": text, "failed": failed})

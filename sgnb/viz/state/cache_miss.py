@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from ...errors import shown
 from ...events import (
     CheckpointDropped,
     NodeEvicted,
@@ -77,13 +78,11 @@ class Difference(NamedTuple):
         if self.more_text:
             parts += f"; the next {self.more_text:,} characters are equal, but the tokens differ"
         if self.reorder_tokens:
-            text = (
-                self.reorder_text if len(self.reorder_text) <= 60 else self.reorder_text[:60] + "…"
-            )
             parts += (
-                f"; {text!r} follows the difference in both prompts: in front of the difference,"
+                f"; {shown(self.reorder_text)} follows the difference in "
+                "both prompts: in front of the difference, up to "
+                f"{self.reorder_tokens:,} more tokens would be found"
             )
-            parts += f" up to {self.reorder_tokens:,} more tokens would be found"
         return parts
 
 

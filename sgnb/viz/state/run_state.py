@@ -85,15 +85,15 @@ class RunState:
         self.failed = self.lost = 0
         self.stopped = 0  # programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
-        self.metrics = Metrics()
-        self.items = RunItems()
+        self.metrics, self.items = Metrics(), RunItems()
         self.time, self.stops = TimeParts(run), Stops(run)
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now = 0.0
         self.models = {0: Model(0)}  # by number; 0 is the default model
         self._by_engine = {0: self.models[0]}
         self._calls: dict[str, OpenCall] = {}  # open calls to other models, by branch
-        self._engine = 0  # engine of the current record; requests by engine and number
+        self._engine = 0  # engine of the current record
+        # requests by engine and number
         self._requests = defaultdict[int, dict[int, RunRequest]](dict)
 
     def line(self) -> str:
