@@ -397,8 +397,10 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
   }
   const resized = new ResizeObserver(() => paint(true));
   resized.observe(card);
-  // Canvases do not follow theme changes. The card's outline does, and the `transition` fires even if a theme's style sheet loads late.
-  card.addEventListener("transitionend", () => paint(true));
+  // Canvases do not follow theme changes. The card's outline does, and its transition ends even if a theme's style sheet loads late.
+  // JupyterLab may remove and insert a cell during the change, which cancels the transition.
+  for (const event of ["transitionend", "transitioncancel"])
+    card.addEventListener(event, () => requestAnimationFrame(() => paint(true)));
   stage.hidden = true;
   select();
   return { paint: () => paint(false), stats: () => statsOf(store, runOf(store.state), chosen), close };
