@@ -49,6 +49,8 @@ def compile_body(
     try:
         code = _compiled(body, name, params, filename, primitives)
     except SyntaxError as error:
+        if not error.text and error.lineno:  # the compiler knows no source, only the parser does
+            error.text = ("\n" * CELL_LINES_BEFORE_BODY + body).splitlines()[error.lineno - 1]
         raise BodySyntaxError(error.msg) from error
     scope: dict[str, Any] = {}
     exec(code, namespace, scope)

@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from .. import lang
 from ..errors import OptionError, nearest
-from ..lang import ProgramState, Run, SglFunction
+from ..lang import ProgramState, Run, SglFunction, Snapshot
 from ..lang.batches.rows import Rows, is_frame
 from ..lang.chat import tools
 from ..lang.code import Code
@@ -138,7 +138,10 @@ class CellRun:
             text: The line after `%%sglang`.
             body: The lines below.
         """
-        line = self.line
+        line, lines = self.line, len(body.splitlines()) + CELL_LINES_BEFORE_BODY
+        if isinstance(line.until, int) and line.until > lines:
+            message = f"--until {line.until}: the cell has {lines} lines"
+            raise OptionError(message, "give a line with an append or a call")
         program = self._define(text, body)
         if line.dry:
             return self._dry(program)
@@ -188,10 +191,9 @@ class CellRun:
         source = self.line.source
         if not source:
             return {}
-        if source not in self.namespace:
-            message = f"--from {source}: there is no such variable"
-            raise OptionError(message, nearest(source, self.namespace))
-        return {"continue_from": self.namespace[source]}
+        kinds = (ProgramState, Snapshot)
+        state = variable(self.namespace, source, "state", lambda value: isinstance(value, kinds))
+        return {"continue_from": state}
 
     def _dry(self, program: CellProgram) -> DryReport:
         """Predict a run. Binds no name, and stops no run of the same name."""
@@ -314,6 +316,27 @@ class Views:
             loop.call_soon_threadsafe(self.close)
 
         return close
+
+
+def variable(
+    namespace: Mapping[str, Any], name: str, kind: str, is_kind: Callable[[Any], bool]
+) -> Any:
+    """Return the value of a notebook variable.
+
+    Args:
+        namespace: Variables of the notebook.
+        name: Name of the variable.
+        kind: What the value should be, for the error.
+        is_kind: Returns whether a value is of the kind. The hint names variables of the kind.
+
+    Raises:
+        OptionError: There is no such variable.
+    """
+    if name in namespace:
+        return namespace[name]
+    known = [k for k, value in namespace.items() if k[:1] != "_" and is_kind(value)]
+    hint = nearest(name, known) if known else f"no variable is a {kind} yet"
+    raise OptionError(f"no {kind} is called {name!r}", hint)
 
 
 def evaluate_rows(expression: str, namespace: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, get_origin
 
 from ..benchmark import OPPONENTS
 from ..errors import OptionError, nearest
-from .cell_program import evaluate_rows
+from .cell_program import evaluate_rows, variable
 from .doctor import check
 from .magic_options import LineCall
 from .session import Session
@@ -40,7 +40,12 @@ class Commands:
 
     def engine(self, call: LineCall) -> Any:
         engines = self.session.engines
-        return engines.ls() if call.action == "ls" else getattr(engines, call.action)(call.argument)
+        if call.action != "ls":
+            return getattr(engines, call.action)(call.argument)
+        if call.argument:
+            message = f"%sglang engine ls takes no {call.argument!r}"
+            raise OptionError(message, "use, unload and info do")
+        return engines.ls()
 
     def cache(self, call: LineCall) -> Any:
         cache, say = self.session.cache, self.session.say
@@ -57,6 +62,9 @@ class Commands:
                 say(f"{cache.pin(target):,} tokens are pinned")
             case "unpin":
                 num_pins = cache.unpin(target)
+                if target is not None and not num_pins:
+                    hint = "%sglang cache pins lists the pins"
+                    raise OptionError(f"%sglang cache unpin {target}: no such pin", hint)
                 say(f"undone: {num_pins} pin" + "s" * (num_pins != 1))
             case "evict":
                 say(cache.evict(target).line())
@@ -109,16 +117,15 @@ class Commands:
             return self._bench_paper(call.argument, options)
         if not call.argument:
             raise OptionError("%sglang bench needs a program", "%sglang bench PROGRAM, or --paper")
-        if call.argument not in self.namespace:
-            message = f"%sglang bench {call.argument}: there is no such program"
-            raise OptionError(message, nearest(call.argument, self.namespace))
+        program = variable(
+            self.namespace, call.argument, "program", lambda value: hasattr(value, "run_batch")
+        )
 
         out, over = options.pop("out", ""), options.pop("over", "")
         if over:
             options["rows"] = evaluate_rows(over, self.namespace)
         if "vs" in options:
             options["vs"] = [self._opponent(name) for name in _split(options["vs"])]
-        program = self.namespace[call.argument]
         return self._report(partial(self.session.bench, program, **options), out)
 
     def runs(self, call: LineCall) -> Any:

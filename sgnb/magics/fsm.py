@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..errors import OptionError, shown
 from ..events import AutomatonDrawn
 from ..grammar.automaton_table import (
     AllowedTokens,
@@ -141,7 +142,24 @@ def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
             a regex. `int`, `float`, `bool` and `str` are dtypes, a list of strings are choices, all
             else is a schema.
         documents: Schemas by URI, or a folder, for the references of the schema.
+
+    Raises:
+        OptionError: `documents` is given without a schema.
     """
+    spec = _regex_or_grammar(pattern_or_schema)
+    if spec is None and documents is None:
+        return GrammarSpec("json_schema", schema_text(pattern_or_schema))
+    if spec is None:
+        others = read_documents(documents) if isinstance(documents, (str, Path)) else documents
+        return GrammarSpec("json_schema", bundle(pattern_or_schema, others))
+    if documents is not None:
+        message = f"documents={shown(documents)} has no effect: the constraint is no JSON schema"
+        raise OptionError(message, "give documents with a schema")
+    return spec
+
+
+def _regex_or_grammar(pattern_or_schema: Any) -> GrammarSpec | None:
+    """Return the specification of a constraint, or None for a JSON schema."""
     if pattern_or_schema in (int, float, bool, str):
         return GrammarSpec("regex", resolve_constraints({"dtype": pattern_or_schema})["regex"])
     if isinstance(pattern_or_schema, re.Pattern):
@@ -154,11 +172,7 @@ def spec_of(pattern_or_schema: Any, documents: Any = None) -> GrammarSpec:
         return GrammarSpec("ebnf", pattern_or_schema)
     if isinstance(pattern_or_schema, str) and not pattern_or_schema.lstrip().startswith("{"):
         return GrammarSpec("regex", pattern_or_schema)
-
-    if documents is None:
-        return GrammarSpec("json_schema", schema_text(pattern_or_schema))
-    others = read_documents(documents) if isinstance(documents, (str, Path)) else documents
-    return GrammarSpec("json_schema", bundle(pattern_or_schema, others))
+    return None
 
 
 def fsm(

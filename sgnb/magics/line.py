@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import keyword
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,32 +139,43 @@ def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], d
     return arguments, values
 
 
-def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
-    """Parse a line with a verbatim argument and switches before or after the argument.
+def parse_raw(line: str, options: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
+    """Parse a line with a verbatim argument and options before or after the argument.
 
     Args:
         line: Line after the command.
-        switches: Valid switches.
+        options: Valid options. A value of an option is one word.
 
     Returns:
-        The argument as a list of words, and switch values by `dest`.
+        The argument as a list of words, and option values by `dest`.
     """
-    by_flag = {flag: option.dest for option in switches for flag in option.flags}
-    values: dict[str, Any] = {}
+    by_flag = {flag: option for option in options for flag in option.flags}
+    flags: list[str] = []
     line = line.strip()
     while words := line.split():
-        if words[0] in by_flag:
-            values[by_flag[words[0]]], line = True, line[len(words[0]) :].lstrip()
-        elif words[-1] in by_flag:
-            values[by_flag[words[-1]]], line = True, line[: -len(words[-1])].rstrip()
-        else:
+        if (option := by_flag.get(words[0])) is not None:
+            size = 1 if option.convert is None else 2
+            flags += words[:size]
+            line = line.split(maxsplit=size)[size] if len(words) > size else ""
+            continue
+        size = next((size for size in (1, 2) if _ends_with_option(words, size, by_flag)), 0)
+        if not size:
             break
+        flags += words[-size:]
+        line = line.rsplit(maxsplit=size)[0] if len(words) > size else ""
+    _, values = parse(flags, options)
 
     for word in (words[0], words[-1]) if words else ():
         if word.startswith("--") and word[2:].isalpha():
             hint = f"{nearest(word, by_flag)} If the word is an argument, quote it"
             raise OptionError(f"unknown option {word!r}", hint)
     return [line] if line else [], values
+
+
+def _ends_with_option(words: list[str], size: int, by_flag: Mapping[str, Option]) -> bool:
+    """Return whether the last `size` words are a flag, or a flag with a value."""
+    option = by_flag.get(words[-size]) if len(words) >= size else None
+    return option is not None and (size == 1 or option.convert is not None)
 
 
 def text(flag: str, word: str) -> str:
@@ -292,7 +303,7 @@ class Param:
         except (ValueError, SyntaxError):
             value = word
         if self.type and not isinstance(value, TYPES[self.type]):
-            message = f"--run {self.name}={word} is not a {self.type}"
+            message = f"--run {self.name}={word} is not of type {self.type}"
             raise OptionError(message, f"give a literal of type {self.type}")
         return value
 

@@ -318,7 +318,7 @@ def test_the_state_of_an_inner_program_is_not_rebound_either(make: Any) -> None:
     def outer(s: Any) -> None:
         rebinds(s)
 
-    with pytest.raises(ProgramError, match="replaces the state by an expression"):
+    with pytest.raises(ProgramError, match="replaces the state and appends"):
         function(outer).run(backend=make()).sync()
 
 

@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import sgnb
+from sgnb.magics.report import cell_label, show_warnings
 from sgnb.magics.session import SESSION
 
 
@@ -60,3 +62,13 @@ def shell(_shell: Shell) -> Iterator[Shell]:
         sgnb.load("tiny")
     yield _shell
     SESSION.cancel()
+
+
+@pytest.fixture
+def shows_warnings(shell: Any) -> Iterator[None]:
+    """Show warnings as a notebook does: pytest records warnings instead."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]
+        show_warnings(cell_label(shell.ipython))
+        yield

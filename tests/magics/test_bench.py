@@ -212,7 +212,7 @@ def test_an_interrupt_keeps_what_was_measured(ask: Any, capsys: Any) -> None:
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("nothing", "there is no such program"),
+        ("nothing", "no program is called 'nothing'"),
         ("ask --over ['a'] --vs nocash", "not a variant"),
         ("ask --over ['a'] --vs ,", "vs is empty"),
         ("number --over ['a']", "5 is not a program"),

@@ -332,7 +332,7 @@ def test_what_is_not_appended_is_said_at_the_bodys_line(shell: Any, capsys: Any)
         shell("%%sglang --show none\ns += 'x'\ngen('a')\n")
     before = len(sgnb.runs())
     assert shell.fails('%%sglang\ns += "x"\ns = "x" + gen("a")\ns += "y"\n') == [
-        "ProgramError: s = ... replaces the state by an expression and appends nothing",
+        "ProgramError: s = ... replaces the state and appends nothing",
         f"Cell In[{number(shell)}], line 3",
         '    s = "x" + gen("a")',
         "    ^^^^^^^^^^^^^^^^^^",

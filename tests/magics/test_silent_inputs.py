@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from sgnb.errors import SgnbWarning
-from sgnb.magics.report import cell_label, show_warnings
 
 INPUTS = {
     "--max-tokens 0": (
@@ -35,16 +33,6 @@ INPUTS = {
     ),
     "a former name": ("%sglang trace off", "%sglang trace is now called %sglang recording"),
 }
-
-
-@pytest.fixture
-def shows_warnings(shell: Any) -> Iterator[None]:
-    """Show warnings as a notebook does: pytest records warnings instead."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]
-        show_warnings(cell_label(shell.ipython))
-        yield
 
 
 @pytest.mark.parametrize("cell, expected", INPUTS.values(), ids=INPUTS)

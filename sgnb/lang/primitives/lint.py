@@ -31,7 +31,7 @@ def check(func: Callable[..., Any], source: str, first_line: int) -> None:
         first_line: Line number of `source` in the file.
 
     Raises:
-        ProgramError: An assignment to `s` replaces the state by an expression.
+        ProgramError: An assignment to `s` replaces the state by an expression or a literal.
     """
     func = inspect.unwrap(func)
     if not isinstance(func, FunctionType):
@@ -71,8 +71,9 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        if "s" in targets and self._is_expression(node.value):
-            reason = "s = ... replaces the state by an expression and appends nothing"
+        is_value = isinstance(node.value, (ast.Constant, ast.JoinedStr))
+        if "s" in targets and (is_value or self._is_expression(node.value)):
+            reason = "s = ... replaces the state and appends nothing"
             message = f"{self._location(node)}: {reason}"
             raise ProgramError(message, "append it: s += ...") from self._caret_error(node)
         self.generic_visit(node)
