@@ -84,6 +84,15 @@ def test_images_are_chips_with_details(browser: Browser, scheme: Literal["light"
     tree.focus()
     page.keyboard.press("ArrowDown")
     assert "640×480, 40 tokens" in facts.inner_text()
+    page.evaluate(
+        """() => {
+          const context = CanvasRenderingContext2D.prototype, draw = context.drawImage;
+          window.thumbnails = 0;
+          context.drawImage = function (...values) { window.thumbnails += 1; draw.apply(this, values); };
+        }"""
+    )
+    page.get_by_role("button", name="nodes and links").click()
+    page.wait_for_function("window.thumbnails > 0")
     page.locator(".sgnb-tab[data-view=time]").click()
     assert "70 tokens encoded in" in page.locator(".sgnb-panel .sgnb-note").last.inner_text()
     width = page.evaluate("document.documentElement.scrollWidth")

@@ -67,12 +67,15 @@ function drawThumbnail(context, colours, item, { x, y, side }, redraw) {
   context.stroke();
 }
 
+// The first item with tokens in a tree node, or null.
+const firstItemOf = (state, node) => spansOf(state.media, node.tokens).find(({ item }) => item)?.item ?? null;
+
 // Draw the first item of a tree node in a box; returns the width in use.
 function drawNodeItem(context, colours, state, node, { x, y, width, tall }, redraw) {
-  const span = spansOf(state.media, node.tokens).find(({ item }) => item),
+  const item = firstItemOf(state, node),
     side = Math.floor(Math.min(tall - 4, NODE_THUMBNAIL, width / 3));
-  if (!span || side < 12) return 0;
-  drawThumbnail(context, colours, span.item, { x, y: y + (tall - side) / 2, side }, redraw);
+  if (!item || side < 12) return 0;
+  drawThumbnail(context, colours, item, { x, y: y + (tall - side) / 2, side }, redraw);
   return side + 4;
 }
 

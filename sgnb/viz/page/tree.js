@@ -358,13 +358,19 @@ function newTreePanel(host, page) {
   }
   const radius = (node) => 3 + Math.min(7, Math.sqrt(node.tokens.length) / 2);
   function drawEdge(context, { up, x }, y, left, top) {
-    const from = up.x - left + 27 + LETTER * labelOf(up).length,
+    const from = up.x - left + 27 + indentOf(up) + LETTER * labelOf(up).length,
       on = middle(up) - top;
     context.moveTo(from, on);
     context.bezierCurveTo((from + x - left) / 2, on, (from + x - left) / 2, y, x - left + 3, y);
   }
+  const thumbnailSide = () => Math.min(row - 4, NODE_THUMBNAIL);
+  // The width of the thumbnail between dot and label.
+  function indentOf(item) {
+    item.picture ??= [firstItemOf(shownState, item.node)];
+    return item.picture[0] ? thumbnailSide() + 4 : 0;
+  }
   function labelOf(item) {
-    const room = Math.floor((layout.column - 34) / LETTER);
+    const room = Math.floor((layout.column - 34 - indentOf(item)) / LETTER);
     item.label ??= inLine(labelOfTokens(shownState, item.node.tokens, 120), 200);
     return item.label.length > room ? `${item.label.slice(0, room - 1)}…` : item.label;
   }
@@ -386,7 +392,10 @@ function newTreePanel(host, page) {
     context.stroke();
     context.setLineDash([]);
     context.fillStyle = dim ? colours.muted : colours.fg;
-    context.fillText(labelOf(item), x + 24, y);
+    const indent = indentOf(item),
+      side = thumbnailSide();
+    if (indent) drawThumbnail(context, colours, item.picture[0], { x: x + 24, y: y - side / 2, side }, draw);
+    context.fillText(labelOf(item), x + 24 + indent, y);
     if (pinned) drawPin(context, colours, x + 2, y - 6);
     if (node.checkpoint) drawCheckpoint(context, colours, x + 5, y + 8, dim);
   }
