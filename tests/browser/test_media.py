@@ -88,7 +88,10 @@ def test_images_are_chips_with_details(browser: Browser, scheme: Literal["light"
         """() => {
           const context = CanvasRenderingContext2D.prototype, draw = context.drawImage;
           window.thumbnails = 0;
-          context.drawImage = function (...values) { window.thumbnails += 1; draw.apply(this, values); };
+          context.drawImage = function (...values) {
+            window.thumbnails += 1;
+            draw.apply(this, values);
+          };
         }"""
     )
     page.get_by_role("button", name="nodes and links").click()
