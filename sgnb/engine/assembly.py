@@ -17,20 +17,24 @@ import torch
 from transformers import PreTrainedModel
 
 from ..errors import ModelError, OptionError, SgnbWarning, first_line, printable, shown
-from ..events import AttentionSwitched, EngineStarted, EventLog
+from ..events import EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from ..home_process import HomeProcess
 from .attention import AttentionBackend, BackendName, check_backend, make_backend
+from .attention.status import AttentionStatus
 from .cache.kv_cache import KVCache
 from .cache.manager import CacheManager
 from .cache.slot_allocator import SlotAllocator
 from .cache.state_pool import StatePool
+from .cache.tiers.setup import make_tiers
+from .cache.tiers.tiers import CacheTiers
 from .device.faults import LARGE_MODEL_HINT, find_loss, forget_frames, hint_for, is_out_of_memory
 from .device.load_stages import announce
 from .device.memory import GIB, freeze_heap, release_device_memory, weight_bytes
 from .device.precompile import cancel_unclaimed
 from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
+from .model.fingerprint import fingerprint
 from .model.layer_probe import LayerProbe
 from .model.loading import load_tokenizer, pick_device
 from .model.recurrent import StepStates
@@ -52,27 +56,6 @@ SMALL_MODEL_BYTES = 4 * GIB
 prompts beside decodes are 12 % slower with it at 0.6B, and 5 % faster at 8B."""
 
 
-class AttentionStatus:
-    """Active attention kernels, for display."""
-
-    def __init__(self, log: EventLog) -> None:
-        self.name = ""  # "torch", "triton" or, once they are compiled, "flashinfer"
-        self._log = log
-        self._backend: Any = lambda: None  # weak: whoever holds the backend holds the KV cache
-
-    @property
-    def compiling(self) -> bool:
-        """True if faster kernels are compiling, or will compile after a first step."""
-        return bool(getattr(self._backend(), "compiling", False))
-
-    def watch(self, backend: AttentionBackend) -> None:
-        self.name, self._backend = backend.name, weakref.ref(backend)
-
-    def switched(self, before: str, after: str, seconds: float) -> None:
-        self.name = after
-        self._log.emit(AttentionSwitched(before, after, round(seconds, 3)))
-
-
 @dataclass(frozen=True)
 class Parts:
     """Parts of an engine; only `runner` holds device memory."""
@@ -91,6 +74,7 @@ class Parts:
     scheduler: Scheduler
     runner: ModelRunner
     encoder: EncoderQueue | None
+    tiers: CacheTiers | None
 
     def request_factory(self, check_open: Callable[[], None]) -> RequestFactory:
         """Return the factory of requests. check_open: raises the error of a closed engine."""
@@ -209,6 +193,7 @@ def _build(
         encoder = _make_encoder(options, decoder, scheduler)
         items = None if encoder is None else encoder.table
         runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
+        tiers = _make_tiers(name, options, decoder, kv, scheduler, log)
         if options.precompiles:
             announce("compiling kernels")
             runner.precompile()
@@ -230,6 +215,7 @@ def _build(
         scheduler,
         runner,
         encoder,
+        tiers,
     )
 
 
@@ -253,6 +239,29 @@ def _make_encoder(
     )
     scheduler.items_ready = encoder.ready
     return encoder
+
+
+def _make_tiers(
+    name: str,
+    options: EngineOptions,
+    decoder: Decoder,
+    kv: KVCache,
+    scheduler: Scheduler,
+    log: EventLog,
+) -> CacheTiers | None:
+    """Return the copies of the cache in host memory and on disk, which know the model weakly."""
+    model, shapes = weakref.ref(decoder.model), kv.shapes
+    return make_tiers(
+        name,
+        options.host_cache,
+        options.disk_cache,
+        scheduler.cache,
+        weakref.proxy(kv),
+        lambda: fingerprint(model(), shapes),
+        dtype=decoder.dtype,
+        vocab_size=decoder.vocab_size,
+        emit=log.emit,
+    )
 
 
 def _read_tokenizer(source: str | Path | PreTrainedModel, tokenizer: Any) -> Tokenizer | None:

@@ -15,13 +15,10 @@ from transformers import PreTrainedModel
 from .. import models
 from ..events import WaitingRequest
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler
-from ..sampling import SamplingParams, read_option, scalar
+from ..sampling import SamplingParams
 from ..segment import Segment
 from .assembly import assemble, check_options, cleaned_up_load, torch_process
-from .cache import manual
-from .cache.manual import EvictionReport
-from .cache.sequence import CacheScope
-from .loop import EngineLoop, TokenStepper, WeightGuard
+from .loop import CacheMethods, EngineLoop, TokenStepper, WeightGuard
 from .options import EngineOptions
 from .request import arguments
 from .request.collect import arun_samples, run_samples
@@ -33,7 +30,7 @@ SWITCH_INTERVAL = 1e-4
 """GIL switch interval of an open engine, in seconds. At 5 ms the GPU idles behind busy threads."""
 
 
-class Engine:
+class Engine(CacheMethods):
     """Model, KV cache and engine thread in this process. Use in a `with` block, or call `close`.
 
     Args:
@@ -135,7 +132,7 @@ class Engine:
         *,
         stream: bool = False,
         origins: Sequence[Origin] | None = None,
-        cache_scopes: Sequence[CacheScope] | None = None,
+        cache_scopes: arguments.CacheScopes = None,
     ) -> list[int]:
         """Queue one sample per prompt and return the request ids immediately.
 
@@ -178,19 +175,6 @@ class Engine:
         """Run `function` on the engine's thread between two steps, or at once after `close`."""
         self._loop.run_soon(function)
 
-    def flush_cache(self, namespace: str | None = None) -> int:
-        """Evict every cached prefix that no running request uses and no pin keeps.
-
-        Args:
-            namespace: part of the cache to flush; None for all, rows of images included.
-
-        Returns:
-            The number of freed tokens; 0 on the engine's thread, for example in a finalizer, where
-            the flush happens after the step. Raises OptionError if `namespace` is no string.
-        """
-        namespace = arguments.optional_string("namespace", namespace)
-        return self._loop.call(lambda: self._loop.flush(namespace), at_once=False) or 0
-
     def check_weights(self, changed: bool = False) -> int:
         """Compare the weights of a transformers model with those of the last call.
 
@@ -210,50 +194,6 @@ class Engine:
         """
         changed = arguments.switch("changed", changed)
         return self._weight_guard.check(changed, always=True, stacklevel=3)
-
-    def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
-        """Pin the cached prefix of a prompt, or a tree node with all ancestors, until `unpin`.
-
-        Pinned tokens survive eviction and `flush_cache`. The oldest pins yield if a request could
-        otherwise never run.
-
-        Args:
-            what: Node id or prompt.
-            owner: Label for `unpin`.
-            namespace: Cache namespace of the prompt.
-
-        Returns:
-            The number of pinned tokens from the root on.
-
-        Raises:
-            OptionError: No node has this id.
-        """
-        self.log.home.check()
-        owner = arguments.string("owner", owner)
-        namespace = arguments.string("namespace", namespace)
-        target: Any = read_option("what", what, "the id of a node, or a prompt", scalar)
-        if isinstance(target, int):
-            target = arguments.number("what", target)
-        else:
-            [target] = self._input_processor.tokens([target])
-        tree = self._cache.tree
-        return self._loop.call(lambda: manual.pin(tree, target, owner, namespace))
-
-    def unpin(self, node: int | None = None, owner: str | None = None) -> int:
-        """Remove the pins of a node, of an owner, or all pins. Returns the number of pins."""
-        node = arguments.optional_number("node", node)
-        owner = arguments.optional_string("owner", owner)
-        return self._loop.call(lambda: manual.unpin(self._cache.tree, node, owner))
-
-    def pins(self) -> list[dict[str, Any]]:
-        """Return node, owner and tokens from the root of each pin, oldest first."""
-        return self._loop.call(lambda: manual.pins(self._cache.tree))
-
-    def evict(self, node: int) -> EvictionReport:
-        """Evict unused, unpinned tokens of a tree `node` (an id) and of all descendants. Raises
-        OptionError for an unknown id."""
-        node = arguments.number("node", node)
-        return self._loop.call(lambda: manual.evict(self._cache, node))
 
     def switch(
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
@@ -292,6 +232,9 @@ class Engine:
         - states: pool size for recurrent layers, `state_bytes` each; free_states are unused,
           kept_states are cache checkpoints, the remaining states belong to running requests.
         - encoded_items, encoder_hits: images and other items that were encoded, that were found.
+        - loaded_tokens: from `host_cache` or `disk_cache`, in `loads` loads; also in cached_tokens.
+          stored_blocks, dropped_blocks: blocks of 64 tokens that were copied there, that were not
+          because other copies were waiting.
         - attention: see `attention`; compiling: faster kernels are compiling or will compile.
         """
         statistics = self._loop.call(self._loop.statistics)
@@ -309,17 +252,6 @@ class Engine:
         """
         run, branch = arguments.string("run", run), arguments.string("branch", branch)
         return self._loop.call(lambda: self._loop.why_waiting(run, branch))
-
-    def tree(self) -> list[dict[str, Any]]:
-        """Return the radix tree as plain data, parents first: id, parent, tokens, locks, tick, and
-        checkpoint (True if recurrent states are kept at the node's end)."""
-        return self._loop.call(lambda: manual.tree_nodes(self._cache))
-
-    def cached_length(self, prompt: Prompt) -> int:
-        """Return the number of leading tokens of `prompt` in the cache, without side effects."""
-        self.log.home.check()
-        (tokens,) = self._input_processor.tokens([prompt])
-        return self._loop.call(lambda: self._cache.cached_length(tokens))
 
     @property
     def attention(self) -> str:
@@ -394,6 +326,7 @@ class Engine:
             parts.tokenizer,
             parts.log,
             parts.encoder,
+            parts.tiers,
             jump_forward=parts.options.jump_forward,
             overlap=bool(parts.options.overlap),
             grammar_budget=parts.options.grammar_budget_ms / 1000,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -49,6 +50,13 @@ class EngineOptions:
     # GiB of rows of images, videos and sounds in the cache of the encoder; None: 1 % of the GPU
     # memory, at most 1, and on a CPU 0.25.
     encoder_cache: float | None = None
+
+    # GiB of host memory for copies of evicted prefixes; None for no copies.
+    host_cache: float | None = None
+    # Copies of expensive prefixes on the disk, found again after a restart of the process: True, a
+    # number of GiB, or a folder. None: SGNB_DISK_CACHE, else no copies. The files hold the text of
+    # prompts, not encrypted, readable by the user alone.
+    disk_cache: bool | float | str | None = None
 
     # Processor time of a request for masks and endings of a recursive or large grammar.
     grammar_budget_ms: int = 30_000
@@ -134,11 +142,23 @@ def _gibibytes(value: Any) -> float:
     return value
 
 
+def _disk_cache(value: Any) -> bool | float | str | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, (str, os.PathLike)) and os.fspath(value):
+        return os.fspath(value)
+    return _gibibytes(value)
+
+
 _RULES: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     "bool": ("True or False", switch),
     "bool | None": ("None, True or False", optional(switch)),
     "int": ("an int from 1 to 2**53", integer(1, 2**53)),
     "int | None": ("None or an int from 1 to 2**53", optional(integer(1, 2**53))),
     "float | None": ("None or a number of GiB above 0, at most 2**53", optional(_gibibytes)),
+    "bool | float | str | None": (
+        "None, True, False, a number of GiB above 0, or a folder",
+        _disk_cache,
+    ),
 }
 """Type of an option -> (rule for the error message, converter)."""

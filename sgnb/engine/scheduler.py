@@ -6,11 +6,12 @@ Continuous batching with chunked prefill, mixed with decode. The cache manager o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..events import RequestAdmitted, RequestRetracted, Wait, WaitReason
 from .cache.manager import CacheManager, Match
+from .cache.prefix_loads import PrefixLoads
 from .cache.radix import Prefix
 from .items import PromptItems
 from .request.batch import NO_ROW, Batch
@@ -65,6 +66,7 @@ class Scheduler:
         self._emit = emit
         # Whether rows of the items from a position on are in memory; queues missing ones.
         self.items_ready: Callable[[PromptItems, int], bool] = lambda items, start: True
+        self.loads: PrefixLoads | None = None
         self._reserve = GrowthReserve()
         # Match and remaining tokens of the first request that did not fit. No request starts
         # until this request fits.
@@ -170,6 +172,8 @@ class Scheduler:
                 discards the request's tokens, except tokens in use; `isolate` handles their users.
         """
         self._waits.forget(request)
+        if self.loads is not None:
+            self.loads.forget(request)
         self._held.release(request)
         if request.node is not None:
             self._release(request, insert=not non_finite)
@@ -196,10 +200,12 @@ class Scheduler:
             return all(r.runs_ahead or r.id in self._held for r in self.running)
         return not self._num_synchronous
 
-    def free_early(self, request: Request) -> None:
-        """End a running request by its length while the device samples its last token. A later
-        `finish` has no effect."""
-        self._release(request)
+    def free_early(self, requests: Iterable[Request]) -> None:
+        """End running requests by their length while the device samples their last tokens. A later
+        `finish` has no effect. Requests without a node ended with the previous token."""
+        for request in requests:
+            if request.node is not None and request.wants_only_tokens:
+                self._release(request)
 
     def requeue_rewritten(self, request: Request) -> None:
         """Restart a running request that rewrote its last tokens at the head of the queue, if the
@@ -213,6 +219,14 @@ class Scheduler:
         """Count the running requests again after a change of `request.runs_ahead`."""
         self._decode.clear()
         self._num_synchronous = sum(not running.runs_ahead for running in self.running)
+
+    def reconsider(self) -> None:
+        """Compare the first request that did not fit with the memory again: the cache changed."""
+        self._blocked = None
+
+    def _cancel_loads(self) -> bool:
+        """End the loads of waiting requests for their memory. Returns whether there were any."""
+        return self.loads is not None and self.loads.cancel()
 
     def shrink(self, batch: Batch) -> bool:
         """Halve the step size after an out-of-memory step; see `StepSize.shrink`."""
@@ -242,6 +256,8 @@ class Scheduler:
             slots = self.cache.allocate(growth.num_slots)
             if slots is not None:
                 break
+            if self._cancel_loads():
+                continue
             if len(self.running) > 1 or not self.cache.unpin_oldest():
                 self._retract(min(self.running, key=preemption_key))
 
@@ -293,6 +309,9 @@ class Scheduler:
                 if can_share and self.cache.shares(request) and upcoming in being_computed:
                     waits.report(request, Wait(WaitReason.SAME_PREFIX))
                     continue
+                if self.loads is not None and not self.loads.ready(request):
+                    waits.report(request, Wait(WaitReason.LOAD))
+                    continue
                 if request.items is not None:
                     cached = self.cache.look_up(request).length
                     if not self.items_ready(request.items, min(cached, request.reusable)):
@@ -322,7 +341,7 @@ class Scheduler:
         """
         match, remaining = self.cache.match(request), request.remaining
         while not self._fits(match, remaining, growth):
-            if self.running or not self.cache.unpin_oldest():
+            if self.running or not (self._cancel_loads() or self.cache.unpin_oldest()):
                 match = self.cache.unlock(match)
                 self._waits.front = self._shortage(match, remaining, growth)
                 self._waits.report(request, self._waits.front)
@@ -335,6 +354,8 @@ class Scheduler:
         cached, recomputed = self.cache.start(request, match, self.waiting.values())
         if request.cached_tokens is None:
             request.cached_tokens, request.recomputed_tokens = cached, recomputed
+        if self.loads is not None:
+            self.loads.forget(request)
         self.running.append(request)
         self._num_synchronous += not request.runs_ahead
         self._emit(RequestAdmitted(request.id, cached, recomputed))

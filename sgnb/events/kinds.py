@@ -101,6 +101,17 @@ class RequestAdmitted:
 
 
 @dataclass(frozen=True, slots=True)
+class PrefixLoaded:
+    """Stored blocks of a prompt were loaded into KV slots; `NodeAdded` precedes."""
+
+    request: int  # the first request that waited; 0 for a prefetch
+    store: str  # "host" or "disk"
+    tokens: int
+    seconds: float  # from the decision to the tree
+    compute_seconds: float  # estimated time of computing the tokens
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRetracted:
     """A request was preempted for lack of KV memory or after a weight change; output is kept."""
 

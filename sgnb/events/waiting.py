@@ -18,6 +18,7 @@ class WaitReason(StrEnum):
     MASK = "mask"
     PROCESSOR = "processor"
     ENCODER = "encoder"
+    LOAD = "load"
     NEXT_STEP = "next_step"
     PAUSED = "paused"
 
@@ -33,6 +34,7 @@ _SENTENCES = {
     WaitReason.MASK: "the grammar computes the tokens that may come next",
     WaitReason.PROCESSOR: "the processor of the model reads the images, videos or sounds",
     WaitReason.ENCODER: "the images, videos or sounds of the prompt are being encoded",
+    WaitReason.LOAD: "stored blocks of the prompt are being loaded",
     WaitReason.PAUSED: "the run is paused after a token",
     WaitReason.NEXT_STEP: "the request is queued for the next step",
 }

@@ -163,7 +163,7 @@ class Simulation:
                 and request in self.scheduler.running
                 and not request.params.return_logprob
             ):
-                self.scheduler.free_early(request)
+                self.scheduler.free_early([request])
                 assert request not in self.scheduler.running
                 self.check()
 

@@ -38,7 +38,7 @@ class KVCache:
     def __init__(
         self, shapes: dict[int, LayerShape], slots: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        self.slots = slots
+        self.slots, self.shapes = slots, shapes
         self.device = device
         self.unit_bytes = self.bytes_per_token(shapes, dtype)
         self.keys: dict[int, Tensor] = {}
@@ -55,7 +55,14 @@ class KVCache:
 
     def copy(self, ids: Ints, destination: Tensor) -> None:
         """Copy slots to `destination`, uint8[len(ids), unit_bytes]: all keys, then all values."""
-        copy_rows([*self.keys.values(), *self.values.values()], ids, destination)
+        copy_rows(self._tensors(), ids, destination)
+
+    def restore(self, ids: Ints, source: Tensor) -> None:
+        """Write the content of slots, uint8[len(ids), unit_bytes] as written by `copy`."""
+        restore_rows(self._tensors(), ids, source)
+
+    def _tensors(self) -> list[Tensor]:
+        return [*self.keys.values(), *self.values.values()]
 
 
 def copy_rows(tensors: Iterable[Tensor], ids: Ints, destination: Tensor) -> None:
@@ -67,6 +74,17 @@ def copy_rows(tensors: Iterable[Tensor], ids: Ints, destination: Tensor) -> None
         columns = rows.flatten(1).view(torch.uint8)
         destination[:, begin : begin + columns.shape[1]] = columns
         begin += columns.shape[1]
+
+
+def restore_rows(tensors: Iterable[Tensor], ids: Ints, source: Tensor) -> None:
+    """Undo `copy_rows`: write consecutive columns of `source` to the rows `ids` of each tensor."""
+    begin = 0
+    for tensor in tensors:
+        rows = torch.from_numpy(ids).to(tensor.device, torch.int64)
+        size = tensor[0].numel() * tensor.element_size()
+        columns = source[:, begin : begin + size].contiguous().view(tensor.dtype)
+        tensor.index_copy_(0, rows, columns.view(len(ids), *tensor.shape[1:]))
+        begin += size
 
 
 def zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:

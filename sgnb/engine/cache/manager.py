@@ -67,6 +67,8 @@ class CacheManager:
         if states is not None:
             self.checkpoints = Checkpoints(self.tree, states, checkpoint_every, emit)
         self.prefix_cache = prefix_cache
+        # Receives nodes that are evicted for lack of memory, with their content.
+        self.on_eviction: Callable[[Sequence[Node]], None] = lambda nodes: None
         self._splits_prompts = splits_prompts
 
     @property
@@ -171,7 +173,9 @@ class CacheManager:
         """Take `count` slots; evicts nodes if needed. None if the slots are not available."""
         missing = count - self.slots.available
         if missing > 0:
-            self.free(self.evict(missing))
+            evicted = self.evict(missing)
+            self.on_eviction(evicted)
+            self.free(evicted)
             if self.slots.available < count:
                 return None
         return self.slots.allocate(count)

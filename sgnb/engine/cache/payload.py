@@ -23,6 +23,14 @@ class Storage(Protocol):
             destination: Tensor uint8[n, unit_bytes] on any device.
         """
 
+    def restore(self, ids: NDArray[np.int32], source: Any) -> None:
+        """Write the content of units.
+
+        Args:
+            ids: Units to write, int32[n].
+            source: Tensor uint8[n, unit_bytes] on the units' device, as written by `copy`.
+        """
+
 
 class Payload(Storage, Protocol):
     """A kind of content in units of fixed size, each with an integer id.

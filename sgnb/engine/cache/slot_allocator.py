@@ -45,3 +45,8 @@ class SlotAllocator:
         """Copy the content of slots to `destination`, uint8[len(ids), unit_bytes]."""
         assert self._storage is not None
         self._storage.copy(ids, destination)
+
+    def restore(self, ids: Ints, source: Any) -> None:
+        """Write the content of slots, uint8[len(ids), unit_bytes] as written by `copy`."""
+        assert self._storage is not None
+        self._storage.restore(ids, source)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .kv_cache import copy_rows, zeros
+from .kv_cache import copy_rows, restore_rows, zeros
 from .radix import Ints
 
 
@@ -51,7 +51,14 @@ class StatePool:
 
     def copy(self, ids: Ints, destination: Tensor) -> None:
         """Copy states to `destination`, uint8[len(ids), unit_bytes], in the order of `tensors`."""
-        copy_rows((each for parts in self.tensors.values() for each in parts), ids, destination)
+        copy_rows(self._rows(), ids, destination)
+
+    def restore(self, ids: Ints, source: Tensor) -> None:
+        """Write states, uint8[len(ids), unit_bytes] as written by `copy`."""
+        restore_rows(self._rows(), ids, source)
+
+    def _rows(self) -> list[Tensor]:
+        return [each for parts in self.tensors.values() for each in parts]
 
 
 def bytes_per_state(shapes: States) -> int:

@@ -15,6 +15,7 @@ import torch
 
 from ...errors import EngineError
 from ...events import EngineStopped, EventLog, WaitingRequest, WeightsChanged
+from ..cache.tiers.tiers import CacheTiers
 from ..device.faults import forget_frames, is_device_lost, is_out_of_memory
 from ..device.memory import release_device_memory
 from ..items import EncoderQueue
@@ -32,6 +33,7 @@ from .item_work import ItemWork
 from .journal import Journal
 from .statistics import read_statistics, read_waiting
 from .step_output import NO_NUMBERS, AsyncStepOutput, InFlightStep, StepOutput
+from .tier_work import TierWork
 from .token_gate import TokenGate
 
 _log = logging.getLogger(__name__)
@@ -47,6 +49,7 @@ class EngineLoop(CommandThread):
         tokenizer: Tokenizer | None,
         log: EventLog,
         encoder: EncoderQueue | None = None,
+        tiers: CacheTiers | None = None,
         *,
         jump_forward: bool = True,
         overlap: bool = False,
@@ -69,19 +72,22 @@ class EngineLoop(CommandThread):
         self._results_at = 0.0
         self.journal = Journal(log, tokenizer, None if encoder is None else encoder.table)
         self._items = ItemWork(encoder, self.journal)
+        self.tiers = TierWork(tiers, scheduler, self._send_quietly)
         self.token_gate = TokenGate(self._states, scheduler, log.emit, self._process_results)
 
     def statistics(self) -> dict[str, Any]:
         """See `Engine.stats`. Call on the engine's thread."""
-        counts = self.journal.counts.copy()
+        counts: dict[str, Any] = self.journal.counts.copy()
         counts["output_tokens"] += sum(s.request.num_output_tokens for s in self._states.values())
-        own = self._items.statistics() | {"busy_seconds": self.journal.busy_seconds}
+        counts["busy_seconds"] = self.journal.busy_seconds
+        own = self._items.statistics() | self.tiers.statistics()
         return read_statistics(counts, self._scheduler) | own
 
     def flush(self, namespace: str | None) -> int:
         """See `Engine.flush_cache`. Call on the engine's thread."""
         if namespace is None:
             self._items.flush()
+            self.tiers.flush()
         return self._scheduler.cache.flush(namespace)
 
     def submit(self, states: list[RequestState]) -> None:
@@ -114,6 +120,7 @@ class EngineLoop(CommandThread):
         self._runner.adopt_weights()
         event = WeightsChanged(weight, *self._scheduler.drop_cache())
         self._items.drop()
+        self.tiers.adopt_weights()
         self.journal.log.emit(event)
         return event
 
@@ -138,6 +145,7 @@ class EngineLoop(CommandThread):
             self._closing = True
         self._end_everything()
         self._grammar_work.close()
+        self.tiers.close()
         self._runner.release()
         del self._runner, self._in_flight
         release_device_memory()
@@ -147,8 +155,10 @@ class EngineLoop(CommandThread):
         """Run queued commands; wait for a command if idle, and for the masks of the next step."""
         while self._is_idle:
             self._end_over_budget()
+            self.tiers.idle()
+            patience = WATCH if self._grammar_work else self.tiers.patience
             try:
-                command = self._commands.get(True, self._patience)
+                command = self._commands.get(True, patience)
             except queue.Empty:
                 continue
             command()
@@ -165,18 +175,14 @@ class EngineLoop(CommandThread):
         """True if only a command can bring work: nothing runs, or all requests are held."""
         if self._in_flight is not None:
             return False
-        waits = self._found_nothing and bool(self._grammar_work) and not self._items
+        works = bool(self._grammar_work or self.tiers)
+        waits = self._found_nothing and works and not self._items
         return waits or not self._scheduler.has_work
 
     def _end_over_budget(self) -> None:
         """End the requests with a grammar over the budget; the work goes on unused."""
         for state, error in self._grammar_work.over_budget():
             self._end(state, Finish("error", error=error))
-
-    @property
-    def _patience(self) -> float | None:
-        """Seconds to wait for a command if idle; None: without limit."""
-        return WATCH if self._grammar_work else None
 
     def _guarded(self, work: Command, request: Request | None = None) -> None:
         """Run `work`. An error ends the request that the error belongs to, by default `request`;
@@ -211,7 +217,7 @@ class EngineLoop(CommandThread):
         self._in_flight = launched
         if launched is not None:
             self._grammar_work.stepped()
-            self._free_early(launched.last)
+            self._scheduler.free_early(launched.last)
         if not self.overlap:
             self._process_results()
 
@@ -269,6 +275,7 @@ class EngineLoop(CommandThread):
         for request in output.verified:
             self._take_jumps(request.state)
         self.journal.ran(step.step, step.batch, output, seconds, self._scheduler)
+        self.tiers.stepped(step.batch, seconds)
         if step.append_plain(output, self._stop_tokens):
             for request in step.last:
                 self._end(request.state, Finish("length"))
@@ -304,13 +311,6 @@ class EngineLoop(CommandThread):
                 self._scheduler.hold(request)
                 self._grammar_work.start(request.state)
             self.token_gate.took(request.state, logprob)
-
-    def _free_early(self, requests: list[Request]) -> None:
-        """Remove requests ending with this step from the scheduler while the device works. Requests
-        without a node ended with the previous token."""
-        for request in requests:
-            if request.node is not None and request.wants_only_tokens:
-                self._scheduler.free_early(request)
 
     def _take_jumps(self, state: RequestState) -> None:
         """Log the tokens rewritten by the request's grammar, and schedule the computation."""

@@ -11,7 +11,7 @@ from ..scheduler import Scheduler
 from .token_gate import PAUSED, TokenGate
 
 
-def read_statistics(counts: dict[str, int], scheduler: Scheduler) -> dict[str, Any]:
+def read_statistics(counts: dict[str, Any], scheduler: Scheduler) -> dict[str, Any]:
     """Return counters, the hit rate, numbers of requests, and the state of the pools.
 
     Args:

@@ -7,7 +7,7 @@ value or a list that changes later must not reach the thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import OptionError, shown
@@ -26,6 +26,9 @@ class Submission(NamedTuple):
     origins: list[Origin]
     cache_scopes: list[CacheScope]
 
+
+CacheScopes = Sequence[CacheScope] | None
+"""A scope per prompt; None: the default."""
 
 _count = integer(0)
 _ORIGIN_TYPES = tuple(map(type, NO_ORIGIN))

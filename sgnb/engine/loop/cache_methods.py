@@ -1,0 +1,108 @@
+"""The methods of `Engine` for its cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...events import EventLog
+from ...sampling import read_option, scalar
+from ..cache import manual
+from ..cache.manager import CacheManager
+from ..cache.manual import EvictionReport
+from ..request import arguments
+from ..request.input_processor import InputProcessor, Prompt
+from .engine_loop import EngineLoop
+
+
+class CacheMethods:
+    """Reading, pinning, loading and eviction of cached prefixes."""
+
+    log: EventLog
+    _loop: EngineLoop
+    _cache: CacheManager
+    _input_processor: InputProcessor
+
+    def flush_cache(self, namespace: str | None = None) -> int:
+        """Evict every cached prefix that no running request uses and no pin keeps.
+
+        Args:
+            namespace: part of the cache to flush; None for all, rows of images included.
+
+        Returns:
+            The number of freed tokens; 0 on the engine's thread, for example in a finalizer, where
+            the flush happens after the step. Raises OptionError if `namespace` is no string.
+        """
+        namespace = arguments.optional_string("namespace", namespace)
+        return self._loop.call(lambda: self._loop.flush(namespace), at_once=False) or 0
+
+    def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
+        """Pin the cached prefix of a prompt, or a tree node with all ancestors, until `unpin`.
+
+        Pinned tokens survive eviction and `flush_cache`. The oldest pins yield if a request could
+        otherwise never run.
+
+        Args:
+            what: Node id or prompt.
+            owner: Label for `unpin`.
+            namespace: Cache namespace of the prompt.
+
+        Returns:
+            The number of pinned tokens from the root on.
+
+        Raises:
+            OptionError: No node has this id.
+        """
+        self.log.home.check()
+        owner = arguments.string("owner", owner)
+        namespace = arguments.string("namespace", namespace)
+        target: Any = read_option("what", what, "the id of a node, or a prompt", scalar)
+        if isinstance(target, int):
+            target = arguments.number("what", target)
+        else:
+            [target] = self._input_processor.tokens([target])
+
+        def pin() -> int:
+            self._loop.tiers.note_change()
+            return manual.pin(self._cache.tree, target, owner, namespace)
+
+        return self._loop.call(pin)
+
+    def unpin(self, node: int | None = None, owner: str | None = None) -> int:
+        """Remove the pins of a node, of an owner, or all pins. Returns the number of pins."""
+        node = arguments.optional_number("node", node)
+        owner = arguments.optional_string("owner", owner)
+        return self._loop.call(lambda: manual.unpin(self._cache.tree, node, owner))
+
+    def pins(self) -> list[dict[str, Any]]:
+        """Return node, owner and tokens from the root of each pin, oldest first."""
+        return self._loop.call(lambda: manual.pins(self._cache.tree))
+
+    def evict(self, node: int) -> EvictionReport:
+        """Evict unused, unpinned tokens of a tree `node` (an id) and of all descendants. Raises
+        OptionError for an unknown id."""
+        node = arguments.number("node", node)
+        return self._loop.call(lambda: manual.evict(self._cache, node))
+
+    def tree(self) -> list[dict[str, Any]]:
+        """Return the radix tree as plain data, parents first: id, parent, tokens, locks, tick, and
+        checkpoint (True if recurrent states are kept at the node's end)."""
+        return self._loop.call(lambda: manual.tree_nodes(self._cache))
+
+    def cached_length(self, prompt: Prompt) -> int:
+        """Return the number of leading tokens of `prompt` in the cache, without side effects."""
+        self.log.home.check()
+        (tokens,) = self._input_processor.tokens([prompt])
+        return self._loop.call(lambda: self._cache.cached_length(tokens))
+
+    def prefetch(self, prompt: Prompt) -> int:
+        """Load the stored prefix of a prompt from `host_cache` or `disk_cache`, before a request
+        needs the prefix. Does not wait for the load.
+
+        Args:
+            prompt: Text, segments or token ids.
+
+        Returns:
+            The number of tokens on the way; 0 if nothing is stored, or computing is faster.
+        """
+        (tokens,) = self._input_processor.tokens([prompt])
+        return self._loop.call(lambda: self._loop.tiers.prefetch(tokens), at_once=False) or 0

@@ -1,0 +1,81 @@
+"""Loads and copies of the cache tiers between the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..cache.tiers.tiers import CacheTiers
+from ..request.batch import Batch
+from ..scheduler import Scheduler
+from .command_thread import Command
+
+
+class TierWork:
+    """Work of the cache tiers on the engine's thread. Does nothing for an engine without tiers.
+
+    Args:
+        tiers: Cache tiers, or None.
+        scheduler: Scheduler, which waits for loads.
+        send: Runs a command on the engine's thread soon.
+    """
+
+    def __init__(
+        self, tiers: CacheTiers | None, scheduler: Scheduler, send: Callable[[Command], None]
+    ) -> None:
+        self._tiers, self._scheduler = tiers, scheduler
+        if tiers is not None:
+            scheduler.loads = tiers
+            tiers.run = lambda work: send(partial(self._run, work))
+
+    def _run(self, work: Command) -> None:
+        work()
+        self._scheduler.reconsider()
+
+    def __bool__(self) -> bool:
+        """True if requests may wait for a load."""
+        return self._tiers is not None and self._tiers.loading
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds to wait for a command before `idle`; None: without limit."""
+        return None if self._tiers is None else self._tiers.patience
+
+    def idle(self) -> None:
+        """Use the time without requests to copy the cache to the disk, if a copy is due."""
+        if self.patience == 0 and self._tiers is not None and not self._scheduler.has_work:
+            self._tiers.write_idle()
+
+    def stepped(self, batch: Batch, seconds: float) -> None:
+        """Learn from a step."""
+        if self._tiers is not None:
+            self._tiers.observe(batch.starts, batch.lengths, seconds)
+
+    def note_change(self) -> None:
+        """See `CacheTiers.note_change`."""
+        if self._tiers is not None:
+            self._tiers.note_change()
+
+    def flush(self) -> None:
+        """Empty host memory."""
+        if self._tiers is not None:
+            self._tiers.flush()
+
+    def adopt_weights(self) -> None:
+        """Serve the blocks of changed weights only."""
+        if self._tiers is not None:
+            self._tiers.adopt_weights()
+
+    def prefetch(self, tokens: Any) -> int:
+        """See `Engine.prefetch`."""
+        return 0 if self._tiers is None else self._tiers.prefetch(tokens)
+
+    def statistics(self) -> dict[str, Any]:
+        """See `CacheTiers.statistics`."""
+        return {} if self._tiers is None else self._tiers.statistics()
+
+    def close(self) -> None:
+        """End all work."""
+        if self._tiers is not None:
+            self._tiers.close()
