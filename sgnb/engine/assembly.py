@@ -249,15 +249,15 @@ def _make_tiers(
     scheduler: Scheduler,
     log: EventLog,
 ) -> CacheTiers | None:
-    """Return the copies of the cache in host memory and on disk, which know the model weakly."""
-    model, shapes = weakref.ref(decoder.model), kv.shapes
+    """Return the copies of the cache in host memory and on disk."""
     return make_tiers(
         name,
         options.host_cache,
         options.disk_cache,
         scheduler.cache,
         weakref.proxy(kv),
-        lambda: fingerprint(model(), shapes),
+        decoder.model,
+        fingerprint,
         dtype=decoder.dtype,
         vocab_size=decoder.vocab_size,
         emit=log.emit,

@@ -36,6 +36,7 @@ class WaitLog:
 
     def reason(self, request: Request) -> Wait:
         """Return the reason why a request of the queue waits."""
-        if self._reasons.get(request.id) == WaitReason.SAME_PREFIX:
-            return Wait(WaitReason.SAME_PREFIX)
+        reason = self._reasons.get(request.id)
+        if reason in (WaitReason.SAME_PREFIX, WaitReason.ENCODER, WaitReason.LOAD):
+            return Wait(reason)
         return self.front or Wait(WaitReason.NEXT_STEP)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 from numpy.typing import NDArray
 
 DECAY = 0.99
 """Weight of a step relative to the next one: about the last hundred steps count."""
 
-_SUBSETS = [[1], *([*chosen] for size in (1, 2, 3) for chosen in combinations(range(3), size))]
-"""Columns that a solution may use, the time per token alone first."""
+MIN_STEPS = 8
+"""Steps before the estimate is more than a time per token."""
+
+_SUBSETS = [[1], [0, 1], [1, 2], [0, 1, 2]]
+"""Columns that a solution may use."""
 
 GAIN = 1e-3
 """Lower mean squared error from which a further solution is better."""
@@ -19,12 +20,16 @@ GAIN = 1e-3
 
 class CostModel:
     """Linear models: a step takes a constant, a time per token and a time per attended token;
-    a load takes a time per byte of its store."""
+    a load takes a time per byte of its store.
+
+    Attributes:
+        steps: Number of observed steps with prompts.
+    """
 
     def __init__(self) -> None:
         # Normal equations; each step is divided by its duration, so that errors are relative.
         self._products, self._sums = np.zeros((3, 3)), np.zeros(3)
-        self._weight = 0.0
+        self.steps, self._weight = 0, 0.0
         self._costs: NDArray[np.float64] | None = np.zeros(3)
         self._rates: dict[str, float] = {}  # seconds per byte, by store
 
@@ -40,6 +45,7 @@ class CostModel:
         self._products = DECAY * self._products + np.outer(row, row)
         self._sums = DECAY * self._sums + row
         self._weight = DECAY * self._weight + 1
+        self.steps += 1
         self._costs = None
 
     def compute_seconds(self, begin: int, end: int) -> float:
@@ -64,8 +70,9 @@ class CostModel:
         that use a subset of the columns."""
         scale = 1 / np.sqrt(np.diag(self._products))
         products = self._products * np.outer(scale, scale)
-        sums, best, lowest = self._sums * scale, np.zeros(3), np.inf
-        for chosen in _SUBSETS:
+        sums, lowest = self._sums * scale, np.inf
+        best: NDArray[np.float64] = np.zeros(3)
+        for chosen in _SUBSETS if self.steps >= MIN_STEPS else _SUBSETS[:1]:
             part = products[np.ix_(chosen, chosen)]
             if np.linalg.cond(part) > 1e9:  # steps of equal size determine no slope
                 continue

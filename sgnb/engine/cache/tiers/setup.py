@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ def make_tiers(
     disk_cache: bool | float | str | None,
     cache: CacheManager,
     kv: KVCache,
-    fingerprint: Callable[[], str],
+    model: Any,
+    fingerprint: Callable[..., str],
     *,
     dtype: torch.dtype,
     vocab_size: int,
@@ -52,7 +54,9 @@ def make_tiers(
         disk_cache: See `EngineOptions`.
         cache: Owner of the slots.
         kv: Keys and values, in the memory of the device.
-        fingerprint: Returns the identity of the model with its current weights.
+        model: The model, held by a weak reference.
+        fingerprint: Returns the identity of the model with its current weights, for the model and
+            further facts.
         dtype: Type of keys and values.
         vocab_size: Number of text tokens.
         emit: Receives events.
@@ -74,8 +78,10 @@ def make_tiers(
         warnings.warn(printable(message), SgnbWarning, stacklevel=7)
         return None
 
+    find_model, facts = weakref.ref(model), (kv.shapes, dtype)
+
     def open_stores() -> tuple[bytes, Sequence[BlockStore]]:
-        identity = fingerprint()
+        identity = fingerprint(find_model(), *facts)
         stores: list[BlockStore] = []
         if host_cache is not None:
             stores.append(HostBlocks(int(host_cache * GIB), unit_bytes, kv.device.type == "cuda"))

@@ -20,7 +20,7 @@ from ..manager import CacheManager, Longs
 from ..radix import Ints, Node
 from ..sequence import SHARED, CachedSequence
 from .blocks import BLOCK, Block, BlockStore, Bytes, block_keys
-from .cost_model import CostModel
+from .cost_model import MIN_STEPS, CostModel
 from .load import READERS, Load, StoredBlock
 from .transfer import BlockTransfer
 
@@ -199,17 +199,17 @@ class CacheTiers:
     def _best_length(self, blocks: Sequence[StoredBlock], first: int) -> tuple[int, float]:
         """Return the number of leading blocks whose load saves the most time, and the seconds of
         computing them."""
-        best, most, compute, load = 0, 0.0, 0.0, 0.0
+        best, most, seconds, stored, load = 0, 0.0, 0.0, 0.0, 0.0
         block_bytes = BLOCK * self._cache.slots.unit_bytes
         limit = self._cache.slots.total // (2 * BLOCK)
-        stored, best_compute = 0.0, 0.0
         for i, (store, key, _) in enumerate(blocks[:limit], 1):
-            stored += store.seconds(key)
             load += self.costs.load_seconds(store.name, block_bytes)
-            compute = self.costs.compute_seconds(first * BLOCK, (first + i) * BLOCK) or stored
+            compute = self.costs.compute_seconds(first * BLOCK, (first + i) * BLOCK)
+            if self.costs.steps < MIN_STEPS and (known := store.seconds(key)):
+                compute = stored = stored + known  # measured by the engine that computed the block
             if MARGIN * compute - load > most:
-                best, most, best_compute = i, MARGIN * compute - load, compute
-        return best, best_compute
+                best, most, seconds = i, MARGIN * compute - load, compute
+        return best, seconds
 
     def _start_load(
         self,
