@@ -110,6 +110,7 @@ class Run:
         self.num_api_spec_tokens, self.edit = num_api_spec_tokens, edit
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
+        self.on_edit: Callable[[Run], None] | None = None  # before the first event of an edit
         self.emit = executor.log.emit
         # states of programs in order, without forgotten programs
         self.states: list[ProgramState] = []
@@ -135,6 +136,10 @@ class Run:
                 caller = caller.run.outer
         elif threading.current_thread() is threading.main_thread():
             _foreground.add(self)
+        if edit is not None:
+            self.on_edit = edit.call.branch.program.run.on_edit
+            if self.on_edit is not None:
+                self.on_edit(self)
         self.emit(RunStarted(self.id, title, source, total or 0, *(location or ())))
         if edit is not None:
             edit.begin(self)
