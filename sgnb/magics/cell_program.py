@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import partial
@@ -29,6 +28,7 @@ from .magic_options import CellLine
 from .report import CellLabel, short_lines
 from .runs import BackgroundRun, BackgroundState, run_to_end
 from .session import Session
+from .views import Views
 
 
 def _exported(*modules: Any) -> dict[str, Any]:
@@ -276,46 +276,6 @@ class CellRun:
         if line.name:
             self.session.in_background(line.name, background)
         return background
-
-
-class Views:
-    """The views of one run. Create before the run begins."""
-
-    def __init__(
-        self,
-        loaded: LoadedEngine | RemoteBackend,
-        line: CellLine,
-        session: Session,
-        steers: bool = False,
-    ) -> None:
-        """steers: the views have buttons to pause the run; needs an idle kernel."""
-        self._recordings = session.recordings
-        views = () if line.quiet else line.show
-        steer = session.runs.steer if steers else None
-        self._display = Display(
-            loaded.emitter, views, static=line.static, act=loaded.act, steer=steer
-        )
-
-    def open(self, run: Run) -> None:
-        """Open the views. Main thread only."""
-        self._display.open(run.id)
-        run.meanwhile = self._display.tick
-
-    def close(self, reported: bool = False) -> None:
-        """Close the views. `reported`: the cell shows the error of the run."""
-        display = self._display
-        display.close(reported)
-        if display.run is not None and display.feed is not None:
-            self._recordings.keep(display.run.run, display.feed)
-
-    def closer(self) -> Callable[[], None]:
-        """Return a function that closes the views on the kernel's event loop, from any thread."""
-        loop = asyncio.get_running_loop()
-
-        def close() -> None:
-            loop.call_soon_threadsafe(self.close)
-
-        return close
 
 
 def variable(

@@ -32,6 +32,7 @@ from .bench import BenchReport, benchmark, claims
 from .cache import Cache, EngineView
 from .compare import ROUNDS, CompareReport, compare
 from .dry_report import DryReport, dry_run
+from .edits import Edits
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
 from .recordings import Recordings
@@ -50,6 +51,7 @@ class Session:
         self.say = say
         self.engines = Engines(lambda executor: self.runs.running(executor), say)
         self.runs = Runs(self.engines.name_of)
+        self.edits = Edits()
         self.recordings = Recordings(lambda: self.engines.backend().emitter)
         self.cache = Cache(self.engines)
         self.dashboard = EngineView(self.engines, VIEWS)

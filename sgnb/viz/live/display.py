@@ -19,7 +19,7 @@ from ..state.run_state import RunState
 from ..static.bundle import FINAL_LIMIT, RUNNING_LIMIT, STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
-from .views import VIEWS, Act, Steer
+from .views import VIEWS, Act, Edit, Steer
 
 STATIC_SECONDS = 3.0
 
@@ -36,6 +36,7 @@ class Display:
         act: Executes node actions; None for views without buttons.
         steer: Executes a step (see `views.STEPS`) on the run with an id; None without
             buttons.
+        edit: Starts an edited run; None without edits.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Display:
         static: bool = False,
         act: Act | None = None,
         steer: Callable[[str, str], None] | None = None,
+        edit: Edit | None = None,
     ) -> None:
         """Prepare the views; `open` shows the views."""
         for name in views:
@@ -56,7 +58,9 @@ class Display:
         self.static = static or is_static()
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
-        self._act, self._steer = act, steer
+        self._act, self._steer, self._edit = act, steer, edit
+        self._closed_views: tuple[Any, Any] = (None, None)
+        self._edits: list[RunState] = []
         self.live = bool(views) and in_kernel() and not self.static
         # a trace needs the records even without a live view
         self.feed = emitter.feed() if views else None
@@ -112,6 +116,7 @@ class Display:
         self._add_trees()
         if self.feed is not None:
             self._emitter.detach(self.feed)
+            self.feed.suspend()
         if self._view is not None:
             self._try(partial(self._view.end, reported) if self.live else self._view.end)
         if self._static_view is not None:
@@ -119,10 +124,29 @@ class Display:
         elif self.static and self._states:
             print(self.text())
 
-        if self.run is not None:
-            self._emitter.unfollow(self.run)
+        for state in [self.run, *self._edits]:
+            if state is not None:
+                self._emitter.unfollow(state)
+        self._closed_views = self._view, self._static_view
         self._view = self._static_view = None
         self.static = False
+
+    def begin_edit(self, run: str) -> None:
+        """Show an edit of the run in the same views. Call before the first record of the edit.
+
+        Args:
+            run: Id of the new run.
+        """
+        if self.run is None or self.feed is None or not self.live:
+            return
+        if self._view is None:
+            self._view, self._static_view = self._closed_views
+            self._try(self._view.begin)
+            self._emitter.attach_again(self.feed)
+        self._edits.append(edited := RunState(run, self._emitter.trees))
+        self._emitter.follow(edited, self._emitter.log.last)
+        if self.run in self._states:
+            self._states.insert(self._states.index(self.run) + len(self._edits), edited)
 
     def text(self) -> str:
         """Return the views as plain text."""
@@ -146,7 +170,14 @@ class Display:
             lock = self._emitter.lock
             steer: Steer | None = None if self._steer is None else partial(self._step, run)
             self._view = Dashboard(
-                self.feed, lock, run, self.uid, self._names, act=self._act, steer=steer
+                self.feed,
+                lock,
+                run,
+                self.uid,
+                self._names,
+                act=self._act,
+                steer=steer,
+                edit=self._edit,
             )
             display(STYLE_BUNDLE, raw=True)
             data, metadata = self._view.bundle()

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import OptionError, nearest
 from ...events import AutomatonDrawn, Record, RunStarted, encode, load, replay
-from ..state.log_state import LogState
+from ..state.log_state import LogState, with_edits
 from ..state.tree import Trees
 from ..static.automaton_svg import automaton_picture
 from ..static.bundle import STYLE_BUNDLE, static_bundle
@@ -92,7 +92,7 @@ class Recording:
         if self.states.comparison.variants:
             return [self.states.comparison]
         runs = self.states.runs
-        shown = [runs[self.run]] if self.run in runs else list(runs.values())
+        shown = with_edits(runs, self.run) if self.run in runs else list(runs.values())
         trees = [tree for run in shown[-1:] for tree in run.trees()]
         return [*shown, *(trees or [self.states.tree])]
 

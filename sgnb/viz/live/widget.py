@@ -9,7 +9,8 @@ missing lines sends `{"kind": "resync"}`. A running cell delays the answer, henc
 sends the trait at doubling intervals. The intervals begin early, because a page may still be
 loading the module and miss messages. If `controls` is true, `{"kind": "act", "id", "action",
 "node"}` requests one of `ACTIONS` on a tree node. If `steps` is true, `{"kind": "step", "id",
-"action"}` requests one of `STEPS` of the run. The answer is `{"answer": id, "text", "failed"}`.
+"action"}` requests one of `STEPS` of the run. If `edits` is true, `{"kind": "edit", "id", ...}`
+with the fields of `EditRequest` requests an edit. The answer is `{"answer": id, "text", "failed"}`.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ import traitlets
 
 from ...errors import SgnbError
 from .feed import Feed
-from .views import ACTIONS, STEPS, VIEWS, Act, Steer
+from .views import ACTIONS, STEPS, VIEWS, Act, Edit, EditRequest, Steer
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
     "dom", "branch", "models", "media", "time_parts", "stops", "state", "tree_records",
-    "run_records", "reduce", "store", "draw", "miss", "items", "text", "layout", "minimap",
+    "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text", "layout", "minimap",
     "tree_marks", "tree", "pair", "branches", "compare", "time", "automaton_walk",
     "automaton_layout", "automaton", "grammar", "source", "rows", "inspect", "summary",
     "stepper", "dashboard", "widget",
@@ -80,6 +81,7 @@ class Dashboard(anywidget.AnyWidget):
     views = traitlets.List(traitlets.Unicode()).tag(sync=True)
     controls = traitlets.Bool().tag(sync=True)
     steps = traitlets.Bool().tag(sync=True)
+    edits = traitlets.Bool().tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
     def __init__(
@@ -92,6 +94,7 @@ class Dashboard(anywidget.AnyWidget):
         live: bool = True,
         act: Act | None = None,
         steer: Steer | None = None,
+        edit: Edit | None = None,
     ) -> None:
         """Create a widget.
 
@@ -104,14 +107,20 @@ class Dashboard(anywidget.AnyWidget):
             live: False for a finished recording.
             act: Executes node actions; None for a view without buttons.
             steer: Executes steps of the run; None without buttons.
+            edit: Executes edits; None without edits.
         """
-        self._steer = steer
+        self._steer, self._edit = steer, edit
         self._feed, self._lock = feed, lock
         self._live, self._sent, self._act, self._reported = live, 0, act, False
         self._beat = self._due = time.monotonic()
         self._gap = FIRST_RECORDS
         super().__init__(
-            uid=uid, run=run, views=views, controls=act is not None, steps=steer is not None
+            uid=uid,
+            run=run,
+            views=views,
+            controls=act is not None,
+            steps=steer is not None,
+            edits=edit is not None,
         )
         self.on_msg(self._receive)
         feed.on_push = self._send_new
@@ -145,6 +154,11 @@ class Dashboard(anywidget.AnyWidget):
             self._due, self._gap = now + self._gap, 2 * self._gap
             self.send_state("records")
 
+    def begin(self) -> None:
+        """Send records again after `end`. Call before attaching the feed."""
+        self._live = True
+        self.send_state("records")
+
     def end(self, reported: bool = False) -> None:
         """Send the end of the records. Call after detaching.
 
@@ -164,14 +178,25 @@ class Dashboard(anywidget.AnyWidget):
             self._answer(content, partial(self._act, action, node) if known else None)
         elif kind == "step" and self._steer is not None:
             self._answer(content, partial(self._steer, action) if action in STEPS else None)
+        elif kind == "edit" and self._edit is not None:
+            request = _read_edit(content)
+            self._answer(content, None if request is None else partial(self._edit, request))
 
     def _answer(self, content: dict[str, Any], execute: Callable[[], str | None] | None) -> None:
         """Execute an action of a button and send the message. execute: None for an unknown
         action."""
-        text, failed = f"{content.get('action')!r} is not an action of a view", True
+        text, failed = f"{content.get('action', 'this')!r} is not an action of a view", True
         if execute is not None:
             try:
                 text, failed = execute() or "", False
             except SgnbError as error:
                 text = str(error)
         self.send({"answer": content.get("id"), "text": text, "failed": failed})
+
+
+def _read_edit(content: dict[str, Any]) -> EditRequest | None:
+    """Return the edit of a message; None for a message with other fields."""
+    values = [content.get(name) for name in EditRequest._fields]
+    types: list[Any] = [str, str, int, str | None, int | None]
+    fits = all(isinstance(value, kind) for value, kind in zip(values, types, strict=True))
+    return EditRequest(*values) if fits and True not in values else None  # type: ignore[arg-type]

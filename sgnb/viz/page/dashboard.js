@@ -24,7 +24,7 @@ const PANELS = {
 const OF_ONE_ENGINE = new Set(["tree", "time"]);
 
 // `steer`: see newStepper. `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
-function newDashboard(host, store, { run: wanted, views, ask = null, steer = null }) {
+function newDashboard(host, store, { run: wanted, views, ask = null, steer = null, edit = null }) {
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "engine activity" });
   const head = el("div", "sgnb-head");
   const title = el("span", "sgnb-title"),
@@ -66,7 +66,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
     seek: (position) => seek(position),
     show: (selection) => keep(selection),
   });
-  card.append(head, stepper.host, progress, models, note, body, foot);
+  const editor = newEditor(edit);
+  card.append(head, stepper.host, progress, models, note, body, editor.host, foot);
   host.append(card);
 
   // `range`: selected times in all views, or null. `within`: nodes created or used in the range. `engine`: engine of the shown cache.
@@ -76,6 +77,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
     keep,
     brush,
     showRun,
+    edit: () => editor.focus(),
     range: null,
     within: null,
     engine: 0,
@@ -141,6 +143,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
       own = stateOf(state, page.engine);
     if (selection?.node !== undefined) lightNode(own, selection.node);
     paintActions(own);
+    editor.paint(state, pinned);
     const found = describe(selection?.node === undefined ? state : own, selection);
     if (found && selection.node !== undefined && selection.node === answer?.node)
       found.facts.push(["kernel", answer.text]);

@@ -64,6 +64,7 @@ const OF_ENGINE = {
       items: itemsOfPrompt(state.media, event.request, event.prompt),
       encoded: [], // first ids of items encoded before the admission
       namespace: event.namespace,
+      given: event.num_given ?? 0, // last prompt tokens that are output
       output: [],
       queued: t,
       admitted: null,
@@ -104,6 +105,7 @@ const OF_ENGINE = {
     const pieces = promptPieces(state, request);
     const branch = run.branches.get(request.branch);
     showPrompt(branch, pieces, request.purpose === "generate", request.model > 0);
+    if (request.given && branch.generatedFrom !== null) branch.generatedFrom -= givenLength(state, request);
     for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent))
       showSent(above, pieces);
     stream(state, request, "jumped", request.forced);

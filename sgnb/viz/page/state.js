@@ -154,6 +154,7 @@ function newRun(event, t) {
     items: newRunItems(),
     time: newTimeParts(),
     stops: new Map(),
+    edit: null, // the `RunEdited` of a run that continues an edit
   };
 }
 

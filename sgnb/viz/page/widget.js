@@ -119,6 +119,7 @@ const widget = () => {
         views: link.get("views"),
         ask: link.get("controls") ? (action, node) => ask(link, { kind: "act", action, node }) : null,
         steer: link.get("steps") ? (action) => ask(link, { kind: "step", action }) : null,
+        edit: link.get("edits") ? (fields) => ask(link, { kind: "edit", ...fields }) : null,
       });
       dashboards.add(dashboard);
       dashboard.paint();

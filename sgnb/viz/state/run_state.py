@@ -11,10 +11,9 @@ live page implements the same reducer (`page/reduce.js`, `page/run_records.js`).
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...events import (
     BranchFinished,
@@ -31,6 +30,7 @@ from ...events import (
     RequestAdmitted,
     RequestFinished,
     RequestQueued,
+    RunEdited,
     RunFinished,
     RunStarted,
     StepRan,
@@ -39,7 +39,7 @@ from ...events import (
     TokensNamed,
 )
 from ...sequences import common_length
-from .branch_text import BranchText, drop, take
+from .branch_text import BranchText, Passage, drop, passages
 from .media import mark_of
 from .metrics import Metrics, Row
 from .models import Model, OpenCall, made_by
@@ -59,14 +59,6 @@ def is_stop(error: str) -> bool:
     return error.partition(":")[0] in STOPS
 
 
-class Passage(NamedTuple):
-    """Text of a branch between two forks."""
-
-    branch: BranchText
-    segments: list[list[str]]
-    last: bool  # last passage of the branch
-
-
 class RunState:
     def __init__(self, run: str, trees: Trees | None = None) -> None:
         """Create the state of a run.
@@ -81,6 +73,7 @@ class RunState:
         self.status = "waiting"  # "waiting", "running", or the status of `RunFinished`
         self.branches: dict[str, BranchText] = {}
         self.rows: dict[str, Row] = {}
+        self.edit: RunEdited | None = None  # of an earlier run
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = 0
         self.stopped = 0  # programs stopped from outside
@@ -162,6 +155,9 @@ class RunState:
 
     def _start(self, event: RunStarted) -> None:
         self.title, self.metrics.total, self.status = event.title, event.total, "running"
+
+    def _edited(self, event: RunEdited) -> None:
+        self.edit = event
 
     def _finish(self, event: RunFinished) -> None:
         self.status, self.message = event.status, event.message
@@ -281,7 +277,8 @@ class RunState:
             same = 0
 
         model = call.model if call is not None else None
-        branch.append(made_by("sampled", model), text[same:])
+        kind = "text" if event.recorded else made_by("sampled", model)
+        branch.append(kind, text[same:])
         branch.variables[variable] = text
         branch.makers[variable] = model.letter if model is not None else ""
 
@@ -305,6 +302,7 @@ class RunState:
             branch=branch,
             prompt=event.prompt,
             generates=event.purpose == "generate",
+            num_given=event.num_given,
             model=model,
             token_table=self._trees[self._engine].token_table,
         )
@@ -325,6 +323,8 @@ class RunState:
         if request.branch is not None:
             pieces = request.prompt_pieces(event.cached, event.again)
             request.branch.prompt(pieces, request.generates, request.model.number > 0)
+            if request.num_given and request.branch.generated_from is not None:
+                request.branch.generated_from -= request.given_length()
             above = self.branches.get(request.branch.parent)
             while above is not None:
                 above.sent(pieces)
@@ -382,6 +382,7 @@ class RunState:
         MediaNamed: _name,
         ItemsEncoded: _encoded,
         RunStarted: _start,
+        RunEdited: _edited,
         RunFinished: _finish,
         BranchStarted: _branch_start,
         ProgramCalled: _called,
@@ -407,14 +408,4 @@ class RunState:
 
     def passages(self) -> Iterator[Passage]:
         """Yield the text of all branches in reading order, with forks at the fork position."""
-        roots = [branch for branch in self.branches.values() if branch.parent not in self.branches]
-        return itertools.chain.from_iterable(map(self._passages, roots))
-
-    def _passages(self, branch: BranchText) -> Iterator[Passage]:
-        at = branch.shared
-        for child in [other for other in self.branches.values() if other.parent == branch.name]:
-            if child.forked_at > at:
-                yield Passage(branch, take(drop(branch.segments, at), child.forked_at - at), False)
-                at = child.forked_at
-            yield from self._passages(child)
-        yield Passage(branch, drop(branch.segments, at), True)
+        return passages(self.branches)

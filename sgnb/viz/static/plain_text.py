@@ -220,6 +220,8 @@ def _shared_length(first: BranchText, second: BranchText) -> int:
 
 def run_heading(state: RunState) -> str:
     named = visible(state.title or f"run {state.run}")
+    if state.edit is not None:
+        named += visible(f", edit of {state.edit.edited}: {state.edit.text!r} in {state.edit.name}")
     message = "" if state.reported or is_stop(state.message) else state.message
     parts = [named, visible(state.status), _first_line(message)]
     if state.failed and state.is_batch:
