@@ -19,7 +19,7 @@ from ..state.run_state import RunState
 from ..static.bundle import FINAL_LIMIT, RUNNING_LIMIT, STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
-from .views import VIEWS, Act, Steer
+from .views import VIEWS, Act, Compare, Steer
 
 STATIC_SECONDS = 3.0
 
@@ -36,6 +36,7 @@ class Display:
         act: Executes node actions; None for views without buttons.
         steer: Executes a step (see `views.STEPS`) on the run with an id; None without
             buttons.
+        compare: Compares the run with an earlier run; see `offer`.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Display:
         static: bool = False,
         act: Act | None = None,
         steer: Callable[[str, str], None] | None = None,
+        compare: Compare | None = None,
     ) -> None:
         """Prepare the views; `open` shows the views."""
         for name in views:
@@ -56,12 +58,13 @@ class Display:
         self.static = static or is_static()
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
-        self._act, self._steer = act, steer
+        self._act, self._steer, self._compare = act, steer, compare
         self.live = bool(views) and in_kernel() and not self.static
         # a trace needs the records even without a live view
         self.feed = emitter.feed() if views else None
         self._states: list[Shown] = []
         self._view: Any = None
+        self._dashboard: Any = None  # the live view, also after the end of the run
         self._static_view: Any = None
         self._static_due = 0.0
         self._said: set[int] = set()
@@ -124,6 +127,11 @@ class Display:
         self._view = self._static_view = None
         self.static = False
 
+    def offer(self, runs: Sequence[str]) -> None:
+        """Let the live view compare the run with earlier runs, oldest first."""
+        if self._dashboard is not None:
+            self._dashboard.reruns = list(runs)
+
     def text(self) -> str:
         """Return the views as plain text."""
         with self._emitter.lock:
@@ -145,8 +153,15 @@ class Display:
 
             lock = self._emitter.lock
             steer: Steer | None = None if self._steer is None else partial(self._step, run)
-            self._view = Dashboard(
-                self.feed, lock, run, self.uid, self._names, act=self._act, steer=steer
+            self._view = self._dashboard = Dashboard(
+                self.feed,
+                lock,
+                run,
+                self.uid,
+                self._names,
+                act=self._act,
+                steer=steer,
+                compare=self._compare,
             )
             display(STYLE_BUNDLE, raw=True)
             data, metadata = self._view.bundle()

@@ -9,7 +9,9 @@ missing lines sends `{"kind": "resync"}`. A running cell delays the answer, henc
 sends the trait at doubling intervals. The intervals begin early, because a page may still be
 loading the module and miss messages. If `controls` is true, `{"kind": "act", "id", "action",
 "node"}` requests one of `ACTIONS` on a tree node. If `steps` is true, `{"kind": "step", "id",
-"action"}` requests one of `STEPS` of the run. The answer is `{"answer": id, "text", "failed"}`.
+"action"}` requests one of `STEPS` of the run. `{"kind": "compare", "id", "run"}` requests the
+comparison with one of the trait `reruns`. The answer is `{"answer": id, "text", "failed"}`; a
+comparison has a buffer with the lines of both runs.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ import traitlets
 
 from ...errors import SgnbError
 from .feed import Feed
-from .views import ACTIONS, STEPS, VIEWS, Act, Steer
+from .views import ACTIONS, STEPS, VIEWS, Act, Compare, Steer
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
     "dom", "branch", "models", "media", "time_parts", "stops", "state", "tree_records",
     "run_records", "reduce", "store", "draw", "miss", "items", "text", "layout", "minimap",
-    "tree_marks", "tree", "pair", "branches", "compare", "time", "automaton_walk",
+    "tree_marks", "tree", "pair", "branches", "rerun", "compare", "time", "automaton_walk",
     "automaton_layout", "automaton", "grammar", "source", "rows", "inspect", "summary",
     "stepper", "dashboard", "widget",
 )  # fmt: skip
@@ -80,6 +82,7 @@ class Dashboard(anywidget.AnyWidget):
     views = traitlets.List(traitlets.Unicode()).tag(sync=True)
     controls = traitlets.Bool().tag(sync=True)
     steps = traitlets.Bool().tag(sync=True)
+    reruns = traitlets.List(traitlets.Unicode()).tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
     def __init__(
@@ -92,6 +95,7 @@ class Dashboard(anywidget.AnyWidget):
         live: bool = True,
         act: Act | None = None,
         steer: Steer | None = None,
+        compare: Compare | None = None,
     ) -> None:
         """Create a widget.
 
@@ -104,8 +108,9 @@ class Dashboard(anywidget.AnyWidget):
             live: False for a finished recording.
             act: Executes node actions; None for a view without buttons.
             steer: Executes steps of the run; None without buttons.
+            compare: Compares with an earlier run; used for runs in the trait `reruns`.
         """
-        self._steer = steer
+        self._steer, self._compare = steer, compare
         self._feed, self._lock = feed, lock
         self._live, self._sent, self._act, self._reported = live, 0, act, False
         self._beat = self._due = time.monotonic()
@@ -164,14 +169,23 @@ class Dashboard(anywidget.AnyWidget):
             self._answer(content, partial(self._act, action, node) if known else None)
         elif kind == "step" and self._steer is not None:
             self._answer(content, partial(self._steer, action) if action in STEPS else None)
+        elif kind == "compare" and self._compare is not None:
+            run = content.get("run", "")
+            self._answer(content, partial(self._compare, run) if run in self.reruns else None)
 
-    def _answer(self, content: dict[str, Any], execute: Callable[[], str | None] | None) -> None:
-        """Execute an action of a button and send the message. execute: None for an unknown
-        action."""
-        text, failed = f"{content.get('action')!r} is not an action of a view", True
+    def _answer(
+        self, content: dict[str, Any], execute: Callable[[], str | bytes | None] | None
+    ) -> None:
+        """Execute an action of a button and send the message or the data. execute: None for an
+        unknown action."""
+        name = content.get("action", content.get("run"))
+        text, failed = f"{name!r} is not an action of a view", True
+        data: bytes | None = None
         if execute is not None:
             try:
-                text, failed = execute() or "", False
+                result, failed = execute() or "", False
+                text, data = ("", result) if isinstance(result, bytes) else (result, None)
             except SgnbError as error:
                 text = str(error)
-        self.send({"answer": content.get("id"), "text": text, "failed": failed})
+        answer = {"answer": content.get("id"), "text": text, "failed": failed}
+        self.send(answer, None if data is None else [data])
