@@ -183,6 +183,25 @@ class ComparisonDone:
     lines: tuple[str, ...]  # findings as display text
 
 
+@dataclass(frozen=True, slots=True)
+class RunsCompared:
+    """Two runs of a program were compared. Fields with equal prefixes are columns of a table."""
+
+    comparison: str
+    earlier: str
+    later: str
+    line_marks: tuple[str, ...]  # changed lines and neighbours: "-" earlier, "+" later, "=" both
+    line_numbers: tuple[int, ...]  # in the file of the marked run
+    lines: tuple[str, ...]
+    text_branches: tuple[str, ...]  # consecutive tokens with equal marks
+    text_marks: tuple[str, ...]
+    texts: tuple[str, ...]
+    cause_requests: tuple[int, ...]  # ranges of computed prompt tokens of `later`
+    cause_begins: tuple[int, ...]
+    cause_ends: tuple[int, ...]
+    causes: tuple[str, ...]  # the change that caused the computation
+
+
 def model_letter(number: int) -> str:
     """Return the display letter of a run's model: A for `number` 0, the default, then B, C ..."""
     return ascii_uppercase[number % len(ascii_uppercase)]

@@ -49,8 +49,11 @@ PATTERNS = _exported(patterns, agents, tools, media)
 class CellProgram:
     """`SglFunction` with engine, sampling options and views from the cell's line."""
 
-    def __init__(self, program: SglFunction, line: CellLine, session: Session) -> None:
-        self._program, self._line, self._session = program, line, session
+    def __init__(
+        self, program: SglFunction, line: CellLine, session: Session, cell: str = ""
+    ) -> None:
+        """cell: Name of the program, or id of the notebook's cell; "" if unknown."""
+        self._program, self._line, self._session, self._cell = program, line, session, cell
         self.__name__: str = program.func.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -83,7 +86,8 @@ class CellProgram:
 
     def bind(self, **kwargs: Any) -> CellProgram:
         """Return the program with fixed arguments."""
-        return CellProgram(self._program.bind(**kwargs), self._line, self._session)
+        bound = self._program.bind(**kwargs)
+        return CellProgram(bound, self._line, self._session, self._cell)
 
     def show(self, work: Callable[[], Any], runs: list[Run]) -> Any:
         """Start a run by calling `work`, with views and time limit, and wait for the result.
@@ -92,7 +96,7 @@ class CellProgram:
             work: Starts the run.
             runs: Receives the run, also if `work` raises.
         """
-        views = Views(self.backend(), self._line, self._session)
+        views = self.views()
 
         def open_views(run: Run) -> None:
             runs.append(run)
@@ -105,6 +109,10 @@ class CellProgram:
             raise
         views.close()
         return value
+
+    def views(self, steers: bool = False) -> Views:
+        """Return the views of the next run."""
+        return Views(self.backend(), self._line, self._session, self._cell, steers)
 
     def engine(self) -> LoadedEngine:
         """Return the current engine; load or reload it if needed."""
@@ -173,9 +181,9 @@ class CellRun:
         if not parse(body).body:
             self.session.say("the body has no statements: the program does nothing")
         code = Code(function, cell, body, 1 + CELL_LINES_BEFORE_BODY)
-        return CellProgram(
-            SglFunction(function, special_tokens=line.special_tokens, code=code), line, self.session
-        )
+        compiled = SglFunction(function, special_tokens=line.special_tokens, code=code)
+        cell_id = getattr(result.info, "cell_id", "") if result else ""
+        return CellProgram(compiled, line, self.session, line.name or cell_id or "")
 
     def _work(self, program: CellProgram) -> Callable[..., Any]:
         """Return a function that starts the run and takes further options of it."""
@@ -266,7 +274,7 @@ class CellRun:
     def _run_in_background(self, program: CellProgram) -> BackgroundRun:
         """Run on a background thread. Terminals show no views."""
         line, work = self.line, self._work(program)
-        views = Views(program.backend(), line, self.session, steers=True) if in_kernel() else None
+        views = program.views(steers=True) if in_kernel() else None
         kind = BackgroundRun if line.over else BackgroundState
         ended = views.closer() if views else lambda: None
         background = kind(work, line.timeout, ended, line.begin)

@@ -129,7 +129,10 @@ class Commands:
         return self._report(partial(self.session.bench, program, **options), out)
 
     def runs(self, call: LineCall) -> Any:
-        return self.session.runs()
+        runs = self.session.runs
+        if call.action == "compare":
+            return runs.compare(*call.argument.split())
+        return runs()
 
     def cancel(self, call: LineCall) -> None:
         runs = self.session.cancel(call.argument or "all")

@@ -214,7 +214,12 @@ COMMANDS = {
         takes="[PROGRAM]",
         options=BENCH_OPTIONS,
     ),
-    "runs": Command("list runs"),
+    "runs": Command(
+        "list runs; compare two recorded runs by lines, text and figures (default: the last two"
+        " runs of the last cell)",
+        ("ls", "compare"),
+        "[RUN RUN]",
+    ),
     "cancel": Command("cancel a run, or all runs", takes="[RUN|all]"),
     "doctor": Command("check the features of this machine, with remedies"),
 }
@@ -253,7 +258,9 @@ class LineCall(NamedTuple):
                 message = f"%sglang {name} has no {action!r}"
                 raise OptionError(message, nearest(action, command.actions))
 
-        argument = unquote(arguments.pop(0)) if command.takes and arguments else ""
+        count = len(command.takes.split())
+        argument = " ".join(map(unquote, arguments[:count]))
+        del arguments[:count]
         if arguments:
             message = f"%sglang {name}: {arguments[0]!r} is not expected"
             raise OptionError(message, f"{name} {command.takes}".strip())

@@ -50,9 +50,9 @@ class Session:
     def __init__(self, say: Callable[[str], None] = print) -> None:
         self.say = say
         self.engines = Engines(lambda executor: self.runs.running(executor), say)
-        self.runs = Runs(self.engines.name_of)
         self.edits = Edits()
         self.recordings = Recordings(lambda: self.engines.backend().emitter)
+        self.runs = Runs(self.engines.name_of, self.recordings)
         self.cache = Cache(self.engines)
         self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, BackgroundRun] = {}

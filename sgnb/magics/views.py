@@ -10,6 +10,7 @@ from ..lang import Run
 from ..viz import Display
 from .engines import LoadedEngine, RemoteBackend
 from .magic_options import CellLine
+from .reruns import compare_recordings
 from .session import Session
 
 END_SECONDS = 0.02
@@ -24,10 +25,12 @@ class Views:
         loaded: LoadedEngine | RemoteBackend,
         line: CellLine,
         session: Session,
+        cell: str = "",
         steers: bool = False,
     ) -> None:
-        """steers: the views have buttons to pause the run; needs an idle kernel."""
-        self._recordings, self._edits = session.recordings, session.edits
+        """cell: name of the program, or id of the cell. steers: the views have buttons to pause
+        the run; needs an idle kernel."""
+        self._recordings, self._edits, self._cell = session.recordings, session.edits, cell
         views = () if line.quiet else line.show
         steer = session.runs.steer if steers else None
         self._display = Display(
@@ -37,6 +40,7 @@ class Views:
             act=loaded.act,
             steer=steer,
             edit=session.edits,
+            compare=self._compare,
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: set[str] = set()  # ids of the run and of its edits
@@ -65,7 +69,14 @@ class Views:
             return
         display.close(reported)
         if display.run is not None and display.feed is not None:
-            self._recordings.keep(display.run.run, display.feed)
+            self._recordings.keep(display.run.run, display.feed, self._cell)
+            display.offer(self._recordings.reruns(display.run.run)[:-1])
+
+    def _compare(self, earlier: str) -> bytes:
+        """Return the records of an earlier run and the run of the views, compared."""
+        assert self._display.run is not None
+        report = compare_recordings(self._recordings, earlier, self._display.run.run)
+        return "\n".join(report.recording.lines).encode()
 
     def closer(self) -> Callable[[], None]:
         """Return a function that closes the views on the kernel's event loop, from any thread."""

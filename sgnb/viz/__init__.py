@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .live.compared_runs import joined_runs
 from .live.display import Display, in_kernel
 from .live.emitter import Emitter
 from .live.feed import Feed
@@ -33,6 +34,7 @@ __all__ = [
     "TreeState",
     "Trees",
     "in_kernel",
+    "joined_runs",
     "print_tree",
     "render_text",
 ]

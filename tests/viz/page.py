@@ -73,7 +73,7 @@ SUBJECTS = {
         "run_records",
         "reduce",
     ),
-    "inspect": ("miss", "items", "inspect"),
+    "inspect": ("miss", "items", "rerun", "inspect"),
     "tree": ("items", "tree_marks", "tree"),
     "automaton": ("automaton_walk", "automaton_layout", "automaton"),
 }

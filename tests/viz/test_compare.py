@@ -19,7 +19,18 @@ from sgnb.viz.static.timeline import tick_of
 from .make_log import HOSTILE, SYSTEM, Program, WordEngine
 from .page import node
 
-FILES = ("dom", "branch", "models", "reduce", "store", "draw", "text", "branches", "compare")
+FILES = (
+    "dom",
+    "branch",
+    "models",
+    "reduce",
+    "store",
+    "draw",
+    "text",
+    "branches",
+    "rerun",
+    "compare",
+)
 HOW = "median of 2 runs of each, in turns"
 GAIN = "nocache: Without the cache it takes 2.00 times as long (99% interval 1 to 3); the same text"
 

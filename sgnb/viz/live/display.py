@@ -19,7 +19,7 @@ from ..state.run_state import RunState
 from ..static.bundle import FINAL_LIMIT, RUNNING_LIMIT, STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
-from .views import VIEWS, Act, Edit, Steer
+from .views import VIEWS, Act, Compare, Edit, Steer
 
 STATIC_SECONDS = 3.0
 
@@ -37,6 +37,7 @@ class Display:
         steer: Executes a step (see `views.STEPS`) on the run with an id; None without
             buttons.
         edit: Starts an edited run; None without edits.
+        compare: Compares the run with an earlier run; see `offer`.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Display:
         act: Act | None = None,
         steer: Callable[[str, str], None] | None = None,
         edit: Edit | None = None,
+        compare: Compare | None = None,
     ) -> None:
         """Prepare the views; `open` shows the views."""
         for name in views:
@@ -58,7 +60,8 @@ class Display:
         self.static = static or is_static()
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
-        self._act, self._steer, self._edit = act, steer, edit
+        self._act, self._steer = act, steer
+        self._edit, self._compare = edit, compare
         self._closed_views: tuple[Any, Any] = (None, None)
         self._edits: list[RunState] = []
         self.live = bool(views) and in_kernel() and not self.static
@@ -66,6 +69,7 @@ class Display:
         self.feed = emitter.feed() if views else None
         self._states: list[Shown] = []
         self._view: Any = None
+        self._dashboard: Any = None  # the live view, also after the end of the run
         self._static_view: Any = None
         self._static_due = 0.0
         self._said: set[int] = set()
@@ -148,6 +152,11 @@ class Display:
         if self.run in self._states:
             self._states.insert(self._states.index(self.run) + len(self._edits), edited)
 
+    def offer(self, runs: Sequence[str]) -> None:
+        """Let the live view compare the run with earlier runs, oldest first."""
+        if self._dashboard is not None:
+            self._dashboard.reruns = list(runs)
+
     def text(self) -> str:
         """Return the views as plain text."""
         with self._emitter.lock:
@@ -169,7 +178,7 @@ class Display:
 
             lock = self._emitter.lock
             steer: Steer | None = None if self._steer is None else partial(self._step, run)
-            self._view = Dashboard(
+            self._view = self._dashboard = Dashboard(
                 self.feed,
                 lock,
                 run,
@@ -178,6 +187,7 @@ class Display:
                 act=self._act,
                 steer=steer,
                 edit=self._edit,
+                compare=self._compare,
             )
             display(STYLE_BUNDLE, raw=True)
             data, metadata = self._view.bundle()

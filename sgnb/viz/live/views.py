@@ -27,5 +27,8 @@ Edit = Callable[[EditRequest], str]
 Steer = Callable[[str], None]
 """Callback that executes one of `STEPS` on the run of a view."""
 
+Compare = Callable[[str], bytes]
+"""Callback that compares the run of a view with an earlier run. Returns lines of records."""
+
 Act = Callable[[str, int], str]
 """Callback for an action on a node id. Returns a message line."""

@@ -10,7 +10,9 @@ sends the trait at doubling intervals. The intervals begin early, because a page
 loading the module and miss messages. If `controls` is true, `{"kind": "act", "id", "action",
 "node"}` requests one of `ACTIONS` on a tree node. If `steps` is true, `{"kind": "step", "id",
 "action"}` requests one of `STEPS` of the run. If `edits` is true, `{"kind": "edit", "id", ...}`
-with the fields of `EditRequest` requests an edit. The answer is `{"answer": id, "text", "failed"}`.
+with the fields of `EditRequest` requests an edit. `{"kind": "compare", "id", "run"}` requests the
+comparison with one of the trait `reruns`. The answer is `{"answer": id, "text", "failed"}`; a
+comparison has a buffer with the lines of both runs.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ import traitlets
 
 from ...errors import SgnbError
 from .feed import Feed
-from .views import ACTIONS, STEPS, VIEWS, Act, Edit, EditRequest, Steer
+from .views import ACTIONS, STEPS, VIEWS, Act, Compare, Edit, EditRequest, Steer
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
     "dom", "branch", "models", "media", "time_parts", "stops", "state", "tree_records",
     "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text", "layout", "minimap",
-    "tree_marks", "tree", "pair", "branches", "compare", "time", "automaton_walk",
+    "tree_marks", "tree", "pair", "branches", "rerun", "compare", "time", "automaton_walk",
     "automaton_layout", "automaton", "grammar", "source", "rows", "inspect", "summary",
     "stepper", "dashboard", "widget",
 )  # fmt: skip
@@ -82,6 +84,7 @@ class Dashboard(anywidget.AnyWidget):
     controls = traitlets.Bool().tag(sync=True)
     steps = traitlets.Bool().tag(sync=True)
     edits = traitlets.Bool().tag(sync=True)
+    reruns = traitlets.List(traitlets.Unicode()).tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
     def __init__(
@@ -95,6 +98,7 @@ class Dashboard(anywidget.AnyWidget):
         act: Act | None = None,
         steer: Steer | None = None,
         edit: Edit | None = None,
+        compare: Compare | None = None,
     ) -> None:
         """Create a widget.
 
@@ -108,8 +112,9 @@ class Dashboard(anywidget.AnyWidget):
             act: Executes node actions; None for a view without buttons.
             steer: Executes steps of the run; None without buttons.
             edit: Executes edits; None without edits.
+            compare: Compares with an earlier run; used for runs in the trait `reruns`.
         """
-        self._steer, self._edit = steer, edit
+        self._steer, self._edit, self._compare = steer, edit, compare
         self._feed, self._lock = feed, lock
         self._live, self._sent, self._act, self._reported = live, 0, act, False
         self._beat = self._due = time.monotonic()
@@ -181,17 +186,26 @@ class Dashboard(anywidget.AnyWidget):
         elif kind == "edit" and self._edit is not None:
             request = _read_edit(content)
             self._answer(content, None if request is None else partial(self._edit, request))
+        elif kind == "compare" and self._compare is not None:
+            run = content.get("run", "")
+            self._answer(content, partial(self._compare, run) if run in self.reruns else None)
 
-    def _answer(self, content: dict[str, Any], execute: Callable[[], str | None] | None) -> None:
-        """Execute an action of a button and send the message. execute: None for an unknown
-        action."""
-        text, failed = f"{content.get('action', 'this')!r} is not an action of a view", True
+    def _answer(
+        self, content: dict[str, Any], execute: Callable[[], str | bytes | None] | None
+    ) -> None:
+        """Execute an action of a button and send the message or the data. execute: None for an
+        unknown action."""
+        name = content.get("action", content.get("run"))
+        text, failed = f"{name!r} is not an action of a view", True
+        data: bytes | None = None
         if execute is not None:
             try:
-                text, failed = execute() or "", False
+                result, failed = execute() or "", False
+                text, data = ("", result) if isinstance(result, bytes) else (result, None)
             except SgnbError as error:
                 text = str(error)
-        self.send({"answer": content.get("id"), "text": text, "failed": failed})
+        answer = {"answer": content.get("id"), "text": text, "failed": failed}
+        self.send(answer, None if data is None else [data])
 
 
 def _read_edit(content: dict[str, Any]) -> EditRequest | None:

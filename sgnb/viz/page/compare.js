@@ -1,4 +1,4 @@
-// Comparison of a program with ablations: metrics per variant, findings, and all lanes on a common time axis from 0.
+// Comparison of a program with ablations, or of two runs: metrics per variant, findings, and all lanes on a common time axis from 0.
 
 const COMPARED_LANE = 15; // pixels of a lane
 const COMPARED_LANES = 12; // maximum lanes per variant
@@ -48,7 +48,7 @@ function tickOf(seconds) {
 }
 
 const COMPARED = [
-  ["", "the unmodified program, and variants without a technique", (row) => row.variant],
+  ["", "the unmodified program and variants without a technique, or two runs", (row) => row.variant],
   ["time", "of the run with the median time", (row) => duration(row.seconds)],
   [
     "all runs",
@@ -67,8 +67,8 @@ const COMPARED = [
   ["forced", "tokens forced by the grammar", (row) => grouped(row.jumped_tokens)],
   [
     "text",
-    "comparison with the text of the unmodified program",
-    (row) => (!row.same_text ? "differs" : row.variant === "as it is" ? "" : "the same"),
+    "comparison with the text of the first row",
+    (row, isBase) => (!row.same_text ? "differs" : isBase ? "" : "the same"),
   ],
 ];
 
@@ -87,7 +87,8 @@ function newComparePanel(host, page) {
   thead.append(head);
   table.append(thead, body);
   frame.append(table);
-  host.append(lines, frame);
+  const rerun = newRerunView(page);
+  host.append(lines, frame, rerun.root);
   const surface = newSurface(host, "variants over time");
   host.append(newLaneLegend());
   let shown = null,
@@ -160,7 +161,7 @@ function newComparePanel(host, page) {
       COMPARED.forEach(([name, , value], i) =>
         setText(
           line.children[i],
-          row.run ? value(row) : i === 0 ? row.variant : name === "text" && row.note ? "not run" : "",
+          row.run ? value(row, row === rows[0]) : i === 0 ? row.variant : name === "text" && row.note ? "not run" : "",
         ),
       );
       line.title = visible(row.note);
@@ -168,6 +169,7 @@ function newComparePanel(host, page) {
       line.classList.toggle("sgnb-lit", Boolean(row.run) && row.run === run?.run);
       line.setAttribute("aria-current", String(Boolean(row.run) && row.run === run?.run));
     });
+    rerun.paint(state);
     const longest = Math.max(1e-4, ...rows.filter((row) => row.run).map((row) => row.seconds));
     const width = Math.max(260, host.clientWidth - 2 * MARGIN);
     const groups = rows

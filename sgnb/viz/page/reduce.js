@@ -25,7 +25,7 @@ const OF_ENGINE = {
   // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
     const { comparison: id, variant, run, note, left } = event;
-    const before = state.comparison?.id === id ? state.comparison : { id, variants: [], lines: [] };
+    const before = state.comparison?.id === id ? state.comparison : { id, variants: [], lines: [], rerun: null };
     const old = before.variants.find((one) => one.name === variant) ?? { name: variant, note: "", runs: [] };
     const next = { ...old, note: old.note || note, runs: state.runs.has(run) ? [...old.runs, run] : old.runs };
     const variants = before.variants.includes(old)
@@ -35,6 +35,9 @@ const OF_ENGINE = {
   },
   ComparisonDone(state, event) {
     if (state.comparison?.id === event.comparison) state.comparison = { ...state.comparison, lines: event.lines };
+  },
+  RunsCompared(state, event) {
+    if (state.comparison?.id === event.comparison) state.comparison = { ...state.comparison, rerun: event };
   },
   RunStarted(state, event, t) {
     const run = newRun(event, t);

@@ -1,4 +1,5 @@
-"""Comparison of a program with ablations: times of the runs, on a common axis from 0.
+"""Comparison of a program with ablations, or of two runs of a program: times of the runs, on a
+common axis from 0.
 
 Pure reducer. The live page implements the same reducer (`page/compare.js`).
 """
@@ -16,6 +17,7 @@ from ...events import (
     RequestAdmitted,
     RequestFinished,
     RequestQueued,
+    RunsCompared,
     StepRan,
     VariantRan,
 )
@@ -63,6 +65,7 @@ class Comparison:
         self.id = ""
         self.variants: dict[str, Variant] = {}
         self.lines: tuple[str, ...] = ()  # findings after the end
+        self.rerun: RunsCompared | None = None  # two runs of a program instead of variants
         self.left = 0  # remaining measured runs
         self.lost = 0
         self._runs = runs
@@ -83,19 +86,25 @@ class Comparison:
         return dict(sorted(lanes.items(), key=lambda lane: in_order(lane[0])))
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per variant, unmodified program first: median, fastest and slowest run, and
-        the ratio to the unmodified program."""
-        base = self.variants[AS_IS].shown if AS_IS in self.variants else None
-        return [_row(variant, base) for variant in self.variants.values()]
+        """Return a row per variant: median, fastest and slowest run, and the ratio to the first
+        variant, which is the unmodified program or the earlier run."""
+        variants = list(self.variants.values())
+        base = variants[0].shown if variants else None
+        return [_row(variant, base) for variant in variants]
 
     def _ran(self, event: VariantRan, t: float) -> None:
         if event.comparison != self.id:
             self.id, self.variants, self.lines = event.comparison, {}, ()
+            self.rerun = None
         variant = self.variants.setdefault(event.variant, Variant(event.variant))
         variant.note = variant.note or event.note
         self.left = event.left
         if event.run in self._runs:
             variant.runs.append(self._runs[event.run])
+
+    def _compared(self, event: RunsCompared, t: float) -> None:
+        if event.comparison == self.id:
+            self.rerun = event
 
     def _done(self, event: ComparisonDone, t: float) -> None:
         if event.comparison == self.id:
@@ -131,6 +140,7 @@ class Comparison:
     _handlers: ClassVar[dict[type, Callable[[Any, Any, float], None]]] = {
         VariantRan: _ran,
         ComparisonDone: _done,
+        RunsCompared: _compared,
         RequestQueued: _queued,
         RequestAdmitted: _admitted,
         StepRan: _stepped,
