@@ -65,6 +65,7 @@ _SESSION = (
     "bench_paper",
     "cache",
     "cancel",
+    "check",
     "compare",
     "dashboard",
     "dry",

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import partial
+from inspect import Signature
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -105,6 +106,11 @@ class CellProgram:
             raise
         views.close()
         return value
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters of the program."""
+        return self._program.signature
 
     def engine(self) -> LoadedEngine:
         """Return the current engine; load or reload it if needed."""

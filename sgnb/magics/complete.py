@@ -10,7 +10,7 @@ from ..benchmark import OPPONENTS
 from ..benchmark.variants import PER_REQUEST
 from ..viz import VIEWS
 from .line import on_off
-from .magic_options import BENCH_OPTIONS, CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
+from .magic_options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
 
 
@@ -40,8 +40,8 @@ def line_words(preceding: list[str], session: Session) -> list[str]:
             return [*session.runs.running(), "all"]
         case ["bench", *_, "--vs"]:
             return [*OPPONENTS]
-        case ["bench", *rest]:
-            return _values(rest, session) or _flags(BENCH_OPTIONS)
+        case ["bench" | "check" as name, *rest]:
+            return _values(rest, session) or _flags(COMMANDS[name].options)
         case ["load", *rest]:
             candidates = [] if rest else [*models.names()]
             return _values(rest, session) or candidates + _flags(LOAD_OPTIONS)

@@ -131,8 +131,22 @@ FSM_OPTIONS = (
     option("--documents", "a folder with other schemas that the schema refers to", "FOLDER", text),
 )
 
-BENCH_OPTIONS = (
+BATCH_OPTIONS = (
     option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
+    option("--temperature", "0 is greedy", "F", number),
+    option(
+        "--max-tokens",
+        "maximum number of new tokens per generation",
+        "N",
+        integer,
+        dest="max_new_tokens",
+    ),
+    option("--seed", "seed for reproducible samples", "N", integer),
+    option("-o --out", "variable for the report", "VAR", identifier),
+)
+"""Options of each command that runs a program over rows."""
+
+BENCH_OPTIONS = (
     option(
         "--vs",
         f"comma-separated opponents: {', '.join(OPPONENTS)}, an address, a program"
@@ -145,16 +159,17 @@ BENCH_OPTIONS = (
     option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
     option("--same", "equality of all runs: text (default) or tokens", "WHAT", text),
     option("--clock", "wall (default), or cpu on a shared machine", "CLOCK", text),
-    option("--temperature", "0 is greedy", "F", number),
+    *BATCH_OPTIONS,
+)
+
+CHECK_OPTIONS = (
     option(
-        "--max-tokens",
-        "maximum number of new tokens per generation",
-        "N",
-        integer,
-        dest="max_new_tokens",
+        "--expect",
+        "column with the expected answers, or a function of state and row",
+        "COLUMN_OR_FUNCTION",
+        identifier,
     ),
-    option("--seed", "seed for reproducible samples", "N", integer),
-    option("-o --out", "variable for the report", "VAR", identifier),
+    *BATCH_OPTIONS,
 )
 
 TRACE_OPTIONS = (
@@ -213,6 +228,12 @@ COMMANDS = {
         " libraries; report differences with confidence intervals",
         takes="[PROGRAM]",
         options=BENCH_OPTIONS,
+    ),
+    "check": Command(
+        "run a program over rows and compare the answers with expected answers: right, wrong,"
+        " changed since the last check, with a confidence interval",
+        takes="PROGRAM",
+        options=CHECK_OPTIONS,
     ),
     "runs": Command("list runs"),
     "cancel": Command("cancel a run, or all runs", takes="[RUN|all]"),

@@ -28,6 +28,7 @@ from ..viz import VIEWS, Recording
 from ..viz.state.cache_miss import difference, lookups
 from ..viz.state.time_parts import TimeParts
 from ..viz.state.token_table import TokenTable
+from .answer_checks import Checks
 from .bench import BenchReport, benchmark, claims
 from .cache import Cache, EngineView
 from .compare import ROUNDS, CompareReport, compare
@@ -52,6 +53,7 @@ class Session:
         self.runs = Runs(self.engines.name_of)
         self.recordings = Recordings(lambda: self.engines.backend().emitter)
         self.cache = Cache(self.engines)
+        self.check = Checks(self.engines, self.recordings)
         self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, BackgroundRun] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 import uuid
@@ -82,6 +83,24 @@ class Recording:
         from .widget import standalone
 
         return standalone(self.lines, self.run)
+
+    def of_program(self, branch: str) -> Recording:
+        """Return the recording of one program of a batch.
+
+        Args:
+            branch: Branch of the program, for example "3".
+        """
+        records = []
+        for record in replay(self.lines):
+            event = record.event
+            if isinstance(event, RunStarted) and event.run == self.run:
+                title = f"{event.title}, row {branch}"
+                record = record._replace(event=dataclasses.replace(event, title=title, total=1))
+            of_run = getattr(event, "run", "") == self.run
+            program = getattr(event, "branch", branch).partition(".")[0]
+            if not of_run or program == branch:
+                records.append(record)
+        return Recording(map(encode, records), self.run)
 
     @cached_property
     def states(self) -> LogState:
