@@ -164,7 +164,7 @@ def test_an_interrupt_keeps_the_finished_rows(echo: Any, capsys: Any, monkeypatc
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("ecco --over rows --expect want", "there is no such program"),
+        ("ecco --over rows --expect want", "no program is called 'ecco'"),
         ("echo --expect want", "needs --over"),
         ("echo --over rows", "needs --expect"),
         ("echo --over rows --expect wnt", "did you mean 'want'?"),
