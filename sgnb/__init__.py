@@ -79,6 +79,7 @@ _SESSION = (
     "recordings",
     "runs",
     "set_default_backend",
+    "tour",
     "unload",
     "why_no_hit",
     "why_slow",

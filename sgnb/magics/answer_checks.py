@@ -126,6 +126,7 @@ class Checks:
             content = json.dumps(row, sort_keys=True, default=shown)
             repeats[content] += 1
             key = f"{repeats[content]} {content}"
+
             state, previous = states[index] if index < len(states) else None, last.get(key)
             verdict, answer, error = _verdict(state, row, expect)
             checked = CheckedRow(
@@ -237,6 +238,7 @@ def _verdict(
     last = next(reversed(variables), "")
     name = expect if isinstance(expect, str) and expect in variables else last
     answer = variables.get(name)
+
     try:
         if failure is not None:
             raise failure

@@ -247,7 +247,9 @@ class CellRun:
 
     def _compare(self, program: CellProgram) -> CompareReport | None:
         line, loaded, work = self.line, program.engine(), self._work(program)
-        display = Display(loaded.emitter, () if line.quiet else line.show, static=line.static)
+        display = Display(
+            loaded.emitter, () if line.quiet else line.show, static=line.static, keep=line.keep
+        )
         rounds = ROUNDS if line.rounds is None else line.rounds
         report = compare(
             loaded,
@@ -299,7 +301,12 @@ class Views:
         views = () if line.quiet else line.show
         steer = session.runs.steer if steers else None
         self._display = Display(
-            loaded.emitter, views, static=line.static, act=loaded.act, steer=steer
+            loaded.emitter,
+            views,
+            static=line.static,
+            keep=line.keep,
+            act=loaded.act,
+            steer=steer,
         )
 
     def open(self, run: Run) -> None:

@@ -113,6 +113,9 @@ class Commands:
         self.session.say(f"written: {recording.save(call.options['export'])}")
         return None
 
+    def tour(self, call: LineCall) -> Any:
+        return self.session.tour(call.argument or "last")
+
     def bench(self, call: LineCall) -> Any:
         options = dict(call.options)
         if options.pop("paper", False):

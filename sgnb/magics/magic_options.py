@@ -9,7 +9,7 @@ from ..benchmark import OPPONENTS, ROUNDS
 from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest, renamed
 from ..lang import Run
-from ..viz import VIEWS
+from ..viz import KEPT_VIEWS, VIEWS
 from .line import (
     Option,
     Param,
@@ -17,6 +17,7 @@ from .line import (
     condition,
     identifier,
     integer,
+    kept_views,
     number,
     on_off,
     option,
@@ -71,6 +72,12 @@ CELL_OPTIONS = (
     option("--rounds", "of --vs: measured runs of each variant (default: 3)", "N", integer),
     option(
         "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
+    ),
+    option(
+        "--keep",
+        f"views with a picture in the saved notebook: {', '.join(KEPT_VIEWS)}",
+        "VIEWS",
+        kept_views,
     ),
     option("--static", "pictures instead of live views; they need no kernel"),
     option("--special-tokens", "parse special tokens in roles and arguments", former="--marks"),
@@ -223,6 +230,10 @@ COMMANDS = {
         takes="[on|off|last|RUN]",
         options=TRACE_OPTIONS,
     ),
+    "tour": Command(
+        "the views of the last run, or of the run with this id, in steps with a sentence each",
+        takes="[last|RUN]",
+    ),
     "bench": Command(
         "measure a program in turns: unchanged, without each technique, or against other"
         " libraries; report differences with confidence intervals",
@@ -303,6 +314,7 @@ class CellLine:
     vs: tuple[str, ...] = ()  # variants of a comparison
     rounds: int | None = None
     show: tuple[str, ...] = VIEWS
+    keep: tuple[str, ...] = ()
     static: bool = False
     special_tokens: bool = False
     dry: bool = False
@@ -392,7 +404,7 @@ def _check_dry(values: dict[str, Any]) -> None:
     """Reject options without an effect on a dry run. A dry run shows only a table and ends
     immediately."""
     flags = {option.dest: option.flags[-1] for option in CELL_OPTIONS}
-    for dest in ("out", "vs", "show", "static", "bg", "step", "until", "timeout", "quiet"):
+    for dest in ("out", "vs", "show", "keep", "static", "bg", "step", "until", "timeout", "quiet"):
         if values.get("dry") and dest in values:
             message = f"--dry and {flags[dest]} exclude each other"
             raise OptionError(message, "a dry run only shows a table")

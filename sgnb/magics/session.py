@@ -38,6 +38,7 @@ from .fsm import FsmReport, fsm
 from .recordings import Recordings
 from .runs import BackgroundRun, Runs
 from .table import Table
+from .tour import Tour
 from .why import SlowReport, WhyReport
 
 if TYPE_CHECKING:
@@ -112,6 +113,14 @@ class Session:
             run: Id of a run, or "last".
         """
         return self.recordings(run)
+
+    def tour(self, run: str = "last") -> Tour:
+        """Show the views of a run in steps, each with a sentence and a picture: `%sglang tour`.
+
+        Args:
+            run: Id of a run, or "last".
+        """
+        return Tour(self.recordings(run))
 
     def open_recording(self, path: str | Path) -> Recording:
         """Read a saved recording; needs no engine.

@@ -17,10 +17,12 @@ from ..state.log_state import LogState
 from ..state.tree import Trees
 from ..static.automaton_svg import automaton_picture
 from ..static.bundle import STYLE_BUNDLE, static_bundle
+from ..static.kept_views import KEPT_VIEWS, view_of
 from ..static.perfetto import trace_events
 from ..static.plain_text import Shown, plain_text
 from .display import in_kernel, is_static
 from .feed import Feed
+from .kept_pictures import ViewPicture, picture_of
 from .views import VIEWS
 
 FORMATS = {
@@ -83,6 +85,26 @@ class Recording:
         from .widget import standalone
 
         return standalone(self.lines, self.run)
+
+    def picture(self, view: str) -> ViewPicture:
+        """Return the static picture of a view, for pages and saved notebooks.
+
+        Args:
+            view: "text", "tree", "source", "branches", "time", "grammar", "rows" or "compare".
+
+        Raises:
+            OptionError: No view has the name, or the run has no data for the view.
+        """
+        picture = picture_of(view, list(replay(self.lines)), self.run)
+        if picture is None:
+            shown = ", ".join(self.views())
+            raise OptionError(f"the run has no data for the view {view!r}", f"views: {shown}")
+        return picture
+
+    def views(self) -> list[str]:
+        """Return the names of the views with data, for `picture`."""
+        records = list(replay(self.lines))
+        return [name for name in KEPT_VIEWS if view_of(name, records, self.run) is not None]
 
     def of_program(self, branch: str) -> Recording:
         """Return the recording of one program of a batch.
