@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import partial
+from inspect import Signature
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -113,6 +114,11 @@ class CellProgram:
     def views(self, steers: bool = False) -> Views:
         """Return the views of the next run."""
         return Views(self.backend(), self._line, self._session, self._cell, steers)
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters of the program."""
+        return self._program.signature
 
     def engine(self) -> LoadedEngine:
         """Return the current engine; load or reload it if needed."""
@@ -249,7 +255,9 @@ class CellRun:
 
     def _compare(self, program: CellProgram) -> CompareReport | None:
         line, loaded, work = self.line, program.engine(), self._work(program)
-        display = Display(loaded.emitter, () if line.quiet else line.show, static=line.static)
+        display = Display(
+            loaded.emitter, () if line.quiet else line.show, static=line.static, keep=line.keep
+        )
         rounds = ROUNDS if line.rounds is None else line.rounds
         report = compare(
             loaded,

@@ -45,6 +45,10 @@ class Recordings:
             )
         return Recording(self._runs[name].lines, name)
 
+    def runs(self) -> list[str]:
+        """Return the ids of the recorded runs, oldest first."""
+        return list(self._runs)
+
     def on(self) -> None:
         """Start to record the current engine. Raises OptionError during a recording."""
         if self._recording is not None:

@@ -37,6 +37,7 @@ class Views:
             loaded.emitter,
             views,
             static=line.static,
+            keep=line.keep,
             act=loaded.act,
             steer=steer,
             edit=session.edits,

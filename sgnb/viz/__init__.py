@@ -16,12 +16,14 @@ from .live.recorded_run import Recording
 from .live.views import VIEWS
 from .state.comparison import AS_IS, Comparison
 from .state.log_state import LogState, Metrics, RunState, Trees, TreeState
+from .static.kept_views import KEPT_VIEWS
 
 if TYPE_CHECKING:
     from .live.terminal import print_tree, render_text
 
 __all__ = [
     "AS_IS",
+    "KEPT_VIEWS",
     "VIEWS",
     "Comparison",
     "Display",

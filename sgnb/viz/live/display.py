@@ -19,6 +19,7 @@ from ..state.run_state import RunState
 from ..static.bundle import FINAL_LIMIT, RUNNING_LIMIT, STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
+from .kept_pictures import KeptPictures
 from .views import VIEWS, Act, Compare, Edit, Steer
 
 STATIC_SECONDS = 3.0
@@ -34,6 +35,7 @@ class Display:
         views: Names of views.
         static: Show only static pictures, like `SGNB_STATIC=1` in the environment.
         act: Executes node actions; None for views without buttons.
+        keep: Names of views with a static picture next to the default picture.
         steer: Executes a step (see `views.STEPS`) on the run with an id; None without
             buttons.
         edit: Starts an edited run; None without edits.
@@ -46,6 +48,7 @@ class Display:
         views: Sequence[str] = VIEWS,
         *,
         static: bool = False,
+        keep: Sequence[str] = (),
         act: Act | None = None,
         steer: Callable[[str, str], None] | None = None,
         edit: Edit | None = None,
@@ -66,7 +69,8 @@ class Display:
         self._edits: list[RunState] = []
         self.live = bool(views) and in_kernel() and not self.static
         # a trace needs the records even without a live view
-        self.feed = emitter.feed() if views else None
+        self.feed = emitter.feed() if views or keep else None
+        self._pictures = KeptPictures(keep, self.uid)
         self._states: list[Shown] = []
         self._view: Any = None
         self._dashboard: Any = None  # the live view, also after the end of the run
@@ -81,9 +85,7 @@ class Display:
             run: Id of the run, or "" for all runs.
             compared: Comparison to show instead of a run; updated by the caller.
         """
-        if not self._names:
-            return
-        if run:
+        if run and self.feed is not None:
             self.run = RunState(run, self._emitter.trees)
             self._emitter.follow(self.run, self._after)
 
@@ -93,10 +95,12 @@ class Display:
         self._states = [
             state for name, state in states.items() if name in self._names and state is not None
         ]
-        if not self.static:
+        if self._names and not self.static:
             self._try(partial(self._open_live, run))
         if in_kernel() and self._states:
             self._try(self._open_static)
+        if in_kernel():
+            self._pictures.open()
 
     def tick(self) -> None:
         """Redraw outdated views, and report stopped views. Call frequently."""
@@ -127,6 +131,9 @@ class Display:
             self._try(partial(self._refresh_static, FINAL_LIMIT))
         elif self.static and self._states:
             print(self.text())
+        if self.feed is not None:
+            run = self.run.run if self.run is not None else ""
+            self._try(partial(self._pictures.close, self.feed.lines, run))
 
         for state in [self.run, *self._edits]:
             if state is not None:

@@ -17,6 +17,7 @@ from ..state.token_table import visible
 from ..state.tree import ROOT, TreeNode, TreeState
 from .chips import with_chips
 from .joined_tree import joined_tree
+from .static_view import StaticView
 
 TREE_ROWS = 40
 BATCH_ROWS = 60
@@ -28,7 +29,7 @@ WRITTEN = ("sampled", "jumped")  # kinds of output text
 MAX_CHILDREN = 8
 """Maximum children shown per node of a truncated tree."""
 
-Shown = RunState | TreeState | Comparison
+Shown = RunState | TreeState | Comparison | StaticView
 
 
 class Line(NamedTuple):
@@ -47,7 +48,7 @@ def plain_text(states: Sequence[Shown]) -> str:
             return run_text(state)
         if isinstance(state, TreeState):
             return tree_text(state, run=run)
-        return compare_text(state)
+        return compare_text(state) if isinstance(state, Comparison) else state.text()
 
     return "\n\n".join(map(text, states))
 
@@ -283,7 +284,7 @@ def _first_line(message: str) -> str:
     return visible(message.partition("\n")[0])
 
 
-def losses(state: Shown) -> list[str]:
+def losses(state: RunState | TreeState | Comparison) -> list[str]:
     """Return a warning line if records were lost, because the view is then incomplete."""
     return [f"incomplete: {state.lost} records were lost"] if state.lost else []
 

@@ -4,12 +4,13 @@ axis."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import floor, log10
 
 from ..state.comparison import Bar, Comparison
 from ..state.metrics import duration
 from ..state.run_state import RunState
+from ..state.token_table import visible
 from .plain_text import (
     COMPARE_HEAD,
     compare_cells,
@@ -89,26 +90,67 @@ def _lanes(state: Comparison, y: float) -> tuple[list[str], float]:
             tag("path", class_="v", d=line),
             text_at(end + 5, y + 11, duration(run.metrics.seconds), "m"),
         ]
-        y += LANE
-        for branch, bars in rows[:limit]:
-            shapes.append(text_at(10, y + 10, in_line(f"{branch} {bars[-1].name}", 18), "c"))
-            for bar in bars:
-                shapes += _bar(bar, run, scale, y)
-            y += LANE
-        if len(rows) > limit:
-            shapes.append(
-                text_at(10, y + 10, f"and {counted(len(rows) - limit, 'more lane')}", "m")
-            )
-            y += LANE
+        lanes, y = _lane_rows(run, rows, scale, y + LANE, limit)
+        shapes += lanes
         y += 5
 
-    marks, tick = [], tick_of(longest)
-    for i in range(int(longest / tick) + 1):
-        x = GUTTER + scale * tick * i
-        marks.append(tag("path", class_="l", d=f"M{x:.1f} {top:.1f}v{y - top:.1f}"))
-        shapes.append(text_at(x, y + 12, duration(tick * i) if i else "0", "m"))
+    return [*_axis(longest, scale, top, y), *shapes, *_legend(y + 20)], y + 40 - top
 
-    return [*marks, *shapes, *_legend(y + 20)], y + 40 - top
+
+def draw_lanes(
+    run: RunState, lanes: Mapping[str, Sequence[Bar]], y: float, limit: int
+) -> tuple[list[str], float]:
+    """Draw the lanes of one run with a time axis below; return shapes and height.
+
+    Args:
+        run: State of the run.
+        lanes: Requests by branch.
+        y: Top of the first lane in pixels.
+        limit: Maximum number of lanes.
+    """
+    seconds = run.metrics.seconds or 1e-9
+    scale = (END - GUTTER) / seconds
+    shapes, bottom = _lane_rows(run, list(lanes.items()), scale, y, limit)
+    axis = _axis(seconds, scale, y, bottom)
+    return [*axis, *shapes, *_legend(bottom + 20)], bottom + 40 - y
+
+
+def lane_lines(run: RunState, lanes: Mapping[str, Sequence[Bar]]) -> Iterator[str]:
+    """Yield a line per lane: the branch, and begin and seconds of each request."""
+    begin = run.began or 0.0
+    end = begin + run.metrics.seconds
+    for branch, bars in lanes.items():
+        calls = (
+            f"{visible(bar.name)} at {duration(bar.queued - begin)}"
+            f" for {duration((end if bar.finished is None else bar.finished) - bar.queued)}"
+            for bar in bars
+        )
+        yield f"{visible(branch)}: {', '.join(calls)}"
+
+
+def _lane_rows(
+    run: RunState, rows: Sequence[tuple[str, Sequence[Bar]]], scale: float, y: float, limit: int
+) -> tuple[list[str], float]:
+    """Draw at most `limit` lanes; return shapes and the bottom."""
+    shapes: list[str] = []
+    for branch, bars in rows[:limit]:
+        shapes.append(text_at(10, y + 10, in_line(f"{branch} {bars[-1].name}", 18), "c"))
+        for bar in bars:
+            shapes += _bar(bar, run, scale, y)
+        y += LANE
+    if len(rows) > limit:
+        shapes.append(text_at(10, y + 10, f"and {counted(len(rows) - limit, 'more lane')}", "m"))
+        y += LANE
+    return shapes, y
+
+
+def _axis(seconds: float, scale: float, top: float, bottom: float) -> Iterator[str]:
+    """Draw ticks behind the lanes, and their times below."""
+    tick = tick_of(seconds)
+    for i in range(int(seconds / tick) + 1):
+        x = GUTTER + scale * tick * i
+        yield tag("path", class_="l", d=f"M{x:.1f} {top:.1f}v{bottom - top:.1f}")
+        yield text_at(x, bottom + 12, duration(tick * i) if i else "0", "m")
 
 
 def tick_of(seconds: float) -> float:
