@@ -2,6 +2,7 @@
 
 const COMPARED_LANE = 15; // pixels of a lane
 const COMPARED_LANES = 12; // maximum lanes per variant
+const GUTTER = 132; // pixels of the labels
 
 const NOT_YET = { variants: [], lines: [], left: 0 };
 
@@ -38,13 +39,6 @@ function comparedRows(state) {
       note: variant.note,
     };
   });
-}
-
-// The distance of axis ticks: a round number of seconds, at least 1 ms, for at most six ticks.
-function tickOf(seconds) {
-  const least = Math.max(seconds / 6, 1e-3),
-    power = 10 ** Math.floor(Math.log10(least));
-  return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
 }
 
 const COMPARED = [
@@ -199,14 +193,8 @@ function newComparePanel(host, page) {
     }
   }
   function drawAxis(context, colours, height) {
-    const step = tickOf((shown.width - GUTTER - 60) / shown.scale);
-    context.strokeStyle = colours.line;
-    context.fillStyle = colours.muted;
-    for (let t = 0, x = GUTTER; x < shown.width - 20; t += step, x = GUTTER + shown.scale * t) {
-      const label = t ? duration(t) : "0";
-      line(context, Math.round(x) + 0.5, 0, height - 16);
-      context.fillText(label, Math.min(x, shown.width - LETTER * label.length), height - 7);
-    }
+    const room = shown.width - GUTTER - 60;
+    drawTicks(context, colours, { from: 0, to: room / shown.scale, left: GUTTER, room, top: 0, height: height - 20 });
   }
   function drawGroup(context, colours, { row, run, lanes }, most, top, tall, base) {
     const end = GUTTER + shown.scale * row.seconds;
@@ -226,23 +214,16 @@ function newComparePanel(host, page) {
     fillTinted(context, colours.bg, 1, end + 3, top + 1, context.measureText(took).width + 4, COMPARED_LANE - 2);
     context.fillStyle = colours.fg;
     context.fillText(took, end + 5, top + COMPARED_LANE / 2);
-    lanes.slice(0, most).forEach(({ name, requests }, i) => {
+    const xOf = (t) => GUTTER + shown.scale * (t - run.began),
+      bars = { now: Math.min(run.began + run.seconds, shown.state.t), tall: COMPARED_LANE - 4 };
+    lanes.slice(0, most).forEach((lane, i) => {
+      const { name, requests } = lane;
       const y = top + COMPARED_LANE * (i + 1);
       context.fillStyle = colours.muted;
-      context.fillText(inLine(`${name} ${requests.at(-1).name}`, 17), 10, y + COMPARED_LANE / 2, GUTTER - 14);
+      context.fillText(namesWithin(`${name} ${variablesOf(lane)}`, 17), 12, y + COMPARED_LANE / 2, GUTTER - 16);
+      drawActivities(context, colours, lane, pythonSpans(lane, lanes, bars.now), { ...bars, xOf, y: y + 1 });
       for (const request of requests) {
-        const xOf = (t) => GUTTER + shown.scale * (t - run.began);
-        drawRequest(
-          context,
-          colours,
-          surface,
-          request,
-          Math.min(run.began + run.seconds, shown.state.t),
-          xOf,
-          y + 1,
-          COMPARED_LANE - 4,
-          run.began,
-        );
+        drawRequest(context, colours, surface, request, { ...bars, xOf, y: y + 1, begin: run.began });
         shown.bars.push({ request });
         const token = lit && lit.request === request.id ? tokenAt(request, lit.position) : null;
         if (!token?.t) continue;

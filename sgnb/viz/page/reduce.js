@@ -209,6 +209,7 @@ function apply(state, record) {
   state.t = own.t = Math.max(state.t, t);
   applyToTime(own, record, t);
   applyToStops(own, record);
+  applyToLanes(own, record, t);
   if (OF_ENGINE[kind]) OF_ENGINE[kind](own, record, t);
   else if (OF_TREE[kind]) OF_TREE[kind](own, record, t);
   else if (OF_RUNS[kind] && state.runs.has(record.run)) {

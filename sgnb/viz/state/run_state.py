@@ -40,6 +40,7 @@ from ...events import (
 )
 from ...sequences import common_length
 from .branch_text import BranchText, Passage, drop, passages
+from .lanes import Lanes
 from .media import mark_of
 from .metrics import Metrics, Row
 from .models import Model, OpenCall, made_by
@@ -75,17 +76,15 @@ class RunState:
         self.rows: dict[str, Row] = {}
         self.edit: RunEdited | None = None  # of an earlier run
         self.hidden = 0  # branches without kept text
-        self.failed = self.lost = 0
-        self.stopped = 0  # programs stopped from outside
+        self.failed = self.lost = self.stopped = 0  # stopped: programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
         self.metrics, self.items = Metrics(), RunItems()
-        self.time, self.stops = TimeParts(run), Stops(run)
+        self.time, self.stops, self.lanes = TimeParts(run), Stops(run), Lanes(run)
         self.began: float | None = None  # start, in seconds of the log's clock
-        self._now = 0.0
+        self._now, self._engine = 0.0, 0  # time and engine of the current record
         self.models = {0: Model(0)}  # by number; 0 is the default model
         self._by_engine = {0: self.models[0]}
         self._calls: dict[str, OpenCall] = {}  # open calls to other models, by branch
-        self._engine = 0  # engine of the current record
         # requests by engine and number
         self._requests = defaultdict[int, dict[int, RunRequest]](dict)
 
@@ -120,8 +119,8 @@ class RunState:
         metrics = self.metrics
         if not metrics.prompt_tokens:
             return ""
-        line = f"{metrics.cached_tokens:,} of {metrics.prompt_tokens:,} prompt tokens"
-        line += " found in the cache"
+        cached, prompt = metrics.cached_tokens, metrics.prompt_tokens
+        line = f"{cached:,} of {prompt:,} prompt tokens found in the cache"
         if metrics.recomputed_tokens:
             line += f"; {metrics.recomputed_tokens:,} more recomputed for lack of a checkpoint"
         return line
@@ -132,6 +131,7 @@ class RunState:
         kind = type(event)
         if kind in STOP_EVENTS:
             self.stops.apply(record)
+        self.lanes.apply(record)
         advanced = kind in TIMED_EVENTS and self.time.apply(record)
         handler = self._handlers.get(kind)
         if handler is not None and getattr(event, "run", self.run) == self.run:
@@ -217,8 +217,7 @@ class RunState:
             branch.append(made_by("sampled", call.model if call else None), event.text)
 
     def _asked(self, event: ModelAsked) -> None:
-        engine = self._trees[0].engine
-        if engine is not None:
+        if (engine := self._trees[0].engine) is not None:
             self.models[0].name = engine.model.rpartition("/")[2]
         model = self.models.setdefault(event.number, Model(event.number, event.model, event.engine))
         self._by_engine[event.engine] = model
@@ -343,7 +342,8 @@ class RunState:
                 involved = True
                 request.written += 1
                 self._wrote(request.model, request.row, 1)
-                request.show("sampled", request.token_table.bytes((token,)))
+                if request.branch is not None:
+                    request.show("sampled", request.token_table.bytes((token,)))
 
         involved = involved or any(number in requests for number, _, _ in event.extended)
         self.metrics.passes += involved

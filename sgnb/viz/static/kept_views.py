@@ -10,18 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...events import Record
-from ..state.comparison import AS_IS, Bar
+from ..state.comparison import AS_IS
+from ..state.lanes import Lane
 from ..state.log_state import LogState
 from ..state.metrics import duration
 from ..state.run_details import RunCall, RunDetails
 from ..state.run_state import RunState
 from ..state.token_table import visible
 from ..state.tree import TreeState
+from .lanes_svg import draw_all_lanes
 from .media_svg import Thumbnails
 from .plain_text import Shown, counted, label, tree_text
 from .svg import CHAR, INSIDE, fitted, tag, text_at
 from .time_svg import TimeView
-from .timeline import draw_lanes, lane_lines
 from .tree_svg import draw_tree
 from .walk_svg import WalkView
 
@@ -60,8 +61,7 @@ def view_of(name: str, records: Sequence[Record], run: str) -> Shown | None:
     if name in ("text", "rows"):
         return state if state.is_batch == (name == "rows") else None
     if name == "branches":
-        lanes = comparison.timeline(run)
-        return BranchesView(state, lanes) if lanes else None
+        return BranchesView(state) if list(state.lanes) else None
 
     details = RunDetails(run, records)
     if name == "source":
@@ -164,14 +164,24 @@ class BranchesView:
     """The branches of a run over time: a lane per branch."""
 
     run: RunState
-    lanes: dict[str, list[Bar]]
     style = ""
 
     def draw(self, rows: int, thumbnails: Thumbnails) -> tuple[str, float]:
         heading = text_at(0, 12, label(f"branches of {self.run.title} over time", 110), "h")
-        lanes, height = draw_lanes(self.run, self.lanes, 26, rows)
-        return heading + "".join(lanes), 26 + height
+        lanes, height = draw_all_lanes(self.run, rows)
+        return heading + tag("g", lanes, transform="translate(0 26)"), 26 + height
 
     def text(self) -> str:
         heading = f"branches of {visible(self.run.title)} over time"
-        return "\n".join([heading, *lane_lines(self.run, self.lanes)])
+        return "\n".join([heading, *map(self._line, self.run.lanes)])
+
+    def _line(self, lane: Lane) -> str:
+        """Return the branch, and begin and seconds of each request."""
+        begin = self.run.began or 0.0
+        end = begin + self.run.metrics.seconds
+        calls = (
+            f"{visible(bar.name)} at {duration(bar.queued - begin)}"
+            f" for {duration((end if bar.finished is None else bar.finished) - bar.queued)}"
+            for bar in lane.bars
+        )
+        return f"{visible(lane.branch)}: {', '.join(calls)}"
