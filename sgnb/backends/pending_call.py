@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
@@ -14,16 +14,12 @@ from ..lang.location import warn_once
 from .mail import logged
 from .output_segments import made_segments
 
-if TYPE_CHECKING:
-    from .local import LocalExecutor
-
 
 class PendingCall:
     """A call queued for the engine, with its engine requests."""
 
-    def __init__(
-        self, executor: LocalExecutor, call: Call, sink: Callable[[Delta | Result], None]
-    ) -> None:
+    def __init__(self, executor: Any, call: Call, sink: Callable[[Delta | Result], None]) -> None:
+        """executor: the `LocalExecutor` of the engine."""
         self.executor, self.call, self.sink = executor, call, sink
         self.params = split_samples(executor._overrides.params(call))  # per sample
         self.outputs: dict[int, Output] = {}  # finished samples
