@@ -18,7 +18,6 @@ from ..engine.engine import Engine
 from ..engine.loop import TokenStepper
 from ..engine.request import arguments
 from ..engine.request.collect import gather, numbered_callbacks
-from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
 from ..engine.request.request_state import Origin
 from ..errors import (
@@ -38,8 +37,8 @@ from ..segment import Segment
 from ..sequences import common_length
 from .choice_scores import Logprobs, OutputGather, Tokens, build_scores
 from .dry import EngineAnswers
-from .mail import Mail, logged
-from .output_segments import made_segments
+from .mail import Mail
+from .pending_call import PendingCall
 from .template_reader import chat_template, special_tokens
 
 REMEMBERED_CHOICES = 4096
@@ -73,6 +72,8 @@ class LocalExecutor:
     engine together. The thread ends with `close`, or with the garbage collection of the executor.
     """
 
+    continues_output = True
+
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.log = engine.log
@@ -81,7 +82,7 @@ class LocalExecutor:
         self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # by choice
         self._weight_changes = 0  # of the engine at the last score
-        self._processing: dict[int, _PendingCall] = {}  # by `id`: items are not processed yet
+        self._processing: dict[int, PendingCall] = {}  # by `id`: items are not processed yet
         self._mail = Mail(engine.before_next_step)
         self.close = weakref.finalize(self, self._mail.close)
 
@@ -109,11 +110,11 @@ class LocalExecutor:
         _check_call(call, sink, Call)
         _check("params", call.params, isinstance(call.params, SamplingParams), "SamplingParams")
         _warn_of_limit(call, self.engine.context_length)
-        pending = _PendingCall(self, call, sink)
+        pending = PendingCall(self, call, sink)
         pending.process_items()
         return pending.cancel
 
-    def submit(self, calls: Sequence[_PendingCall]) -> None:
+    def submit(self, calls: Sequence[PendingCall]) -> None:
         """Queue `calls` on the engine together, or separately if the engine refuses a call."""
         live = [each for each in calls if not each.cancelled and each.error is None]
         for pending in calls:
@@ -136,7 +137,7 @@ class LocalExecutor:
             if pending.cancelled:  # cancelled in the meantime
                 self.engine.abort(pending.ids)
 
-    def _submit(self, group: Sequence[_PendingCall], stream: bool) -> None:
+    def _submit(self, group: Sequence[PendingCall], stream: bool) -> None:
         if not group:
             return
         prompts = self.engine.encode(
@@ -160,7 +161,13 @@ class LocalExecutor:
         ]
 
         ids = self.engine.submit(
-            inputs, params, sinks, stream=stream, origins=origins, cache_scopes=cache_scopes
+            inputs,
+            params,
+            sinks,
+            stream=stream,
+            origins=origins,
+            cache_scopes=cache_scopes,
+            given_outputs=[pending.call.given_output for pending, *_ in samples],
         )
         for (pending, *_), id in zip(samples, ids, strict=True):
             pending.ids.append(id)
@@ -228,8 +235,7 @@ class LocalExecutor:
             found = zip(alone, outputs[len(own) :], strict=True)
             made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
             kept.update(made)
-            text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
-            scores = build_scores(own, outputs, known | made, text)
+            scores = build_scores(own, outputs, known | made, self._token_text)
             self._mail.put_result(partial(sink, scores))
 
         gather = OutputGather(len(continued) + len(alone), finish)
@@ -293,6 +299,13 @@ class LocalExecutor:
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         return self.engine.encode([segments])[0]
 
+    def token_texts(self, tokens: Sequence[int]) -> list[str]:
+        """Return the text of each token, with U+FFFD for a partial character."""
+        return [self._token_text(token) for token in tokens]
+
+    def _token_text(self, token: int) -> str:
+        return str(token) if self.engine.tokenizer is None else self.engine.tokenizer.text(token)
+
     def flush_cache(self) -> int:
         self._unconditional_logprobs = {}
         return self.engine.flush_cache()
@@ -301,87 +314,6 @@ class LocalExecutor:
         engine = self.engine
         own = {"model_path": engine.model_name, "model": engine.model_name, "device": engine.device}
         return own | {"context_length": engine.context_length} | engine.stats()
-
-
-class _PendingCall:
-    """A call queued for the engine, with its engine requests."""
-
-    def __init__(
-        self, executor: LocalExecutor, call: Call, sink: Callable[[Delta | Result], None]
-    ) -> None:
-        self.executor, self.call, self.sink = executor, call, sink
-        self.params = split_samples(executor._overrides.params(call))  # per sample
-        self.outputs: dict[int, Output] = {}  # finished samples
-        self.cancelled = False
-        self.error: Exception | None = None  # of the processor
-        self._sends = threading.Lock()  # taken by the only sender
-        self.ids: list[int] = []
-        self.last_token: int | None = None  # of the prompt
-
-    def process_items(self) -> None:
-        """Send the call to the engine as soon as its items are processed: worker threads run the
-        processor."""
-        contents = [part.item for part in self.call.segments if part.kind == "media"]
-        items = self.executor.engine.items
-        self.executor._processing[id(self)] = self
-        try:
-            if not (contents and items and items.prepare_soon(contents, self._send)):
-                self._send()
-        except Exception as error:
-            self._send(error)
-
-    def _send(self, error: Exception | None = None) -> None:
-        """Send the call, once. error: of the processor."""
-        if self._sends.acquire(blocking=False):
-            self.error = error
-            self.executor._processing.pop(id(self), None)
-            self.executor._mail.send(self)
-
-    def cancel(self) -> None:
-        self.cancelled = True
-        self._send()  # fails without the output of the processor
-        self.executor.engine.abort(self.ids)
-
-    def fail(self, error: Exception) -> None:
-        """Deliver the error on the executor's thread; logs an error of the sink."""
-        logged(partial(self.sink, Result(error=error)))
-
-    def take(self, index: int, output: Output) -> None:
-        """Store a sample's output, on the engine's thread."""
-        if index == 0 and self.call.stream and output.delta:
-            delta = Delta(output.delta, lambda: output.meta_info)
-            self.executor._mail.put_result(partial(self.sink, delta))
-        if output.finish_reason is not None:
-            self.outputs[index] = output
-            if len(self.outputs) == len(self.params):
-                self.executor._mail.put_result(self._finish)
-
-    def _finish(self) -> None:
-        """Deliver the result on the executor's thread, even if a warning is an error."""
-        try:
-            self._warn_of_seam()
-        finally:
-            self._deliver()
-
-    def _deliver(self) -> None:
-        outputs = [self.outputs[index] for index in range(len(self.params))]
-        self.sink(
-            Result(
-                tuple([output.text for output in outputs]),
-                tuple([output.meta_info for output in outputs]),
-                next((output.error for output in outputs if output.error), None),
-                made_segments(self.executor.engine, outputs[0]),
-            )
-        )
-
-    def _warn_of_seam(self) -> None:
-        """Warn once per line if the model's blank fits on no side of the end of the prompt."""
-        call, params = self.call, self.params[0]
-        if params.regex is None or call.params.leading_blank or call.location is None:
-            return
-        if self.last_token is not None:
-            for line in self.executor.engine.seam_warnings(params, self.last_token):
-                warn_once(line, call.location)
 
 
 def _warn_of_limit(call: Call, context: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from ..errors import printable
 from ..lang.executor import Call, Delta, Executor, Result, ScoreCall, Scores
 from ..segment import Segment
-from ..viz.state.comparison import in_order
+from ..viz.state.lanes import in_order
 
 AROUND = 24
 """Characters of each text shown at a difference."""

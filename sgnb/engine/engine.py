@@ -133,6 +133,7 @@ class Engine(CacheMethods):
         stream: bool = False,
         origins: Sequence[Origin] | None = None,
         cache_scopes: arguments.CacheScopes = None,
+        given_outputs: Sequence[Sequence[int]] | None = None,
     ) -> list[int]:
         """Queue one sample per prompt and return the request ids immediately.
 
@@ -140,6 +141,7 @@ class Engine(CacheMethods):
             on_outputs: Callbacks, one per prompt; see `RequestState`.
             origins: Source of each request, for events.
             cache_scopes: Prefix sharing of each request; shared with all by default.
+            given_outputs: First output tokens of each request; generation continues after them.
 
         Raises:
             RequestError, OptionError, EngineError, ModelError: Before any sample is queued.
@@ -147,7 +149,8 @@ class Engine(CacheMethods):
         """
         self.log.home.check()
         stream = arguments.switch("stream", stream)
-        asked = arguments.submission(prompts, params, on_outputs, origins, cache_scopes)
+        values = params, on_outputs, origins, cache_scopes, given_outputs
+        asked = arguments.submission(prompts, *values)
         states = self._factory.make(asked, stream, stacklevel=3)
         self._weight_guard.check(stacklevel=5)  # the caller of `generate`
         self._loop.submit(states)

@@ -79,6 +79,9 @@ class RequestQueued:
     file: str = ""  # file of the call in the program
     line: int = 0
     namespace: str = ""  # cache namespace: requests share KV only within a namespace
+    num_given: int = (
+        0  # last tokens of `prompt` that are output of an edited run, not of the prompt
+    )
 
 
 @dataclass(frozen=True, slots=True)

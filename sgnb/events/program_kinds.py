@@ -26,6 +26,20 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class RunEdited:
+    """The run of the last `RunStarted` continues an edit of an earlier run. Calls before the edit
+    have the results of the earlier run."""
+
+    run: str
+    edited: str  # the earlier run
+    branch: str  # branch of the edited call, in this run
+    edited_branch: str  # the branch in the earlier run
+    name: str  # variable of the edited call
+    position: int  # number of tokens before the edit: prompt and output of the call
+    text: str  # new text; for a select the choice
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramCalled:
     """The code of a program began."""
 
@@ -120,6 +134,7 @@ class GenerationDone:
     branch: str
     name: str  # variable set by the generation
     text: str  # text of the variable, without stop strings
+    recorded: bool = False  # result of an earlier run, see `RunEdited`
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +147,7 @@ class ChoiceMade:
     choices: tuple[str, ...]
     scores: tuple[Logprob, ...]  # per choice; the largest score wins
     chosen: str  # appended choice
+    recorded: bool = False  # as in `GenerationDone`
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +181,25 @@ class ComparisonDone:
 
     comparison: str
     lines: tuple[str, ...]  # findings as display text
+
+
+@dataclass(frozen=True, slots=True)
+class RunsCompared:
+    """Two runs of a program were compared. Fields with equal prefixes are columns of a table."""
+
+    comparison: str
+    earlier: str
+    later: str
+    line_marks: tuple[str, ...]  # changed lines and neighbours: "-" earlier, "+" later, "=" both
+    line_numbers: tuple[int, ...]  # in the file of the marked run
+    lines: tuple[str, ...]
+    text_branches: tuple[str, ...]  # consecutive tokens with equal marks
+    text_marks: tuple[str, ...]
+    texts: tuple[str, ...]
+    cause_requests: tuple[int, ...]  # ranges of computed prompt tokens of `later`
+    cause_begins: tuple[int, ...]
+    cause_ends: tuple[int, ...]
+    causes: tuple[str, ...]  # the change that caused the computation
 
 
 def model_letter(number: int) -> str:

@@ -47,6 +47,8 @@ class Call:
     # may or must call.
     tools: tuple[Tool, ...] = field(default=(), compare=False)
     tool_use: ToolUse | None = field(default=None, compare=False)
+    # For executors with `continues_output`: first output tokens, after which generation continues.
+    given_output: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def effective_params(self) -> SamplingParams:
@@ -75,6 +77,7 @@ class Result:
     # Segments of the first text for the prompts of later calls; () if the tokens are unknown.
     segments: tuple[Segment, ...] = ()
     calls: tuple[ToolCall, ...] = ()  # validated calls, for a `Call` with `tool_use`
+    recorded: bool = False  # result of an earlier run, see `Edit`
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ class Scores:
     # Index of the choice if the method or the model decides. Without log-probabilities from the
     # model, `choices` is empty.
     chosen: int | None = None
+    recorded: bool = False  # as in `Result`
 
 
 class Room(NamedTuple):
@@ -136,7 +140,8 @@ class Executor(Protocol):
     the error.
 
     Optional attributes: `model_name` (see `model_name`), `stand_in` (see `instead_of`), `room` (see
-    `room_of`), `generates_calls`, `declares_tools` and `modalities` (see the functions), and
+    `room_of`), `generates_calls`, `declares_tools`, `continues_output` and `modalities` (see the
+    functions), and
     `token_stepper` for stops after tokens (see `engine.loop.token_gate`).
     """
 
@@ -183,6 +188,11 @@ def declares_tools(executor: Executor) -> bool:
     """Return whether the executor describes the tools (`Call.tools`) to the model, without a
     description in the program's text."""
     return bool(getattr(executor, "declares_tools", False))
+
+
+def continues_output(executor: Executor) -> bool:
+    """Return whether the executor continues the output of an edited call (`Call.given_output`)."""
+    return bool(getattr(executor, "continues_output", False))
 
 
 def modalities(executor: Executor) -> frozenset[str]:

@@ -22,6 +22,7 @@ from .batches.saved import SavedRows
 from .batches.states import BatchRecord, State, States, initial_content
 from .code import DEFAULTS, BoundFunction, Code, arguments_of
 from .core.async_state import AsyncProgramState
+from .core.editing import Edit
 from .core.program import inside
 from .core.run import Run
 from .core.snapshot import Snapshot
@@ -165,9 +166,7 @@ class Runnable(BoundFunction):
 
         Args:
             *args: Arguments of the function.
-            backend: As in `run`.
-            continue_from: As in `run`.
-            **kwargs: As in `run`.
+            backend, continue_from, **kwargs: As in `run`.
 
         Returns:
             The state. Reads of the state do not wait.
@@ -217,21 +216,17 @@ class Runnable(BoundFunction):
             batch: Rows of arguments: a list, tuple or iterator of dicts or tuples, a dict with a
                 list per argument, or a data frame. An iterator is read in a bounded window. Columns
                 of a data frame that are no arguments are ignored.
-            backend: As in `run`.
+            backend, continue_from: As in `run`.
             num_threads: Maximum number of programs whose code runs at the same time; "auto" is 64.
                 Only programs that wait for values need a thread each. A batch inside a program uses
                 the threads of the outer batch.
             progress_bar: Show a progress bar of tqdm.
-            generator_style: Return an iterator over the states, in the order of the rows, as
-                programs finish.
-            continue_from: As in `run`.
-            save: File for finished rows, a JSON line per row. Rows that an earlier call wrote
-                without an error are not run again: the result is a `SavedState` read from the file.
-            as_frame: Return a data frame with the rows, variables, errors, tokens and seconds
-                instead of states.
-            types: Types of variables in the data frame, for example `{"city": City}`. A text that
-                is not a value of its type becomes None, with the reason in the column of errors.
-            **defaults: Sampling defaults for all generations.
+            generator_style: Return an iterator over the states in the order of the rows.
+            save: File for finished rows, a JSON line per row. Rows without an error in the file do
+                not run again: the result is a `SavedState`.
+            as_frame: Return a data frame of rows, variables, errors, tokens and seconds.
+            types: Types of variables in the data frame, for example `{"city": City}`; see `frame`.
+            **defaults: Sampling defaults of all generations.
 
         Returns:
             A list of states in the order of the rows (`States`: `rerun`, `frame`, `csv`), an
@@ -407,8 +402,14 @@ class Runnable(BoundFunction):
             state.program.value = await self._call(inner, arguments)
 
     def _tell(self, state: ProgramState, arguments: BoundArguments) -> None:
-        run, branch = state.program.run, state.program.root.id
-        run.emit(ProgramCalled(run.id, branch, shown_arguments(arguments.arguments)))
+        run, program = state.program.run, state.program
+        program.begin_again = functools.partial(self._begin_again, run, arguments)
+        run.emit(ProgramCalled(run.id, program.root.id, shown_arguments(arguments.arguments)))
+
+    def _begin_again(self, run: Run, arguments: BoundArguments, edit: Edit) -> ProgramState:
+        """Run the program with the settings of an earlier run and an edit."""
+        settings = {"stream": run.stream, "initial": run.initial, "edit": edit}
+        return self._on_a_thread(self._run(run.executor, run.defaults, **settings), arguments)
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         state.program.taint(arguments.arguments)

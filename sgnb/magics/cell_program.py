@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import partial
+from inspect import Signature
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -29,6 +29,7 @@ from .magic_options import CellLine
 from .report import CellLabel, short_lines
 from .runs import BackgroundRun, BackgroundState, run_to_end
 from .session import Session
+from .views import Views
 
 
 def _exported(*modules: Any) -> dict[str, Any]:
@@ -49,8 +50,11 @@ PATTERNS = _exported(patterns, agents, tools, media)
 class CellProgram:
     """`SglFunction` with engine, sampling options and views from the cell's line."""
 
-    def __init__(self, program: SglFunction, line: CellLine, session: Session) -> None:
-        self._program, self._line, self._session = program, line, session
+    def __init__(
+        self, program: SglFunction, line: CellLine, session: Session, cell: str = ""
+    ) -> None:
+        """cell: Name of the program, or id of the notebook's cell; "" if unknown."""
+        self._program, self._line, self._session, self._cell = program, line, session, cell
         self.__name__: str = program.func.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -83,7 +87,8 @@ class CellProgram:
 
     def bind(self, **kwargs: Any) -> CellProgram:
         """Return the program with fixed arguments."""
-        return CellProgram(self._program.bind(**kwargs), self._line, self._session)
+        bound = self._program.bind(**kwargs)
+        return CellProgram(bound, self._line, self._session, self._cell)
 
     def show(self, work: Callable[[], Any], runs: list[Run]) -> Any:
         """Start a run by calling `work`, with views and time limit, and wait for the result.
@@ -92,7 +97,7 @@ class CellProgram:
             work: Starts the run.
             runs: Receives the run, also if `work` raises.
         """
-        views = Views(self.backend(), self._line, self._session)
+        views = self.views()
 
         def open_views(run: Run) -> None:
             runs.append(run)
@@ -105,6 +110,15 @@ class CellProgram:
             raise
         views.close()
         return value
+
+    def views(self, steers: bool = False) -> Views:
+        """Return the views of the next run."""
+        return Views(self.backend(), self._line, self._session, self._cell, steers)
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters of the program."""
+        return self._program.signature
 
     def engine(self) -> LoadedEngine:
         """Return the current engine; load or reload it if needed."""
@@ -173,9 +187,9 @@ class CellRun:
         if not parse(body).body:
             self.session.say("the body has no statements: the program does nothing")
         code = Code(function, cell, body, 1 + CELL_LINES_BEFORE_BODY)
-        return CellProgram(
-            SglFunction(function, special_tokens=line.special_tokens, code=code), line, self.session
-        )
+        compiled = SglFunction(function, special_tokens=line.special_tokens, code=code)
+        cell_id = getattr(result.info, "cell_id", "") if result else ""
+        return CellProgram(compiled, line, self.session, line.name or cell_id or "")
 
     def _work(self, program: CellProgram) -> Callable[..., Any]:
         """Return a function that starts the run and takes further options of it."""
@@ -241,7 +255,9 @@ class CellRun:
 
     def _compare(self, program: CellProgram) -> CompareReport | None:
         line, loaded, work = self.line, program.engine(), self._work(program)
-        display = Display(loaded.emitter, () if line.quiet else line.show, static=line.static)
+        display = Display(
+            loaded.emitter, () if line.quiet else line.show, static=line.static, keep=line.keep
+        )
         rounds = ROUNDS if line.rounds is None else line.rounds
         report = compare(
             loaded,
@@ -266,7 +282,7 @@ class CellRun:
     def _run_in_background(self, program: CellProgram) -> BackgroundRun:
         """Run on a background thread. Terminals show no views."""
         line, work = self.line, self._work(program)
-        views = Views(program.backend(), line, self.session, steers=True) if in_kernel() else None
+        views = program.views(steers=True) if in_kernel() else None
         kind = BackgroundRun if line.over else BackgroundState
         ended = views.closer() if views else lambda: None
         background = kind(work, line.timeout, ended, line.begin)
@@ -276,46 +292,6 @@ class CellRun:
         if line.name:
             self.session.in_background(line.name, background)
         return background
-
-
-class Views:
-    """The views of one run. Create before the run begins."""
-
-    def __init__(
-        self,
-        loaded: LoadedEngine | RemoteBackend,
-        line: CellLine,
-        session: Session,
-        steers: bool = False,
-    ) -> None:
-        """steers: the views have buttons to pause the run; needs an idle kernel."""
-        self._recordings = session.recordings
-        views = () if line.quiet else line.show
-        steer = session.runs.steer if steers else None
-        self._display = Display(
-            loaded.emitter, views, static=line.static, act=loaded.act, steer=steer
-        )
-
-    def open(self, run: Run) -> None:
-        """Open the views. Main thread only."""
-        self._display.open(run.id)
-        run.meanwhile = self._display.tick
-
-    def close(self, reported: bool = False) -> None:
-        """Close the views. `reported`: the cell shows the error of the run."""
-        display = self._display
-        display.close(reported)
-        if display.run is not None and display.feed is not None:
-            self._recordings.keep(display.run.run, display.feed)
-
-    def closer(self) -> Callable[[], None]:
-        """Return a function that closes the views on the kernel's event loop, from any thread."""
-        loop = asyncio.get_running_loop()
-
-        def close() -> None:
-            loop.call_soon_threadsafe(self.close)
-
-        return close
 
 
 def variable(

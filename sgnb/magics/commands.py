@@ -4,13 +4,15 @@ Parses nothing."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_origin
 
 from ..benchmark import OPPONENTS
 from ..errors import OptionError, nearest
+from ..lang.batches.rows import is_frame
+from .answer_checks import named_expectation, read_rows
 from .cell_program import evaluate_rows, variable
 from .doctor import check
 from .magic_options import LineCall
@@ -111,16 +113,16 @@ class Commands:
         self.session.say(f"written: {recording.save(call.options['export'])}")
         return None
 
+    def tour(self, call: LineCall) -> Any:
+        return self.session.tour(call.argument or "last")
+
     def bench(self, call: LineCall) -> Any:
         options = dict(call.options)
         if options.pop("paper", False):
             return self._bench_paper(call.argument, options)
         if not call.argument:
             raise OptionError("%sglang bench needs a program", "%sglang bench PROGRAM, or --paper")
-        program = variable(
-            self.namespace, call.argument, "program", lambda value: hasattr(value, "run_batch")
-        )
-
+        program = self._program(call)
         out, over = options.pop("out", ""), options.pop("over", "")
         if over:
             options["rows"] = evaluate_rows(over, self.namespace)
@@ -128,8 +130,25 @@ class Commands:
             options["vs"] = [self._opponent(name) for name in _split(options["vs"])]
         return self._report(partial(self.session.bench, program, **options), out)
 
+    def check(self, call: LineCall) -> Any:
+        program, options = self._program(call), dict(call.options)
+        out, over = options.pop("out", ""), options.pop("over", "")
+        for name, value in {"over": over, "expect": options.get("expect")}.items():
+            if not value:
+                usage = f"%sglang check {call.argument} --over ROWS --expect COLUMN_OR_FUNCTION"
+                raise OptionError(f"%sglang check needs --{name}", usage)
+
+        rows = evaluate_rows(over, self.namespace)
+        options["over"] = rows if isinstance(rows, Mapping) or is_frame(rows) else list(rows)
+        columns = {name for row in read_rows(program, options["over"]) for name in row}
+        options["expect"] = named_expectation(options["expect"], columns, self.namespace)
+        return self._report(partial(self.session.check, program, **options), out)
+
     def runs(self, call: LineCall) -> Any:
-        return self.session.runs()
+        runs = self.session.runs
+        if call.action == "compare":
+            return runs.compare(*call.argument.split())
+        return runs()
 
     def cancel(self, call: LineCall) -> None:
         runs = self.session.cancel(call.argument or "all")
@@ -144,6 +163,12 @@ class Commands:
             raise OptionError(message, "the workloads define the value")
         out = options.pop("out", "")
         return self._report(partial(self.session.bench_paper, *_split(argument), **options), out)
+
+    def _program(self, call: LineCall) -> Any:
+        """Return the program that the argument names."""
+        return variable(
+            self.namespace, call.argument, "program", lambda value: hasattr(value, "run_batch")
+        )
 
     def _opponent(self, name: str) -> Any:
         """Return the program of a variable, unless the name is a library."""

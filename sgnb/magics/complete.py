@@ -8,9 +8,9 @@ from typing import Any
 from .. import models
 from ..benchmark import OPPONENTS
 from ..benchmark.variants import PER_REQUEST
-from ..viz import VIEWS
+from ..viz import KEPT_VIEWS, VIEWS
 from .line import on_off
-from .magic_options import BENCH_OPTIONS, CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
+from .magic_options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
 
 
@@ -40,8 +40,10 @@ def line_words(preceding: list[str], session: Session) -> list[str]:
             return [*session.runs.running(), "all"]
         case ["bench", *_, "--vs"]:
             return [*OPPONENTS]
-        case ["bench", *rest]:
-            return _values(rest, session) or _flags(BENCH_OPTIONS)
+        case ["bench" | "check" as name, *rest]:
+            return _values(rest, session) or _flags(COMMANDS[name].options)
+        case ["tour"]:
+            return ["last", *session.recordings.runs()]
         case ["load", *rest]:
             candidates = [] if rest else [*models.names()]
             return _values(rest, session) or candidates + _flags(LOAD_OPTIONS)
@@ -79,6 +81,8 @@ def _values(preceding: list[str], session: Session) -> list[str]:
         return session.engines.names()
     if last == "--show":
         return ["all", "none", *VIEWS]
+    if last == "--keep":
+        return [*KEPT_VIEWS]
     if last == "--vs":
         return [*PER_REQUEST]
     if any(option.flags[-1] == last and option.convert is on_off for option in LOAD_OPTIONS):

@@ -15,7 +15,7 @@ from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest, renamed
 from ..lang.core.stepping import read_until
 from ..lang.source import literal
-from ..viz import VIEWS
+from ..viz import KEPT_VIEWS, VIEWS
 
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 
@@ -240,6 +240,15 @@ def views(flag: str, word: str) -> tuple[str, ...]:
     if "all" in names:
         return VIEWS
     return tuple(dict.fromkeys(name for name in names if name != "none"))
+
+
+def kept_views(flag: str, word: str) -> tuple[str, ...]:
+    """Parse names of views with a static picture, separated by commas."""
+    names = tuple(dict.fromkeys(word.split(",")))
+    for name in names:
+        if name not in KEPT_VIEWS:
+            raise OptionError(f"{flag} {name!r}: not a view", nearest(name, KEPT_VIEWS))
+    return names
 
 
 def condition(flag: str, word: str) -> int | str:

@@ -9,7 +9,7 @@ from ..benchmark import OPPONENTS, ROUNDS
 from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest, renamed
 from ..lang import Run
-from ..viz import VIEWS
+from ..viz import KEPT_VIEWS, VIEWS
 from .line import (
     Option,
     Param,
@@ -17,6 +17,7 @@ from .line import (
     condition,
     identifier,
     integer,
+    kept_views,
     number,
     on_off,
     option,
@@ -71,6 +72,12 @@ CELL_OPTIONS = (
     option("--rounds", "of --vs: measured runs of each variant (default: 3)", "N", integer),
     option(
         "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
+    ),
+    option(
+        "--keep",
+        f"views with a picture in the saved notebook: {', '.join(KEPT_VIEWS)}",
+        "VIEWS",
+        kept_views,
     ),
     option("--static", "pictures instead of live views; they need no kernel"),
     option("--special-tokens", "parse special tokens in roles and arguments", former="--marks"),
@@ -131,8 +138,22 @@ FSM_OPTIONS = (
     option("--documents", "a folder with other schemas that the schema refers to", "FOLDER", text),
 )
 
-BENCH_OPTIONS = (
+BATCH_OPTIONS = (
     option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
+    option("--temperature", "0 is greedy", "F", number),
+    option(
+        "--max-tokens",
+        "maximum number of new tokens per generation",
+        "N",
+        integer,
+        dest="max_new_tokens",
+    ),
+    option("--seed", "seed for reproducible samples", "N", integer),
+    option("-o --out", "variable for the report", "VAR", identifier),
+)
+"""Options of each command that runs a program over rows."""
+
+BENCH_OPTIONS = (
     option(
         "--vs",
         f"comma-separated opponents: {', '.join(OPPONENTS)}, an address, a program"
@@ -145,16 +166,17 @@ BENCH_OPTIONS = (
     option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
     option("--same", "equality of all runs: text (default) or tokens", "WHAT", text),
     option("--clock", "wall (default), or cpu on a shared machine", "CLOCK", text),
-    option("--temperature", "0 is greedy", "F", number),
+    *BATCH_OPTIONS,
+)
+
+CHECK_OPTIONS = (
     option(
-        "--max-tokens",
-        "maximum number of new tokens per generation",
-        "N",
-        integer,
-        dest="max_new_tokens",
+        "--expect",
+        "column with the expected answers, or a function of state and row",
+        "COLUMN_OR_FUNCTION",
+        identifier,
     ),
-    option("--seed", "seed for reproducible samples", "N", integer),
-    option("-o --out", "variable for the report", "VAR", identifier),
+    *BATCH_OPTIONS,
 )
 
 TRACE_OPTIONS = (
@@ -208,13 +230,28 @@ COMMANDS = {
         takes="[on|off|last|RUN]",
         options=TRACE_OPTIONS,
     ),
+    "tour": Command(
+        "the views of the last run, or of the run with this id, in steps with a sentence each",
+        takes="[last|RUN]",
+    ),
     "bench": Command(
         "measure a program in turns: unchanged, without each technique, or against other"
         " libraries; report differences with confidence intervals",
         takes="[PROGRAM]",
         options=BENCH_OPTIONS,
     ),
-    "runs": Command("list runs"),
+    "check": Command(
+        "run a program over rows and compare the answers with expected answers: right, wrong,"
+        " changed since the last check, with a confidence interval",
+        takes="PROGRAM",
+        options=CHECK_OPTIONS,
+    ),
+    "runs": Command(
+        "list runs; compare two recorded runs by lines, text and figures (default: the last two"
+        " runs of the last cell)",
+        ("ls", "compare"),
+        "[RUN RUN]",
+    ),
     "cancel": Command("cancel a run, or all runs", takes="[RUN|all]"),
     "doctor": Command("check the features of this machine, with remedies"),
 }
@@ -253,7 +290,9 @@ class LineCall(NamedTuple):
                 message = f"%sglang {name} has no {action!r}"
                 raise OptionError(message, nearest(action, command.actions))
 
-        argument = unquote(arguments.pop(0)) if command.takes and arguments else ""
+        count = len(command.takes.split())
+        argument = " ".join(map(unquote, arguments[:count]))
+        del arguments[:count]
         if arguments:
             message = f"%sglang {name}: {arguments[0]!r} is not expected"
             raise OptionError(message, f"{name} {command.takes}".strip())
@@ -282,6 +321,7 @@ class CellLine:
     vs: tuple[str, ...] = ()  # variants of a comparison
     rounds: int | None = None
     show: tuple[str, ...] = VIEWS
+    keep: tuple[str, ...] = ()
     static: bool = False
     special_tokens: bool = False
     dry: bool = False
@@ -371,7 +411,7 @@ def _check_dry(values: dict[str, Any]) -> None:
     """Reject options without an effect on a dry run. A dry run shows only a table and ends
     immediately."""
     flags = {option.dest: option.flags[-1] for option in CELL_OPTIONS}
-    for dest in ("out", "vs", "show", "static", "bg", "step", "until", "timeout", "quiet"):
+    for dest in ("out", "vs", "show", "keep", "static", "bg", "step", "until", "timeout", "quiet"):
         if values.get("dry") and dest in values:
             message = f"--dry and {flags[dest]} exclude each other"
             raise OptionError(message, "a dry run only shows a table")

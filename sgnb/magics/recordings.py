@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable
+from functools import partial
 
 from ..errors import OptionError, nearest
 from ..viz import Emitter, Feed, Recording
 
 MAX_CHARACTERS = 256 << 20
 """Maximum total size of all recordings. The oldest are dropped, also for pages opened later."""
+
+RUNS_OF_A_CELL = 10
+"""Number of last runs of a cell that can be compared."""
 
 
 class Recordings:
@@ -18,6 +23,7 @@ class Recordings:
         """Start without recordings. `emitter()` returns the current engine's emitter."""
         self._emitter = emitter
         self._runs: dict[str, Feed] = {}
+        self._cells = defaultdict[str, deque[str]](partial(deque, maxlen=RUNS_OF_A_CELL))
         self._recording: tuple[Emitter, Feed] | None = None
 
     def __call__(self, run: str = "last") -> Recording:
@@ -39,6 +45,10 @@ class Recordings:
             )
         return Recording(self._runs[name].lines, name)
 
+    def runs(self) -> list[str]:
+        """Return the ids of the recorded runs, oldest first."""
+        return list(self._runs)
+
     def on(self) -> None:
         """Start to record the current engine. Raises OptionError during a recording."""
         if self._recording is not None:
@@ -58,14 +68,23 @@ class Recordings:
         emitter.detach(feed)
         return Recording(feed.lines)
 
-    def keep(self, run: str, feed: Feed) -> None:
+    def reruns(self, run: str) -> list[str]:
+        """Return the recorded runs of the cell of `run`, oldest first; empty for a run without a
+        cell."""
+        runs = next((runs for runs in self._cells.values() if run in runs), ())
+        return [other for other in runs if other in self._runs]
+
+    def keep(self, run: str, feed: Feed, cell: str = "") -> None:
         """Keep the records of a finished run. Drops the oldest recordings beyond `MAX_CHARACTERS`.
 
         Args:
             run: Id of the run.
             feed: Records of the run.
+            cell: Name of the program, or id of the notebook's cell; "" if unknown.
         """
         self._runs[run] = feed
+        if cell:
+            self._cells[cell].append(run)
         size = sum(feed.size for feed in self._runs.values())
         for oldest in list(self._runs)[:-1]:
             if size <= MAX_CHARACTERS:

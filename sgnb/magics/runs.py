@@ -18,6 +18,8 @@ from ..lang import ProgramState, Run, watch
 from ..lang.executor import Executor
 from ..latch import Latch
 from ..sampling import read_option, text
+from .recordings import Recordings
+from .reruns import RerunReport, compare_recordings
 from .table import Table
 
 MAX_RUNS = 50
@@ -49,13 +51,14 @@ def _without_states(run: Run | FinishedRun) -> Run | FinishedRun:
 class Runs:
     """Runs of this process, without dry runs."""
 
-    def __init__(self, engine_of: Callable[[Executor], str]) -> None:
+    def __init__(self, engine_of: Callable[[Executor], str], recordings: Recordings) -> None:
         """Start to observe runs.
 
         Args:
             engine_of: Returns the engine name of an executor.
+            recordings: Recordings of finished runs.
         """
-        self._engine_of = engine_of
+        self._engine_of, self._recordings = engine_of, recordings
         self._runs: deque[tuple[Run | FinishedRun, str, float]] = deque()
         self._lock = threading.Lock()
         watch(self._started)
@@ -91,6 +94,29 @@ class Runs:
             if executor is None
             or any(backend.log is executor.log for backend in (run.executor, *run.others.backends))
         ]
+
+    def of_cell(self, run: str = "last") -> list[str]:
+        """Return the ids of the last ten recorded runs of a cell, oldest first.
+
+        Args:
+            run: Id of a run of the cell, or "last".
+        """
+        return self._recordings.reruns(self._recordings(run).run)
+
+    def compare(self, earlier: str = "", later: str = "") -> RerunReport:
+        """Compare two runs by lines, text and figures: `%sglang runs compare`.
+
+        Args:
+            earlier: Id of a run; by default the run before `later` of the same cell.
+            later: Id of a run; by default the last recorded run.
+
+        Returns:
+            The comparison, with the change that caused each computed prompt token.
+
+        Raises:
+            OptionError: A run has no recording.
+        """
+        return compare_recordings(self._recordings, earlier, later)
 
     def cancel(self, which: str = "all") -> list[str]:
         """Cancel a run, or all runs, at the next token. Partial output is kept. Waits at most

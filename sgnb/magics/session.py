@@ -28,15 +28,18 @@ from ..viz import VIEWS, Recording
 from ..viz.state.cache_miss import difference, lookups
 from ..viz.state.time_parts import TimeParts
 from ..viz.state.token_table import TokenTable
+from .answer_checks import Checks
 from .bench import BenchReport, benchmark, claims
 from .cache import Cache, EngineView
 from .compare import ROUNDS, CompareReport, compare
 from .dry_report import DryReport, dry_run
+from .edits import Edits
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
 from .recordings import Recordings
 from .runs import BackgroundRun, Runs
 from .table import Table
+from .tour import Tour
 from .why import SlowReport, WhyReport
 
 if TYPE_CHECKING:
@@ -49,9 +52,11 @@ class Session:
     def __init__(self, say: Callable[[str], None] = print) -> None:
         self.say = say
         self.engines = Engines(lambda executor: self.runs.running(executor), say)
-        self.runs = Runs(self.engines.name_of)
+        self.edits = Edits()
         self.recordings = Recordings(lambda: self.engines.backend().emitter)
+        self.runs = Runs(self.engines.name_of, self.recordings)
         self.cache = Cache(self.engines)
+        self.check = Checks(self.engines, self.recordings)
         self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, BackgroundRun] = {}
 
@@ -110,6 +115,14 @@ class Session:
             run: Id of a run, or "last".
         """
         return self.recordings(run)
+
+    def tour(self, run: str = "last") -> Tour:
+        """Show the views of a run in steps, each with a sentence and a picture: `%sglang tour`.
+
+        Args:
+            run: Id of a run, or "last".
+        """
+        return Tour(self.recordings(run))
 
     def open_recording(self, path: str | Path) -> Recording:
         """Read a saved recording; needs no engine.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .live.compared_runs import joined_runs
 from .live.display import Display, in_kernel
 from .live.emitter import Emitter
 from .live.feed import Feed
@@ -15,12 +16,14 @@ from .live.recorded_run import Recording
 from .live.views import VIEWS
 from .state.comparison import AS_IS, Comparison
 from .state.log_state import LogState, Metrics, RunState, Trees, TreeState
+from .static.kept_views import KEPT_VIEWS
 
 if TYPE_CHECKING:
     from .live.terminal import print_tree, render_text
 
 __all__ = [
     "AS_IS",
+    "KEPT_VIEWS",
     "VIEWS",
     "Comparison",
     "Display",
@@ -33,6 +36,7 @@ __all__ = [
     "TreeState",
     "Trees",
     "in_kernel",
+    "joined_runs",
     "print_tree",
     "render_text",
 ]

@@ -520,5 +520,5 @@ def test_a_cell_goes_on_from_anothers_state(shell: Any) -> None:
     second = shell.ns["s"]
     assert second is not first and second.text().startswith(first.text())
     assert len(second.messages()) == 4
-    with pytest.raises(OptionError, match="no such variable"):
+    with pytest.raises(OptionError, match="no state is called"):
         shell("%%sglang --from nowhere -q\ns += 'x'")

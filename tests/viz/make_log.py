@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 
 from sgnb import events
@@ -189,11 +190,15 @@ class WordEngine:
         branch: str = "",
         name: str = "",
         purpose: str = "generate",
+        given: str = "",
     ) -> Iterator[None]:
-        """A generator that yields after every event, so that a caller can sleep or interleave."""
-        tokens, request = self.encode(prompt), next(self._request)
+        """A generator that yields after every event, so that a caller can sleep or interleave.
+        `given` is the begin of the output."""
+        before = self.encode(given)
+        tokens, request = self.encode(prompt) + before, next(self._request)
         self.latest = request
-        self.log.emit(events.RequestQueued(request, run, branch, name, purpose, tokens))
+        queued = events.RequestQueued(request, run, branch, name, purpose, tokens)
+        self.log.emit(replace(queued, num_given=len(before)))
         yield
         self._encode_items(tokens)
         node, found = self.match(tokens[:-1])
@@ -242,14 +247,22 @@ class Program:
         self.texts[branch] += text
         self.log.emit(events.TextAppended(self.run, branch, text))
 
-    def gen(self, branch: str, name: str, text: str, cut: str = "") -> Iterator[None]:
-        """`cut` is a stop string that the engine puts out and the program does not see."""
+    def gen(
+        self, branch: str, name: str, text: str, cut: str = "", given: str = ""
+    ) -> Iterator[None]:
+        """`cut` is a stop string that the engine puts out and the program does not see. `given`
+        is the begin of the output of an edited call."""
         yield from self.engine.generate(
-            self.texts[branch], text + cut, run=self.run, branch=branch, name=name
+            self.texts[branch], text + cut, run=self.run, branch=branch, name=name, given=given
         )
-        self.texts[branch] += text
-        self.log.emit(events.GenerationDone(self.run, branch, name, text))
+        self.texts[branch] += given + text
+        self.log.emit(events.GenerationDone(self.run, branch, name, given + text))
         yield
+
+    def recorded(self, branch: str, name: str, text: str) -> None:
+        """A call before the edited call."""
+        self.texts[branch] += text
+        self.log.emit(events.GenerationDone(self.run, branch, name, text, recorded=True))
 
     def select(
         self, branch: str, name: str, choices: tuple[str, ...], chosen: str

@@ -47,7 +47,10 @@ function canonical(state, engine = 0) {
     runs[run.run] =
       [title, status, message, hidden, failed, firstError, stopped, counts, branches, rows,
         models, items, run.time.seconds, run.time.waitedFor,
-        Object.fromEntries([...run.stops].map(([branch, [place]]) => [branch, place]))];
+        Object.fromEntries([...run.stops].map(([branch, [place]]) => [branch, place])),
+        timelineOf(state, run).map((lane) =>
+          [lane.branch, lane.parent, lane.began, lane.ended,
+           lane.activities.map((a) => [a.kind, a.name, a.began, a.ended])]), run.moreLanes];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
@@ -68,12 +71,13 @@ SUBJECTS = {
         "media",
         "time_parts",
         "stops",
+        "lanes",
         "state",
         "tree_records",
         "run_records",
         "reduce",
     ),
-    "inspect": ("miss", "items", "inspect"),
+    "inspect": ("miss", "items", "rerun", "inspect"),
     "tree": ("items", "tree_marks", "tree"),
     "automaton": ("automaton_walk", "automaton_layout", "automaton"),
 }
@@ -123,7 +127,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             run.title, run.status, run.message, run.hidden, run.failed, run.first_error,
             run.stopped, metrics, branches, [list(astuple(row)) for row in run.rows.values()],
             [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
-            run.time.seconds, run.time.waited_for, run.stops.places,
+            run.time.seconds, run.time.waited_for, run.stops.places, _lanes(run), run.lanes.hidden,
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),
@@ -136,6 +140,13 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
         "missing": tree.missing, "checkpoints": tree.checkpoints, "pins": tree.pins,
     }  # fmt: skip
     return json.loads(json.dumps(whole))
+
+
+def _lanes(run: RunState) -> list[Any]:
+    return [
+        [lane.branch, lane.parent, lane.began, lane.ended, list(map(astuple, lane.activities))]
+        for lane in run.lanes
+    ]
 
 
 def _items(run: RunState) -> list[Any]:

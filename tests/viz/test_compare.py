@@ -14,12 +14,14 @@ from sgnb.viz import LogState
 from sgnb.viz.state.comparison import AS_IS, Comparison
 from sgnb.viz.static.bundle import size, static_bundle
 from sgnb.viz.static.plain_text import plain_text
-from sgnb.viz.static.timeline import tick_of
 
 from .make_log import HOSTILE, SYSTEM, Program, WordEngine
 from .page import node
 
-FILES = ("dom", "branch", "models", "reduce", "store", "draw", "text", "branches", "compare")
+FILES = (
+    *("dom", "branch", "models", "reduce", "store", "draw", "text", "miss", "axis"),
+    *("lane_drawing", "branches", "rerun", "compare"),
+)
 HOW = "median of 2 runs of each, in turns"
 GAIN = "nocache: Without the cache it takes 2.00 times as long (99% interval 1 to 3); the same text"
 
@@ -125,14 +127,3 @@ def test_what_was_not_run_says_so_and_what_is_measured_is_not_over() -> None:
     text = plain_text([state(compared({AS_IS: " A tip.", "nofork": ""}, done=False))])
     assert "measuring" in text.splitlines()[0]
     assert text.splitlines()[-1].split() == ["nofork", "not", "run"]
-
-
-@pytest.mark.parametrize("seconds", [0.003, 0.07, 0.31, 1.0, 59.0])
-def test_an_axis_has_a_few_round_marks(seconds: float) -> None:
-    tick = tick_of(seconds)
-    assert 2 <= seconds / tick <= 6 and f"{tick:.0e}"[0] in "125"
-    assert node("return tickOf(given);", FILES, seconds) == pytest.approx(tick)
-
-
-def test_the_marks_of_an_axis_have_different_names() -> None:
-    assert tick_of(0.0002) == node("return tickOf(0.0002);", FILES, None) == 0.001

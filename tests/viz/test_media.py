@@ -90,7 +90,7 @@ def test_part_of_an_image() -> None:
     program.branch("0")
     program.add("0", f"Look {text} now")
     tokens = engine.encode(f"Look {text} now")
-    engine.insert(tokens[:6])
+    engine.insert([*tokens[:6], *engine.encode(" other")])
     play(program.gen("0", "seen", " yes"))
     state = LogState(log.read().records)
     assert "[image 1: 640×480, 9 tokens, 4 found]" in plain_text([state.runs["r1"]])

@@ -82,6 +82,16 @@ def random_log(rng: random.Random) -> EventLog:
             for one in [*forks, name]:
                 program.end(one, rng.choice(["", "", "ValueError: no"]))
         program.finish(rng.choice(["done", "error"]), rng.choice(["", "it failed"]))
+        edited = Program(engine, f"r{number}e", f"run {number}")
+        place = f"r{number}", "0", "0", "x", 3, text(1)
+        log.emit(events.RunEdited(edited.run, *place))
+        edited.branch("0")
+        edited.add("0", text(3))
+        edited.recorded("0", "w", text(3))
+        edited.add("0", text(2))
+        list(edited.gen("0", "x", text(4), rng.choice(["", "\n"]), given=text(3)))
+        edited.end("0")
+        edited.finish()
     return log
 
 

@@ -10,7 +10,10 @@ from sgnb.events import EventLog, encode
 from .make_log import Program, WordEngine
 from .page import node
 
-FILES = ("dom", "branch", "models", "reduce", "store", "draw", "text", "pair", "branches")
+FILES = (
+    *("dom", "branch", "models", "reduce", "store", "draw", "text", "axis", "lane_drawing"),
+    *("pair", "branches"),
+)
 SCRIPT = """
   const state = newState();
   for (const record of parseLines(given.lines.join("\\n"))) apply(state, record);

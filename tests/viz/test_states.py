@@ -17,7 +17,7 @@ from sgnb.viz.state.log_state import LogState
 from sgnb.viz.state.tree import TreeState
 from sgnb.viz.static.bundle import picture, static_bundle
 from sgnb.viz.static.perfetto import trace_events
-from sgnb.viz.static.plain_text import plain_text, tree_text
+from sgnb.viz.static.plain_text import batch_lines, plain_text, tree_text
 
 from .make_log import Program, WordEngine
 from .page import node
@@ -91,10 +91,12 @@ def test_what_is_computed_again_has_its_own_kind(log: EventLog) -> None:
 
 
 def test_rows_have_a_column_where_something_was_computed_again() -> None:
-    rows = plain_text([state(program(8, total=2).log).runs["r1"]])
+    rows = "\n".join(batch_lines(state(program(8, total=2).log).runs["r1"], 60))
     assert "#  cached  again  prompt" in rows and "50%    17%       6" in rows
-    without = plain_text([state(program(0, total=2).log).runs["r1"]])
+    without = "\n".join(batch_lines(state(program(0, total=2).log).runs["r1"], 60))
     assert "#  cached  prompt" in without and "again" not in without
+    saved = plain_text([state(program(8, total=2).log).runs["r1"]])
+    assert "#  prompt  new" in saved, "figures that vary are not in the saved text"
 
 
 @pytest.mark.parametrize("total", [1, 2])
@@ -166,7 +168,7 @@ def test_a_comparison_says_what_of_it_was_computed_again(log: EventLog) -> None:
     read = "const store = newStore(); store.add(given.map((line) => JSON.parse(line)));"
     computed = "COMPARED.find(([name]) => name === 'computed')[2]"
     script = f"{read} return comparedRows(store.state).map({computed});"
-    assert node(script, [*FILES, "branches", "compare"], rows) == ["5 (1 again)"]
+    assert node(script, [*FILES, "branches", "rerun", "compare"], rows) == ["5 (1 again)"]
 
 
 def test_perfetto_counts_states(log: EventLog) -> None:

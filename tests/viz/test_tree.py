@@ -10,6 +10,7 @@ from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import LogState, TreeState
 from sgnb.viz.static.bundle import static_bundle
+from sgnb.viz.static.joined_tree import joined_tree
 from sgnb.viz.static.plain_text import plain_text, shown, tree_text, walk
 from tests.counting import calls
 from tests.viz.make_log import WordEngine
@@ -69,6 +70,33 @@ def test_shown_nodes_are_a_tree_and_the_rest_is_counted(actions: Actions, budget
     assert all(tree.nodes[node].parent in kept for node in kept if node)
     assert len(kept) - 1 + sum(hidden.values()) == len(tree.nodes) - 1
     assert len(tree_text(tree, budget).splitlines()) <= 2 * budget + 2
+
+
+def paths(tree: TreeState) -> dict[tuple[int, ...], int]:
+    """Tokens from the root to each leaf, with the locks of the leaf."""
+    found, stack = {}, [(tree.root, ())]
+    while stack:
+        node, above = stack.pop()
+        tokens = (*above, *node.tokens)
+        if node.children:
+            stack += [(child, tokens) for child in tree.children(node)]
+        else:
+            found[tokens] = node.locks
+    return found
+
+
+@given(ACTIONS, WORDS)
+@settings(max_examples=100, deadline=None)
+def test_the_text_of_a_tree_stays_equal_when_nodes_split(
+    actions: Actions, words: list[str]
+) -> None:
+    engine = play(actions)
+    tree = replayed(engine)
+    joined = joined_tree(tree)
+    assert paths(joined) == paths(tree)
+    before = tree_text(tree, 1000).splitlines()[1:]
+    engine.match(engine.encode(" ".join(words)))  # splits nodes, adds and removes no token
+    assert tree_text(replayed(engine), 1000).splitlines()[1:] == before
 
 
 IDS = st.integers(0, 6)

@@ -153,7 +153,7 @@ class CacheManager:
             waiting: Waiting requests, the oldest first.
 
         Returns:
-            Prompt tokens taken from the cache, and further cached prompt tokens to recompute.
+            Given tokens taken from the cache, and further cached given tokens to recompute.
         """
         node, end = match.node, request.num_tokens
         if self.checkpoints is not None:
@@ -166,8 +166,8 @@ class CacheManager:
         request.slots[node.end : end] = slots
         request.node, request.num_computed, request.num_slots = node, node.end, end
 
-        cached = min(node.end, request.num_prompt_tokens)
-        return cached, min(match.length, request.num_prompt_tokens) - cached
+        cached = min(node.end, request.num_given_tokens)
+        return cached, min(match.length, request.num_given_tokens) - cached
 
     def allocate(self, count: int) -> Ints | None:
         """Take `count` slots; evicts nodes if needed. None if the slots are not available."""

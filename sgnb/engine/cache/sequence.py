@@ -37,6 +37,7 @@ class CachedSequence:
 
     Attributes:
         id: Id of the request; 0 for tokens without a request.
+        num_given_tokens: Number of prompt tokens, and of output tokens given with the request.
         node: Locked node of the radix tree; None without slots.
         states: States of recurrent layers; None without slots or without such layers.
         split: A step that computes tokens before this position ends there.
@@ -54,6 +55,7 @@ class CachedSequence:
         "max_len",
         "node",
         "num_computed",
+        "num_given_tokens",
         "num_prompt_tokens",
         "num_slots",
         "num_tokens",
@@ -68,7 +70,7 @@ class CachedSequence:
         self.id = 0
         self.cache_scope = cache_scope
         self.max_len = max_len
-        self.num_prompt_tokens = self.num_tokens = len(tokens)
+        self.num_prompt_tokens = self.num_given_tokens = self.num_tokens = len(tokens)
         self._tokens: Ints = np.empty(max_len, np.int32)
         self._tokens[: self.num_tokens] = tokens
 

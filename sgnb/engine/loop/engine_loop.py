@@ -327,7 +327,7 @@ class EngineLoop(CommandThread):
         self.journal.queued(request, state.origin)
         self.token_gate.admit(state)
         if state.grammar is None:
-            self._scheduler.add(request)
+            self._go_on(state, state.begin(self._jump_forward), request.version)
         else:
             if not state.grammar.done():
                 self.journal.compiling(request)

@@ -66,7 +66,8 @@ class Journal:
     def queued(self, request: Request, origin: Origin) -> None:
         prompt, namespace = TokenIds(request.tokens.tobytes()), request.cache_scope.namespace
         namespace = f"request {request.id}" if namespace is None else namespace
-        self.log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:], namespace))
+        place = *origin[4:], namespace, len(request.given_output)
+        self.log.emit(RequestQueued(request.id, *origin[:4], prompt, *place))
         self.counts["requests"] += 1
 
     def compiling(self, request: Request) -> None:
@@ -85,14 +86,14 @@ class Journal:
         self.counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
 
     def finished(self, request: Request, finish: Finish) -> None:
-        prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
+        prompt, cached = request.num_given_tokens, request.cached_tokens or 0
         self.counts["finished"] += 1
         if request.cached_tokens is not None:  # otherwise the request never ran
             self.counts["prompt_tokens"] += prompt
             self.counts["cached_tokens"] += cached
             self.counts["recomputed_tokens"] += request.recomputed_tokens
 
-        output, message = request.num_output_tokens, str(finish.error or "")
+        output, message = request.num_tokens - prompt, str(finish.error or "")
         self.counts["output_tokens"] += output
         self.log.emit(
             RequestFinished(request.id, finish.reason or "", prompt, cached, output, message)

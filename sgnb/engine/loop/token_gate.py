@@ -70,6 +70,11 @@ class TokenGate:
     def stopped_branches(self, run: str) -> set[str]:
         return {s.origin.branch for s in self._of(run) if s.request.id in self.stopped}
 
+    def outputs(self, run: str) -> dict[str, list[int]]:
+        """Return the output tokens of the stopped requests of a run by branch."""
+        states = [state for state in self._of(run) if state.request.id in self.stopped]
+        return {state.origin.branch: state.request.output for state in states}
+
     def admit(self, state: RequestState) -> None:
         """Prepare a request: each token is read before the next step is launched."""
         if state.origin.run in self._below and not state.stops_at_tokens:
@@ -130,6 +135,10 @@ class TokenStepper:
 
     def resume(self, run: str) -> int:
         return int(self._call(lambda: self._gate.resume(run)))
+
+    def outputs(self, run: str) -> dict[str, list[int]]:
+        outputs: dict[str, list[int]] = self._call(lambda: self._gate.outputs(run))
+        return outputs
 
     def stopped_branches(self, run: str) -> set[str]:
         branches: set[str] = self._call(lambda: self._gate.stopped_branches(run))

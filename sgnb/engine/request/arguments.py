@@ -25,6 +25,7 @@ class Submission(NamedTuple):
     on_outputs: list[OnOutput]
     origins: list[Origin]
     cache_scopes: list[CacheScope]
+    given_outputs: list[list[int]]
 
 
 CacheScopes = Sequence[CacheScope] | None
@@ -79,7 +80,12 @@ def _is_scalar(value: Any) -> bool:
 
 
 def submission(
-    prompts: Any, params: Any, on_outputs: Any, origins: Any, cache_scopes: Any
+    prompts: Any,
+    params: Any,
+    on_outputs: Any,
+    origins: Any,
+    cache_scopes: Any,
+    given_outputs: Any,
 ) -> Submission:
     """Return the arguments of `Engine.submit`, with defaults for None."""
     prompts = items("prompts", prompts)
@@ -98,6 +104,8 @@ def submission(
 
     origins = [NO_ORIGIN] * count if origins is None else origins
     cache_scopes = [SHARED] * count if cache_scopes is None else cache_scopes
+    given_outputs = [()] * count if given_outputs is None else given_outputs
+    outputs = each("given_outputs", given_outputs, lambda value: True, "lists of token ids")
     return Submission(
         prompts,
         each("params", params, lambda value: type(value) is SamplingParams, "SamplingParams"),
@@ -109,7 +117,12 @@ def submission(
             _is_cache_scope,
             "CacheScope, with a string or None as namespace",
         ),
+        [_token_ids(output) for output in outputs],
     )
+
+
+def _token_ids(output: Any) -> list[int]:
+    return [number("given_outputs", token) for token in items("given_outputs", output)]
 
 
 def _is_origin(value: Any) -> bool:

@@ -25,18 +25,19 @@ request, texts and records are `_edits`, which `commit` applies on the engine's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import GrammarError, RequestError
+from ...errors import GrammarError
 from ...events import Jumped
 from ...grammar.matcher import Matcher
 from ...sequences import common_length
+from .constraint_errors import forbidden, no_room, no_token, too_short
 from .jump_writer import RETOKENIZED, JumpWriter, OpenToken
-from .output import TokenRecord
+from .output import Logprob, TokenRecord
 from .request import Request
 from .search_schedule import SearchSchedule
 from .tokenizer import Tokenizer, unfinished_bytes
@@ -102,42 +103,52 @@ class Constraint:
         """True if nothing can follow."""
         return self.binds and self._matcher.finished
 
-    def begin(self) -> None:
-        """Write the text forced at the beginning. Raises RequestError if no text of the grammar
-        fits into max_new_tokens."""
+    def begin(self, output: Sequence[int] = (), stop_tokens: Container[int] = ()) -> None:
+        """Accept given output tokens, and write the text forced afterwards. Raises RequestError if
+        no text of the grammar fits into max_new_tokens, GrammarError for a forbidden token."""
         limit, thinking = self._remaining, not self.binds
         bound = -(-self._least // max(1, self._vocabulary.longest))
         if bound > limit or not self._fits(self._matcher, limit - thinking):
             need = len(self._mark_tokens) + thinking
             need += bound if bound > limit else self._needs(self._matcher)
-            or_more = " or more" if bound > limit else ""
-            raise RequestError(
-                f"the grammar's shortest text needs {need:,} token{'s' * (need != 1)}{or_more}, "
-                f"and the limit is {limit}",
-                "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, "
-                "shorten the prompt",
-            )
-        if self.binds:
+            raise too_short(need, limit, is_bound=bound > limit)
+        ends = self._accept_given(output, stop_tokens)
+        if self.binds and not ends:
+            self._first = len(self._output)  # given tokens stay
             self._jump()
+
+    def _accept_given(self, output: Sequence[int], stop_tokens: Container[int]) -> bool:
+        """Advance by given output tokens. Returns whether the last token ends the text."""
+        ends = False
+        for token in output:
+            ends = token in stop_tokens
+            try:
+                if ends and not self.may_end:
+                    raise GrammarError("the text may not end here")
+                self.accept_token(token, ends, 0, None, None)
+                self._call_matcher()
+            except GrammarError as error:
+                raise forbidden(self._tokenizer, self._matcher, self.records, token) from error
+        room = self._remaining - (not self.binds)
+        if output and not (ends or self._fits(self._matcher, room)):
+            raise no_room(room)
+        return ends
 
     def allowed_tokens(self) -> NDArray[np.bool_]:
         """Return the allowed next tokens without end of sequence, bool[size]. Call only while the
         grammar binds. Raises GrammarError if the vocabulary has no allowed token."""
         words = self._matcher.next_token_bitmask()
         if not words.any() and not self._matcher.is_final:
-            raise GrammarError(
-                f"no token of the vocabulary can follow after {bytes(self.data[-40:])!r}",
-                "the grammar needs bytes that this tokenizer does not have",
-            )
+            raise no_token(bytes(self.data))
         allowed = self._vocabulary.unpacked(words)
-        return self._closing(allowed) if self._ends_early else allowed
+        return self._tokenizer.closing_among(allowed) if self._ends_early else allowed
 
     def allowed_in_tail(self, index: int) -> NDArray[np.bool_]:
         """Return the tokens allowed in place of a tail token, without end tokens, bool[size]."""
         return self._vocabulary.unpacked(self.tail[index].mask)
 
     def accept_token(
-        self, token: int, ends: bool, allowed: int, logprob: float, masked_logprob: float
+        self, token: int, ends: bool, allowed: int, logprob: Logprob, masked_logprob: Logprob
     ) -> TokenRecord:
         """Advance by a sampled token and record the effect of the mask. `ends`: the token ends the
         text and is not part of the text."""
@@ -183,16 +194,17 @@ class Constraint:
 
     def commit(self) -> None:
         """Apply the changes of `begin` and `jump_forward` to the request, texts and records."""
-        edits, self._edits = self._edits, []
-        for edit in edits:
-            edit()
+        while self._edits:
+            self._edits.pop(0)()
+
+    def _call_matcher(self) -> None:
+        while self._matcher_calls:
+            self._matcher_calls.pop(0)()
 
     def jump_forward(self) -> None:
         """After the last accepted token is appended: end the text if no completion fits, otherwise
         jump."""
-        calls, self._matcher_calls = self._matcher_calls, []
-        for call in calls:
-            call()
+        self._call_matcher()
         remaining = self._remaining
         if self._opens:
             self._searches.opened(remaining)
@@ -224,16 +236,6 @@ class Constraint:
         data = self.data
         depth = sum(map(data.count, (b"{", b"["))) - sum(map(data.count, (b"}", b"]")))
         return self._remaining <= max(END_SHARE * self._request.limit, 2 * depth + 8)
-
-    def _closing(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Select allowed tokens that close a JSON text; if letters may follow, the text is in a
-        string."""
-        quotes, brackets, letters = self._tokenizer.closing
-        in_string = (allowed & letters).sum() > len(b"tfn")
-        for group in (quotes, brackets) if in_string else (brackets, quotes):
-            if (allowed & group).any():
-                return allowed & group
-        return allowed
 
     def _think(self, token: int) -> None:
         self._seen = (self._seen + self._tokenizer.piece(token))[-4 * len(self._mark) - 256 :]
@@ -304,7 +306,8 @@ class Constraint:
 
     def _jump(self) -> None:
         """Append the text forced by the grammar if a completion still fits afterwards."""
-        data = self._whole(self._matcher.find_jump_forward_string()) if self._jumps else b""
+        data = self._matcher.find_jump_forward_string() if self._jumps else b""
+        data = data[: len(data) - min(len(data), unfinished_bytes(bytes(self.data[-3:]) + data))]
         if not data:
             return
         start = max(self._first, len(self._output) - RETOKENIZED)
@@ -374,10 +377,6 @@ class Constraint:
             del self._output[len(self._output) - count :]
             self._request.take_back(count)
             self.tail = []
-
-    def _whole(self, data: bytes) -> bytes:
-        """Cut an incomplete character off the end of `data`: remaining bytes are not forced."""
-        return data[: max(0, len(data) - unfinished_bytes(bytes(self.data[-3:]) + data))]
 
     def _write(
         self,

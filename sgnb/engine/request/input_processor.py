@@ -188,6 +188,19 @@ class InputProcessor:
         most = 1 if params.scores_next else params.max_new_tokens
         return min(most, self.context_length - len(tokens), self.pool_tokens - len(tokens))
 
+    def check_given(self, output: Sequence[int], limit: int, params: SamplingParams) -> None:
+        """Raise RequestError if a request cannot begin with these output tokens."""
+        if outside := [token for token in output if token >= self.vocab_size]:
+            raise RequestError(
+                f"given output token {outside[0]} is outside the vocabulary of {self.vocab_size}",
+                "use ids of this model",
+            )
+        if output and (len(output) > limit or params.scores_next):
+            raise RequestError(
+                f"the given output has {len(output):,} tokens, and the limit is {limit:,}",
+                "raise max_tokens, or give a shorter output",
+            )
+
     def _check_params(self, prompt_length: int, params: SamplingParams) -> None:
         for what, used in (
             ("logit_bias", [token for token, _ in params.logit_bias]),

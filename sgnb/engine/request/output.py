@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from ...sampling import SamplingParams
 
 TokenLogprob = tuple[int, float]
+Logprob = float | None
+"""Log-probability; None for an unsampled token."""
 Triple = tuple[float | None, int, str | None]
 """SGLang's triple: log-probability, token, and the token's text if requested."""
 

@@ -67,8 +67,10 @@ class Request(CachedSequence):
         params: SamplingParams,
         limit: int,
         cache_scope: CacheScope = SHARED,
+        given_output: Sequence[int] = (),
     ) -> None:
-        """limit: maximum number of new tokens, within context and pool."""
+        """limit: maximum number of output tokens, within context and pool. given_output: first
+        output tokens, computed like the prompt."""
         super().__init__(prompt, len(prompt) + limit, cache_scope)
         self.id = id
         self.params = params
@@ -78,8 +80,8 @@ class Request(CachedSequence):
         self.seed = _seeds.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
 
         self.num_tokens_with_placeholders = len(prompt)
-        self.cached_tokens: int | None = None  # cached prompt tokens at the first admission
-        # Further prompt tokens with cached KV, recomputed because no checkpoint covers them.
+        self.cached_tokens: int | None = None  # cached given tokens at the first admission
+        # Further given tokens with cached KV, recomputed because no checkpoint covers them.
         self.recomputed_tokens = 0
         self.arrival = 0  # step number at arrival in the queue
 
@@ -96,6 +98,16 @@ class Request(CachedSequence):
         self.prompt_top_logprobs: list[list[tuple[int, float]]] = []
         self.logprobs: list[float] = []
         self.top_logprobs: list[list[tuple[int, float]]] = []
+        if given_output:
+            self.num_given_tokens += len(given_output)
+            self.rewrite(self.num_prompt_tokens, given_output)
+
+    @property
+    def given_output(self) -> list[int]:
+        """Output tokens given with the request."""
+        tokens = self._tokens[self.num_prompt_tokens : self.num_given_tokens]
+        result: list[int] = tokens.tolist()
+        return result
 
     @property
     def isolated(self) -> bool:

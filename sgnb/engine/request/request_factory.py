@@ -75,9 +75,10 @@ class RequestFactory:
         states = []
         prompts = self._input_processor.tokens(submission.prompts)
         samples = zip(prompts, *submission[1:], strict=True)
-        for tokens, params, on_output, origin, cache_scope in samples:
+        for tokens, params, on_output, origin, cache_scope, output in samples:
             limit = self._input_processor.limit(tokens, params)
-            request = Request(next(self._ids), tokens, params, limit, cache_scope)
+            self._input_processor.check_given(output, limit, params)
+            request = Request(next(self._ids), tokens, params, limit, cache_scope, output)
             request.items = self._input_processor.place_items(tokens)
             states.append(
                 RequestState(

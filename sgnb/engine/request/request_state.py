@@ -104,7 +104,8 @@ class RequestState:
         if grammar is not None:
             self._characters = _Utf8("replace")
         elif tokenizer is not None:
-            self._detokenizer = Detokenizer(tokenizer, request.tokens, params.skip_special_tokens)
+            prompt = request.tokens[: request.num_prompt_tokens]
+            self._detokenizer = Detokenizer(tokenizer, prompt, params.skip_special_tokens)
         self._stops: tuple[StopStrings | StopRegex, ...] = ()
         if params.stop:
             self._stops += (StopStrings(params.stop),)
@@ -113,7 +114,7 @@ class RequestState:
         self._text = ""
         self._skips_blank = params.leading_blank  # until the first character
         self._shown = 0  # number of characters already shown
-        self._pushed = request.num_tokens if grammar is None else 0
+        self._pushed = request.num_prompt_tokens if grammar is None else 0
 
     @property
     def banned(self) -> frozenset[int]:
@@ -169,10 +170,11 @@ class RequestState:
         self.fits_kernels = on_device and params.is_plain
 
     def begin(self, jump_forward: bool) -> Finish | None:
-        """Start the compiled grammar; return the end if the grammar forced the whole text. Raises
-        the grammar's compile error, or RequestError if no text fits. See `grammar_work`."""
+        """Start the compiled grammar; return the end if the given output or the grammar contains
+        the end. Raises the grammar's compile error, an error of the given output, or RequestError
+        if no text fits. See `grammar_work`."""
         if self.grammar is None:
-            return None
+            return self._check_given() if self.request.given_output else None
         assert self._tokenizer is not None
         params = self.request.params
         failure = self.grammar.exception()
@@ -197,9 +199,14 @@ class RequestState:
 
         def work() -> None:
             self._started = make(grammar.matcher())
-            self._started.begin()
+            self._started.begin(self.request.given_output, self.stop_tokens)
 
         return self._do(work)
+
+    def _check_given(self) -> Finish | None:
+        """Return the end of the request if the given output contains the end."""
+        last = self.request.given_output[-1]
+        return self._sealed(Finish("stop", last)) if last in self.stop_tokens else self._check()
 
     def advance(self, token: int) -> Finish | None:
         """Accept the sampled token; return the end of the request, if reached. See
@@ -233,8 +240,10 @@ class RequestState:
     def resume(self) -> Finish | None:
         """Apply the results of the grammar's work; return the end of the request, if reached."""
         self.grammar_work = None
-        self.constraint = self._started
+        begins, self.constraint = self.constraint is None, self._started
         self.constraint.commit()
+        if begins and self.request.given_output:
+            return self._check_given()
         return self._check() if self.request.num_output_tokens else None
 
     def _check(self) -> Finish | None:
@@ -243,10 +252,15 @@ class RequestState:
         if self._reads_text:
             self._read()
         ending = self._found_end()
-        if ending is None:
-            if self._stream:
-                self._show()
-        elif self.request.score_from < self.request.num_tokens:
+        if ending is not None:
+            return self._sealed(ending)
+        if self._stream:
+            self._show()
+        return None
+
+    def _sealed(self, ending: Finish) -> Finish | None:
+        """Return the end, or None to score the last tokens before."""
+        if self.request.score_from < self.request.num_tokens:
             self.request.sealed, self.ending = True, ending
             return None
         return ending
@@ -336,7 +350,7 @@ class RequestState:
             text,
             kept,
             request.num_prompt_tokens,
-            request.cached_tokens or 0,
+            min(request.cached_tokens or 0, request.num_prompt_tokens),
             ending.reason,
             ending.by,
             ending.error,

@@ -82,6 +82,16 @@ class Tokenizer:
         brackets = np.array([bool(piece) and not piece.strip(b"]}") for piece in pieces])
         return quotes, brackets, np.array([len(piece) == 1 and piece.isalpha() for piece in pieces])
 
+    def closing_among(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Select allowed tokens that close a JSON text; if letters may follow, the text is in a
+        string."""
+        quotes, brackets, letters = self.closing
+        in_string = (allowed & letters).sum() > len(b"tfn")
+        for group in (quotes, brackets) if in_string else (brackets, quotes):
+            if (allowed & group).any():
+                return allowed & group
+        return allowed
+
     def write(self, data: bytes) -> tuple[int, ...]:
         """Return tokens for exactly `data`, as the continuation of a text.
 

@@ -22,6 +22,7 @@ from ..chat.tools import Tool
 from ..executor import Delta, Executor, LookaheadBuffer, Result, Scores
 from ..ir import role_text
 from ..location import Location, add_location, caller
+from .editing import RecordedCall
 from .joining import gather
 from .op_execution import FINISH, START, append_result, take_texts
 from .ops import (
@@ -57,6 +58,7 @@ class Branch:
         self.variables: dict[str, Any] = {}
         self.earlier: dict[str, tuple[Any, ...]] = {}  # replaced values
         self.meta: dict[str, Any] = {}
+        self.calls: list[RecordedCall] = []
         self.messages: list[dict[str, str]] = []
         self.chat = program.executor.chat  # with the program's declared tools
         self.tools: tuple[Tool, ...] = ()  # declared to an executor with `declares_tools`
@@ -186,6 +188,7 @@ class Branch:
             return
 
         self.cancel = None
+        self.calls[-1].answer = message
         if message.error is not None:
             self._end_call(op, message, message.error)
             return
@@ -365,14 +368,18 @@ class Branch:
         """Number of segments of the prompt before the fork."""
         return sum(_counts(segment) for segment in self.segments[: self.fork_at])
 
-    def prompt(self, backend: Executor | None = None) -> tuple[str, tuple[Segment, ...]]:
+    def prompt(
+        self, backend: Executor | None = None, count: int | None = None
+    ) -> tuple[str, tuple[Segment, ...]]:
         """Return text and segments of the prompt for a call to `backend`; None: the run's backend.
+        `count`: number of segments; all by default.
 
         For another backend, roles use that backend's chat template, and outputs of other models
         become text. Role segments keep their origin.
         """
-        segments = [_as_read_by(backend, segment) for segment in self.segments]
-        text = self.text if backend is None else "".join([s.text for s in segments])
+        segments = [_as_read_by(backend, segment) for segment in self.segments[:count]]
+        is_own = backend is None and count is None
+        text = self.text if is_own else "".join([s.text for s in segments])
         return text, tuple(filter(_counts, segments))
 
 

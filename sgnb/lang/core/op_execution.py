@@ -33,6 +33,7 @@ from ..ir import (
     role_text,
 )
 from .choices import describe, pick, wants_unconditional
+from .editing import RecordedCall
 from .joining import start_join
 from .ops import (
     Assign,
@@ -173,6 +174,7 @@ def _queue_call(
         tools=branch.tools,
         tool_use=tool_use,
     )
+    branch.calls.append(RecordedCall.of(branch, op, params))
     branch.program.outbox.append((branch, op, call))
 
 
@@ -192,6 +194,7 @@ def choose(branch: Branch, op: Choose) -> bool:
         kind=_kind_of(branch, select.kind),
         lookahead=branch.lookahead,
     )
+    branch.calls.append(RecordedCall.of(branch, op, select.choices))
     branch.program.outbox.append((branch, op, call))
     return False
 
@@ -254,7 +257,7 @@ def append_result(
         )
     _append_generated(branch, segments or (Segment(text, "data"),), result.meta[0])
     branch.program.tainted.add(result.texts)
-    branch.emit(GenerationDone(branch.program.run.id, branch.id, op.name, text))
+    branch.emit(GenerationDone(branch.program.run.id, branch.id, op.name, text, result.recorded))
 
 
 def _append_generated(branch: Branch, segments: Iterable[Segment], meta: dict[str, Any]) -> None:
@@ -281,8 +284,8 @@ def take_scores(branch: Branch, op: Choose, scores: Scores) -> bool:
     }
     segment = Segment(chosen, _kind_of(branch, select.kind))
     _append_generated(branch, [segment], branch.meta[op.name])
-    run = branch.program.run.id
-    branch.emit(ChoiceMade(run, branch.id, op.name, select.choices, values, chosen))
+    place = branch.program.run.id, branch.id, op.name
+    branch.emit(ChoiceMade(*place, select.choices, values, chosen, scores.recorded))
     return True
 
 

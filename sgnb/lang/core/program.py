@@ -34,18 +34,11 @@ from .scope import Scope
 from .snapshot import Snapshot
 from .stopping import limit_call, no_answer, stop_call
 from .taint import TaintedTexts
-from .waits import Waits
+from .waits import WAIT_SECONDS, WORKER_WAIT_SECONDS, Waits
 
 if TYPE_CHECKING:
+    from .editing import Edit
     from .run import Run
-
-WAIT_SECONDS = 0.1
-"""Poll interval of waits on the main thread, which handles interrupts and displays, and of waits
-with `meanwhile`."""
-
-WORKER_WAIT_SECONDS = 1.0
-"""Poll interval of waits on other threads. Ten polls per second by hundreds of threads would cost
-more processor time than the programs."""
 
 Outgoing = tuple[Branch, Op, Call | ScoreCall]
 """Call not yet sent to the executor."""
@@ -72,6 +65,8 @@ class Program:
         self.num_tokens = 0  # number of generated tokens
         self.value: Any = None  # return value of the code
         self.failure: BaseException | None = None  # error of the code
+        self.num_calls = 0  # queued calls
+        self.begin_again: Callable[[Edit], Any] | None = None  # as a new run
 
         self._busy = 0  # number of branches with pending ops
         self.nested: list[Run] = []  # begun by the code: not finished, or with an unread error
@@ -249,12 +244,15 @@ class Program:
     def _send(self, branch: Branch, op: Op, call: Call | ScoreCall) -> None:
         sink = partial(self._receive, branch, op)
         assert isinstance(op, Generate | Choose)
+        edited = call if self.run.edit is None else self.run.edit.take(branch, op, call)
+        if edited is None:
+            return
         executor = self.executor
         if op.backend is not None:
             executor = self.run.others.ask(branch.id, op, op.backend)
         send: Any = executor.generate if isinstance(call, Call) else executor.score
         try:
-            cancel = send(call, sink)
+            cancel = send(edited, sink)
         except Exception as error:  # an immediate refusal equals a failed call
             self._receive(branch, op, Result(error=error))
             return
@@ -326,6 +324,8 @@ class Program:
         if self.failure is not None:
             self.root.error = None
             self.root.fail(self.failure)
+        elif self.run.edit is not None and not self.cancelled:
+            self.run.edit.check_applied(self.root)
 
         for branch in self.branches:
             if branch.unread:

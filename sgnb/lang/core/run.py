@@ -27,6 +27,7 @@ from ...events import RunFinished, RunStarted
 from ...sampling import SamplingParams
 from ..executor import Executor
 from ..location import Location
+from .editing import Edit, EditPoint
 from .other_models import OtherModels
 from .program import Program, inside
 from .snapshot import Snapshot
@@ -79,6 +80,7 @@ class Run:
         num_api_spec_tokens: See `LookaheadBuffer`.
         initial: Content that programs start with.
         traced: The run only records a graph: no events, no waits.
+        edit: Edit of an earlier run that this run continues.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Run:
         num_api_spec_tokens: int | None = None,
         initial: Snapshot | None = None,
         traced: bool = False,
+        edit: Edit | None = None,
     ) -> None:
         executor.log.home.check()
         self.id = f"run{next(_numbers)}"
@@ -104,9 +107,10 @@ class Run:
         self.executor, self.stream = executor, stream
         self.others = OtherModels(self.id, executor)
         self.special_tokens, self.keep_tokens, self.initial = special_tokens, keep_tokens, initial
-        self.num_api_spec_tokens = num_api_spec_tokens
+        self.num_api_spec_tokens, self.edit = num_api_spec_tokens, edit
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
+        self.on_edit: Callable[[Run], None] | None = None  # before the first event of an edit
         self.emit = executor.log.emit
         # states of programs in order, without forgotten programs
         self.states: list[ProgramState] = []
@@ -132,7 +136,13 @@ class Run:
                 caller = caller.run.outer
         elif threading.current_thread() is threading.main_thread():
             _foreground.add(self)
+        if edit is not None:
+            self.on_edit = edit.call.branch.program.run.on_edit
+            if self.on_edit is not None:
+                self.on_edit(self)
         self.emit(RunStarted(self.id, title, source, total or 0, *(location or ())))
+        if edit is not None:
+            edit.begin(self)
         for started in tuple(_watchers):
             started(self)
 
@@ -174,6 +184,14 @@ class Run:
                 )
             self._params[key] = params
         return self._params[key]
+
+    def at(self, place: int | str, token: int | None = None) -> EditPoint:
+        """Return a point of the run's only program where the run can continue differently; see
+        `ProgramState.at`. Raises OptionError for a batch."""
+        if len(self.states) != 1:
+            message = f"{self.id} has {len(self.states)} programs"
+            raise OptionError(message, "give the state: run.states[row].at(...)")
+        return self.states[0].at(place, token)
 
     def pause(self, until: Until = None) -> None:
         """Stop each branch before the next append or call, and running calls after the next

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
-from ...errors import Aborted, OptionError, ProgramError, shown
+from ...errors import OptionError, ProgramError
 from ...sampling import scalar
 from ..ir import RoleBegin, RoleEnd, role
 from ..location import caller
 from .branch import Branch
+from .editing import EditPoint, find_point
 from .fork_group import ForkGroup
 from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .program import Program
 from .snapshot import Snapshot
+from .state_parts import ended_by, represent
 from .streaming import iterate, iterate_async
 from .timers import limit_of
 from .typed_values import probabilities_of, typed
-
-SHOWN_TEXT = 1000
-"""Maximum number of characters of the text in `repr`; a longer text is shortened in the middle."""
 
 
 class ProgramState:
@@ -153,6 +152,25 @@ class ProgramState:
             *self._reading(name, lambda: typed(name, self._branch.variables[name], type_))
         )
 
+    def at(self, place: int | str, token: int | None = None) -> EditPoint:
+        """Return a point where the run can continue differently: see `EditPoint.fork`. Waits as
+        `text` does, but not for a paused run.
+
+        Args:
+            place: Position of a generated token in `token_ids()`, or a variable.
+            token: Number of the token in the output of the variable, from 0 on; negative numbers
+                count from the end.
+
+        Raises:
+            OptionError: No such token was generated.
+
+        Example:
+            state.at("answer", 3).fork("Tokyo")["answer"]
+        """
+        if not self.program.run.paused:
+            self.program.wait(self._idle)
+        return find_point(self._branch, place, token)
+
     def probabilities(self, name: str) -> dict[str, float]:
         """Wait for the select `name`, and return the probability of each choice.
 
@@ -272,7 +290,7 @@ class ProgramState:
         """Store the text appended inside the `with` block in the variable `name`."""
         self._branch.scope.check_new(name)
         self.program.add(self._branch, VarScopeBegin())
-        with _ended_by(lambda: self.program.add(self._branch, VarScopeEnd(name))):
+        with ended_by(lambda: self.program.add(self._branch, VarScopeEnd(name))):
             yield
 
     def fork(self, size: int = 1, position_ids_offset: Any = None) -> ForkGroup:
@@ -342,13 +360,7 @@ class ProgramState:
         return f"ProgramState({self.text()})"
 
     def __repr__(self) -> str:
-        branch = self._branch
-        error = f"error {shown(branch.error)}" if branch.error else ""
-        status = error or ("idle" if branch.idle else "running")
-        text = branch.text + branch.partial
-        begin, end = text[: SHOWN_TEXT // 2], text[-SHOWN_TEXT // 2 :]
-        quoted = repr(text) if len(text) <= SHOWN_TEXT else f"{begin!r} … {end!r}"
-        return f"<ProgramState {self.run_id} branch {branch.id}, {status}, {quoted}>"
+        return f"<ProgramState {self.run_id} {represent(self._branch)}>"
 
     def _role(self, name: str, expr: Any) -> Any:
         if expr is None:
@@ -359,7 +371,7 @@ class ProgramState:
     @contextmanager
     def _role_scope(self, name: str) -> Iterator[None]:
         self.program.append(self._branch, RoleBegin(name))
-        with _ended_by(lambda: self.program.append(self._branch, RoleEnd(name))):
+        with ended_by(lambda: self.program.append(self._branch, RoleEnd(name))):
             yield
 
     def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
@@ -406,15 +418,3 @@ class ProgramState:
     def _names_in_forks(self) -> set[str]:
         inside, branches = self._branch.id + ".", self.program.branches
         return {name for b in branches if b.id.startswith(inside) for name in b.scope.names}
-
-
-@contextmanager
-def _ended_by(end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` after the block, also after an error of the block."""
-    try:
-        yield
-    except Exception:
-        with suppress(ProgramError, Aborted):  # `end` was called, or the run was stopped
-            end()
-        raise
-    end()

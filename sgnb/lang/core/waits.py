@@ -12,6 +12,14 @@ from ...home_process import HomeProcess
 from ...latch import Latch
 from .waker import running_waker
 
+WAIT_SECONDS = 0.1
+"""Poll interval of waits on the main thread, which handles interrupts and displays, and of waits
+with `meanwhile`."""
+
+WORKER_WAIT_SECONDS = 1.0
+"""Poll interval of waits on other threads. Ten polls per second by hundreds of threads would cost
+more processor time than the programs."""
+
 
 class Waits:
     """Waits for changes of the data guarded by `lock`. Every change calls `notify`. A forked child

@@ -19,7 +19,8 @@ from ..state.run_state import RunState
 from ..static.bundle import FINAL_LIMIT, RUNNING_LIMIT, STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
-from .views import VIEWS, Act, Steer
+from .kept_pictures import KeptPictures
+from .views import VIEWS, Act, Compare, Edit, Steer
 
 STATIC_SECONDS = 3.0
 
@@ -34,8 +35,11 @@ class Display:
         views: Names of views.
         static: Show only static pictures, like `SGNB_STATIC=1` in the environment.
         act: Executes node actions; None for views without buttons.
+        keep: Names of views with a static picture next to the default picture.
         steer: Executes a step (see `views.STEPS`) on the run with an id; None without
             buttons.
+        edit: Starts an edited run; None without edits.
+        compare: Compares the run with an earlier run; see `offer`.
     """
 
     def __init__(
@@ -44,8 +48,11 @@ class Display:
         views: Sequence[str] = VIEWS,
         *,
         static: bool = False,
+        keep: Sequence[str] = (),
         act: Act | None = None,
         steer: Callable[[str, str], None] | None = None,
+        edit: Edit | None = None,
+        compare: Compare | None = None,
     ) -> None:
         """Prepare the views; `open` shows the views."""
         for name in views:
@@ -57,11 +64,16 @@ class Display:
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
         self._act, self._steer = act, steer
+        self._edit, self._compare = edit, compare
+        self._closed_views: tuple[Any, Any] = (None, None)
+        self._edits: list[RunState] = []
         self.live = bool(views) and in_kernel() and not self.static
         # a trace needs the records even without a live view
-        self.feed = emitter.feed() if views else None
+        self.feed = emitter.feed() if views or keep else None
+        self._pictures = KeptPictures(keep, self.uid)
         self._states: list[Shown] = []
         self._view: Any = None
+        self._dashboard: Any = None  # the live view, also after the end of the run
         self._static_view: Any = None
         self._static_due = 0.0
         self._said: set[int] = set()
@@ -73,9 +85,7 @@ class Display:
             run: Id of the run, or "" for all runs.
             compared: Comparison to show instead of a run; updated by the caller.
         """
-        if not self._names:
-            return
-        if run:
+        if run and self.feed is not None:
             self.run = RunState(run, self._emitter.trees)
             self._emitter.follow(self.run, self._after)
 
@@ -85,10 +95,12 @@ class Display:
         self._states = [
             state for name, state in states.items() if name in self._names and state is not None
         ]
-        if not self.static:
+        if self._names and not self.static:
             self._try(partial(self._open_live, run))
         if in_kernel() and self._states:
             self._try(self._open_static)
+        if in_kernel():
+            self._pictures.open()
 
     def tick(self) -> None:
         """Redraw outdated views, and report stopped views. Call frequently."""
@@ -112,17 +124,45 @@ class Display:
         self._add_trees()
         if self.feed is not None:
             self._emitter.detach(self.feed)
+            self.feed.suspend()
         if self._view is not None:
             self._try(partial(self._view.end, reported) if self.live else self._view.end)
         if self._static_view is not None:
             self._try(partial(self._refresh_static, FINAL_LIMIT))
         elif self.static and self._states:
             print(self.text())
+        if self.feed is not None:
+            run = self.run.run if self.run is not None else ""
+            self._try(partial(self._pictures.close, self.feed.lines, run))
 
-        if self.run is not None:
-            self._emitter.unfollow(self.run)
+        for state in [self.run, *self._edits]:
+            if state is not None:
+                self._emitter.unfollow(state)
+        self._closed_views = self._view, self._static_view
         self._view = self._static_view = None
         self.static = False
+
+    def begin_edit(self, run: str) -> None:
+        """Show an edit of the run in the same views. Call before the first record of the edit.
+
+        Args:
+            run: Id of the new run.
+        """
+        if self.run is None or self.feed is None or not self.live:
+            return
+        if self._view is None:
+            self._view, self._static_view = self._closed_views
+            self._try(self._view.begin)
+            self._emitter.attach_again(self.feed)
+        self._edits.append(edited := RunState(run, self._emitter.trees))
+        self._emitter.follow(edited, self._emitter.log.last)
+        if self.run in self._states:
+            self._states.insert(self._states.index(self.run) + len(self._edits), edited)
+
+    def offer(self, runs: Sequence[str]) -> None:
+        """Let the live view compare the run with earlier runs, oldest first."""
+        if self._dashboard is not None:
+            self._dashboard.reruns = list(runs)
 
     def text(self) -> str:
         """Return the views as plain text."""
@@ -145,8 +185,16 @@ class Display:
 
             lock = self._emitter.lock
             steer: Steer | None = None if self._steer is None else partial(self._step, run)
-            self._view = Dashboard(
-                self.feed, lock, run, self.uid, self._names, act=self._act, steer=steer
+            self._view = self._dashboard = Dashboard(
+                self.feed,
+                lock,
+                run,
+                self.uid,
+                self._names,
+                act=self._act,
+                steer=steer,
+                edit=self._edit,
+                compare=self._compare,
             )
             display(STYLE_BUNDLE, raw=True)
             data, metadata = self._view.bundle()

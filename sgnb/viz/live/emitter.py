@@ -115,6 +115,13 @@ class Emitter:
             self.attach(feed)
         return feed
 
+    def attach_again(self, feed: Feed) -> None:
+        """Attach a detached feed, from now on."""
+        self.flush()
+        with self.lock:
+            feed.resume(self.log.now())
+            self.attach(feed)
+
     def detach(self, view: View) -> None:
         """Detach `view`, if attached."""
         with self.lock:

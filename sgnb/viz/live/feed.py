@@ -91,6 +91,16 @@ class Feed:
         while self.size > KEPT_CHARACTERS:
             self.drop(len(self.lines) // 4 + 1)
 
+    def suspend(self) -> None:
+        """Remember the nodes of the page before the feed misses records."""
+        for page in self._sent.values():
+            page.suspend()
+
+    def resume(self, t: float) -> None:
+        """Adapt the page's nodes to the current trees after `suspend`."""
+        for page in self._sent.values():
+            page.resume(t, self._send)
+
     def drop(self, count: int) -> None:
         """Drop the `count` oldest lines."""
         self.size -= sum(map(len, self.lines[:count]))
@@ -120,6 +130,37 @@ class _PageState:
     tokens: set[int] = field(default_factory=set)
     nodes: set[int] = field(default_factory=lambda: {ROOT})
     automata: set[int] = field(default_factory=set)
+    shapes: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Parent and length of the nodes at `suspend`."""
+
+    def suspend(self) -> None:
+        nodes = [node for node in self.tree.nodes.values() if node.id in self.nodes]
+        self.shapes = {node.id: (node.parent, len(node.tokens)) for node in nodes}
+
+    def resume(self, t: float, send: Send) -> None:
+        """Evict nodes that left the tree, leaves first. Nodes that were split, with their
+        descendants, are unknown until the first reference."""
+
+        def depth(id: int) -> int:
+            count = 0
+            while id in self.shapes:
+                id, count = self.shapes[id][0], count + 1
+            return count
+
+        for id in sorted(self.shapes.keys() - self.tree.nodes.keys(), key=depth, reverse=True):
+            send(t, NodeEvicted(id, "flush"), self.engine)
+
+        present, pending = {ROOT}, [self.tree.root]
+        while pending:
+            node = pending.pop()
+            same = [
+                child
+                for child in self.tree.children(node)
+                if self.shapes.get(child.id) == (node.id, len(child.tokens))
+            ]
+            present.update(child.id for child in same)
+            pending += same
+        self.nodes = present
 
     def begin(self, t: float, send: Send) -> None:
         tree = self.tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 import uuid
@@ -12,14 +13,16 @@ from typing import Any
 
 from ...errors import OptionError, nearest
 from ...events import AutomatonDrawn, Record, RunStarted, encode, load, replay
-from ..state.log_state import LogState
+from ..state.log_state import LogState, with_edits
 from ..state.tree import Trees
 from ..static.automaton_svg import automaton_picture
 from ..static.bundle import STYLE_BUNDLE, static_bundle
+from ..static.kept_views import KEPT_VIEWS, view_of
 from ..static.perfetto import trace_events
 from ..static.plain_text import Shown, plain_text
 from .display import in_kernel, is_static
 from .feed import Feed
+from .kept_pictures import ViewPicture, picture_of
 from .views import VIEWS
 
 FORMATS = {
@@ -83,6 +86,44 @@ class Recording:
 
         return standalone(self.lines, self.run)
 
+    def picture(self, view: str) -> ViewPicture:
+        """Return the static picture of a view, for pages and saved notebooks.
+
+        Args:
+            view: "text", "tree", "source", "branches", "time", "grammar", "rows" or "compare".
+
+        Raises:
+            OptionError: No view has the name, or the run has no data for the view.
+        """
+        picture = picture_of(view, list(replay(self.lines)), self.run)
+        if picture is None:
+            shown = ", ".join(self.views())
+            raise OptionError(f"the run has no data for the view {view!r}", f"views: {shown}")
+        return picture
+
+    def views(self) -> list[str]:
+        """Return the names of the views with data, for `picture`."""
+        records = list(replay(self.lines))
+        return [name for name in KEPT_VIEWS if view_of(name, records, self.run) is not None]
+
+    def of_program(self, branch: str) -> Recording:
+        """Return the recording of one program of a batch.
+
+        Args:
+            branch: Branch of the program, for example "3".
+        """
+        records = []
+        for record in replay(self.lines):
+            event = record.event
+            if isinstance(event, RunStarted) and event.run == self.run:
+                title = f"{event.title}, row {branch}"
+                record = record._replace(event=dataclasses.replace(event, title=title, total=1))
+            of_run = getattr(event, "run", "") == self.run
+            program = getattr(event, "branch", branch).partition(".")[0]
+            if not of_run or program == branch:
+                records.append(record)
+        return Recording(map(encode, records), self.run)
+
     @cached_property
     def states(self) -> LogState:
         """Return the states after the last record."""
@@ -92,7 +133,7 @@ class Recording:
         if self.states.comparison.variants:
             return [self.states.comparison]
         runs = self.states.runs
-        shown = [runs[self.run]] if self.run in runs else list(runs.values())
+        shown = with_edits(runs, self.run) if self.run in runs else list(runs.values())
         trees = [tree for run in shown[-1:] for tree in run.trees()]
         return [*shown, *(trees or [self.states.tree])]
 

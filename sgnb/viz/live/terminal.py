@@ -150,6 +150,8 @@ class TerminalView:
                 return Text(compare_text(state))
             if isinstance(state, RunState):
                 return render_text(state)
-            return print_tree(state, height, run)
+            if isinstance(state, TreeState):
+                return print_tree(state, height, run)
+            return Text(state.text())
 
         return Group(*map(one, self._states))

@@ -9,7 +9,10 @@ missing lines sends `{"kind": "resync"}`. A running cell delays the answer, henc
 sends the trait at doubling intervals. The intervals begin early, because a page may still be
 loading the module and miss messages. If `controls` is true, `{"kind": "act", "id", "action",
 "node"}` requests one of `ACTIONS` on a tree node. If `steps` is true, `{"kind": "step", "id",
-"action"}` requests one of `STEPS` of the run. The answer is `{"answer": id, "text", "failed"}`.
+"action"}` requests one of `STEPS` of the run. If `edits` is true, `{"kind": "edit", "id", ...}`
+with the fields of `EditRequest` requests an edit. `{"kind": "compare", "id", "run"}` requests the
+comparison with one of the trait `reruns`. The answer is `{"answer": id, "text", "failed"}`; a
+comparison has a buffer with the lines of both runs.
 """
 
 from __future__ import annotations
@@ -27,15 +30,15 @@ import traitlets
 
 from ...errors import SgnbError
 from .feed import Feed
-from .views import ACTIONS, STEPS, VIEWS, Act, Steer
+from .views import ACTIONS, STEPS, VIEWS, Act, Compare, Edit, EditRequest, Steer
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
-    "dom", "branch", "models", "media", "time_parts", "stops", "state", "tree_records",
-    "run_records", "reduce", "store", "draw", "miss", "items", "text", "layout", "minimap",
-    "tree_marks", "tree", "pair", "branches", "compare", "time", "automaton_walk",
-    "automaton_layout", "automaton", "grammar", "source", "rows", "inspect", "summary",
-    "stepper", "dashboard", "widget",
+    "dom", "branch", "models", "media", "time_parts", "stops", "lanes", "state", "tree_records",
+    "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text", "layout", "minimap",
+    "tree_marks", "tree", "axis", "lane_search", "lane_drawing", "pair", "branches", "rerun",
+    "compare", "time", "automaton_walk", "automaton_layout", "automaton", "grammar", "source",
+    "rows", "inspect", "summary", "stepper", "dashboard", "widget",
 )  # fmt: skip
 """Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1
@@ -80,6 +83,8 @@ class Dashboard(anywidget.AnyWidget):
     views = traitlets.List(traitlets.Unicode()).tag(sync=True)
     controls = traitlets.Bool().tag(sync=True)
     steps = traitlets.Bool().tag(sync=True)
+    edits = traitlets.Bool().tag(sync=True)
+    reruns = traitlets.List(traitlets.Unicode()).tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
     def __init__(
@@ -92,6 +97,8 @@ class Dashboard(anywidget.AnyWidget):
         live: bool = True,
         act: Act | None = None,
         steer: Steer | None = None,
+        edit: Edit | None = None,
+        compare: Compare | None = None,
     ) -> None:
         """Create a widget.
 
@@ -104,14 +111,21 @@ class Dashboard(anywidget.AnyWidget):
             live: False for a finished recording.
             act: Executes node actions; None for a view without buttons.
             steer: Executes steps of the run; None without buttons.
+            edit: Executes edits; None without edits.
+            compare: Compares with an earlier run; used for runs in the trait `reruns`.
         """
-        self._steer = steer
+        self._steer, self._edit, self._compare = steer, edit, compare
         self._feed, self._lock = feed, lock
         self._live, self._sent, self._act, self._reported = live, 0, act, False
         self._beat = self._due = time.monotonic()
         self._gap = FIRST_RECORDS
         super().__init__(
-            uid=uid, run=run, views=views, controls=act is not None, steps=steer is not None
+            uid=uid,
+            run=run,
+            views=views,
+            controls=act is not None,
+            steps=steer is not None,
+            edits=edit is not None,
         )
         self.on_msg(self._receive)
         feed.on_push = self._send_new
@@ -145,6 +159,11 @@ class Dashboard(anywidget.AnyWidget):
             self._due, self._gap = now + self._gap, 2 * self._gap
             self.send_state("records")
 
+    def begin(self) -> None:
+        """Send records again after `end`. Call before attaching the feed."""
+        self._live = True
+        self.send_state("records")
+
     def end(self, reported: bool = False) -> None:
         """Send the end of the records. Call after detaching.
 
@@ -164,14 +183,34 @@ class Dashboard(anywidget.AnyWidget):
             self._answer(content, partial(self._act, action, node) if known else None)
         elif kind == "step" and self._steer is not None:
             self._answer(content, partial(self._steer, action) if action in STEPS else None)
+        elif kind == "edit" and self._edit is not None:
+            request = _read_edit(content)
+            self._answer(content, None if request is None else partial(self._edit, request))
+        elif kind == "compare" and self._compare is not None:
+            run = content.get("run", "")
+            self._answer(content, partial(self._compare, run) if run in self.reruns else None)
 
-    def _answer(self, content: dict[str, Any], execute: Callable[[], str | None] | None) -> None:
-        """Execute an action of a button and send the message. execute: None for an unknown
-        action."""
-        text, failed = f"{content.get('action')!r} is not an action of a view", True
+    def _answer(
+        self, content: dict[str, Any], execute: Callable[[], str | bytes | None] | None
+    ) -> None:
+        """Execute an action of a button and send the message or the data. execute: None for an
+        unknown action."""
+        name = content.get("action", content.get("run"))
+        text, failed = f"{name!r} is not an action of a view", True
+        data: bytes | None = None
         if execute is not None:
             try:
-                text, failed = execute() or "", False
+                result, failed = execute() or "", False
+                text, data = ("", result) if isinstance(result, bytes) else (result, None)
             except SgnbError as error:
                 text = str(error)
-        self.send({"answer": content.get("id"), "text": text, "failed": failed})
+        answer = {"answer": content.get("id"), "text": text, "failed": failed}
+        self.send(answer, None if data is None else [data])
+
+
+def _read_edit(content: dict[str, Any]) -> EditRequest | None:
+    """Return the edit of a message; None for a message with other fields."""
+    values = [content.get(name) for name in EditRequest._fields]
+    types: list[Any] = [str, str, int, str | None, int | None]
+    fits = all(isinstance(value, kind) for value, kind in zip(values, types, strict=True))
+    return EditRequest(*values) if fits and True not in values else None  # type: ignore[arg-type]

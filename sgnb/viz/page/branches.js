@@ -1,106 +1,51 @@
-// Branches over time: a lane per branch with waiting, prefill, decode and jumps, and the prefix reused by a fork.
+// Branches over time: a lane per branch. A fork leaves the lane as a trunk with the shared prefix, and comes back at the join.
 
 const LANE = 20;
 const SHOWN_LANES = 40;
-const GUTTER = 132;
+const NARROWEST_GUTTER = 72; // pixels of the labels
+const WIDEST_GUTTER = 240;
+const FOUND = 92; // pixels of the column at the right
+const AXIS = 24; // pixels of the ticks
+const UNMATCHED = 0.3; // opacity of calls without a match
 
-function timelineOf(state, run) {
-  const lanes = new Map();
-  for (const request of state.requests.values()) {
-    if (request.run !== run.run) continue;
-    if (!lanes.has(request.branch)) lanes.set(request.branch, { name: request.branch, requests: [] });
-    lanes.get(request.branch).requests.push(request);
-  }
-  for (const call of run.asked.filter(({ counted }) => !counted)) {
-    if (!lanes.has(call.branch)) lanes.set(call.branch, { name: call.branch, requests: [] });
-    lanes.get(call.branch).requests.push(call);
-  }
-  for (const { requests } of lanes.values()) requests.sort((a, b) => a.queued - b.queued);
-  const order = (name) =>
-    name
-      .split(".")
-      .map((part) => part.padStart(6, "0"))
-      .join(".");
-  return [...lanes.values()].sort((a, b) => (order(a.name) < order(b.name) ? -1 : 1));
-}
+const INDENT = 12; // pixels per fork
 
-// Count only admitted requests: waiting requests and fully forced text have had no cache lookup.
-const foundOf = (requests) => {
-  const sum = (of) => requests.reduce((all, request) => all + (request.admitted === null ? 0 : of(request)), 0);
-  return `${grouped(sum((request) => request.cached))} of ${grouped(sum((request) => request.prompt.length))}`;
-};
-const againOf = (requests) => {
-  const again = requests.reduce((all, request) => all + request.again, 0);
-  return again ? `, ${grouped(again)} recomputed` : "";
-};
+const indentOf = (name) => INDENT * Math.min(4, name.split(".").length - 1);
 
-// The last sampled or forced token at a given time.
-function tokenBefore(request, t) {
-  return tokenBeside(request, request.prompt.length + request.output.findLastIndex((token) => token.t <= t));
-}
-
-// The output token at a position, or the nearest.
-function tokenBeside(request, position) {
-  const first = request.prompt.length;
-  return { request: request.id, position: Math.max(first, Math.min(first + request.output.length - 1, position)) };
-}
-
-function newLaneLegend() {
-  const legend = el("div", "sgnb-legend");
-  legend.append(
-    ...[
-      ["wait", "waiting"],
-      ["prefill", "prompt computed"],
-      ["decode", "tokens sampled"],
-      ["jump", "forced by the grammar"],
-    ].map(([name, text]) => legendItem(name, text)),
-  );
-  return legend;
-}
-
-// Draw waiting, prefill, decode and jumps of a request; an open request extends to `now`. `begin` is the time of x = 0, for hover regions.
-function drawRequest(context, colours, surface, request, now, xOf, y, tall, begin) {
-  const end = request.finished ?? now,
-    admitted = request.admitted ?? end,
-    first = request.first ?? end;
-  const bar = (colour, alpha, from, to) =>
-    to > from && fillTinted(context, colour, alpha, xOf(from), y, Math.max(1, xOf(to) - xOf(from)), tall);
-  bar(colours.muted, 0.3, request.queued, admitted);
-  bar(colours.computed, 0.85, admitted, first);
-  bar(colours.sampled, 0.75, first, end);
-  for (const token of request.output)
-    if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, xOf(token.t) - 1, y - 1, 2.5, tall + 2);
-  surface.region({
-    x: xOf(request.queued),
-    y,
-    width: Math.max(3, xOf(end) - xOf(request.queued)),
-    height: tall,
-    of: request,
-    begin,
-  });
-}
-
-// Draw the letter of another model at the start of the request.
-function drawMark(context, colours, mark, x, y, tall) {
-  if (!mark) return;
-  fillTinted(context, colours.fg, 1, x, y, 11, tall);
-  context.fillStyle = colours.bg;
-  context.fillText(mark, x + 2, y + tall / 2 + 1);
+// A list of names within `room` letters; a shortened list ends after a whole name, and a long name is cut.
+function namesWithin(names, room) {
+  const text = visible(names);
+  if (text.length <= room) return text;
+  const end = text.lastIndexOf(",", room - 2);
+  return end > 0 ? `${text.slice(0, end)}, …` : `${text.slice(0, Math.max(1, room - 1))}…`;
 }
 
 function newBranchesPanel(host, page) {
-  const surface = newSurface(host, "branches over time");
-  const note = el("div", "sgnb-note");
+  const search = newLaneSearch(() => page.repaint(), jump);
   const tools = el("div", "sgnb-tools"),
+    compareTools = el("div", "sgnb-tools");
+  host.append(tools);
+  const surface = newSurface(host, "branches over time");
+  const note = el("div", "sgnb-note"),
     pair = newPair(page);
   const choices = ["compare branch", "with branch"].map((label) =>
     el("select", "sgnb-select", "", { "aria-label": label }),
   );
-  tools.append(el("span", "sgnb-label", "compare"), choices[0], el("span", "sgnb-label", "with"), choices[1]);
-  host.append(note, newLaneLegend(), tools, pair.root);
+  compareTools.append(el("span", "sgnb-label", "compare"), choices[0], el("span", "sgnb-label", "with"), choices[1]);
+  const legend = newLaneLegend([
+    ["python", "Python"],
+    ["tool", "tools"],
+    ["trunk", "shared prefix of a fork"],
+  ]);
+  host.append(note, legend, compareTools, pair.root);
   let shown = null,
     lit = null;
   const compared = ["", ""];
+  const time = newTimeTools(surface, page, () => shown?.view ?? null, {
+    drags: () => page.window !== null,
+    pans: true,
+  });
+  tools.append(...search.parts, time.range, el("span", "sgnb-space"), time.buttons);
 
   choices.forEach((choice, i) =>
     choice.addEventListener("change", () => {
@@ -115,7 +60,7 @@ function newBranchesPanel(host, page) {
     page.repaint();
   }
   function paintPair(state, run, lanes) {
-    tools.hidden = lanes.length < 2;
+    compareTools.hidden = lanes.length < 2;
     const options = ["", ...lanes.map(({ name }) => name)];
     choices.forEach((choice, i) => {
       if (choice.childElementCount !== options.length)
@@ -126,27 +71,38 @@ function newBranchesPanel(host, page) {
     pair.root.hidden = !one || !other || one === other;
     if (!pair.root.hidden) pair.paint(state, run, [one, other]);
   }
+  // Show and select a match of the search.
+  function jump({ lane, request }) {
+    const view = shown.view,
+      at = request?.queued ?? lane.began ?? view.from,
+      end = request?.finished ?? at;
+    if (page.window && (at < view.from || at > view.to || end > view.to))
+      setWindow(page, panned(view, view.whole, at - view.from - PAN * (view.to - view.from)), view.whole);
+    if (request?.output.length) page.keep(tokenBeside(request, 0));
+    else page.repaint();
+  }
 
   surface.canvas.addEventListener("mousemove", (event) => {
     const { x, box } = surface.at(event);
-    page.hover(box?.of ? tokenBefore(box.of, shown.time(x)) : null);
+    surface.canvas.style.cursor = page.window && !box?.lane ? "grab" : "";
+    if (!time.isDragged()) page.hover(box?.of ? tokenBefore(box.of, shown.time(x)) : null);
   });
   surface.canvas.addEventListener("mouseleave", () => page.hover(null));
   surface.canvas.addEventListener("click", (event) => {
+    if (time.isDragged()) return;
     const { x, box } = surface.at(event);
     if (box?.lane) compare(box.lane);
     else if (box) page.pin(tokenBefore(box.of, shown.time(x)));
   });
   surface.canvas.addEventListener("keydown", (event) => {
-    if (!shown?.few.length) return;
-    const at = shown.few.findIndex(({ requests }) => requests.some((request) => request.id === lit?.request));
-    const of = shown.few[at]?.requests.find((request) => request.id === lit.request);
+    const withCalls = shown?.few.filter(({ requests }) => requests.length) ?? [];
+    if (!withCalls.length) return;
+    const at = withCalls.findIndex(({ requests }) => requests.some((request) => request.id === lit?.request));
+    const of = withCalls[at]?.requests.find((request) => request.id === lit.request);
     const up = { ArrowDown: 1, ArrowUp: -1 }[event.key],
       along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (up)
-      page.keep(
-        tokenBefore(shown.few[Math.max(0, Math.min(shown.few.length - 1, at < 0 ? 0 : at + up))].requests[0], Infinity),
-      );
+      page.keep(tokenBefore(withCalls[at < 0 ? 0 : clamped(at + up, 0, withCalls.length - 1)].requests[0], Infinity));
     else if (along && of) page.keep(tokenBeside(of, lit.position + along));
     else if (event.key === "c" && of) compare(of.branch);
     else if (event.key === "Escape") page.keep(null);
@@ -154,95 +110,124 @@ function newBranchesPanel(host, page) {
     event.preventDefault();
     event.stopPropagation();
   });
+
+  // The drawn lanes: lanes with a match first, then in order.
+  function lanesToDraw(lanes) {
+    if (!search.isActive() || lanes.length <= SHOWN_LANES) return lanes.slice(0, SHOWN_LANES);
+    const matched = lanes.filter((lane) => search.has(lane)).slice(0, SHOWN_LANES);
+    const kept = new Set([...matched, ...lanes.slice(0, SHOWN_LANES - matched.length)]);
+    return lanes.filter((lane) => kept.has(lane));
+  }
   function paint(state, run) {
     const lanes = timelineOf(state, run),
-      few = lanes.slice(0, SHOWN_LANES);
-    const width = Math.max(260, host.clientWidth - 2 * MARGIN),
-      begin = page.range?.from ?? run.t,
-      end = page.range?.to ?? Math.max(begin + 1e-4, run.began + run.seconds);
-    const room = width - GUTTER - 92;
-    const xOf = (t) => GUTTER + (room * (t - begin)) / (end - begin);
-    shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), xOf, width };
-    setText(
-      note,
-      lanes.length
-        ? lanes.length > few.length
-          ? `and ${plural(lanes.length - few.length, "more lane")}`
-          : ""
-        : "no request yet",
-    );
-    surface.say(
-      `${
-        few
-          .map(
-            ({ name, requests }) =>
-              `branch ${name}: ${plural(
-                requests.reduce((sum, { output }) => sum + output.length, 0),
-                "new token",
-              )}, ${foundOf(requests)} prompt tokens found${againOf(requests)}`,
-          )
-          .join("; ") || "no request yet"
-      }. Arrow keys go from lane to lane and from token to token; c, or a click on its name, compares a lane with another.`,
-    );
+      groups = forkGroups(lanes);
+    search.find(state, lanes, groups);
+    const few = lanesToDraw(lanes);
+    const width = Math.max(260, host.clientWidth - 2 * MARGIN);
+    const whole = { from: run.t, to: Math.max(run.t + 1e-4, run.began + run.seconds) };
+    const letters = Math.max(16, ...few.map((lane) => lane.name.length + 1 + variablesOf(lane).length));
+    const gutter = clamped(LETTER * letters + 36, NARROWEST_GUTTER, Math.min(WIDEST_GUTTER, width / 3));
+    const view = { ...shownTimes(page, whole, true), whole, left: gutter, room: width - gutter - FOUND };
+    const xOf = (t) => view.left + (view.room * (t - view.from)) / (view.to - view.from);
+    const timeOf = (x) => view.from + ((x - view.left) / view.room) * (view.to - view.from);
+    const drawn = groups.map((group) => [group, sharedTokens(group)]);
+    const python = new Map(few.map((lane) => [lane, pythonSpans(lane, lanes, Math.min(whole.to, state.t))]));
+    shown = { state, run, few, forks: drawn, python, view, time: timeOf, xOf, width };
+    time.paint(view, run.t);
+    const more = lanes.length - few.length + run.moreLanes;
+    setText(note, lanes.length ? (more ? `and ${plural(more, "more lane")}` : "") : "no request yet");
+    surface.say(`${wordsOfLanes(few, drawn) || "no request yet"}. ${LANE_KEYS}`);
     draw();
-    paintPair(state, run, lanes);
+    paintPair(
+      state,
+      run,
+      lanes.filter(({ requests }) => requests.length),
+    );
   }
   function draw() {
     if (!shown) return;
-    const { few, xOf, width, state } = shown;
-    const context = surface.begin(width, (few.length + 1) * LANE + 18),
+    const { few, xOf, width, view, run, forks, state } = shown;
+    const bottom = (few.length + 1) * LANE,
+      context = surface.begin(width, bottom + AXIS),
       colours = coloursOf(host);
     context.fillStyle = colours.muted;
-    context.fillText("branch, variable", 4, LANE / 2);
-    context.fillText("found of", width - 86, LANE / 2);
-    few.forEach((lane, i) => drawLane(context, colours, lane, i, xOf, width));
-    few.forEach((lane, i) => {
-      const above = few.findIndex((other) => other.name === lane.name.split(".").slice(0, -1).join("."));
-      const x = xOf(lane.requests[0].queued) + 0.5;
-      if (above < 0 || x < GUTTER || x > width - 92) return;
-      context.strokeStyle = colours.line;
-      context.beginPath();
-      context.moveTo(x, (above + 2) * LANE - 4);
-      context.lineTo(x, (i + 1) * LANE + 4);
-      context.stroke();
+    context.fillText("branch, variables", 0, LANE / 2);
+    context.fillText("found of", width - FOUND + 8, LANE / 2);
+    const { left, room } = view;
+    drawTicks(context, colours, {
+      from: view.from - run.t,
+      to: view.to - run.t,
+      left,
+      room,
+      top: LANE,
+      height: bottom - LANE,
     });
-    context.fillStyle = colours.muted;
-    const y = (few.length + 1) * LANE + 8;
-    const first = shown.time(GUTTER) - shown.run.t;
-    context.fillText(first ? duration(first) : "0", GUTTER, y);
-    const last = duration(shown.time(GUTTER + (width - GUTTER - 92)) - shown.run.t);
-    context.fillText(last, width - 92 - 7 * last.length, y);
-    if (state.t && lit) drawLit(context, colours);
-  }
-  function drawLane(context, colours, { name, requests }, i, xOf, width) {
-    const y = (i + 1) * LANE + 3,
-      tall = LANE - 7;
-    const chosen = compared.indexOf(name);
-    context.fillStyle = chosen < 0 ? colours.fg : colours.sampled;
-    if (chosen >= 0) context.fillText("◂", GUTTER - 9, y + tall / 2);
-    const indent = 9 * Math.min(4, name.split(".").length - 1);
-    context.fillText(inLine(`${name} ${requests.at(-1).name}`, 18), 4 + indent, y + tall / 2, GUTTER - 8 - indent);
     context.save();
     context.beginPath();
-    context.rect(GUTTER, 0, width - GUTTER - 92, y + LANE);
+    context.rect(left, 0, room, bottom);
     context.clip();
-    for (const request of requests)
-      drawRequest(context, colours, surface, request, shown.state.t, xOf, y, tall, shown.run.t);
-    for (const request of requests)
-      drawMark(context, colours, markOf(shown.run, request.model), xOf(request.queued), y, tall);
+    few.forEach((lane, i) => drawBars(context, colours, lane, i));
+    const rows = new Map(few.map(({ name }, i) => [name, (i + 1.5) * LANE]));
+    const middleOf = ({ name }) => rows.get(name) ?? null;
+    for (const [group, shared] of forks)
+      drawFork(context, colours, group, shared, { xOf, middleOf, left, right: left + room });
     context.restore();
-    surface.region({ x: 0, y, width: GUTTER - 1, height: tall, lane: name });
+    few.forEach((lane, i) => drawLabels(context, colours, lane, i));
+    if (state.t && lit) drawLit(context, colours);
+  }
+  function drawBars(context, colours, lane, i) {
+    const { xOf, view, run, state, python } = shown,
+      y = (i + 1) * LANE + 4,
+      tall = LANE - 8,
+      within = [view.left, view.left + view.room],
+      now = state.t;
+    drawActivities(context, colours, lane, python.get(lane), { now, xOf, y, tall });
+    for (const request of lane.requests) {
+      const isMatch = search.isActive() && search.has(lane, request);
+      context.globalAlpha = 1;
+      drawRequest(context, colours, surface, request, { now, xOf, y, tall, begin: run.t, within });
+      const from = Math.max(within[0], xOf(request.first ?? request.queued)),
+        to = Math.min(within[1], xOf(request.finished ?? now));
+      const mark = markOf(run, request.model);
+      drawMark(context, colours, mark, xOf(request.queued), y, tall);
+      if (request.first !== null) drawName(context, colours, visible(request.name), from, to, y, tall);
+      if (!search.isActive()) continue;
+      const left = Math.max(within[0], xOf(request.queued));
+      if (!isMatch) fillTinted(context, colours.bg, 1 - UNMATCHED, left, y - 1, to - left, tall + 2);
+      else {
+        const isCurrent = search.current()?.request === request;
+        context.strokeStyle = colours.fg;
+        context.lineWidth = isCurrent ? 3 : 1.5;
+        context.strokeRect(left - 1, y - 1, Math.max(4, to - left + 2), tall + 2);
+        context.lineWidth = 1;
+      }
+    }
+  }
+  function drawLabels(context, colours, lane, i) {
+    const { view, width } = shown,
+      y = (i + 1.5) * LANE,
+      indent = indentOf(lane.name);
+    const isCompared = compared.includes(lane.name),
+      isFound = search.isActive() && search.has(lane);
     context.fillStyle = colours.muted;
-    context.fillText(foundOf(requests), width - 86, y + tall / 2);
+    context.fillText(lane.name, indent, y);
+    const at = indent + LETTER * (lane.name.length + 1);
+    context.fillStyle = isFound || isCompared ? colours.sampled : colours.fg;
+    const room = Math.floor((view.left - 12 - at) / LETTER);
+    if (room > 1) context.fillText(namesWithin(variablesOf(lane), room), at, y);
+    if (isCompared) context.fillText("◂", view.left - 9, y);
+    surface.region({ x: 0, y: y - LANE / 2, width: view.left - 1, height: LANE, lane: lane.name });
+    context.fillStyle = colours.muted;
+    if (lane.requests.length) context.fillText(foundOf(lane.requests), width - FOUND + 8, y);
   }
   function drawLit(context, colours) {
     const request = shown.state.requests.get(lit.request),
       token = request && tokenAt(request, lit.position);
-    if (!token?.t) return;
+    if (!token?.t || token.t < shown.view.from || token.t > shown.view.to) return;
     const lane = shown.few.findIndex((one) => one.name === request.branch);
     if (lane < 0) return;
     context.fillStyle = colours.fg;
-    context.fillRect(shown.xOf(token.t) - 1, (lane + 1) * LANE, 2, LANE - 1);
+    context.fillRect(shown.xOf(token.t) - 1, (lane + 1) * LANE, 2, LANE);
   }
   function highlight(selection) {
     lit = selection?.request === undefined ? null : selection;
@@ -250,4 +235,23 @@ function newBranchesPanel(host, page) {
     pair.highlight(selection);
   }
   return { paint, highlight };
+}
+
+const LANE_KEYS =
+  "Arrow keys go from lane to lane and from token to token; + and - zoom, shift and the arrow keys pan, Home shows the whole run; c, or a click on its name, compares a lane with another.";
+
+// Lanes, forks and joins for a screen reader.
+function wordsOfLanes(lanes, forks) {
+  const newTokens = (requests) => requests.reduce((sum, { output }) => sum + output.length, 0);
+  const calls = lanes
+    .filter(({ requests }) => requests.length)
+    .map(
+      ({ name, requests }) =>
+        `branch ${name}: ${plural(newTokens(requests), "new token")}, ${foundOf(requests)} prompt tokens found${againOf(requests)}`,
+    );
+  const joints = forks.map(
+    ([{ parent, branches, joined }, shared]) =>
+      `${plural(branches.length, "branch", "branches")} of ${parent.name}${shared ? ` share ${plural(shared, "token")}` : ""}${joined === null ? "" : ", joined"}`,
+  );
+  return [...calls, ...joints].join("; ");
 }

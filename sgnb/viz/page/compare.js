@@ -1,7 +1,8 @@
-// Comparison of a program with ablations: metrics per variant, findings, and all lanes on a common time axis from 0.
+// Comparison of a program with ablations, or of two runs: metrics per variant, findings, and all lanes on a common time axis from 0.
 
 const COMPARED_LANE = 15; // pixels of a lane
 const COMPARED_LANES = 12; // maximum lanes per variant
+const GUTTER = 132; // pixels of the labels
 
 const NOT_YET = { variants: [], lines: [], left: 0 };
 
@@ -40,15 +41,8 @@ function comparedRows(state) {
   });
 }
 
-// The distance of axis ticks: a round number of seconds, at least 1 ms, for at most six ticks.
-function tickOf(seconds) {
-  const least = Math.max(seconds / 6, 1e-3),
-    power = 10 ** Math.floor(Math.log10(least));
-  return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
-}
-
 const COMPARED = [
-  ["", "the unmodified program, and variants without a technique", (row) => row.variant],
+  ["", "the unmodified program and variants without a technique, or two runs", (row) => row.variant],
   ["time", "of the run with the median time", (row) => duration(row.seconds)],
   [
     "all runs",
@@ -67,8 +61,8 @@ const COMPARED = [
   ["forced", "tokens forced by the grammar", (row) => grouped(row.jumped_tokens)],
   [
     "text",
-    "comparison with the text of the unmodified program",
-    (row) => (!row.same_text ? "differs" : row.variant === "as it is" ? "" : "the same"),
+    "comparison with the text of the first row",
+    (row, isBase) => (!row.same_text ? "differs" : isBase ? "" : "the same"),
   ],
 ];
 
@@ -87,7 +81,8 @@ function newComparePanel(host, page) {
   thead.append(head);
   table.append(thead, body);
   frame.append(table);
-  host.append(lines, frame);
+  const rerun = newRerunView(page);
+  host.append(lines, frame, rerun.root);
   const surface = newSurface(host, "variants over time");
   host.append(newLaneLegend());
   let shown = null,
@@ -160,7 +155,7 @@ function newComparePanel(host, page) {
       COMPARED.forEach(([name, , value], i) =>
         setText(
           line.children[i],
-          row.run ? value(row) : i === 0 ? row.variant : name === "text" && row.note ? "not run" : "",
+          row.run ? value(row, row === rows[0]) : i === 0 ? row.variant : name === "text" && row.note ? "not run" : "",
         ),
       );
       line.title = visible(row.note);
@@ -168,6 +163,7 @@ function newComparePanel(host, page) {
       line.classList.toggle("sgnb-lit", Boolean(row.run) && row.run === run?.run);
       line.setAttribute("aria-current", String(Boolean(row.run) && row.run === run?.run));
     });
+    rerun.paint(state);
     const longest = Math.max(1e-4, ...rows.filter((row) => row.run).map((row) => row.seconds));
     const width = Math.max(260, host.clientWidth - 2 * MARGIN);
     const groups = rows
@@ -197,14 +193,8 @@ function newComparePanel(host, page) {
     }
   }
   function drawAxis(context, colours, height) {
-    const step = tickOf((shown.width - GUTTER - 60) / shown.scale);
-    context.strokeStyle = colours.line;
-    context.fillStyle = colours.muted;
-    for (let t = 0, x = GUTTER; x < shown.width - 20; t += step, x = GUTTER + shown.scale * t) {
-      const label = t ? duration(t) : "0";
-      line(context, Math.round(x) + 0.5, 0, height - 16);
-      context.fillText(label, Math.min(x, shown.width - LETTER * label.length), height - 7);
-    }
+    const room = shown.width - GUTTER - 60;
+    drawTicks(context, colours, { from: 0, to: room / shown.scale, left: GUTTER, room, top: 0, height: height - 20 });
   }
   function drawGroup(context, colours, { row, run, lanes }, most, top, tall, base) {
     const end = GUTTER + shown.scale * row.seconds;
@@ -224,23 +214,16 @@ function newComparePanel(host, page) {
     fillTinted(context, colours.bg, 1, end + 3, top + 1, context.measureText(took).width + 4, COMPARED_LANE - 2);
     context.fillStyle = colours.fg;
     context.fillText(took, end + 5, top + COMPARED_LANE / 2);
-    lanes.slice(0, most).forEach(({ name, requests }, i) => {
+    const xOf = (t) => GUTTER + shown.scale * (t - run.began),
+      bars = { now: Math.min(run.began + run.seconds, shown.state.t), tall: COMPARED_LANE - 4 };
+    lanes.slice(0, most).forEach((lane, i) => {
+      const { name, requests } = lane;
       const y = top + COMPARED_LANE * (i + 1);
       context.fillStyle = colours.muted;
-      context.fillText(inLine(`${name} ${requests.at(-1).name}`, 17), 10, y + COMPARED_LANE / 2, GUTTER - 14);
+      context.fillText(namesWithin(`${name} ${variablesOf(lane)}`, 17), 12, y + COMPARED_LANE / 2, GUTTER - 16);
+      drawActivities(context, colours, lane, pythonSpans(lane, lanes, bars.now), { ...bars, xOf, y: y + 1 });
       for (const request of requests) {
-        const xOf = (t) => GUTTER + shown.scale * (t - run.began);
-        drawRequest(
-          context,
-          colours,
-          surface,
-          request,
-          Math.min(run.began + run.seconds, shown.state.t),
-          xOf,
-          y + 1,
-          COMPARED_LANE - 4,
-          run.began,
-        );
+        drawRequest(context, colours, surface, request, { ...bars, xOf, y: y + 1, begin: run.began });
         shown.bars.push({ request });
         const token = lit && lit.request === request.id ? tokenAt(request, lit.position) : null;
         if (!token?.t) continue;

@@ -23,8 +23,9 @@ const PANELS = {
 
 const OF_ONE_ENGINE = new Set(["tree", "time"]);
 
-// `steer`: see newStepper. `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
-function newDashboard(host, store, { run: wanted, views, ask = null, steer = null }) {
+// `steer`: see newStepper. `edit`: see newEditor. `compare`, `reruns`: see newRerunChooser. `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
+function newDashboard(host, store, options) {
+  const { run: wanted, views, ask = null, steer = null, edit = null, compare = null, reruns = null } = options;
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "engine activity" });
   const head = el("div", "sgnb-head");
   const title = el("span", "sgnb-title"),
@@ -66,7 +67,9 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
     seek: (position) => seek(position),
     show: (selection) => keep(selection),
   });
-  card.append(head, stepper.host, progress, models, note, body, foot);
+  const editor = newEditor(edit),
+    chooser = newRerunChooser(compare, reruns);
+  card.append(head, stepper.host, chooser.host, progress, models, note, body, editor.host, foot);
   host.append(card);
 
   // `range`: selected times in all views, or null. `within`: nodes created or used in the range. `engine`: engine of the shown cache.
@@ -76,6 +79,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
     keep,
     brush,
     showRun,
+    edit: () => editor.focus(),
     range: null,
     within: null,
     engine: 0,
@@ -141,6 +145,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
       own = stateOf(state, page.engine);
     if (selection?.node !== undefined) lightNode(own, selection.node);
     paintActions(own);
+    editor.paint(state, pinned);
     const found = describe(selection?.node === undefined ? state : own, selection);
     if (found && selection.node !== undefined && selection.node === answer?.node)
       found.facts.push(["kernel", answer.text]);
@@ -238,7 +243,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
     const last = [...state.runs.values()].at(-1) ?? null,
       compared = state.comparison;
     const over = last && compared?.lines.length && compared.variants.some(({ runs }) => runs.includes(last.run));
-    return over ? shownRun(state, compared.variants[0]) : last;
+    return over ? shownRun(state, compared.variants.at(compared.rerun ? -1 : 0)) : last;
   }
   function showRun(run) {
     picked = run;
@@ -380,6 +385,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null, steer = nul
     const silent = isSilent();
     paintHead(run, state, silent);
     stepper.paint(state, run);
+    chooser.paint();
     if (!force && painted === store.version && wasSilent === silent) return;
     [painted, wasSilent] = [store.version, silent];
     chooseMain(run);

@@ -41,7 +41,7 @@ function newSurface(host, label) {
   return { canvas, begin, at, region, say };
 }
 
-const NAMES = ["bg", "soft", "fg", "muted", "line", "cached", "computed", "sampled", "jumped", "bad"];
+const NAMES = ["bg", "soft", "fg", "muted", "line", "cached", "computed", "sampled", "jumped", "other", "bad"];
 
 function coloursOf(host) {
   const style = getComputedStyle(host);

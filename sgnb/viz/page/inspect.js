@@ -28,6 +28,7 @@ function describeToken(state, { request: id, position }) {
   else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after the request`]);
   if (request.again && position >= request.cached && position < request.cached + request.again)
     facts.push(["recomputed", whyAgain(request)]);
+  facts.push(...rerunFacts(state, request, position));
   if (position === missedAt(request) && request.leaves) facts.push(...missFacts(state, request));
   if (token.mask)
     facts.push([

@@ -25,7 +25,7 @@ const OF_ENGINE = {
   // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
     const { comparison: id, variant, run, note, left } = event;
-    const before = state.comparison?.id === id ? state.comparison : { id, variants: [], lines: [] };
+    const before = state.comparison?.id === id ? state.comparison : { id, variants: [], lines: [], rerun: null };
     const old = before.variants.find((one) => one.name === variant) ?? { name: variant, note: "", runs: [] };
     const next = { ...old, note: old.note || note, runs: state.runs.has(run) ? [...old.runs, run] : old.runs };
     const variants = before.variants.includes(old)
@@ -35,6 +35,9 @@ const OF_ENGINE = {
   },
   ComparisonDone(state, event) {
     if (state.comparison?.id === event.comparison) state.comparison = { ...state.comparison, lines: event.lines };
+  },
+  RunsCompared(state, event) {
+    if (state.comparison?.id === event.comparison) state.comparison = { ...state.comparison, rerun: event };
   },
   RunStarted(state, event, t) {
     const run = newRun(event, t);
@@ -64,6 +67,7 @@ const OF_ENGINE = {
       items: itemsOfPrompt(state.media, event.request, event.prompt),
       encoded: [], // first ids of items encoded before the admission
       namespace: event.namespace,
+      given: event.num_given ?? 0, // last prompt tokens that are output
       output: [],
       queued: t,
       admitted: null,
@@ -104,6 +108,7 @@ const OF_ENGINE = {
     const pieces = promptPieces(state, request);
     const branch = run.branches.get(request.branch);
     showPrompt(branch, pieces, request.purpose === "generate", request.model > 0);
+    if (request.given && branch.generatedFrom !== null) branch.generatedFrom -= givenLength(state, request);
     for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent))
       showSent(above, pieces);
     stream(state, request, "jumped", request.forced);
@@ -204,6 +209,7 @@ function apply(state, record) {
   state.t = own.t = Math.max(state.t, t);
   applyToTime(own, record, t);
   applyToStops(own, record);
+  applyToLanes(own, record, t);
   if (OF_ENGINE[kind]) OF_ENGINE[kind](own, record, t);
   else if (OF_TREE[kind]) OF_TREE[kind](own, record, t);
   else if (OF_RUNS[kind] && state.runs.has(record.run)) {

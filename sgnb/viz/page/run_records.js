@@ -19,6 +19,13 @@ function promptPieces(state, { id, prompt, cached, again }) {
   return pieces;
 }
 
+// The length of the text of the given tokens.
+function givenLength(state, { prompt, given }) {
+  const [before] = decodeMore(NO_BYTES, bytesOf(state.tokenTable, prompt.slice(0, prompt.length - given)));
+  const [text, pending] = decodeMore(NO_BYTES, bytesOf(state.tokenTable, prompt));
+  return text.length + (pending.length ? 1 : 0) - before.length;
+}
+
 function stream(state, request, kind, bytes, final = false) {
   const branch = request.shown && state.runs.get(request.run).branches.get(request.branch);
   if (!branch || branch.generatedFrom === null) return;
@@ -62,7 +69,7 @@ function finishText(run, event, text) {
     cut(branch, branch.generatedFrom + same);
     branch.generatedFrom = null;
   }
-  append(branch.pieces, { kind: "sampled", text: text.slice(same), by });
+  append(branch.pieces, { kind: event.recorded ? "text" : "sampled", text: text.slice(same), by });
   branch.variables[event.name] = text;
   branch.makers[event.name] = by;
 }
@@ -73,6 +80,9 @@ const isStop = (error) => STOPS.includes(error.split(":")[0]);
 
 // Handlers of records with a run id.
 const OF_RUNS = {
+  RunEdited(run, event) {
+    run.edit = event;
+  },
   RunFinished(run, event) {
     run.status = event.status;
     run.message = event.message;

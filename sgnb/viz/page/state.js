@@ -45,6 +45,7 @@ function copyState(state) {
     items: { ...r.items },
     time: copyTimeParts(r.time),
     stops: new Map(r.stops),
+    lanes: copied(r.lanes, copyLane),
     branches: copied(r.branches, branch),
     rows: copied(r.rows, same),
     models: copied(r.models, same),
@@ -154,6 +155,9 @@ function newRun(event, t) {
     items: newRunItems(),
     time: newTimeParts(),
     stops: new Map(),
+    edit: null, // the `RunEdited` of a run that continues an edit
+    lanes: new Map(),
+    moreLanes: 0, // branches without a lane
   };
 }
 

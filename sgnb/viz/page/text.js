@@ -86,8 +86,9 @@ function newTextPanel(host, page) {
 
   const tokens = linkTokens(flow, page);
   flow.addEventListener("keydown", (event) => {
-    if (event.key !== "n" || event.ctrlKey || event.metaKey || event.altKey) return;
-    nextBorder();
+    if (!["n", "Enter"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "n") nextBorder();
+    else page.edit();
     event.preventDefault();
     event.stopPropagation();
   });
@@ -102,21 +103,35 @@ function newTextPanel(host, page) {
   }
 
   function paint(state, run, live) {
-    for (const [name, painter] of painters) if (!run.branches.has(name)) painter.root.remove();
-    painters = new Map([...painters].filter(([name]) => run.branches.has(name)));
+    const edits = editsOf(state, run),
+      keyOf = (one, name) => (one === run ? name : `${one.run} ${name}`);
+    const all = [run, ...edits].flatMap((one) => [...one.branches.values()].map((branch) => [one, branch]));
+    const keys = new Set(all.map(([one, branch]) => keyOf(one, branch.name)));
+    for (const [key, painter] of painters) if (!keys.has(key)) painter.root.remove();
+    painters = new Map([...painters].filter(([key]) => keys.has(key)));
     keepEnds(flow, () => {
-      for (const branch of run.branches.values()) {
-        let painter = painters.get(branch.name);
+      for (const [one, branch] of all) {
+        const key = keyOf(one, branch.name);
+        let painter = painters.get(key);
         if (!painter) {
-          painter = newBranchPainter(branch.name);
-          painters.set(branch.name, painter);
-          (painters.get(branch.parent)?.forksAt(branch.forkedAt) ?? flow).append(painter.root);
+          const words = one.edit && !branch.parent ? wordsOfEdit(one.edit) : branch.name;
+          painter = newBranchPainter(words);
+          painters.set(key, painter);
+          hostOf(run, one, branch, keyOf).append(painter.root);
         }
-        painter.paint(state, run, branch, live && run.status === "running", run.branches.size > 1, shade.value);
+        const labelled = run.branches.size > 1 || edits.length > 0;
+        painter.paint(state, one, branch, live && one.status === "running", labelled, shade.value);
       }
     });
     why.hidden = !flow.querySelector(".sgnb-border");
     setText(note, run.hidden ? `and ${plural(run.hidden, "more branch", "more branches")}: see rows` : "");
+  }
+  // The element for a new branch: at the fork of the parent, next to the edited branch, or below all.
+  function hostOf(run, one, branch, keyOf) {
+    const parent = painters.get(keyOf(one, branch.parent));
+    if (parent) return parent.forksAt(branch.forkedAt);
+    const first = one === run ? undefined : painters.get(run.branches.keys().next().value);
+    return first ? rowOfEdits(first.root) : flow;
   }
   return { host, paint, highlight: (selection) => lightTokens(flow, selection) };
 }

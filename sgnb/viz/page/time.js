@@ -8,10 +8,11 @@ const STRIPS = [
   { name: "hit rate", height: 46 },
 ];
 
-const DRAG = 4; // minimum pixels of a drag
 const RUNS = 6; // maximum runs with separate metrics; the latest runs count
 
 function newTimePanel(host, page) {
+  const tools = el("div", "sgnb-tools");
+  host.append(tools);
   const surface = newSurface(host, "cache and batch over time");
   const legend = el("div", "sgnb-legend");
   legend.append(
@@ -30,13 +31,14 @@ function newTimePanel(host, page) {
   const metrics = el("div", "sgnb-note");
   host.append(metrics, legend);
   let range = null; // drawn times, positions, and the shown moment
+  const time = newTimeTools(surface, page, () => range, { drags: ({ shiftKey }) => shiftKey, pans: false });
+  tools.append(time.range, el("span", "sgnb-space"), time.buttons);
 
   const timeAt = (event) =>
-    range.from +
-    (Math.max(0, Math.min(range.room, surface.at(event).x - range.left)) / range.room) * (range.to - range.from);
+    range.from + (clamped(surface.at(event).x - range.left, 0, range.room) / range.room) * (range.to - range.from);
   let began = null; // start of a drag
   surface.canvas.addEventListener("pointerdown", (event) => {
-    if (!range) return;
+    if (!range || event.shiftKey) return;
     began = { x: event.clientX, t: timeAt(event) };
     surface.canvas.setPointerCapture(event.pointerId);
   });
@@ -56,15 +58,22 @@ function newTimePanel(host, page) {
     if (!range || !(by || (event.key === "Escape" && page.range))) return;
     if (!by) page.brush(null);
     else if (event.shiftKey) brushByKey(by * (range.to - range.from));
-    else page.seekTime(Math.max(range.from, range.at + by * (range.to - range.from)));
+    else seekByKey(by * (range.to - range.from));
     event.preventDefault();
     event.stopPropagation();
   });
+  // Move the moment, and the window with a moment outside.
+  function seekByKey(step) {
+    const t = Math.max(range.whole.from, range.at + step);
+    if (page.window && (t < range.from || t > range.to))
+      page.window = panned(range, range.whole, t - (range.from + range.to) / 2);
+    page.seekTime(t);
+  }
   // Move the end opposite the anchor.
   function brushByKey(step) {
     const { from, to } = page.range ?? { from: range.at, to: range.at };
     if (!page.range || (anchor !== from && anchor !== to)) anchor = page.range ? from : range.at;
-    const end = Math.max(range.from, Math.min(range.to, (anchor === from ? to : from) + step));
+    const end = clamped((anchor === from ? to : from) + step, range.whole.from, range.whole.to);
     page.brush({ from: Math.min(anchor, end), to: Math.max(anchor, end) });
   }
 
@@ -73,19 +82,24 @@ function newTimePanel(host, page) {
       width = Math.max(260, host.clientWidth - 2 * MARGIN),
       left = 64,
       room = width - left - 64;
-    const from = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0,
-      to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
-    range = { from, to, left, room, at: store.position === null ? to : state.t };
+    const start = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0,
+      whole = { from: start, to: Math.max(start + 1e-4, store.records.at(-1)?.t ?? 0) },
+      { from, to } = shownTimes(page, whole);
+    range = { from, to, whole, left, room, at: store.position === null ? whole.to : state.t };
+    time.paint(range, start);
     const present = { states: state.engine?.states, encode: store.encodes.length };
     const strips = STRIPS.filter(({ name }) => !(name in present) || present[name]);
     const context = surface.begin(
         width,
-        strips.reduce((sum, strip) => sum + strip.height + 8, 14),
+        strips.reduce((sum, strip) => sum + strip.height + 8, AXIS),
       ),
       colours = coloursOf(host);
     const x = (t) => left + (room * (t - from)) / (to - from);
     const columns = bucket(steps, from, to, Math.max(1, Math.floor(room / 2)));
-    let top = 2;
+    const bottom = strips.reduce((sum, strip) => sum + strip.height + 8, 0);
+    drawTicks(context, colours, { from: from - start, to: to - start, left, room, top: 0, height: bottom });
+    const inWindow = ({ t }) => t >= from && t <= to;
+    let top = 0;
     drops.hidden = !present.states;
     encodes.hidden = !present.encode;
     const tops = new Map();
@@ -94,7 +108,7 @@ function newTimePanel(host, page) {
       context.strokeStyle = colours.line;
       context.strokeRect(left + 0.5, top + 0.5, room, height);
       context.fillStyle = colours.muted;
-      context.fillText(name, 2, top + 8);
+      context.fillText(name, 0, top + 8);
       if (name === "KV pool") drawPool(context, colours, columns, x, top, height);
       else if (name === "states") drawStates(context, colours, columns, x, top, height, state.engine.states);
       else if (name === "encode") drawEncodes(context, colours, store.encodes, x, top, height);
@@ -103,7 +117,7 @@ function newTimePanel(host, page) {
         drawHits(
           context,
           colours,
-          store.admissions.filter(({ t }) => t >= from),
+          store.admissions.filter(({ t }) => t >= start && t <= to),
           run,
           x,
           top,
@@ -112,36 +126,28 @@ function newTimePanel(host, page) {
       top += height + 8;
     }
     for (const { t } of store.evictions)
-      if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
+      if (inWindow({ t })) fillTinted(context, colours.bad, 0.9, x(t), 0, 1.5, STRIPS[0].height);
     if (page.range) drawRange(context, colours, x, top - 8);
     if (state.engine?.states)
       for (const { t } of store.drops)
-        if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), tops.get("states"), 1.5, STRIPS[1].height);
-    const words = wordsOf(
-      figuresWithin(store, page.range ?? { from, to }),
-      page.range ? page.range.to - page.range.from : to - from,
-    );
+        if (inWindow({ t })) fillTinted(context, colours.bad, 0.9, x(t), tops.get("states"), 1.5, STRIPS[1].height);
+    const counted = page.range ?? { from, to };
+    const words = wordsOf(figuresWithin(store, counted), counted.to - counted.from);
     setText(metrics, words.join("\n"));
     const last = columns.at(-1);
     surface.say(
-      `${words[0]}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free${state.engine?.states ? `; of states ${last.keptStates} in the tree, ${state.engine.states - last.keptStates - last.freeStates} of running requests, ${last.freeStates} free` : ""}` : ""}. A click or the arrow keys go to a moment, a drag or the arrow keys with shift choose a range.`,
+      `${words[0]}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free${state.engine?.states ? `; of states ${last.keptStates} in the tree, ${state.engine.states - last.keptStates - last.freeStates} of running requests, ${last.freeStates} free` : ""}` : ""}. A click or the arrow keys go to a moment, a drag or the arrow keys with shift choose a range; + and - zoom, a drag with shift pans, Home shows the whole run.`,
     );
-    context.fillStyle = colours.muted;
-    context.fillText("0", left, top + 4);
-    const end = duration(to - from);
-    context.fillText(end, left + room - 7 * end.length, top + 4);
-    if (store.position !== null) {
+    if (store.position !== null && inWindow(state)) {
       context.fillStyle = colours.fg;
-      context.fillRect(x(state.t), 2, 1.5, top - 8);
+      context.fillRect(x(state.t), 0, 1.5, top - 8);
     }
   }
   function drawRange(context, colours, x, height) {
-    const edges = [page.range.from, page.range.to].map((t) =>
-      Math.max(range.left, Math.min(range.left + range.room, x(t))),
-    );
-    fillTinted(context, colours.bg, 0.6, range.left + 1, 2, edges[0] - range.left - 1, height);
-    fillTinted(context, colours.bg, 0.6, edges[1], 2, range.left + range.room - edges[1], height);
-    for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 2, 2, height);
+    const edges = [page.range.from, page.range.to].map((t) => clamped(x(t), range.left, range.left + range.room));
+    fillTinted(context, colours.bg, 0.6, range.left + 1, 0, edges[0] - range.left - 1, height);
+    fillTinted(context, colours.bg, 0.6, edges[1], 0, range.left + range.room - edges[1], height);
+    for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 0, 2, height);
   }
   // A line for all runs and, for several runs, a line per run.
   function wordsOf({ requests, runs, steps, prefill, sampled, evicted, freed, dropped, encoded, ...all }, seconds) {
@@ -165,7 +171,7 @@ function newTimePanel(host, page) {
             )
         : [];
     return [
-      `${page.range ? "in these" : "in"} ${duration(seconds)}: ${parts.filter(Boolean).join(" · ")}`,
+      `${page.range || page.window ? "in these" : "in"} ${duration(seconds)}: ${parts.filter(Boolean).join(" · ")}`,
       ...own,
       ...(runs.length > RUNS ? [`and ${plural(runs.length - RUNS, "run")} before`] : []),
     ];
@@ -281,7 +287,7 @@ function newTimePanel(host, page) {
       const y = () => top + (height - tall) * (1 - (prompt ? found / prompt : 0));
       context.fillStyle = colour;
       for (const one of rows) {
-        const now = x(one.t);
+        const now = Math.max(range.left, x(one.t));
         context.fillRect(before, y(), now - before, tall);
         [prompt, found, before] = [prompt + one.prompt, found + one[name], now];
       }
@@ -305,10 +311,10 @@ function bucket(steps, from, to, count) {
     span = (to - from) / count;
   for (let i = 0; i < steps.t.length; i += 1) {
     const t = steps.t[i];
-    if (t < from || t > to) continue;
+    if (t < from || t - steps.seconds[i] > to) continue;
     const step = {
       from: Math.max(from, t - steps.seconds[i]),
-      to: t,
+      to: Math.min(t, to),
       decode: steps.decode[i],
       prefill: steps.prefill[i],
       waiting: steps.waiting[i],

@@ -42,6 +42,32 @@ function newClock(dashboards, stats) {
   };
 }
 
+// The comparison of two runs, with a button that removes it.
+function newComparedRuns(dashboards) {
+  const host = el("div", "sgnb sgnb-compared-runs");
+  let dashboard = null;
+  function close() {
+    if (dashboard) {
+      dashboards.delete(dashboard);
+      dashboard.close();
+      dashboard = null;
+    }
+    host.replaceChildren();
+  }
+  function show(text) {
+    close();
+    const store = newStore(),
+      place = el("div");
+    store.add(parseLines(text));
+    store.live = false;
+    host.append(button("close the comparison", "remove the comparison", close), place);
+    dashboard = newDashboard(place, store, { run: "", views: ["text", ...Object.keys(PANELS)] });
+    dashboards.add(dashboard);
+    dashboard.paint();
+  }
+  return { host, show, close };
+}
+
 const widget = () => {
   const store = newStore(),
     dashboards = new Set();
@@ -93,14 +119,16 @@ const widget = () => {
     initialize({ model: link }) {
       const onRecords = () => takeAll(link);
       const onMessage = (message, buffers) => {
-        asked.get(message.answer)?.(message);
+        asked.get(message.answer)?.({ ...message, buffers });
         asked.delete(message.answer);
         if (message.from === undefined) return;
         stats.messages += 1;
         const text = new TextDecoder().decode(buffers[0]);
         takeNew(message.from, text ? text.split("\n") : [], link);
       };
+      const onReruns = () => schedule(true);
       link.on("change:records", onRecords);
+      link.on("change:reruns", onReruns);
       link.on("msg:custom", onMessage);
       onRecords();
       const watch = setInterval(() => store.live && schedule(), 1000);
@@ -109,22 +137,36 @@ const widget = () => {
       return () => {
         clearInterval(watch);
         link.off("change:records", onRecords);
+        link.off("change:reruns", onReruns);
         link.off("msg:custom", onMessage);
       };
     },
     render({ model: link, el: host }) {
       const showTwin = hideTwin(link.get("uid"));
-      const dashboard = newDashboard(host, store, {
+      const own = el("div"),
+        compared = newComparedRuns(dashboards);
+      host.append(own, compared.host);
+      // Ask the kernel for the records of two runs and show the comparison below the card.
+      const compare = async (run) => {
+        const { text, failed, buffers } = await ask(link, { kind: "compare", run });
+        if (!failed) compared.show(new TextDecoder().decode(buffers[0]));
+        return text;
+      };
+      const dashboard = newDashboard(own, store, {
         run: link.get("run"),
         views: link.get("views"),
         ask: link.get("controls") ? (action, node) => ask(link, { kind: "act", action, node }) : null,
         steer: link.get("steps") ? (action) => ask(link, { kind: "step", action }) : null,
+        edit: link.get("edits") ? (fields) => ask(link, { kind: "edit", ...fields }) : null,
+        compare,
+        reruns: () => link.get("reruns"),
       });
       dashboards.add(dashboard);
       dashboard.paint();
       return () => {
         dashboards.delete(dashboard);
         dashboard.close();
+        compared.close();
         showTwin();
       };
     },

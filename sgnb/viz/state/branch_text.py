@@ -7,7 +7,9 @@ otherwise.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...sequences import common_length
 from .media import mark_of
@@ -141,3 +143,28 @@ def drop(segments: list[list[str]], length: int) -> list[list[str]]:
             result.append([kind, text[length:]])
         length = max(0, length - len(text))
     return result
+
+
+class Passage(NamedTuple):
+    """Text of a branch between two forks."""
+
+    branch: BranchText
+    segments: list[list[str]]
+    last: bool  # last passage of the branch
+
+
+def passages(branches: Mapping[str, BranchText]) -> Iterator[Passage]:
+    """Yield the text of branches in reading order, with forks at the fork position."""
+    roots = [branch for branch in branches.values() if branch.parent not in branches]
+    for root in roots:
+        yield from _passages(branches, root)
+
+
+def _passages(branches: Mapping[str, BranchText], branch: BranchText) -> Iterator[Passage]:
+    at = branch.shared
+    for child in [other for other in branches.values() if other.parent == branch.name]:
+        if child.forked_at > at:
+            yield Passage(branch, take(drop(branch.segments, at), child.forked_at - at), False)
+            at = child.forked_at
+        yield from _passages(branches, child)
+    yield Passage(branch, drop(branch.segments, at), True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from ...errors import shown
@@ -158,15 +159,18 @@ def _reordered(here: tuple[int, ...], there: tuple[int, ...], same: int) -> tupl
     return () if saved < REORDER_FROM else here[same + start : same + start + saved]
 
 
-def lookups(records: Iterable[Record], run: str = "", branch: str = "") -> list[Lookup]:
+def lookups(
+    records: Iterable[Record], run: str = "", branch: str = "", limit: int | None = None
+) -> list[Lookup]:
     """Return the lookups of a log in order.
 
     Args:
         records: Records of a log.
         run: Run id, or "" for all runs.
         branch: BranchText of the run including forks, or "" for all branches.
+        limit: Maximum number of lookups, or None for all.
     """
-    return list(_LookupReplay(run, branch).lookups(records))
+    return list(islice(_LookupReplay(run, branch).lookups(records), limit))
 
 
 class _LookupReplay:

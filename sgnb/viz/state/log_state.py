@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...events import Record, RunStarted
 from .comparison import Comparison
@@ -11,6 +11,15 @@ from .run_state import RunState
 from .tree import Trees, TreeState
 
 __all__ = ["Comparison", "LogState", "Metrics", "RunState", "TreeState", "Trees"]
+
+
+def with_edits(runs: Mapping[str, RunState], run: str) -> list[RunState]:
+    """Return a run, the edits of the run, and the edits of edits."""
+    shown = [runs[run]]
+    for state in runs.values():
+        if state.edit is not None and any(state.edit.edited == other.run for other in shown):
+            shown.append(state)
+    return shown
 
 
 class LogState:

@@ -25,6 +25,7 @@ class RunRequest:
     generates: bool
     model: Model
     token_table: TokenTable
+    num_given: int = 0  # last prompt tokens that are output, see `RequestQueued`
     admitted: bool = False
     written: int = 0  # number of output tokens
     forced: bytes = b""  # text forced by the grammar before admission
@@ -55,6 +56,12 @@ class RunRequest:
                 text = decoder.decode(self.token_table.bytes(prompt[start:end]))
                 pieces.append([kind, text])
         return [*pieces, ["computed", decoder.decode(b"", True)]]
+
+    def given_length(self) -> int:
+        """Return the length of the text of the given tokens."""
+        data = self.token_table.bytes(self.prompt)
+        before = self.token_table.bytes(self.prompt[: len(self.prompt) - self.num_given])
+        return len(data.decode(errors="replace")) - len(_utf8("replace").decode(before))
 
     def show(self, kind: str, new: bytes, final: bool = False) -> None:
         """Append output to the branch while the branch shows this generation.

@@ -11,10 +11,9 @@ live page implements the same reducer (`page/reduce.js`, `page/run_records.js`).
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...events import (
     BranchFinished,
@@ -31,6 +30,7 @@ from ...events import (
     RequestAdmitted,
     RequestFinished,
     RequestQueued,
+    RunEdited,
     RunFinished,
     RunStarted,
     StepRan,
@@ -39,7 +39,8 @@ from ...events import (
     TokensNamed,
 )
 from ...sequences import common_length
-from .branch_text import BranchText, drop, take
+from .branch_text import BranchText, Passage, drop, passages
+from .lanes import Lanes
 from .media import mark_of
 from .metrics import Metrics, Row
 from .models import Model, OpenCall, made_by
@@ -59,14 +60,6 @@ def is_stop(error: str) -> bool:
     return error.partition(":")[0] in STOPS
 
 
-class Passage(NamedTuple):
-    """Text of a branch between two forks."""
-
-    branch: BranchText
-    segments: list[list[str]]
-    last: bool  # last passage of the branch
-
-
 class RunState:
     def __init__(self, run: str, trees: Trees | None = None) -> None:
         """Create the state of a run.
@@ -81,18 +74,17 @@ class RunState:
         self.status = "waiting"  # "waiting", "running", or the status of `RunFinished`
         self.branches: dict[str, BranchText] = {}
         self.rows: dict[str, Row] = {}
+        self.edit: RunEdited | None = None  # of an earlier run
         self.hidden = 0  # branches without kept text
-        self.failed = self.lost = 0
-        self.stopped = 0  # programs stopped from outside
+        self.failed = self.lost = self.stopped = 0  # stopped: programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
         self.metrics, self.items = Metrics(), RunItems()
-        self.time, self.stops = TimeParts(run), Stops(run)
+        self.time, self.stops, self.lanes = TimeParts(run), Stops(run), Lanes(run)
         self.began: float | None = None  # start, in seconds of the log's clock
-        self._now = 0.0
+        self._now, self._engine = 0.0, 0  # time and engine of the current record
         self.models = {0: Model(0)}  # by number; 0 is the default model
         self._by_engine = {0: self.models[0]}
         self._calls: dict[str, OpenCall] = {}  # open calls to other models, by branch
-        self._engine = 0  # engine of the current record
         # requests by engine and number
         self._requests = defaultdict[int, dict[int, RunRequest]](dict)
 
@@ -127,8 +119,8 @@ class RunState:
         metrics = self.metrics
         if not metrics.prompt_tokens:
             return ""
-        line = f"{metrics.cached_tokens:,} of {metrics.prompt_tokens:,} prompt tokens"
-        line += " found in the cache"
+        cached, prompt = metrics.cached_tokens, metrics.prompt_tokens
+        line = f"{cached:,} of {prompt:,} prompt tokens found in the cache"
         if metrics.recomputed_tokens:
             line += f"; {metrics.recomputed_tokens:,} more recomputed for lack of a checkpoint"
         return line
@@ -139,6 +131,7 @@ class RunState:
         kind = type(event)
         if kind in STOP_EVENTS:
             self.stops.apply(record)
+        self.lanes.apply(record)
         advanced = kind in TIMED_EVENTS and self.time.apply(record)
         handler = self._handlers.get(kind)
         if handler is not None and getattr(event, "run", self.run) == self.run:
@@ -162,6 +155,9 @@ class RunState:
 
     def _start(self, event: RunStarted) -> None:
         self.title, self.metrics.total, self.status = event.title, event.total, "running"
+
+    def _edited(self, event: RunEdited) -> None:
+        self.edit = event
 
     def _finish(self, event: RunFinished) -> None:
         self.status, self.message = event.status, event.message
@@ -221,8 +217,7 @@ class RunState:
             branch.append(made_by("sampled", call.model if call else None), event.text)
 
     def _asked(self, event: ModelAsked) -> None:
-        engine = self._trees[0].engine
-        if engine is not None:
+        if (engine := self._trees[0].engine) is not None:
             self.models[0].name = engine.model.rpartition("/")[2]
         model = self.models.setdefault(event.number, Model(event.number, event.model, event.engine))
         self._by_engine[event.engine] = model
@@ -281,7 +276,8 @@ class RunState:
             same = 0
 
         model = call.model if call is not None else None
-        branch.append(made_by("sampled", model), text[same:])
+        kind = "text" if event.recorded else made_by("sampled", model)
+        branch.append(kind, text[same:])
         branch.variables[variable] = text
         branch.makers[variable] = model.letter if model is not None else ""
 
@@ -305,6 +301,7 @@ class RunState:
             branch=branch,
             prompt=event.prompt,
             generates=event.purpose == "generate",
+            num_given=event.num_given,
             model=model,
             token_table=self._trees[self._engine].token_table,
         )
@@ -325,6 +322,8 @@ class RunState:
         if request.branch is not None:
             pieces = request.prompt_pieces(event.cached, event.again)
             request.branch.prompt(pieces, request.generates, request.model.number > 0)
+            if request.num_given and request.branch.generated_from is not None:
+                request.branch.generated_from -= request.given_length()
             above = self.branches.get(request.branch.parent)
             while above is not None:
                 above.sent(pieces)
@@ -343,7 +342,8 @@ class RunState:
                 involved = True
                 request.written += 1
                 self._wrote(request.model, request.row, 1)
-                request.show("sampled", request.token_table.bytes((token,)))
+                if request.branch is not None:
+                    request.show("sampled", request.token_table.bytes((token,)))
 
         involved = involved or any(number in requests for number, _, _ in event.extended)
         self.metrics.passes += involved
@@ -382,6 +382,7 @@ class RunState:
         MediaNamed: _name,
         ItemsEncoded: _encoded,
         RunStarted: _start,
+        RunEdited: _edited,
         RunFinished: _finish,
         BranchStarted: _branch_start,
         ProgramCalled: _called,
@@ -407,14 +408,4 @@ class RunState:
 
     def passages(self) -> Iterator[Passage]:
         """Yield the text of all branches in reading order, with forks at the fork position."""
-        roots = [branch for branch in self.branches.values() if branch.parent not in self.branches]
-        return itertools.chain.from_iterable(map(self._passages, roots))
-
-    def _passages(self, branch: BranchText) -> Iterator[Passage]:
-        at = branch.shared
-        for child in [other for other in self.branches.values() if other.parent == branch.name]:
-            if child.forked_at > at:
-                yield Passage(branch, take(drop(branch.segments, at), child.forked_at - at), False)
-                at = child.forked_at
-            yield from self._passages(child)
-        yield Passage(branch, drop(branch.segments, at), True)
+        return passages(self.branches)

@@ -259,6 +259,13 @@ def automaton_picture(drawn: AutomatonDrawn, name: str) -> str:
     Returns:
         An SVG document, `WIDTH` pixels wide.
     """
+    body, height = draw_automaton(drawn)
+    inner = tag("g", body, transform=f"translate({MARGIN} {MARGIN})")
+    return document(inner, height + 2 * MARGIN, name, STYLE + DRAWN)
+
+
+def draw_automaton(drawn: AutomatonDrawn) -> tuple[str, float]:
+    """Return the SVG elements of an automaton and the height in pixels. Needs the style `DRAWN`."""
     count = len(drawn.states)
     placed = AutomatonLayout(drawn, _shown(drawn))
     size = counted(count, "state") + ("" if drawn.complete else " and more")
@@ -268,9 +275,7 @@ def automaton_picture(drawn: AutomatonDrawn, name: str) -> str:
     legend = tag("g", _legend(drawn), transform=f"translate(0 {HEADING + placed.height:.0f})")
     heads = [text_at(0, 12, label(f"{drawn.grammar} {drawn.source}", 110), "h")]
     heads += [text_at(0, 30, size, "m"), tag("g", drawing, transform=f"translate(0 {HEADING})")]
-    height = HEADING + placed.height + LEGEND + 2 * MARGIN
-    inner = tag("g", "".join([*heads, legend]), transform=f"translate({MARGIN} {MARGIN})")
-    return document(inner, height, name, STYLE + DRAWN)
+    return "".join([*heads, legend]), HEADING + placed.height + LEGEND
 
 
 def _shown(drawn: AutomatonDrawn) -> frozenset[int]:

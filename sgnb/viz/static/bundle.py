@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from ..state.comparison import Comparison
 from ..state.run_state import RunState
 from ..state.tree import TreeState
 from .media_svg import Thumbnails
 from .plain_text import Shown, plain_text
 from .run_svg import draw_run
-from .svg import MARGIN, document, tag
+from .svg import MARGIN, STYLE, document, tag
 from .timeline import draw_comparison
 from .tree_svg import draw_tree
 
@@ -89,7 +90,7 @@ def picture(states: Sequence[Shown], rows: int, name: str, room: int = 0) -> str
         name: CSS class of the document.
         room: Maximum number of characters of thumbnails.
     """
-    parts, y = [], float(MARGIN)
+    parts, y, style = [], float(MARGIN), STYLE
     thumbnails = Thumbnails(name.rpartition(" ")[2], room)
     runs = [state for state in states if isinstance(state, RunState)]
     for state in states:
@@ -97,12 +98,15 @@ def picture(states: Sequence[Shown], rows: int, name: str, room: int = 0) -> str
             body, height = draw_run(state, rows, thumbnails)
         elif isinstance(state, TreeState):
             body, height = draw_tree(state, runs[-1] if runs else None, rows, thumbnails)
-        else:
+        elif isinstance(state, Comparison):
             body, height = draw_comparison(state)
+        else:
+            body, height = state.draw(rows, thumbnails)
+            style += state.style
         parts.append(tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
 
-    return document(thumbnails.definitions() + "".join(parts), y, name)
+    return document(thumbnails.definitions() + "".join(parts), y, name, style)
 
 
 def size(bundle: dict[str, str]) -> int:

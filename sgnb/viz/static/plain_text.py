@@ -9,23 +9,27 @@ from typing import Any, NamedTuple
 
 from ...sequences import common_length
 from ..state.branch_text import BranchText, take
-from ..state.comparison import AS_IS, Comparison
+from ..state.comparison import Comparison
 from ..state.metrics import Row, duration
 from ..state.models import Model
 from ..state.run_state import RunState, is_stop
 from ..state.token_table import visible
 from ..state.tree import ROOT, TreeNode, TreeState
 from .chips import with_chips
+from .joined_tree import joined_tree
+from .static_view import StaticView
 
 TREE_ROWS = 40
 BATCH_ROWS = 60
 ARGUMENTS, ANSWER = 24, 96  # maximum characters per cell
+CHANGED_TEXT = 200  # maximum characters of a piece of changed text
 BAR = 32  # width of the longest bar in characters
+MEASURED = ("cached", "again", "time")  # columns that vary between equal runs
 WRITTEN = ("sampled", "jumped")  # kinds of output text
 MAX_CHILDREN = 8
 """Maximum children shown per node of a truncated tree."""
 
-Shown = RunState | TreeState | Comparison
+Shown = RunState | TreeState | Comparison | StaticView
 
 
 class Line(NamedTuple):
@@ -44,7 +48,7 @@ def plain_text(states: Sequence[Shown]) -> str:
             return run_text(state)
         if isinstance(state, TreeState):
             return tree_text(state, run=run)
-        return compare_text(state)
+        return compare_text(state) if isinstance(state, Comparison) else state.text()
 
     return "\n\n".join(map(text, states))
 
@@ -64,7 +68,7 @@ def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
     lines = [run_heading(state), *filter(None, (state.gain(), state.items.line())), state.line()]
     lines += [*filter(None, [state.time.line()]), *state.stops.lines()]
     lines += [*model_lines(state), *losses(state)]
-    lines += batch_lines(state, batch_rows) if state.is_batch else _branch_lines(state)
+    lines += batch_lines(state, batch_rows, False) if state.is_batch else _branch_lines(state)
     return "\n".join(lines)
 
 
@@ -100,9 +104,16 @@ def _did(model: Model) -> str:
     return f"{tokens if counted else 'no tokens counted'} · {duration(model.seconds)}"
 
 
-def batch_lines(state: RunState, limit: int) -> Iterator[str]:
-    """Yield the table of a batch with at most `limit` rows, and the common prefix of the rows."""
-    head = row_head(state)
+def batch_lines(state: RunState, limit: int, measured: bool = True) -> Iterator[str]:
+    """Yield the table of a batch with at most `limit` rows, and the common prefix of the rows.
+
+    Args:
+        state: State of the run.
+        limit: Maximum number of rows.
+        measured: Show time and share of cached tokens of each row. The text of a saved notebook
+            has only totals, because a rerun changes the figures of every row.
+    """
+    head = [name for name in row_head(state) if measured or name not in MEASURED]
     table = [dict(zip(head, head, strict=True)), *map(row_cells, shown_rows(state, limit))]
     lines = [[cells[name] for name in head] for cells in table]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -123,7 +134,10 @@ def compare_heading(state: Comparison) -> str:
     titles = [run.title for variant in state.variants.values() for run in variant.runs]
     remaining = f", {counted(state.left, 'run')} to come" if state.left else ""
     status = "" if state.lines else f" · measuring{remaining}"
-    return f"{visible(titles[0]) if titles else 'a program'} compared with itself{status}"
+    title = visible(titles[0]) if titles else "a program"
+    if state.rerun is not None:
+        return f"{title}: {visible(state.rerun.earlier)} and {visible(state.rerun.later)}"
+    return f"{title} compared with itself{status}"
 
 
 def compare_text(state: Comparison) -> str:
@@ -137,7 +151,33 @@ def compare_text(state: Comparison) -> str:
         share = row.get("seconds", 0.0) / longest if longest > 0 else 0.0
         bar = "█" * max(1, round(BAR * share)) if "seconds" in row else ""
         lines.append("  ".join([cells[0].ljust(widths[0]), *padded[1:], bar]).rstrip())
-    return "\n".join([*lines, *map(visible, state.lines)])
+    return "\n".join([*lines, *map(visible, state.lines), *rerun_lines(state)])
+
+
+def rerun_lines(state: Comparison) -> Iterator[str]:
+    """Yield the changed lines and the changed text of two runs. "-" marks the earlier run, "+" the
+    later run."""
+    rerun = state.rerun
+    if rerun is None:
+        return
+    lines = zip(rerun.line_marks, rerun.line_numbers, rerun.lines, strict=True)
+    for i, (mark, number, line) in enumerate(lines):
+        yield from () if i else ("", "changed lines")
+        yield f"{mark.replace('=', ' ')} {number}: {visible(line)}"
+
+    shown = ""
+    changed = {
+        branch
+        for branch, mark in zip(rerun.text_branches, rerun.text_marks, strict=True)
+        if mark != "="
+    }
+    pieces = zip(rerun.text_branches, rerun.text_marks, rerun.texts, strict=True)
+    for branch, mark, text in pieces:
+        if branch not in changed:
+            continue
+        yield from ("", f"changed text [{visible(branch)}]") if branch != shown else ()
+        shown = branch
+        yield f"{mark.replace('=', ' ')} {label(text, CHANGED_TEXT)}"
 
 
 COMPARE_HEAD = ("", "time", "all runs", "computed", "found", "passes", "sampled", "forced", "text")
@@ -145,10 +185,10 @@ COMPARE_HEAD = ("", "time", "all runs", "computed", "found", "passes", "sampled"
 
 def compare_cells(state: Comparison) -> list[tuple[str, ...]]:
     """Return the table cells of each variant, in the order of `COMPARE_HEAD`."""
-    return [_compare_cells(row) for row in state.rows()]
+    return [_compare_cells(row, is_base=not i) for i, row in enumerate(state.rows())]
 
 
-def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _compare_cells(row: dict[str, Any], is_base: bool) -> tuple[str, ...]:
     if "seconds" not in row:
         empty = [""] * (len(COMPARE_HEAD) - 2)
         return visible(row["variant"]), *empty, "not run" * bool(row["note"])
@@ -161,7 +201,7 @@ def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
         spread(row["fastest"], row["slowest"]),
         f"{row['computed_tokens']:,}{again}",
         *(f"{row[name]:,}" for name in counts),
-        "differs" if not row["same_text"] else "the same" * (row["variant"] != AS_IS),
+        "differs" if not row["same_text"] else "the same" * (not is_base),
     )
 
 
@@ -179,6 +219,7 @@ def row_head(state: RunState) -> list[str]:
 def row_cells(row: Row) -> dict[str, str]:
     """Return the cells of a row by column. A failed row shows the error instead of the answer."""
     error = f"error: {row.error}" if row.error else ""
+    answer = f"{row.status}: {row.answer}" if row.status in ("stopped", "running") else row.answer
     return {
         "#": visible(row.branch),
         "cached": f"{row.cached / row.prompt:.0%}" if row.prompt else "",
@@ -187,7 +228,7 @@ def row_cells(row: Row) -> dict[str, str]:
         "new": str(row.output or ""),
         "time": duration(row.ended - row.began) if row.ended is not None else row.status,
         "arguments": label(row.arguments, ARGUMENTS),
-        "answer": label((error or row.answer).strip(), ANSWER),
+        "answer": label((error or answer).strip(), ANSWER),
     }
 
 
@@ -220,6 +261,8 @@ def _shared_length(first: BranchText, second: BranchText) -> int:
 
 def run_heading(state: RunState) -> str:
     named = visible(state.title or f"run {state.run}")
+    if state.edit is not None:
+        named += visible(f", edit of {state.edit.edited}: {state.edit.text!r} in {state.edit.name}")
     message = "" if state.reported or is_stop(state.message) else state.message
     parts = [named, visible(state.status), _first_line(message)]
     if state.failed and state.is_batch:
@@ -241,7 +284,7 @@ def _first_line(message: str) -> str:
     return visible(message.partition("\n")[0])
 
 
-def losses(state: Shown) -> list[str]:
+def losses(state: RunState | TreeState | Comparison) -> list[str]:
     """Return a warning line if records were lost, because the view is then incomplete."""
     return [f"incomplete: {state.lost} records were lost"] if state.lost else []
 
@@ -270,7 +313,9 @@ def tree_heading(tree: TreeState, run: RunState | None = None) -> str:
 
 
 def tree_text(tree: TreeState, budget: int = TREE_ROWS, run: RunState | None = None) -> str:
+    """Return the tree as text, with chains of nodes on one line."""
     lines = [tree_heading(tree, run), *losses(tree)]
+    tree = joined_tree(tree)
     for stem, node, hidden in rows(tree, budget):
         if node is None:
             lines.append(f"{stem}… {hidden} more nodes")

@@ -9,6 +9,7 @@ from ..state.metrics import KIND_NAMES
 from ..state.models import letter_of, with_marks
 from ..state.run_state import RunState
 from .chips import with_chips
+from .lanes_svg import draw_lanes
 from .media_svg import Thumbnails, draw_strip
 from .plain_text import (
     counted,
@@ -60,8 +61,13 @@ def draw_run(state: RunState, rows: int, thumbnails: Thumbnails) -> tuple[str, f
     strip, height = draw_strip(state, thumbnails)
     out.append(tag("g", strip, transform=f"translate(0 {y:.0f})") if strip else "")
     y += height
-    body, height = _rows(state, rows) if state.is_batch else _passages(state, rows)
-    return "".join(out) + tag("g", body, transform=f"translate(0 {y:.0f})"), y + height
+    drawings = (
+        [_rows(state, rows)] if state.is_batch else [_passages(state, rows), draw_lanes(state)]
+    )
+    for body, height in drawings:
+        out.append(tag("g", body, transform=f"translate(0 {y:.0f})") if body else "")
+        y += height
+    return "".join(out), y
 
 
 def _passages(state: RunState, rows: int) -> tuple[str, float]:

@@ -36,6 +36,7 @@ fill:#1f2328}
 .s{fill:#c98a00}.v{stroke:#57606a;fill:none}
 .b{font-size:11px}.c{font-size:11px;fill:#57606a}
 .w{fill:#8c959f59}.p{fill:#c98a00}.d{fill:#0072b2bf}.j{stroke:#b8568f;stroke-width:2}
+.t{fill:#6f42c1cc}.y{fill:#f4f5f7;stroke:#1f2328}.z{stroke:#009e73;stroke-width:3;fill:none}
 .e{stroke:#8c959f;stroke-dasharray:2 3}
 """
 

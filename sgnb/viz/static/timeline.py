@@ -4,26 +4,25 @@ axis."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from math import floor, log10
+from collections.abc import Sequence
 
-from ..state.comparison import Bar, Comparison
+from ..state.comparison import Comparison
 from ..state.metrics import duration
-from ..state.run_state import RunState
+from .axis import draw_ticks
+from .lanes_svg import LANE, LEGEND, LaneScale, draw_label, draw_lane, draw_legend
 from .plain_text import (
     COMPARE_HEAD,
     compare_cells,
     compare_heading,
     counted,
-    in_line,
     label,
     losses,
 )
 from .svg import INSIDE, tag, text_at
 
-LANE, LANES = 15, 6
-"""Height of a lane in pixels, and maximum lanes per variant."""
-GUTTER, END = 132, 744
+LANES = 6
+"""Maximum lanes per variant."""
+GUTTER, END = 160, 744
 """x positions of time 0 and of the end of the longest run."""
 COLUMNS = dict(zip(COMPARE_HEAD, (0, 190, 330, 420, 500, 570, 650, 730, 824), strict=True))
 """Right ends of the columns; the first value is the left end of the first column."""
@@ -31,8 +30,6 @@ COMPUTED_AGAIN = 450
 """Right end of "computed" if the column includes recomputed tokens."""
 GAIN = re.compile(r" it takes (?!only ).*the same text$")
 """Sentence of a technique with a gain."""
-SMALL = 0.8
-"""Minimum width of a bar in pixels."""
 
 
 def draw_comparison(state: Comparison) -> tuple[str, float]:
@@ -79,9 +76,9 @@ def _lanes(state: Comparison, y: float) -> tuple[list[str], float]:
     for name, run in shown:
         shapes.append(text_at(0, y + 11, name, "h"))
         end = GUTTER + scale * run.metrics.seconds
-        rows = list(state.timeline(run.run).items())
-        limit = len(rows) if len(rows) == LANES + 1 else LANES
-        tall = LANE * (1 + min(len(rows), limit) + (len(rows) > limit))
+        lanes = list(run.lanes)
+        limit = len(lanes) if len(lanes) == LANES + 1 else LANES
+        tall = LANE * (1 + min(len(lanes), limit) + (len(lanes) > limit))
         if run is not shown[0][1]:
             shapes.append(tag("path", class_="e", d=f"M{base:.1f} {y - 4:.1f}v{tall}"))
         line = f"M{end:.1f} {y + 4:.1f}v{tall - 6:.1f}"
@@ -90,67 +87,18 @@ def _lanes(state: Comparison, y: float) -> tuple[list[str], float]:
             text_at(end + 5, y + 11, duration(run.metrics.seconds), "m"),
         ]
         y += LANE
-        for branch, bars in rows[:limit]:
-            shapes.append(text_at(10, y + 10, in_line(f"{branch} {bars[-1].name}", 18), "c"))
-            for bar in bars:
-                shapes += _bar(bar, run, scale, y)
+        positions = LaneScale(run, GUTTER, scale)
+        for lane in lanes[:limit]:
+            shapes += [draw_label(lane, y, 12), *draw_lane(run, lane, positions, y)]
             y += LANE
-        if len(rows) > limit:
-            shapes.append(
-                text_at(10, y + 10, f"and {counted(len(rows) - limit, 'more lane')}", "m")
-            )
+        if len(lanes) > limit:
+            hidden = counted(len(lanes) - limit, "more lane")
+            shapes.append(text_at(12, y + 10, f"and {hidden}", "m"))
             y += LANE
         y += 5
 
-    marks, tick = [], tick_of(longest)
-    for i in range(int(longest / tick) + 1):
-        x = GUTTER + scale * tick * i
-        marks.append(tag("path", class_="l", d=f"M{x:.1f} {top:.1f}v{y - top:.1f}"))
-        shapes.append(text_at(x, y + 12, duration(tick * i) if i else "0", "m"))
-
-    return [*marks, *shapes, *_legend(y + 20)], y + 40 - top
-
-
-def tick_of(seconds: float) -> float:
-    """Return the distance of axis ticks: a round number of seconds, at least 1 ms, for at most six
-    ticks in `seconds`."""
-    least = max(seconds / 6, 1e-3)
-    power = float(10 ** floor(log10(least)))
-    return next(power * times for times in (1, 2, 5, 10) if power * times >= least)
-
-
-def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[str]:
-    """Draw the phases of a request: waiting, prefill, decode and jumps. An unfinished request ends
-    with the run."""
-    begin = run.began or 0.0
-    over = begin + run.metrics.seconds
-    end = over if bar.finished is None else bar.finished
-    admitted = end if bar.admitted is None else bar.admitted
-    first = end if bar.first is None else bar.first
-    spans = [("w", bar.queued, admitted), ("p", admitted, first), ("d", first, end)]
-    for style, start, stop in spans:
-        width = (stop - start) * scale
-        if width >= SMALL:
-            x = GUTTER + scale * (start - begin)
-            yield tag("rect", class_=style, x=x, y=y + 1, width=width, height=LANE - 4)
-
-    if bar.jumps:
-        marks = "".join(
-            f"M{GUTTER + scale * (t - begin):.1f} {y:.1f}v{LANE - 2}" for t in bar.jumps[:40]
-        )
-        yield tag("path", class_="j", d=marks)
-
-
-def _legend(y: float) -> Iterator[str]:
-    names = [("w", "waiting"), ("p", "prompt computed"), ("d", "tokens sampled"), ("j", "forced")]
-    x = 0.0
-    for style, text in names:
-        if style == "j":
-            yield tag("path", class_=style, d=f"M{x + 8} {y + 1}v12")
-        else:
-            yield tag("rect", class_=style, x=x, y=y + 2, width=16, height=10)
-        yield text_at(x + 22, y + 11, text, "m")
-        x += 46 + 7 * len(text)
+    ticks = draw_ticks(longest, GUTTER, END - GUTTER, top, y - top)
+    return [*ticks, *shapes, *draw_legend(y + 24, LEGEND[:6])], y + 44 - top
 
 
 def _folded(line: str, width: int) -> Sequence[str]:
