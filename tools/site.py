@@ -29,6 +29,7 @@ GUIDES = (
     "MODELS",
     "BENCHMARKS",
     "GPU",
+    "CACHE",
     "FAQ",
 )
 """In the menu's order; pages of docs/ that are nowhere else follow."""

@@ -214,6 +214,17 @@ def on_off(flag: str, word: str) -> bool:
     return word == "on"
 
 
+def disk(flag: str, word: str) -> bool | float | str:
+    """Parse `on`, `off`, a number of GiB, or a folder."""
+    word = unquote(word)
+    if word in ("on", "off"):
+        return word == "on"
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
 def identifier(flag: str, word: str) -> str:
     word = unquote(word)
     if not word.isidentifier() or keyword.iskeyword(word):

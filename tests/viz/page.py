@@ -69,6 +69,7 @@ SUBJECTS = {
     "reduce": (
         "dom",
         "media",
+        "loads",
         "time_parts",
         "stops",
         "lanes",

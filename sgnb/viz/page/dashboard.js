@@ -350,7 +350,8 @@ function newDashboard(host, store, options) {
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
     setText(note, notesOf(state, run, store.reported));
-    setText(models, [wordsOfTime(run), ...wordsOfModels(run), wordsOfItems(run)].filter(Boolean).join("\n"));
+    const lines = [wordsOfTime(run), ...wordsOfModels(run), wordsOfItems(run), wordsOfLoads(run)];
+    setText(models, lines.filter(Boolean).join("\n"));
     list(
       legend,
       Object.keys(KINDS).filter((kind) => COUNTS[kind]?.(f)),

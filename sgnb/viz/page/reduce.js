@@ -22,6 +22,10 @@ const OF_ENGINE = {
   ItemsEncoded(state, event, t) {
     encoderRan(state, event.of_engine ?? 0, event, t);
   },
+  PrefixLoaded(state, event) {
+    const run = state.runs.get(state.requests.get(event.request)?.run);
+    if (run) countLoad(run, event);
+  },
   // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
     const { comparison: id, variant, run, note, left } = event;

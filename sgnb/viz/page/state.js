@@ -153,6 +153,7 @@ function newRun(event, t) {
       total: event.total,
     },
     items: newRunItems(),
+    loads: new Map(), // by store: [tokens, seconds, seconds of computing]
     time: newTimeParts(),
     stops: new Map(),
     edit: null, // the `RunEdited` of a run that continues an edit

@@ -25,6 +25,7 @@ from ...events import (
     MediaNamed,
     ModelAnswered,
     ModelAsked,
+    PrefixLoaded,
     ProgramCalled,
     Record,
     RequestAdmitted,
@@ -45,6 +46,7 @@ from .media import mark_of
 from .metrics import Metrics, Row
 from .models import Model, OpenCall, made_by
 from .run_items import RunItems
+from .run_loads import RunLoads
 from .run_request import RunRequest
 from .stops import STOP_EVENTS, Stops
 from .time_parts import TIMED_EVENTS, TimeParts
@@ -78,7 +80,7 @@ class RunState:
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = self.stopped = 0  # stopped: programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
-        self.metrics, self.items = Metrics(), RunItems()
+        self.metrics, self.items, self.loads = Metrics(), RunItems(), RunLoads()
         self.time, self.stops, self.lanes = TimeParts(run), Stops(run), Lanes(run)
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now, self._engine = 0.0, 0  # time and engine of the current record
@@ -152,6 +154,12 @@ class RunState:
     def _encoded(self, event: ItemsEncoded) -> bool:
         self.items.encoder_ran(self._engine, event.items)
         return False
+
+    def _loaded(self, event: PrefixLoaded) -> bool:
+        if event.request not in self._requests[self._engine]:
+            return False
+        self.loads.loaded(event)
+        return True
 
     def _start(self, event: RunStarted) -> None:
         self.title, self.metrics.total, self.status = event.title, event.total, "running"
@@ -381,6 +389,7 @@ class RunState:
         TokensNamed: _name,
         MediaNamed: _name,
         ItemsEncoded: _encoded,
+        PrefixLoaded: _loaded,
         RunStarted: _start,
         RunEdited: _edited,
         RunFinished: _finish,

@@ -65,7 +65,8 @@ def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
         state: State of the run.
         batch_rows: Maximum number of table rows for a batch.
     """
-    lines = [run_heading(state), *filter(None, (state.gain(), state.items.line())), state.line()]
+    savings = state.gain(), state.loads.line(), state.items.line()
+    lines = [run_heading(state), *filter(None, savings), state.line()]
     lines += [*filter(None, [state.time.line()]), *state.stops.lines()]
     lines += [*model_lines(state), *losses(state)]
     lines += batch_lines(state, batch_rows, False) if state.is_batch else _branch_lines(state)

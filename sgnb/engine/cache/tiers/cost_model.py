@@ -78,7 +78,7 @@ class CostModel:
                 continue
             costs = np.zeros(3)
             costs[chosen] = np.linalg.solve(part, sums[chosen])
-            error = costs @ products @ costs - 2 * costs @ sums
+            error = float(costs @ products @ costs - 2 * costs @ sums)
             if (costs >= 0).all() and error < lowest - GAIN * self._weight:
                 best, lowest = costs, error
         return best * scale

@@ -1,0 +1,52 @@
+"""Options of `%sglang load`."""
+
+from __future__ import annotations
+
+from .line import disk, integer, number, on_off, option, text
+
+LOAD_OPTIONS = (
+    option(
+        "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
+    ),
+    option("--device", "cpu, cuda, cuda:1, ... (default: the GPU if available)", "D", text),
+    option("--dtype", "float32, bfloat16, ... (default: by device and checkpoint)", "T", text),
+    option("--attention", "auto, torch, triton, flashinfer (default: auto)", "A", text),
+    option(
+        "--memory-limit",
+        "GPU memory for weights, pool and work (default: most of the free memory)",
+        "GIB",
+        number,
+    ),
+    option("--max-total-tokens", "size of the KV pool (default: as large as fits)", "N", integer),
+    option("--max-states", "recurrent states in the pool (default: as many as fit)", "N", integer),
+    option(
+        "--checkpoint-every", "tokens between two checkpoints of recurrent states", "N", integer
+    ),
+    option("--max-step-tokens", "maximum number of tokens per forward pass", "N", integer),
+    option("--max-running-requests", "maximum number of requests per forward pass", "N", integer),
+    option("--context-length", "maximum number of positions per request", "N", integer),
+    option("--cuda-graphs", "replay decode steps as graphs", "on|off", on_off),
+    option("--overlap", "launch a step before the previous step is read", "on|off", on_off),
+    option(
+        "--precompile", "compile kernels while loading instead of at first use", "on|off", on_off
+    ),
+    option("--fuse", "fused equivalents of the model's modules", "on|off", on_off),
+    option("--compile", "run the model's layers through torch.compile", "on|off", on_off),
+    option("--fork-attention", "read a shared prefix once per step", "on|off", on_off),
+    option(
+        "--deterministic",
+        "tokens never depend on the cache and on other requests",
+        "on|off",
+        on_off,
+    ),
+    option(
+        "--host-cache", "host memory for copies of evicted prefixes (default: none)", "GIB", number
+    ),
+    option(
+        "--disk-cache",
+        "copies of expensive prefixes on the disk, found again after a restart: on, off, GiB, or a"
+        " folder",
+        "WHERE",
+        disk,
+    ),
+)
