@@ -1,0 +1,72 @@
+"""Blocks of computed tokens, and the interface of stores that keep copies of blocks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..radix import Ints
+
+BLOCK = 64
+"""Tokens of a block."""
+
+Bytes = NDArray[np.uint8]
+
+
+class Block(NamedTuple):
+    """A block of a prompt with its content."""
+
+    key: bytes  # of `block_keys`
+    parent: bytes  # key of the block before, or the root key
+    tokens: Ints  # int32[BLOCK]
+    seconds: float  # compute time that the block saves
+    data: Bytes  # uint8[BLOCK, unit_bytes]: keys and values of each token
+
+
+class BlockStore(Protocol):
+    """Copies of blocks by key. All methods may be called on any thread, and never raise for the
+    state of the storage: a full, absent or damaged storage has no block."""
+
+    name: str  # "host" or "disk", as in events
+
+    def holds(self, key: bytes) -> bool:
+        """Return whether a block is stored, as far as known without reading the block."""
+
+    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
+        """Copy the content of a block to `out`, uint8[BLOCK, unit_bytes].
+
+        Returns:
+            False if the block is absent or damaged, or belongs to another parent or other tokens.
+        """
+
+    def seconds(self, key: bytes) -> float:
+        """Return the compute time that a stored block saves; 0 if unknown."""
+
+    def write(self, block: Block) -> bool:
+        """Store a copy of a block; evicts less valuable blocks if needed. Returns whether the block
+        is stored."""
+
+    def flush(self) -> None:
+        """Remove all blocks of this model."""
+
+    def close(self) -> None:
+        """Return the memory of the store. Files stay."""
+
+
+def block_keys(root: bytes, tokens: Ints) -> Iterator[bytes]:
+    """Yield the keys of the full blocks of a prompt: each a BLAKE2b hash of the key before and of
+    the token ids, so equal keys mean equal prompts up to the end of the block.
+
+    Args:
+        root: Key of the empty prompt, for the model and the namespace.
+        tokens: Token ids, int32[n].
+    """
+    key = root
+    for begin in range(0, len(tokens) - BLOCK + 1, BLOCK):
+        ids = tokens[begin : begin + BLOCK].astype("<i4", copy=False)
+        key = hashlib.blake2b(key + ids.tobytes(), digest_size=16).digest()
+        yield key
