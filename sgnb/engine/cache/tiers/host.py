@@ -1,0 +1,232 @@
+"""Blocks in host memory. Knows no files and no requests.
+
+A block occupies a place in an arena. A place is free, stored, or moving: a copy fills the place, or
+reads the place of a block that was removed meanwhile. The lock is never held during a copy.
+
+Eviction is GreedyDual (Young, 1994): the value of a block is `clock` at the last use plus the saved
+seconds, and `clock` is the value of the last loser. All blocks have the same size.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..radix import Ints
+from .blocks import BLOCK, Block, Bytes
+
+ARENA_BYTES = 1 << 30
+
+Rank = tuple[float, int]
+"""Value of a block and number of the last use: the lowest rank is evicted first."""
+
+
+@dataclass(slots=True, eq=False)
+class HeldBlock:
+    """A stored block. `readers`: number of copies from the place."""
+
+    place: Bytes
+    parent: bytes
+    tokens: bytes
+    seconds: float
+    rank: Rank
+    readers: int = 0
+
+
+class HostBlocks:
+    """`BlockStore` in host memory. A write allocates the next arena when no place is free.
+
+    Args:
+        limit_bytes: Upper bound of the memory of all arenas.
+        unit_bytes: Bytes per token.
+        pin: Pin the memory for copies by the current GPU. An allocation takes 0.5 s per GiB.
+
+    Attributes:
+        total: Number of places. Always the sum of `free`, `stored` and `moving`.
+    """
+
+    name = "host"
+
+    def __init__(self, limit_bytes: int, unit_bytes: int, pin: bool) -> None:
+        self.total = self.moving = 0
+        self._unit_bytes, self._pin = unit_bytes, pin
+        self._device = _current_device() if pin else 0
+        self._arenas = _arena_sizes(limit_bytes, BLOCK * unit_bytes, pin)
+
+        self._lock = threading.Lock()
+        self._places: list[Bytes] = []
+        self._blocks: dict[bytes, HeldBlock] = {}
+        self._queue: list[tuple[Rank, bytes]] = []  # a heap: one rank per block, perhaps outdated
+        self._clock, self._uses, self._flushes = 0.0, 0, 0
+        self._closed = False
+
+    @property
+    def free(self) -> int:
+        """Number of free places."""
+        return len(self._places)
+
+    @property
+    def stored(self) -> int:
+        """Number of stored blocks."""
+        return len(self._blocks)
+
+    def holds(self, key: bytes) -> bool:
+        return key in self._blocks
+
+    def seconds(self, key: bytes) -> float:
+        block = self._blocks.get(key)
+        return 0.0 if block is None else block.seconds
+
+    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
+        with self._lock:
+            block = self._blocks.get(key)
+            if block is None or (block.parent, block.tokens) != (parent, tokens.tobytes()):
+                return False
+            block.rank = self._rank(block.seconds)
+            block.readers += 1
+
+        try:
+            np.copyto(out, block.place)
+        finally:
+            with self._lock:
+                block.readers -= 1
+                if not block.readers and self._blocks.get(key) is not block:
+                    self._vacate(block.place)
+        return True
+
+    def write(self, block: Block) -> bool:
+        with self._lock:
+            stored = self._blocks.get(block.key)
+            if stored is not None:
+                stored.rank = self._rank(stored.seconds)
+                return True
+
+            arena = self._arenas.pop() if self._arenas and not self._places else 0
+        if arena:
+            self._allocate(arena)
+
+        with self._lock:
+            rank, flushes = self._rank(block.seconds), self._flushes
+            place = self._places.pop() if self._places else self._evict(rank)
+            if place is None:
+                return False
+            self.moving += 1
+
+        copied = False
+        try:
+            np.copyto(place, block.data)
+            copied = True
+        finally:
+            with self._lock:
+                # Another thread may have stored the block, or removed all blocks.
+                if not copied or block.key in self._blocks or flushes != self._flushes:
+                    self._vacate(place)
+                else:
+                    self.moving -= 1
+                    parent, tokens = block.parent, block.tokens.tobytes()
+                    self._blocks[block.key] = HeldBlock(place, parent, tokens, block.seconds, rank)
+                    heapq.heappush(self._queue, (rank, block.key))
+        return block.key in self._blocks
+
+    def flush(self) -> None:
+        with self._lock:
+            self._flushes += 1
+            self.moving += len(self._blocks)
+            for block in self._blocks.values():
+                if not block.readers:
+                    self._vacate(block.place)
+            self._blocks.clear()
+            self._queue.clear()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._arenas.clear()
+            self.total -= len(self._places)
+            self._places.clear()
+        self.flush()
+
+    def _rank(self, seconds: float) -> Rank:
+        self._uses += 1
+        return self._clock + seconds, self._uses
+
+    def _vacate(self, place: Bytes) -> None:
+        """End the move of a place. The memory of a closed store is returned."""
+        self.moving -= 1
+        if self._closed:
+            self.total -= 1
+        else:
+            self._places.append(place)
+
+    def _evict(self, rank: Rank) -> Bytes | None:
+        """Remove the block of the lowest rank, except blocks with readers. Returns the place, or
+        None if no rank is below `rank`."""
+        with_readers: list[tuple[Rank, bytes]] = []
+        place = None
+        while place is None and self._queue:
+            queued, key = self._queue[0]
+            block = self._blocks[key]
+            if queued != block.rank:
+                heapq.heapreplace(self._queue, (block.rank, key))
+                continue
+
+            self._clock = max(self._clock, min(queued, rank)[0])
+            if queued > rank:
+                break
+
+            heapq.heappop(self._queue)
+            if block.readers:
+                with_readers.append((queued, key))
+            else:
+                place = self._blocks.pop(key).place
+
+        for entry in with_readers:
+            heapq.heappush(self._queue, entry)
+        return place
+
+    def _allocate(self, size: int) -> None:
+        """Add the places of a new arena. If the memory is full, the present arenas are the last."""
+        try:
+            arena = _pinned(size, self._device) if self._pin else np.empty(size, np.uint8)
+        except (MemoryError, RuntimeError):
+            with self._lock:
+                self._arenas.clear()
+            return
+
+        count = size // (BLOCK * self._unit_bytes)
+        arena = arena[: count * BLOCK * self._unit_bytes]
+        with self._lock:
+            if not self._closed:
+                self._places.extend(arena.reshape(count, BLOCK, self._unit_bytes))
+                self.total += count
+
+
+def _arena_sizes(limit: int, block_bytes: int, pin: bool) -> list[int]:
+    """Return the bytes of each arena, the largest last. torch rounds pinned memory up to a power of
+    two, so the sizes of pinned arenas are powers of two."""
+    sizes: list[int] = []
+    size = min(limit, max(ARENA_BYTES, block_bytes))
+    while size >= block_bytes:
+        sizes.append(1 << (size.bit_length() - 1) if pin else size)
+        limit -= sizes[-1]
+        size = min(limit, size)
+
+    return [size for size in reversed(sizes) if size >= block_bytes]
+
+
+def _current_device() -> int:
+    import torch
+
+    return torch.cuda.current_device()
+
+
+def _pinned(size: int, device: int) -> Bytes:
+    """Allocate pinned memory. On another thread, torch would open a context on the first GPU."""
+    import torch
+
+    with torch.cuda.device(device):
+        memory: Bytes = torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
+    return memory

@@ -1,0 +1,271 @@
+"""Block store in host memory, compared with a dictionary; copies beside evictions."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sgnb.engine.cache.tiers import host
+from sgnb.engine.cache.tiers.blocks import BLOCK, BlockStore
+from sgnb.engine.cache.tiers.host import HostBlocks
+
+from .numbered_blocks import make_block, read
+
+UNIT = 3
+SIZE = UNIT * BLOCK
+COSTS = (0.0, 0.25, 0.25, 0.5, 1.0, 3.0)
+"""Seconds that a block saves, by number modulo 6."""
+
+
+def make(number: int) -> Any:
+    return make_block(number, UNIT, COSTS[number % len(COSTS)])
+
+
+def check(store: HostBlocks) -> None:
+    """Check the invariant, and that no place is used twice."""
+    with store._lock:
+        assert store.free + store.stored + store.moving == store.total
+        places = [*store._places, *(block.place for block in store._blocks.values())]
+        assert len({place.ctypes.data for place in places}) == len(places)
+        assert len(store._queue) == store.stored
+
+
+class Oracle:
+    """GreedyDual over a dictionary: the smallest value of all is searched at each eviction."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.clock, self.uses = size, 0.0, 0
+        self.ranks: dict[int, tuple[float, int]] = {}
+
+    def use(self, number: int) -> None:
+        self.uses += 1
+        self.ranks[number] = (self.clock + COSTS[number % len(COSTS)], self.uses)
+
+    def write(self, number: int) -> bool:
+        self.use(number)
+        if len(self.ranks) > self.size:
+            loser = min(self.ranks, key=lambda each: self.ranks[each])
+            self.clock = self.ranks.pop(loser)[0]
+        return number in self.ranks
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["write", "write", "read", "foreign", "flush"]), st.integers(0, 11)),
+    max_size=80,
+)
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 5), steps)
+def test_the_store_agrees_with_a_dictionary(size: int, steps: list[tuple[str, int]]) -> None:
+    store: HostBlocks = HostBlocks(size * SIZE + SIZE // 2, UNIT, pin=False)
+    protocol: BlockStore = store
+    oracle = Oracle(size)
+    for action, number in steps:
+        block = make(number)
+        if action == "write" and size:
+            assert protocol.write(block) == oracle.write(number)
+        elif action == "write":
+            assert not store.write(block)
+        elif action == "read":
+            assert read(store, block) == (number in oracle.ranks)
+            if number in oracle.ranks:
+                oracle.use(number)
+        elif action == "foreign":
+            assert not read(store, block._replace(parent=b"another"))
+            assert not read(store, block._replace(tokens=block.tokens + 1))
+        elif number == 0:
+            store.flush()
+            oracle.ranks.clear()
+        for each in range(12):
+            assert store.holds(make(each).key) == (each in oracle.ranks)
+            held = COSTS[each % len(COSTS)] if each in oracle.ranks else 0
+            assert store.seconds(make(each).key) == held
+        assert store.total in (0, size) and store.moving == 0
+        check(store)
+
+
+def test_valuable_blocks_age() -> None:
+    """A valuable block outlives many cheap blocks, and is evicted in the end."""
+    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    valuable = make_block(0, UNIT, 1.0)
+    store.write(valuable)
+    for number in range(1, 200):
+        store.write(make_block(number, UNIT, 0.1))
+        if not store.holds(valuable.key):
+            break
+    assert 18 <= number <= 24
+
+
+def during_copies(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> list[int]:
+    """Run an action in the middle of the next copy. Returns a list with an entry per run."""
+    copy, ran = np.copyto, []
+
+    def copy_around(to: np.ndarray, source: np.ndarray) -> None:
+        half = len(to) // 2
+        copy(to[:half], source[:half])
+        if not ran:
+            ran.append(1)
+            action()
+        copy(to[half:], source[half:])
+
+    monkeypatch.setattr(host.np, "copyto", copy_around)
+    return ran
+
+
+@pytest.mark.parametrize("end", ["nothing", "flush", "close"])
+def test_a_place_is_not_reused_while_it_is_read(monkeypatch: Any, end: str) -> None:
+    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    first, *others = [make(number) for number in range(12)]
+    assert store.write(first)
+
+    def fill() -> None:
+        if end != "nothing":
+            getattr(store, end)()
+        for other in others:
+            store.write(other)
+        check(store)
+        assert store.moving == (end != "nothing") and store.holds(first.key) == (end == "nothing")
+
+    ran = during_copies(monkeypatch, fill)
+    assert read(store, first) and ran
+    check(store)
+    assert store.moving == 0 and store.total == (0 if end == "close" else 2)
+
+
+@pytest.mark.parametrize("end", ["flush", "close"])
+def test_a_write_beside_a_flush_leaves_no_block(monkeypatch: Any, end: str) -> None:
+    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    ran = during_copies(monkeypatch, getattr(store, end))
+    assert not store.write(make(1)) and ran and not store.holds(make(1).key)
+    check(store)
+    assert (store.moving, store.stored, store.total) == (0, 0, 0 if end == "close" else 2)
+
+
+def test_two_writes_of_one_block_at_once(monkeypatch: Any) -> None:
+    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    ran = during_copies(monkeypatch, lambda: store.write(make(1)))
+    assert store.write(make(1)) and ran and store.stored == 1 == store.free
+    check(store)
+
+
+def test_a_failed_copy_returns_the_place() -> None:
+    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    block = make(1)
+    with pytest.raises(ValueError, match="broadcast"):
+        store.write(block._replace(data=block.data[:5]))
+    assert store.write(block)
+    with pytest.raises(ValueError, match="broadcast"):
+        store.read(block.key, block.parent, block.tokens, np.empty((5, 2), np.uint8))
+    check(store)
+    assert store.moving == 0 and store.free == 1 and read(store, block)
+
+
+@pytest.fixture
+def fast_switches() -> Iterator[None]:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def test_threads_read_and_write_while_blocks_are_evicted(fast_switches: None) -> None:
+    unit = 512
+    store = HostBlocks(8 * BLOCK * unit, unit, pin=False)
+    blocks = [make_block(number, unit, COSTS[number % 6]) for number in range(24)]
+
+    def work(seed: int) -> int:
+        rng, hits = random.Random(seed), 0
+        for step in range(1500):
+            block = rng.choice(blocks)
+            if rng.random() < 0.5:
+                store.write(block)
+            else:
+                hits += read(store, block)
+            if step % 50 == 0:
+                check(store)
+            if seed == 0 and step % 100 == 99:
+                store.flush()
+        return hits
+
+    with ThreadPoolExecutor(4) as pool:
+        assert min(pool.map(work, range(4))) > 0
+    check(store)
+    assert store.moving == 0 and store.total == 8
+    store.close()
+    assert (store.free, store.stored, store.total) == (0, 0, 0)
+
+
+def test_close_beside_threads_returns_all_places(fast_switches: None) -> None:
+    unit = 512
+    for seed in range(5):
+        store = HostBlocks(8 * BLOCK * unit, unit, pin=False)
+        closed = threading.Event()
+
+        def work(number: int, store: Any = store, closed: Any = closed) -> None:
+            while not closed.is_set():
+                block = make_block(number % 10, unit)
+                store.write(block)
+                read(store, block)
+                number += 1
+
+        with ThreadPoolExecutor(3) as pool:
+            futures = [pool.submit(work, seed + each) for each in range(3)]
+            while store.stored < 5 and not any(future.done() for future in futures):
+                time.sleep(0.001)
+            store.close()
+            closed.set()
+        assert [future.result() for future in futures] == [None] * 3
+        assert (store.total, store.free, store.stored, store.moving) == (0, 0, 0, 0)
+        assert not store.write(make_block(0, unit))
+
+
+def test_arenas_are_allocated_when_needed(monkeypatch: Any) -> None:
+    monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE + 5)
+    store = HostBlocks(5 * SIZE + 20, UNIT, pin=False)
+    totals = []
+    for number in range(7):
+        store.write(make_block(number, UNIT))
+        totals.append(store.total)
+        check(store)
+    assert totals == [2, 2, 4, 4, 5, 5, 5]
+
+
+def test_a_full_memory_keeps_the_present_arenas(monkeypatch: Any) -> None:
+    monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE)
+    store = HostBlocks(6 * SIZE, UNIT, pin=False)
+    store.write(make(0))
+
+    def fail(size: int, dtype: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(host.np, "empty", fail)
+    assert all(store.write(make_block(number, UNIT)) for number in range(1, 5))
+    assert store.total == store.stored == 2
+
+
+def test_pinned_arenas_are_powers_of_two(monkeypatch: Any) -> None:
+    pinned: list[tuple[int, int]] = []
+
+    def allocate(size: int, device: int) -> Any:
+        pinned.append((size, device))
+        return np.zeros(size, np.uint8)
+
+    monkeypatch.setattr(host, "_pinned", allocate)
+    monkeypatch.setattr(host, "_current_device", lambda: 3)
+    store = HostBlocks(14 * SIZE, UNIT, pin=True)
+    blocks = [make_block(number, UNIT) for number in range(20)]
+    assert all(store.write(block) for block in blocks)
+    assert pinned == [(2048, 3), (512, 3)]
+    assert store.total == 2048 // SIZE + 512 // SIZE
+    assert host._arena_sizes(3 << 30, 1 << 23, True) == [1 << 30] * 3
