@@ -1,0 +1,212 @@
+"""Blocks in files, shared by processes and kept after the end of a process. Knows no requests.
+
+`FOLDER/v1/FINGERPRINT/XX/KEY.safetensors` holds one block: a header of fixed length, then the
+content. A write creates a temporary file and renames it, without fsync: CRC-32 detects torn files.
+The files hold token ids in clear text, so only the user may read them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import tempfile
+import time
+import warnings
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from ....errors import SgnbWarning, printable
+from ..radix import Ints
+from .blocks import BLOCK, Block, Bytes
+from .folder import FORMAT, SUFFIX, open_folder, remove_files
+from .janitor import Janitor
+
+HEADER_BYTES = 4096
+"""Bytes before the content: the length of the header, and JSON with 64 token ids of at most 11
+digits."""
+
+MEASURED = re.compile(rb'"seconds":"(\d{1,4}\.\d{6})","crc32":"([0-9a-f]{8})"')
+MAX_SECONDS = 9999.0
+
+TOUCH_SECONDS = 3600.0
+"""A use sets the time of a file at most once per hour."""
+
+PAUSE_SECONDS = 60.0
+"""Pause of writes after an error, such as a full disk."""
+
+NO_WAIT = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags that refuse symbolic links, and do not wait for the writer of a pipe."""
+
+
+class DiskBlocks:
+    """`BlockStore` in a folder. Processes share the folder and never wait for each other.
+
+    Args:
+        folder: None for the folder `kv` of sgnb's cache folder.
+        fingerprint: Identity of the model, hexadecimal.
+        unit_bytes: Bytes per token.
+        limit_bytes: Upper bound of all files in the folder. Each further process may exceed the
+            bound by 2.5 %, or by one block.
+
+    Raises:
+        OptionError: The folder cannot be created, or other users or programs could write to it.
+    """
+
+    name = "disk"
+
+    def __init__(
+        self, folder: str | Path | None, fingerprint: str, unit_bytes: int, limit_bytes: int
+    ) -> None:
+        root = open_folder(folder)
+        self._fingerprint = fingerprint
+        self._levels = [str(root / FORMAT), str(root / FORMAT / fingerprint)]
+        self._shape = (BLOCK, unit_bytes)
+        self._file_bytes = HEADER_BYTES + BLOCK * unit_bytes
+        self._janitor = Janitor(root, fingerprint, limit_bytes, self._file_bytes, read_seconds)
+        self._resume = 0.0  # of writes, in monotonic time
+        self._reported: set[str] = set()
+
+    def holds(self, key: bytes) -> bool:
+        with suppress(OSError):
+            return os.lstat(self._path(key)).st_size == self._file_bytes
+        return False
+
+    def seconds(self, key: bytes) -> float:
+        return read_seconds(self._path(key))
+
+    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
+        """See `BlockStore`. `out` is undefined after a miss."""
+        assert out.shape == self._shape
+        path = self._path(key)
+        data = out if out.flags.c_contiguous else np.empty(out.shape, np.uint8)
+        try:
+            with open(path, "rb", opener=_open_safely) as file:
+                status = os.fstat(file.fileno())
+                header = file.read(HEADER_BYTES)
+                size = file.readinto(data.data.cast("B"))
+            complete = size == data.size and status.st_size == self._file_bytes
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                self._report("unreadable", f"{path} cannot be read: {error.strerror}")
+                return False
+            complete = False
+
+        if not complete or not self._is_valid(header, key, parent, tokens, data):
+            with suppress(OSError):
+                os.unlink(path)
+            reason = "is damaged, or belongs to another prompt or model"
+            self._report("damaged", f"{path} {reason}. sgnb deletes it and computes the block")
+            return False
+
+        if data is not out:
+            out[...] = data
+        _touch(path, status.st_mtime)
+        return True
+
+    def write(self, block: Block) -> bool:
+        path = self._path(block.key)
+        if self.holds(block.key):
+            with suppress(OSError):
+                _touch(path, os.lstat(path).st_mtime)
+            return True
+        if time.monotonic() < self._resume or not self._janitor.reserve():
+            return False
+
+        try:
+            self._save(path, block)
+        except OSError as error:
+            self._janitor.cancel()
+            if not isinstance(error, FileNotFoundError):  # `forget` in another process
+                self._resume = time.monotonic() + PAUSE_SECONDS
+                reason = f"cannot be written: {error.strerror}"
+                self._report(
+                    "full", f"{path} {reason}. sgnb tries again after {PAUSE_SECONDS:.0f} s"
+                )
+            return False
+        return True
+
+    def flush(self) -> None:
+        remove_files(Path(self._levels[-1]))
+
+    def close(self) -> None:
+        pass
+
+    def _path(self, key: bytes) -> str:
+        name = key.hex()
+        return f"{self._levels[-1]}/{name[:2]}/{name}{SUFFIX}"
+
+    def _save(self, path: str, block: Block) -> None:
+        data = np.ascontiguousarray(block.data)
+        seconds = f"{min(max(block.seconds, 0.0), MAX_SECONDS):.6f}"
+        header = self._header(
+            block.key, block.parent, block.tokens, seconds, f"{zlib.crc32(data.data):08x}"
+        )
+        folder = os.path.dirname(path)
+        for level in (*self._levels, folder):
+            with suppress(FileExistsError):
+                os.mkdir(level, 0o700)
+
+        handle, draft = tempfile.mkstemp(".tmp", dir=folder)  # with mode 0600
+        try:
+            with open(handle, "wb") as file:
+                file.write(header)
+                file.write(data.data)
+            os.replace(draft, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft)
+            raise
+
+    def _header(self, key: bytes, parent: bytes, tokens: Ints, seconds: str, crc: str) -> bytes:
+        """Return the header: equal blocks have equal headers, byte by byte."""
+        rows, unit_bytes = self._shape
+        ids = " ".join(map(str, tokens.tolist()))
+        text = (
+            f'{{"__metadata__":{{"format":"sgnb-kv-{FORMAT}","fingerprint":"{self._fingerprint}",'
+            f'"key":"{key.hex()}","parent":"{parent.hex()}","tokens":"{ids}",'
+            f'"seconds":"{seconds}","crc32":"{crc}"}},"data":{{"dtype":"U8",'
+            f'"shape":[{rows},{unit_bytes}],"data_offsets":[0,{rows * unit_bytes}]}}}}'
+        )
+        length = HEADER_BYTES - 8
+        return length.to_bytes(8, "little") + text.encode().ljust(length)
+
+    def _is_valid(
+        self, header: bytes, key: bytes, parent: bytes, tokens: Ints, data: Bytes
+    ) -> bool:
+        measured = MEASURED.search(header)
+        if measured is None:
+            return False
+        seconds, crc = (each.decode() for each in measured.groups())
+        return header == self._header(key, parent, tokens, seconds, crc) and int(
+            crc, 16
+        ) == zlib.crc32(data.data)
+
+    def _report(self, kind: str, message: str) -> None:
+        """Warn once per kind."""
+        if kind not in self._reported:
+            self._reported.add(kind)
+            warnings.warn(printable(message), SgnbWarning, stacklevel=3)
+
+
+def read_seconds(path: str) -> float:
+    """Return the compute time in the header of a file; 0 if unreadable."""
+    with suppress(OSError), open(path, "rb", opener=_open_safely) as file:
+        measured = MEASURED.search(file.read(HEADER_BYTES))
+        return 0.0 if measured is None else float(measured[1])
+    return 0.0
+
+
+def _open_safely(path: str, flags: int) -> int:
+    return os.open(path, flags | NO_WAIT)
+
+
+def _touch(path: str, last: float) -> None:
+    if time.time() - last > TOUCH_SECONDS:
+        with suppress(OSError):
+            os.utime(path)

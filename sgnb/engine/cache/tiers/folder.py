@@ -1,0 +1,158 @@
+"""The folder of a disk cache: layout, safety checks, and a list of the stored models."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ....cache_file import cache_folder
+from ....errors import OptionError, shown
+
+FORMAT = "v1"
+"""Folder of the present format. Other versions have other names."""
+
+SUFFIX = ".safetensors"
+
+TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# Disk cache of sgnb: computed prompts.\n"
+"""Content of CACHEDIR.TAG: backups skip the folder, and sgnb deletes files of no other folder."""
+
+
+class StoredModel(NamedTuple):
+    """Blocks of a model in a folder."""
+
+    fingerprint: str
+    blocks: int
+    bytes: int
+    last_use: float  # seconds since 1970, exact to an hour
+
+
+class CachedFile(NamedTuple):
+    """A file below a folder."""
+
+    path: str
+    bytes: int
+    time: float  # last use
+
+
+def stored_models(folder: str | Path | None = None) -> list[StoredModel]:
+    """Return the models with blocks in a folder, the last used first.
+
+    Args:
+        folder: None for the folder `kv` of sgnb's cache folder.
+    """
+    root = _locate(folder)
+    models = []
+    for name in _names(root / FORMAT) if _is_tagged(root) else ():
+        files = [each for each in walk(str(root / FORMAT / name)) if each.path.endswith(SUFFIX)]
+        if files:
+            size, last = sum(each.bytes for each in files), max(each.time for each in files)
+            models.append(StoredModel(name, len(files), size, last))
+    return sorted(models, key=lambda model: -model.last_use)
+
+
+def forget(folder: str | Path | None = None, fingerprint: str | None = None) -> int:
+    """Delete the blocks of a model (default: all files of the cache). Returns the deleted bytes.
+
+    Args:
+        folder: None for the folder `kv` of sgnb's cache folder.
+        fingerprint: A fingerprint of `stored_models`.
+
+    Raises:
+        OptionError: The folder has no blocks of the model.
+    """
+    root = _locate(folder)
+    if not _is_tagged(root):
+        return 0
+    if fingerprint is None:
+        return sum(remove_files(root / name) for name in _names(root) if is_format(name))
+    if fingerprint not in _names(root / FORMAT):
+        stored = ", ".join(model.fingerprint for model in stored_models(root)) or "no model"
+        message = f"fingerprint={shown(fingerprint)} is not a model in {shown(str(root))}"
+        raise OptionError(message, f"stored: {stored}")
+    return remove_files(root / FORMAT / fingerprint)
+
+
+def open_folder(folder: str | Path | None) -> Path:
+    """Create the folder if absent, and return the absolute path.
+
+    Raises:
+        OptionError: The folder cannot be created, or is unsafe.
+    """
+    root = _locate(folder)
+    try:
+        root.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            root.mkdir(0o700)
+        _check(root)
+        with suppress(FileExistsError):
+            handle = os.open(root / "CACHEDIR.TAG", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "wb") as file:
+                file.write(TAG)
+    except OSError as error:
+        raise _refusal(root, f"{error.strerror}", "give a folder that you may write to") from None
+    return root
+
+
+def walk(folder: str) -> Iterator[CachedFile]:
+    """Yield all files below a folder; symbolic links are files. Absent folders are empty."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from walk(entry.path)
+                continue
+            with suppress(FileNotFoundError):
+                status = entry.stat(follow_symlinks=False)
+                yield CachedFile(entry.path, status.st_size, status.st_mtime)
+
+
+def is_format(name: str) -> bool:
+    """Return True for the folder name of any format."""
+    return name[:1] == "v" and name[1:].isdecimal()
+
+
+def remove_files(folder: Path) -> int:
+    """Remove a folder below the root. Returns the bytes of the files."""
+    size = sum(file.bytes for file in walk(str(folder)))
+    shutil.rmtree(folder, ignore_errors=True)
+    return size
+
+
+def _locate(folder: str | Path | None) -> Path:
+    return cache_folder() / "kv" if folder is None else Path(folder).expanduser().absolute()
+
+
+def _names(folder: Path) -> list[str]:
+    with suppress(OSError):
+        return os.listdir(folder)
+    return []
+
+
+def _is_tagged(root: Path) -> bool:
+    with suppress(OSError):
+        # Another process may be about to write the tag.
+        return not root.is_symlink() and (root / "CACHEDIR.TAG").read_bytes() in (b"", TAG)
+    return False
+
+
+def _check(root: Path) -> None:
+    """Raise OptionError unless the folder is empty or a disk cache, and closed to other users."""
+    status = root.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        raise _refusal(root, "it is a symbolic link", "give the path that the link points to")
+    if not stat.S_ISDIR(status.st_mode):
+        raise _refusal(root, "it is not a folder", "give a folder")
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        raise _refusal(root, f"user {status.st_uid} owns it", "give a folder of your own")
+    if os.name == "posix" and status.st_mode & 0o022:
+        raise _refusal(root, "other users may write to it", f"run chmod 700 {root}")
+    if _names(root) and not _is_tagged(root):
+        raise _refusal(root, "it has other files, without sgnb's tag", "give an empty folder")
+
+
+def _refusal(root: Path, reason: str, hint: str) -> OptionError:
+    return OptionError(f"{shown(str(root))} is not a valid folder for blocks: {reason}", hint)
