@@ -164,9 +164,8 @@ def _build(
     """Build the parts of a loaded model; see `assemble`."""
     with contextlib.ExitStack() as undo:
         undo.callback(decoder.release)
-        options = replace(
-            options.on(decoder.device.type), attention=_pick_attention(options, decoder)
-        )
+        options = options.on(decoder.device.type)
+        options = replace(options, attention=_pick_attention(options, decoder))
         announce("reading the tokenizer")
         text = _read_tokenizer(source, tokenizer)
         eos = _eos_token_ids(decoder, text)
@@ -180,13 +179,9 @@ def _build(
         status = AttentionStatus(log)
         attention = _make_attention(options, kv, decoder, status)
         device, dtype = str(decoder.device), str(decoder.dtype).removeprefix("torch.")
-        num_states, state_bytes = (states.states, states.unit_bytes) if states else (0, 0)
-        log.emit(
-            EngineStarted(
-                name, device, dtype, attention.name, kv.slots, context, kv.unit_bytes,
-                num_states, state_bytes,
-            )
-        )  # fmt: skip
+        sizes = (states.states, states.unit_bytes) if states else (0, 0)
+        facts = attention.name, kv.slots, context, kv.unit_bytes, *sizes
+        log.emit(EngineStarted(name, device, dtype, *facts))
 
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)

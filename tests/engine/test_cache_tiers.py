@@ -17,10 +17,10 @@ from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.radix import Ints
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
 from sgnb.engine.cache.tiers.blocks import BLOCK, Block, Bytes
-from sgnb.engine.cache.tiers.cost_model import CostModel
+from sgnb.engine.cache.tiers.tier_costs import TierCosts
 from sgnb.engine.cache.tiers.tiers import CacheTiers
-from sgnb.engine.cache.tiers.transfer import BlockTransfer
 
 SHAPES = {0: LayerShape(1, 3, 2), 3: LayerShape(2, 1, 2)}
 SLOTS = 900
@@ -235,7 +235,7 @@ def test_ten_thousand_steps(kinds: tuple[Kind, ...], policy: str, seed: int) -> 
 
 
 def test_the_cost_model_finds_the_costs_of_a_machine() -> None:
-    chance, model = random.Random(0), CostModel()
+    chance, model = random.Random(0), TierCosts()
     assert model.compute_seconds(0, 500) == 0
 
     def seconds(begin: int, end: int) -> float:
@@ -253,7 +253,7 @@ def test_the_cost_model_finds_the_costs_of_a_machine() -> None:
 
 
 def test_equal_steps_give_a_time_per_token() -> None:
-    model = CostModel()
+    model = TierCosts()
     for _ in range(3):
         model.observe_step(500, 125_000, 0.5)
     assert model.compute_seconds(0, 64) == pytest.approx(0.064)

@@ -17,11 +17,11 @@ from ....cache_file import cache_folder
 from ....errors import OptionError, SgnbWarning, printable
 from ..kv_cache import KVCache
 from ..manager import CacheManager
+from .block_transfer import BlockTransfer
 from .blocks import BlockStore, Bytes
 from .disk import DiskBlocks
 from .host import HostBlocks
 from .tiers import CacheTiers
-from .transfer import BlockTransfer
 
 GIB = 2**30
 

@@ -19,10 +19,10 @@ from ....events import PrefixLoaded
 from ..manager import CacheManager, Longs
 from ..radix import Ints, Node
 from ..sequence import SHARED, CachedSequence
+from .block_transfer import BlockTransfer
 from .blocks import BLOCK, Block, BlockStore, Bytes, block_keys
-from .cost_model import MIN_STEPS, CostModel
 from .load import READERS, Load, StoredBlock
-from .transfer import BlockTransfer
+from .tier_costs import MIN_STEPS, TierCosts
 
 MIN_TOKENS = 256
 """Shortest prompt prefix that is stored."""
@@ -68,7 +68,7 @@ class CacheTiers:
         emit: Callable[[Any], None] = lambda event: None,
         executor: Callable[[int, str], Executor] = ThreadPoolExecutor,
     ) -> None:
-        self.costs = CostModel()
+        self.costs = TierCosts()
         self._cache, self._transfer, self._open_stores = cache, transfer, open_stores
         self._root, self._stores = open_stores()
         self._vocab_size, self._is_finite = vocab_size, is_finite

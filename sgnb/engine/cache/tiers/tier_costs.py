@@ -18,7 +18,7 @@ GAIN = 1e-3
 """Lower mean squared error from which a further solution is better."""
 
 
-class CostModel:
+class TierCosts:
     """Linear models: a step takes a constant, a time per token and a time per attended token;
     a load takes a time per byte of its store.
 
