@@ -186,8 +186,15 @@ class Run:
         return self._params[key]
 
     def at(self, place: int | str, token: int | None = None) -> EditPoint:
-        """Return a point of the run's only program where the run can continue differently; see
-        `ProgramState.at`. Raises OptionError for a batch."""
+        """Return a point of the run's only program where the run can continue differently.
+
+        Args:
+            place: As in `ProgramState.at`.
+            token: As in `ProgramState.at`.
+
+        Raises:
+            OptionError: The run is a batch, or no such token was generated.
+        """
         if len(self.states) != 1:
             message = f"{self.id} has {len(self.states)} programs"
             raise OptionError(message, "give the state: run.states[row].at(...)")
