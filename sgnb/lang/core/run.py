@@ -136,13 +136,17 @@ class Run:
                 caller = caller.run.outer
         elif threading.current_thread() is threading.main_thread():
             _foreground.add(self)
-        if edit is not None:
-            self.on_edit = edit.call.branch.program.run.on_edit
+        self._announce(RunStarted(self.id, title, source, total or 0, *(location or ())))
+
+    def _announce(self, event: RunStarted) -> None:
+        """Log the begin of the run and call the watchers."""
+        if self.edit is not None:
+            self.on_edit = self.edit.call.branch.program.run.on_edit
             if self.on_edit is not None:
                 self.on_edit(self)
-        self.emit(RunStarted(self.id, title, source, total or 0, *(location or ())))
-        if edit is not None:
-            edit.begin(self)
+        self.emit(event)
+        if self.edit is not None:
+            self.edit.begin(self)
         for started in tuple(_watchers):
             started(self)
 
