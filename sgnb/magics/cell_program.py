@@ -27,9 +27,9 @@ from .dry_report import DryReport, dry_run
 from .engines import LoadedEngine, RemoteBackend
 from .magic_options import CellLine
 from .report import CellLabel, short_lines
+from .run_views import Views
 from .runs import BackgroundRun, BackgroundState, run_to_end
 from .session import Session
-from .views import Views
 
 
 def _exported(*modules: Any) -> dict[str, Any]:

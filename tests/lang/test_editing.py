@@ -220,3 +220,70 @@ def test_an_edit_to_the_same_token_changes_nothing(
             edited = point.fork(token=point.token)
         assert edited.text() == text
         assert edited._branch.variables == variables
+
+
+def test_an_edit_of_a_row(engine: Engine) -> None:
+    @function
+    def about(s: Any, topic: str) -> None:
+        s += f"A story about a {topic}." + gen("a", max_tokens=8, ignore_eos=True)
+
+    states = about.run_batch([{"topic": t} for t in ("cat", "king")], backend=engine, temperature=0)
+    edited = states[1].at("a", 2).fork(" cats")
+    assert edited.text().startswith("A story about a king.") and " cats" in edited["a"]
+    assert edited.program.run.total == 1
+    with pytest.raises(OptionError, match="has 2 programs"):
+        states[1].program.run.at("a", 0)
+
+
+def test_edits_of_compiled_and_async_programs(engine: Engine) -> None:
+    expected = story.run(backend=engine, temperature=0).at("a", 1).fork(" cats").text()
+    assert story.compile().run(backend=engine, temperature=0).at("a", 1).fork(" cats").text() == (
+        expected
+    )
+
+    @function
+    async def waiting(s: Any) -> None:
+        s += "Once" + gen("a", max_tokens=12, ignore_eos=True)
+        s += ("." if await s["a"] else "") + gen("b", max_tokens=9, ignore_eos=True)
+
+    state = waiting.run(backend=engine, temperature=0)
+    assert state.at("a", 1).fork(" cats").text() == expected
+
+
+def test_samples_and_other_backends_have_no_edits(engine: Engine) -> None:
+    @function
+    def two(s: Any) -> None:
+        s += "Once" + gen("a", max_tokens=4, n=2)
+
+    state = two.run(backend=engine, temperature=0)
+    with pytest.raises(OptionError, match="'a' has 2 samples"):
+        state.at("a", 0)
+
+
+def test_an_end_token_can_be_edited(engine: Engine) -> None:
+    end_id = story.run(backend=engine, temperature=0).at("a", 5).token
+
+    @function
+    def short(s: Any) -> None:
+        s += "Once" + gen("a", max_tokens=40, stop_token_ids=[end_id])
+
+    state = short.run(backend=engine, temperature=0)
+    assert state.get_meta_info("a")["finish_reason"]["type"] == "stop"
+    end = state.at("a", -1)
+    edited = end.fork(" And then")
+    assert edited["a"].startswith(state["a"] + " And then")
+    ended = state.at("a", 1).fork(token=end.token)
+    tokens = state.get_meta_info("a")["token_ids"]
+    assert ended.get_meta_info("a")["token_ids"] == [tokens[0], end.token]
+    assert ended.get_meta_info("a")["finish_reason"]["type"] == "stop"
+
+
+def test_alternatives_of_a_token(engine: Engine) -> None:
+    options: dict[str, Any] = {"return_logprob": True, "top_logprobs_num": 3}
+    state = story.run(backend=engine, temperature=0, **options)
+    alternatives = state.at("a", 1).alternatives
+    assert len(alternatives) == 3 and alternatives[0].text == state.at("a", 1).text
+    assert 1 >= alternatives[0].probability >= alternatives[1].probability > 0
+    edited = state.at("a", 1).fork(token=alternatives[1].token)
+    assert edited.get_meta_info("a")["token_ids"][1] == alternatives[1].token
+    assert len(edited.get_meta_info("a")["output_token_logprobs"]) == 12

@@ -22,7 +22,7 @@ from ..chat.tools import Tool
 from ..executor import Delta, Executor, LookaheadBuffer, Result, Scores
 from ..ir import role_text
 from ..location import Location, add_location, caller
-from .editing import RecordedCall
+from .editing import CallRecord
 from .joining import gather
 from .op_execution import FINISH, START, append_result, take_texts
 from .ops import (
@@ -58,7 +58,7 @@ class Branch:
         self.variables: dict[str, Any] = {}
         self.earlier: dict[str, tuple[Any, ...]] = {}  # replaced values
         self.meta: dict[str, Any] = {}
-        self.calls: list[RecordedCall] = []
+        self.calls: list[CallRecord] = []
         self.messages: list[dict[str, str]] = []
         self.chat = program.executor.chat  # with the program's declared tools
         self.tools: tuple[Tool, ...] = ()  # declared to an executor with `declares_tools`

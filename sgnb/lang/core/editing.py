@@ -30,7 +30,7 @@ SHOWN_CHOICES = 8
 
 
 @dataclass(slots=True, eq=False)
-class RecordedCall:
+class CallRecord:
     """A call of a branch, for later edits."""
 
     branch: Branch
@@ -42,11 +42,11 @@ class RecordedCall:
     answer: Result | Scores | None = None  # None while running
 
     @staticmethod
-    def of(branch: Branch, op: Generate | Choose, request: Any) -> RecordedCall:
+    def of(branch: Branch, op: Generate | Choose, request: Any) -> CallRecord:
         """Return the record of a call that the branch queues now."""
         branch.program.num_calls += 1
         order = branch.program.num_calls
-        return RecordedCall(branch, order, op, request, len(branch.text), len(branch.segments))
+        return CallRecord(branch, order, op, request, len(branch.text), len(branch.segments))
 
     @property
     def executor(self) -> Any:
@@ -86,7 +86,7 @@ class RecordedCall:
 class Edit:
     """An edit of a call, and the recorded calls of the earlier program."""
 
-    call: RecordedCall  # of the earlier run
+    call: CallRecord  # of the earlier run
     position: int  # see `RunEdited`
     text: str
     output: tuple[int, ...] = ()  # first output tokens of a generation
@@ -169,7 +169,7 @@ class EditPoint:
             all choices.
     """
 
-    def __init__(self, call: RecordedCall, index: int, output: tuple[int, ...]) -> None:
+    def __init__(self, call: CallRecord, index: int, output: tuple[int, ...]) -> None:
         self._call, self._index, self._output = call, index, output
         self.name, self.token = call.op.name, None if not output else output[index]
         self.position = call.num_prompt_tokens() + index
@@ -254,14 +254,14 @@ class EditPoint:
         return f"<{self.text!r}, token {self.position} of {self.name!r}>"
 
 
-def _choices(call: RecordedCall) -> tuple[OtherToken, ...]:
+def _choices(call: CallRecord) -> tuple[OtherToken, ...]:
     meta = call.branch.meta.get(call.op.name, {})
     shares = meta.get("probabilities") or [0.0] * len(call.request)
     pairs = zip(call.request, shares, strict=True)
     return tuple(OtherToken(-1, choice, share) for choice, share in pairs)
 
 
-def _alternatives(call: RecordedCall, index: int) -> tuple[OtherToken, ...]:
+def _alternatives(call: CallRecord, index: int) -> tuple[OtherToken, ...]:
     rows = call.meta.get("output_top_logprobs", ())[index : index + 1]
     return tuple(
         OtherToken(token, call.executor.token_texts([token])[0], math.exp(logprob))
@@ -314,7 +314,7 @@ def _at_position(branch: Branch, position: int) -> EditPoint:
     raise OptionError(message, "give the position of a generated token, see state.token_ids()")
 
 
-def _calls(branch: Branch) -> list[RecordedCall]:
+def _calls(branch: Branch) -> list[CallRecord]:
     """Return the calls of a branch, and the calls before the forks of the branch."""
     calls = list(branch.calls)
     while (parent := branch.parent) is not None:

@@ -33,7 +33,7 @@ from ..ir import (
     role_text,
 )
 from .choices import describe, pick, wants_unconditional
-from .editing import RecordedCall
+from .editing import CallRecord
 from .joining import start_join
 from .ops import (
     Assign,
@@ -174,7 +174,7 @@ def _queue_call(
         tools=branch.tools,
         tool_use=tool_use,
     )
-    branch.calls.append(RecordedCall.of(branch, op, params))
+    branch.calls.append(CallRecord.of(branch, op, params))
     branch.program.outbox.append((branch, op, call))
 
 
@@ -194,7 +194,7 @@ def choose(branch: Branch, op: Choose) -> bool:
         kind=_kind_of(branch, select.kind),
         lookahead=branch.lookahead,
     )
-    branch.calls.append(RecordedCall.of(branch, op, select.choices))
+    branch.calls.append(CallRecord.of(branch, op, select.choices))
     branch.program.outbox.append((branch, op, call))
     return False
 

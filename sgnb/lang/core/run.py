@@ -136,13 +136,17 @@ class Run:
                 caller = caller.run.outer
         elif threading.current_thread() is threading.main_thread():
             _foreground.add(self)
-        if edit is not None:
-            self.on_edit = edit.call.branch.program.run.on_edit
+        self._announce(RunStarted(self.id, title, source, total or 0, *(location or ())))
+
+    def _announce(self, event: RunStarted) -> None:
+        """Log the begin of the run and call the watchers."""
+        if self.edit is not None:
+            self.on_edit = self.edit.call.branch.program.run.on_edit
             if self.on_edit is not None:
                 self.on_edit(self)
-        self.emit(RunStarted(self.id, title, source, total or 0, *(location or ())))
-        if edit is not None:
-            edit.begin(self)
+        self.emit(event)
+        if self.edit is not None:
+            self.edit.begin(self)
         for started in tuple(_watchers):
             started(self)
 
@@ -186,8 +190,15 @@ class Run:
         return self._params[key]
 
     def at(self, place: int | str, token: int | None = None) -> EditPoint:
-        """Return a point of the run's only program where the run can continue differently; see
-        `ProgramState.at`. Raises OptionError for a batch."""
+        """Return a point of the run's only program where the run can continue differently.
+
+        Args:
+            place: As in `ProgramState.at`.
+            token: As in `ProgramState.at`.
+
+        Raises:
+            OptionError: The run is a batch, or no such token was generated.
+        """
         if len(self.states) != 1:
             message = f"{self.id} has {len(self.states)} programs"
             raise OptionError(message, "give the state: run.states[row].at(...)")

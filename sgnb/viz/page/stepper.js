@@ -14,6 +14,10 @@ function newStepper(store, steer, { seek, show }) {
   const words = el("span", "sgnb-note", "", { role: "status" }),
     buttons = el("span", "sgnb-steps");
   host.append(words, buttons);
+  // An element per button: a click that comes late must not reach another action at the same place.
+  const all = { back: button("back", "show the previous stop", () => {}) };
+  for (const [name, [label, title]] of Object.entries(STEPS)) all[name] = button(label, title, () => act(name));
+  buttons.append(...Object.values(all));
   let shown = "",
     failure = "";
 
@@ -32,19 +36,11 @@ function newStepper(store, steer, { seek, show }) {
     const isLive = store.live && store.position === null && run?.status === "running";
     const isPaused = Boolean(run?.stops.size);
     const names = !isLive || !steer ? [] : isPaused ? ["token", "call", "resume", "cancel"] : ["pause", "cancel"];
-    const all = names.map((name) => [...STEPS[name], () => act(name)]);
-    if (isPaused) all.unshift(["back", "show the previous stop", () => back(state, run)]);
+    const visibleOnes = isPaused ? ["back", ...names] : names;
+    for (const [name, one] of Object.entries(all)) one.hidden = !visibleOnes.includes(name);
+    all.back.onclick = () => back(state, run);
     host.hidden = !isPaused && !names.length;
     setText(words, failure || (isPaused ? wordsOfStops(run).join("\n") : ""));
-    list(
-      buttons,
-      all,
-      () => button("", "", () => {}),
-      (one, [name, title, onclick]) => {
-        setText(one, name);
-        Object.assign(one, { title, onclick });
-      },
-    );
     const request = isPaused && state.requests.get([...run.stops.values()].at(-1)[1]);
     const key = request ? `${request.id} ${request.output.length}` : "";
     if (key === shown) return;

@@ -177,8 +177,8 @@ function lightTokens(host, selection) {
     token.classList.add("sgnb-lit");
 }
 
-// The error of a branch, unless the head or the cell shows the error.
-const ownError = (run, branch) => (branch.error === run.message ? "" : branch.error);
+// The error of a branch, unless the head or the cell shows the error. The head of an edit shows no error.
+const ownError = (run, branch) => (branch.error === run.message && !run.edit ? "" : branch.error);
 
 function newBranchPainter(name) {
   const root = el("div", "sgnb-branch", "", { role: "group", "aria-label": `branch ${name}` });

@@ -99,7 +99,12 @@ const widget = () => {
     new Promise((answered) => {
       const id = (questions += 1);
       asked.set(id, answered);
-      link.send({ ...content, id });
+      try {
+        link.send({ ...content, id });
+      } catch {
+        asked.delete(id);
+        answered({ text: "the kernel is gone: run the cell again", failed: true });
+      }
     });
   function takeAll(link) {
     const { from, lines, live, reported } = link.get("records");
