@@ -123,7 +123,7 @@ function newBranchesPanel(host, page) {
       groups = forkGroups(lanes);
     search.find(state, lanes, groups);
     const few = lanesToDraw(lanes);
-    const width = Math.max(260, host.clientWidth - 2 * MARGIN);
+    const width = widthInside(host);
     const whole = { from: run.t, to: Math.max(run.t + 1e-4, run.began + run.seconds) };
     const letters = Math.max(16, ...few.map((lane) => lane.name.length + 1 + variablesOf(lane).length));
     const gutter = clamped(LETTER * letters + 36, NARROWEST_GUTTER, Math.min(WIDEST_GUTTER, width / 3));

@@ -165,7 +165,7 @@ function newComparePanel(host, page) {
     });
     rerun.paint(state);
     const longest = Math.max(1e-4, ...rows.filter((row) => row.run).map((row) => row.seconds));
-    const width = Math.max(260, host.clientWidth - 2 * MARGIN);
+    const width = widthInside(host);
     const groups = rows
       .filter((row) => row.run)
       .map((row) => ({ row, run: state.runs.get(row.run), lanes: timelineOf(state, state.runs.get(row.run)) }));
@@ -205,9 +205,10 @@ function newComparePanel(host, page) {
       context.setLineDash([]);
     }
     context.fillStyle = colours.fg;
-    context.font = `600 ${FONT}`;
+    const font = context.font;
+    context.font = `600 ${font}`;
     context.fillText(row.variant, 2, top + COMPARED_LANE / 2);
-    context.font = FONT;
+    context.font = font;
     context.strokeStyle = colours.fg;
     line(context, end + 0.5, top + 2, tall - 8);
     const took = duration(row.seconds);

@@ -1,6 +1,7 @@
 """SVG elements, text layout and the style sheet of static pictures. Escapes all text.
 
-Colours and marks equal the live views. Knows no states.
+Colours, marks and sizes equal the live views: text has the tint of its origin, and the line style
+of the origin in the legend or with more contrast. Knows no states.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from xml.sax.saxutils import escape
 from ..state.token_table import visible, visible_segments
 
 WIDTH = 860
-COLUMNS, CHAR, LINE, MARGIN = 104, 7.8, 19, 18
+COLUMNS, CHAR, LINE, MARGIN = 104, 7.8, 19, 16
 INSIDE = WIDTH - 2 * MARGIN
 LETTER = 6.65
 """Width of a letter of small text in pixels."""
@@ -24,19 +25,21 @@ fill:#1f2328}
 .g{fill:#00724f;font-weight:500}.r{text-anchor:end}.x{fill:#c0392b}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
 .again{fill:#e69f0018}.sampled.other{fill:#6f42c12e}
-.text{fill:none}.model{fill:#1f2328;stroke:#1f2328}.model+path+text{fill:#fff;font-weight:700}
-.u{stroke-width:2;fill:none}.u.cached{stroke:#009e73;stroke-dasharray:2 2}
+.model{fill:#1f2328;stroke:#1f2328}.model+path+text{fill:#fff;font-weight:700}
+.u{stroke-width:2;fill:none;display:none}.i .u{display:inline}
+@media(prefers-contrast:more){.u{display:inline}}
+.u.cached{stroke:#009e73;stroke-dasharray:2 2}
 .u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.again{stroke:#c98a00;stroke-dasharray:2 5}
 .u.sampled{stroke:#0072b2}.u.sampled.other{stroke:#6f42c1}
-.u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}.u.text{stroke:none}
+.u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}
 .l{stroke:#d8dee4}
 .n{stroke:#8c959f;fill:#8c959f18}.n.f{stroke:#009e73;fill:#009e7333}.n.o{stroke:#c98a00;fill:#e69f0033}
 .n.k{stroke:#1f2328;stroke-width:2}.n.h{stroke:#1f2328;stroke-dasharray:3 2}
 .q{fill:#1f2328;stroke:#fff}
 .s{fill:#c98a00}.v{stroke:#57606a;fill:none}
-.b{font-size:11px}.c{font-size:11px;fill:#57606a}
+.b,.c{font-size:11px}.c{fill:#57606a}
 .w{fill:#8c959f59}.p{fill:#c98a00}.d{fill:#0072b2bf}.j{stroke:#b8568f;stroke-width:2}
-.t{fill:#6f42c1cc}.y{fill:#f4f5f7;stroke:#1f2328}.z{stroke:#009e73;stroke-width:3;fill:none}
+.t{fill:#6f42c1}.y{fill:#eee;stroke:#1f2328}.z{stroke:#009e73;stroke-width:3;fill:none}
 .e{stroke:#8c959f;stroke-dasharray:2 3}
 """
 
