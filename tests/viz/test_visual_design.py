@@ -8,7 +8,7 @@ import re
 import pytest
 
 from sgnb.viz.live.widget import PAGE, style
-from sgnb.viz.static.svg import MARGIN, STYLE
+from sgnb.viz.static.svg import MARGIN, STYLE, names_within, wrap_label
 
 from .page import node
 
@@ -68,6 +68,7 @@ CASES = [
 @pytest.mark.parametrize(("text", "room", "lines"), CASES)
 def test_labels_break_between_words(text: str, room: int, lines: int) -> None:
     found = node("return wrappedLines(...given);", ["tree"], [text, room, lines])
+    assert found == wrap_label(text, room, lines), "saved pictures have the same lines"
     assert len(found) <= lines and all(len(line) <= room for line in found)
     joined = " ".join(line.strip() for line in found)
     cut = joined.endswith("…")
@@ -77,6 +78,17 @@ def test_labels_break_between_words(text: str, room: int, lines: int) -> None:
     for line in found[:-1]:
         ends = text.find(line.strip()) + len(line.strip())
         assert text[ends] in " ⏎" or len(line) == room
+
+
+def test_a_list_of_names_is_cut_after_a_name() -> None:
+    names = "0 first, second, third"
+    widths = list(range(1, 30))
+    labels = [names_within(names, width) for width in widths]
+    script = "return given[1].map((width) => namesWithin(given[0], width));"
+    assert node(script, ["dom", "branches"], [names, widths]) == labels
+    assert all(len(label) <= max(2, width) for label, width in zip(labels, widths, strict=True))
+    assert {"0 first, …", "0 first, second, …", names} < set(labels)
+    assert labels[12] == "0 first, …" and labels[5] == "0 fir…"
 
 
 def test_no_word_is_cut_where_a_line_has_a_word_end() -> None:

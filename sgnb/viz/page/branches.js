@@ -16,7 +16,7 @@ const indentOf = (name) => INDENT * Math.min(4, name.split(".").length - 1);
 function namesWithin(names, room) {
   const text = visible(names);
   if (text.length <= room) return text;
-  const end = text.lastIndexOf(",", room - 2);
+  const end = text.lastIndexOf(",", room - 3);
   return end > 0 ? `${text.slice(0, end)}, …` : `${text.slice(0, Math.max(1, room - 1))}…`;
 }
 
@@ -32,11 +32,7 @@ function newBranchesPanel(host, page) {
     el("select", "sgnb-select", "", { "aria-label": label }),
   );
   compareTools.append(el("span", "sgnb-label", "compare"), choices[0], el("span", "sgnb-label", "with"), choices[1]);
-  const legend = newLaneLegend([
-    ["python", "Python"],
-    ["tool", "tools"],
-    ["trunk", "shared prefix of a fork"],
-  ]);
+  const legend = newLaneLegend();
   host.append(note, legend, compareTools, pair.root);
   let shown = null,
     lit = null;

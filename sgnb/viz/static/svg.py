@@ -22,7 +22,7 @@ STYLE = """
 text{white-space:pre;font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;
 fill:#1f2328}
 .h{font:600 13px system-ui,sans-serif}.m,.g,.r{font:12px system-ui,sans-serif;fill:#57606a}
-.g{fill:#00724f;font-weight:500}.r{text-anchor:end}.x{fill:#c0392b}
+.g{fill:#1f2328;font-weight:600}.r{text-anchor:end}.x{fill:#c0392b}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
 .again{fill:#e69f0018}.sampled.other{fill:#6f42c12e}
 .model{fill:#1f2328;stroke:#1f2328}.model+path+text{fill:#fff;font-weight:700}
@@ -129,6 +129,34 @@ def _break(piece: str, room: int) -> int:
         cut -= 1
     space = piece.rfind(" ", 0, cut) + 1
     return space if space > cut * 0.6 else cut
+
+
+def wrap_label(text: str, width: int, lines: int) -> list[str]:
+    """Wrap a label to at most `lines` lines of `width` characters, after a word if the line keeps
+    half of its length. The last line of a longer text ends with an ellipsis."""
+    wrapped: list[str] = []
+    start = 0
+    while start < len(text) and len(wrapped) < lines and width > 1:
+        if start and text[start] == " ":
+            start += 1
+        remaining, is_last = text[start:], len(wrapped) == lines - 1
+        if len(remaining) <= width:
+            return [*wrapped, remaining]
+        limit = width - is_last
+        line_end = min(limit, remaining.rfind("⏎", 0, limit) + 1)
+        word_end = max(remaining.rfind(" ", 0, limit + 1), line_end)
+        end = word_end if word_end >= limit / 2 else limit
+        wrapped.append(remaining[:end] + "…" * is_last)
+        start += end
+    return wrapped
+
+
+def names_within(names: str, width: int) -> str:
+    """Shorten a list of names to `width` characters, after a whole name if possible."""
+    if len(names) <= width:
+        return names
+    end = names.rfind(",", 0, max(0, width - 2))
+    return f"{names[:end]}, …" if end > 0 else f"{names[: max(1, width - 1)]}…"
 
 
 def fitted(text: str, room: int) -> str:
