@@ -1,7 +1,7 @@
 """Take the pictures in docs/images: the views of runs of the bundled model in JupyterLab, light and
 dark.
 
-    .venv/bin/python -m tools.screenshots [--out FOLDER]
+    .venv/bin/python -m tools.screenshots [--out FOLDER] [NOTEBOOK ...]
 
 Needs Chromium and playwright; drives the same JupyterLab as the browser tests.
 """
@@ -12,6 +12,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -28,8 +29,11 @@ CELLS = (
     ("compare.ipynb", "--vs", ("compare", "branches")),
     ("states.ipynb", ".fork(", ("tree",)),
     ("models.ipynb", "backend=judge", ("branches",)),
+    ("timeline.ipynb", "tools=[search]", ("branches", "time")),
+    ("steps.ipynb", "--step", ("tree",)),
+    ("15_images.ipynb", "%%sglang eight", ("tree",)),
 )
-"""A notebook, what its cell begins to be known by, and the views of it that are photographed."""
+"""A notebook, a part of its cell, and the views to take."""
 
 COMPARED = """%%sglang capitals --vs nocache,nojump,nofork --temperature 0
 lands = "Germany Japan Peru Egypt Austria Norway Cuba Kenya Russia Portugal".split()
@@ -89,8 +93,34 @@ s += select("right", [" Yes", " No"], backend=judge) + f"\\nQ: Where is{s['draft
 s += gen("where", stop="\\n", max_tokens=12, backend=judge) + "\\nQ: And Berlin?\\nA:"
 s += gen("there", stop="\\n", max_tokens=12)
 """
+TOOL = """%load_ext sgnb
+%sglang load tiny
+import time
+
+def search(query: str) -> str:
+    "Search the library."
+    time.sleep(0.05)
+    return "Sleep and exercise."
+"""
+TIMED = """%%sglang tips --temperature 0
+s += use_tools([search]) + user("What keeps healthy?")
+s += assistant(gen("call", tools=[search], tool_choice="required", max_tokens=40))
+s += tool(s["call"], s["call"]())
+s += user("Expand each tip.") + assistant_begin()
+forks = s.fork(3)
+forks += lambda i: f"Tip {i + 1}:"
+forks += lambda i: gen("detail", max_tokens=12 + 8 * i)
+forks.join()
+s += "In summary:" + gen("summary", max_tokens=8) + assistant_end()
+"""
+STEPPED = """%%sglang --step -o stepped --logprobs 5
+s += "The capital of France is"
+s += gen("city", max_tokens=8)
+"""
 OWN = {
     "models.ipynb": (JUDGE, JUDGED),
+    "timeline.ipynb": (TOOL, TIMED),
+    "steps.ipynb": ("%load_ext sgnb\n%sglang load tiny", STEPPED),
     "compare.ipynb": ("%load_ext sgnb", COMPARED),
     "states.ipynb": (RECURRENT, ASKED, FORKED),
 }
@@ -100,19 +130,26 @@ TITLES = {
     ("compare.ipynb", "branches"): "pair",
     ("states.ipynb", "tree"): "states",
     ("models.ipynb", "branches"): "models",
+    ("timeline.ipynb", "branches"): "timeline",
+    ("timeline.ipynb", "time"): "zoom",
+    ("steps.ipynb", "tree"): "steps",
+    ("15_images.ipynb", "tree"): "media",
 }
 """Names of pictures that are not their view's."""
 
 PAIR = "0.0", "0.1"
-"""Branches of the comparison's program that are shown beside each other."""
+"""Branches of the comparison's program in the pair view."""
+FOUND = "detail"
+"""Search in the lanes."""
 
 WHOLE = {"tree": "quickstart", "grammar": "constrained"}
 """Views whose whole cell is a picture too, in light."""
 
 
-def photograph(browser: Browser, lab: Lab, out: Path) -> None:
+def photograph(browser: Browser, lab: Lab, out: Path, only: Sequence[str] = ()) -> None:
+    """Take the pictures of all notebooks, or of the notebooks `only`."""
     page = browser.new_page(viewport={"width": 1180, "height": 1800})
-    for name in dict.fromkeys(name for name, _, _ in CELLS):
+    for name in dict.fromkeys(name for name, _, _ in CELLS if not only or name in only):
         if name in OWN:
             lab.write(name, *OWN[name])
         else:
@@ -134,9 +171,7 @@ def photograph(browser: Browser, lab: Lab, out: Path) -> None:
                 for view in views:
                     cell = open_view(book, index, view)
                     title = TITLES.get((name, view), view)
-                    if title == "pair":
-                        for label, branch in zip(("compare", "with"), PAIR, strict=True):
-                            cell.get_by_label(f"{label} branch").select_option(branch)
+                    prepare(cell, title)
                     save(cell.locator(".sgnb-card"), out / f"{title}-{theme.lower()}.png")
                     if theme == "Light" and title in WHOLE:
                         save(cell, out / f"{WHOLE[view]}.png")
@@ -158,6 +193,24 @@ def open_view(book: Notebook, index: int, view: str) -> Locator:
     return cell
 
 
+def prepare(cell: Locator, title: str) -> None:
+    """Bring the view into the state of the picture."""
+    if title == "pair":
+        for label, branch in zip(("compare", "with"), PAIR, strict=True):
+            cell.get_by_label(f"{label} branch").select_option(branch)
+    elif title == "timeline":
+        field = cell.get_by_label("find in variables, texts, tools and branch names")
+        field.fill(FOUND)
+        field.press("Enter")
+    elif title == "zoom":
+        cell.get_by_role("button", name="+", exact=True).click()
+    elif title == "steps":
+        place = cell.locator(".sgnb-stepper")
+        while "after a token" not in place.inner_text():
+            cell.get_by_role("button", name="token", exact=True).click()
+            cell.page.wait_for_timeout(500)
+
+
 def save(part: Locator, path: Path) -> None:
     part.scroll_into_view_if_needed()
     part.screenshot(path=path)
@@ -169,6 +222,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
+    parser.add_argument("only", nargs="*", help="names of notebooks; without names, all")
     options = parser.parse_args()
     chromium = find_chromium()
     if chromium is None:
@@ -179,7 +233,7 @@ def main() -> int:
         lab = Lab(Path(folder))
         try:
             browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
-            photograph(browser, lab, options.out)
+            photograph(browser, lab, options.out, options.only)
         finally:
             lab.close()
     return 0

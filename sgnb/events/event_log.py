@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
 from sys import getsizeof
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple
 
 from ..home_process import HomeProcess
 from .columns import Columns, TokenIds
-from .kinds import EVENT_KINDS
+from .kinds import EVENT_KINDS, RequestWaits
+from .program_kinds import BranchPaused
 
 
 class Record(NamedTuple):
@@ -79,6 +81,8 @@ class EventLog:
         self.last = 0
         self.joined: list[tuple[weakref.ref[EventLog], int]] = []
         """Logs of other engines, each with the last record at the time of the join."""
+        self.on_stop: list[Callable[[], None]] = []
+        """Called on the emitting thread after each stop of a paused run. Must not block."""
 
     def emit(self, event: Any) -> None:
         """Append `event` and drop the oldest records when full. Does no I/O."""
@@ -102,6 +106,10 @@ class EventLog:
             self._spare -= size
             while self._spare < 0:
                 self._spare += self._records.popleft()[1]
+
+        if kind is BranchPaused or (kind is RequestWaits and event.reason == "paused"):
+            for notify in self.on_stop:
+                notify()
 
     def join(self, other: EventLog) -> int:
         """Join the log of another engine: readers of this log also receive the records of `other`.

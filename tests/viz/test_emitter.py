@@ -14,6 +14,7 @@ from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.events.event_log import RECORD_BYTES
 from sgnb.viz import Emitter, RunState, TreeState
+from sgnb.viz.live import emitter as emitter_module
 from sgnb.viz.live.feed import Feed
 from tests.interrupts import LOCKS, in_time, interrupted_at
 from tests.viz.make_log import SYSTEM, Program, WordEngine, demo
@@ -97,6 +98,35 @@ def test_records_come_without_a_flush(log: EventLog, emitter: Emitter) -> None:
     while not view.records and time.monotonic() < end:
         time.sleep(0.01)
     assert any(isinstance(record.event, events.NodeAdded) for record in view.records)
+
+
+@pytest.mark.parametrize(
+    "stop", [events.BranchPaused("r1", "0", "gen 'a'"), events.RequestWaits(1, "paused", 0, 0)]
+)
+def test_a_stop_comes_without_the_rest_of_the_interval(
+    log: EventLog, emitter: Emitter, stop: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emitter_module, "INTERVAL", 600.0)
+    view = View()
+    emitter.attach(view)
+    emitter.flush()
+    log.emit(events.RequestWaits(1, "memory", 0, 0))
+    time.sleep(0.05)
+    assert not view.records, "other records wait for the interval"
+    log.emit(stop)
+    end = time.monotonic() + 60
+    while len(view.records) < 2 and time.monotonic() < end:
+        time.sleep(0.002)
+    assert [record.event for record in view.records][1] == stop
+
+
+def test_a_collected_emitter_leaves_the_log(log: EventLog) -> None:
+    emitter = Emitter(log)
+    assert len(log.on_stop) == 1
+    emitter.close()
+    del emitter
+    gc.collect()
+    assert not log.on_stop
 
 
 def test_following_late_gives_the_same_state(log: EventLog, emitter: Emitter) -> None:

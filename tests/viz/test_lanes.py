@@ -21,6 +21,7 @@ from sgnb.viz.state.run_state import RunState
 from sgnb.viz.state.time_parts import TimeParts
 from sgnb.viz.static.axis import tick_label, tick_of
 from sgnb.viz.static.lanes_svg import draw_lanes
+from sgnb.viz.static.svg import INSIDE
 
 from .make_log import HOSTILE, demo
 from .page import node
@@ -208,7 +209,7 @@ def test_the_static_picture_has_trunk_join_python_and_tools() -> None:
     assert (count("t"), count("y"), count("z")) == (8, 1, 2)
     assert sum("H" in element.get("d", "") for element in elements) == 1, "a join"
     right = [float(e.get("x", 0)) + float(e.get("width", 0)) for e in elements]
-    assert max(right) <= 825 and height < 120
+    assert max(right) <= INSIDE and height < 120
 
 
 def test_hostile_names_stay_text() -> None:

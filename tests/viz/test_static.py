@@ -20,7 +20,7 @@ from sgnb.viz.state.token_table import visible, visible_segments
 from sgnb.viz.state.tree import TreeNode
 from sgnb.viz.static.bundle import LIMIT, STYLE_BUNDLE, size, static_bundle
 from sgnb.viz.static.plain_text import in_line, plain_text, tree_text
-from sgnb.viz.static.svg import columns, wrap
+from sgnb.viz.static.svg import INSIDE, columns, wrap
 from sgnb.viz.static.tree_svg import layout, shown_nodes
 from tests.viz.make_log import HOSTILE, SYSTEM, Program, WordEngine, demo
 from tests.viz.page import canonical
@@ -240,7 +240,7 @@ def test_nothing_in_the_tree_covers_anything(seed: int) -> None:
     nodes = boxes(bundle)
     for a, b in combinations(nodes, 2):
         assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-    assert max(right for _, _, right, _ in nodes) <= 824
+    assert max(right for _, _, right, _ in nodes) <= INSIDE
     labels = [e for e in drawn(bundle) if e.get("class") in ("b", "c")]
     for label in labels:
         x, y, length = (float(label.get(key, "")) for key in ("x", "y", "textLength"))

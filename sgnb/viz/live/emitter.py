@@ -73,7 +73,9 @@ class Emitter:
         self._waiting: list[Latch] = []
         self._wake: Wakes = queue.SimpleQueue()
         self._closed = False
-        weakref.finalize(self, self._wake.put, False)
+        on_stop = partial(_wake_once, self._wake)
+        log.on_stop.append(on_stop)
+        weakref.finalize(self, _end, self._wake, log.on_stop, on_stop)
         feed = partial(_feed, weakref.ref(self), self._wake)
         self._thread = threading.Thread(target=feed, name="sgnb-emitter", daemon=True)
         self._thread.start()
@@ -200,6 +202,18 @@ def _feed_state(state: State, records: list[Record], lost: int) -> None:
     state.lost += lost
     for record in records:
         state.apply(record)
+
+
+def _wake_once(wake: Wakes) -> None:
+    """Drain at once: a stop is shown without the rest of the interval. Many stops need one
+    drain."""
+    if wake.empty():
+        wake.put(True)
+
+
+def _end(wake: Wakes, on_stop: list[Callable[[], None]], notify: Callable[[], None]) -> None:
+    on_stop.remove(notify)
+    wake.put(False)
 
 
 def _feed(emitter: Callable[[], Emitter | None], wake: Wakes) -> None:

@@ -66,9 +66,7 @@ function drawAutomaton(surface, colours, drawn, positions, way, lit) {
     context.fillText(String(drawn.states[i]), x, y + 0.5);
     if (allowed !== undefined) {
       context.fillStyle = colours.muted;
-      context.font = "10px system-ui, sans-serif";
       context.fillText(grouped(allowed), x, y + PILL / 2 + 9);
-      context.font = FONT;
     }
     context.textAlign = "start";
   }
@@ -135,7 +133,6 @@ function longestPiece(line) {
 
 // Draw headings above each band: parts of the pattern or schema.
 function drawParts(context, colours, positions) {
-  context.font = "10.5px system-ui, sans-serif";
   for (const band of positions.bands) {
     const parts = new Map();
     for (const { start, part, track } of positions.arrows)
@@ -162,7 +159,6 @@ function drawParts(context, colours, positions) {
       [last, end] = [part, left + 5 + context.measureText(text).width];
     }
   }
-  context.font = FONT;
 }
 
 // Map of all states of a large automaton, with the path and the visible part.

@@ -91,9 +91,9 @@ function newTimeTools(surface, page, shown, { drags, pans }) {
   const buttons = el("span", "sgnb-steps", "", { role: "group", "aria-label": "zoom" });
   const whole = button("whole", "show the whole run (Home)", () => setWindow(page, null));
   buttons.append(
+    whole,
     button("−", "zoom out (-)", () => zoom(ZOOM)),
     button("+", "zoom in (+, or the wheel with ctrl)", () => zoom(1 / ZOOM)),
-    whole,
   );
 
   canvas.addEventListener(

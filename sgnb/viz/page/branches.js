@@ -16,7 +16,7 @@ const indentOf = (name) => INDENT * Math.min(4, name.split(".").length - 1);
 function namesWithin(names, room) {
   const text = visible(names);
   if (text.length <= room) return text;
-  const end = text.lastIndexOf(",", room - 2);
+  const end = text.lastIndexOf(",", room - 3);
   return end > 0 ? `${text.slice(0, end)}, …` : `${text.slice(0, Math.max(1, room - 1))}…`;
 }
 
@@ -32,11 +32,7 @@ function newBranchesPanel(host, page) {
     el("select", "sgnb-select", "", { "aria-label": label }),
   );
   compareTools.append(el("span", "sgnb-label", "compare"), choices[0], el("span", "sgnb-label", "with"), choices[1]);
-  const legend = newLaneLegend([
-    ["python", "Python"],
-    ["tool", "tools"],
-    ["trunk", "shared prefix of a fork"],
-  ]);
+  const legend = newLaneLegend();
   host.append(note, legend, compareTools, pair.root);
   let shown = null,
     lit = null;
@@ -123,7 +119,7 @@ function newBranchesPanel(host, page) {
       groups = forkGroups(lanes);
     search.find(state, lanes, groups);
     const few = lanesToDraw(lanes);
-    const width = Math.max(260, host.clientWidth - 2 * MARGIN);
+    const width = widthInside(host);
     const whole = { from: run.t, to: Math.max(run.t + 1e-4, run.began + run.seconds) };
     const letters = Math.max(16, ...few.map((lane) => lane.name.length + 1 + variablesOf(lane).length));
     const gutter = clamped(LETTER * letters + 36, NARROWEST_GUTTER, Math.min(WIDEST_GUTTER, width / 3));

@@ -1,6 +1,6 @@
 // Comparison of a program with ablations, or of two runs: metrics per variant, findings, and all lanes on a common time axis from 0.
 
-const COMPARED_LANE = 15; // pixels of a lane
+const COMPARED_LANE = 16; // pixels of a lane
 const COMPARED_LANES = 12; // maximum lanes per variant
 const GUTTER = 132; // pixels of the labels
 
@@ -165,10 +165,14 @@ function newComparePanel(host, page) {
     });
     rerun.paint(state);
     const longest = Math.max(1e-4, ...rows.filter((row) => row.run).map((row) => row.seconds));
-    const width = Math.max(260, host.clientWidth - 2 * MARGIN);
+    const width = widthInside(host);
     const groups = rows
       .filter((row) => row.run)
-      .map((row) => ({ row, run: state.runs.get(row.run), lanes: timelineOf(state, state.runs.get(row.run)) }));
+      .map((row) => {
+        const group = state.runs.get(row.run),
+          lanes = timelineOf(state, group);
+        return { row, run: group, lanes, forks: forkGroups(lanes) };
+      });
     shown = { state, run, groups, width, scale: (width - GUTTER - 60) / longest, bars: [] };
     surface.say(
       `${rows.map((row) => (row.run ? `${row.variant} ${duration(row.seconds)}` : `${row.variant} not run`)).join(", ")}. Arrow keys go from request to request and from token to token.`,
@@ -196,7 +200,7 @@ function newComparePanel(host, page) {
     const room = shown.width - GUTTER - 60;
     drawTicks(context, colours, { from: 0, to: room / shown.scale, left: GUTTER, room, top: 0, height: height - 20 });
   }
-  function drawGroup(context, colours, { row, run, lanes }, most, top, tall, base) {
+  function drawGroup(context, colours, { row, run, lanes, forks }, most, top, tall, base) {
     const end = GUTTER + shown.scale * row.seconds;
     if (base !== null) {
       context.strokeStyle = colours.muted;
@@ -205,9 +209,10 @@ function newComparePanel(host, page) {
       context.setLineDash([]);
     }
     context.fillStyle = colours.fg;
-    context.font = `600 ${FONT}`;
-    context.fillText(row.variant, 2, top + COMPARED_LANE / 2);
-    context.font = FONT;
+    const font = context.font;
+    context.font = `600 ${font}`;
+    context.fillText(row.variant, 0, top + COMPARED_LANE / 2);
+    context.font = font;
     context.strokeStyle = colours.fg;
     line(context, end + 0.5, top + 2, tall - 8);
     const took = duration(row.seconds);
@@ -231,6 +236,9 @@ function newComparePanel(host, page) {
         context.fillRect(xOf(token.t) - 1, y - 1, 2, COMPARED_LANE);
       }
     });
+    const rows = new Map(lanes.slice(0, most).map(({ name }, i) => [name, top + COMPARED_LANE * (i + 1.5)]));
+    const middleOf = ({ name }) => rows.get(name) ?? null;
+    for (const fork of forks) drawFork(context, colours, fork, 0, { xOf, middleOf });
     if (lanes.length > most) {
       context.fillStyle = colours.muted;
       context.fillText(`and ${plural(lanes.length - most, "more lane")}`, 10, top + COMPARED_LANE * (most + 1.5));

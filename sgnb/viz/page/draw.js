@@ -1,7 +1,10 @@
 // Canvas helper: sharp on any screen, with colours from CSS variables, hover regions, and a text alternative for screen readers.
 
-const MARGIN = 14; // pixels next to a drawing, as in the style sheet
-const FONT = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
+// Pixels of a size of the style sheet.
+const pixelsOf = (host, name) => parseFloat(getComputedStyle(host).getPropertyValue(`--sgnb-${name}`)) || 0;
+
+// The width of a drawing inside the left and right margins of all views.
+const widthInside = (host) => Math.max(260, host.clientWidth - 2 * pixelsOf(host, "space-4"));
 
 function newSurface(host, label) {
   const canvas = el("canvas", "sgnb-canvas", "", { tabindex: "0", role: "img", "aria-label": label });
@@ -17,7 +20,7 @@ function newSurface(host, label) {
     Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, width, height);
-    context.font = FONT;
+    context.font = getComputedStyle(canvas).font;
     context.textBaseline = "middle";
     boxes = [];
     return context;

@@ -242,7 +242,7 @@ function newFigure(page) {
     const way = (shown.way = wayUpTo(drawn, request, walk, shown.last));
     if (!request) Object.assign(way, { position: { state: -1, open: null } });
     const lit = selection?.automaton === drawn.automaton ? graph.index.get(selection.state) : undefined;
-    const width = Math.max(260, own.clientWidth - 2 * MARGIN - 2);
+    const width = widthInside(own) - 2;
     if (!pointed || !part) part = windowOf(drawn, graph, focus ?? lit ?? Math.max(0, way.position.state), width);
     const positions = placeAutomaton(drawn, { width, ...part });
     drawAutomaton(surface, colours, drawn, positions, way, lit);

@@ -21,7 +21,7 @@ function tokenBeside(request, position) {
   return { request: request.id, position: Math.max(first, Math.min(first + request.output.length - 1, position)) };
 }
 
-function newLaneLegend(more = []) {
+function newLaneLegend() {
   const legend = el("div", "sgnb-legend");
   legend.append(
     ...[
@@ -29,7 +29,9 @@ function newLaneLegend(more = []) {
       ["prefill", "prompt computed"],
       ["decode", "tokens sampled"],
       ["jump", "forced by the grammar"],
-      ...more,
+      ["python", "Python"],
+      ["tool", "tools"],
+      ["trunk", "shared prefix of a fork"],
     ].map(([name, text]) => legendItem(name, text)),
   );
   return legend;

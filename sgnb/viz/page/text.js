@@ -67,15 +67,17 @@ function splitMore(state, piece, split) {
 // Shades for tokens in addition to the origin, from 0 to 1, or null.
 const SHADES = {
   origin: () => null,
+  lines: () => null, // origin with a line style per kind
   probability: (token) => (token.logprob === null || token.logprob === undefined ? null : 1 - Math.exp(token.logprob)),
-  time: (token, before) => (before ? Math.min(1, (token.t - before.t) / 0.2) : null),
+  time: (token, before) => (token.t && before?.t ? Math.min(1, (token.t - before.t) / 0.2) : null), // prompt tokens have no time
 };
+
+const SHADE_NAMES = { time: "milliseconds", lines: "origin, with lines" };
 
 function newTextPanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const shade = el("select", "sgnb-select", "", { "aria-label": "colour tokens by" });
-  for (const name of Object.keys(SHADES))
-    shade.append(el("option", "", name === "time" ? "milliseconds" : name, { value: name }));
+  for (const name of Object.keys(SHADES)) shade.append(el("option", "", SHADE_NAMES[name] ?? name, { value: name }));
   shade.addEventListener("change", () => page.repaint());
   const why = button("why not found", "go to the next token at which a prompt left the cache (key n)", nextBorder);
   tools.append(el("span", "sgnb-label", "colour by"), shade, why);
@@ -109,6 +111,8 @@ function newTextPanel(host, page) {
     const keys = new Set(all.map(([one, branch]) => keyOf(one, branch.name)));
     for (const [key, painter] of painters) if (!keys.has(key)) painter.root.remove();
     painters = new Map([...painters].filter(([key]) => keys.has(key)));
+    flow.classList.toggle("sgnb-lined", shade.value === "lines");
+    flow.classList.toggle("sgnb-by-value", !["origin", "lines"].includes(shade.value));
     keepEnds(flow, () => {
       for (const [one, branch] of all) {
         const key = keyOf(one, branch.name);
@@ -225,7 +229,7 @@ function newBranchPainter(name) {
       setText(chip.firstChild, `${visible(key)} = `);
       chip.dataset.by = branch.makers[key] ?? "";
       chip.classList.toggle("sgnb-by", Boolean(branch.makers[key]));
-      setText(chip.lastChild, inLine(String(value), 60));
+      setText(chip.lastChild, inLine(String(value), 240));
       chip.title = visible(String(value).slice(0, 2000));
     });
     setText(error, visible(ownError(run, branch)));

@@ -79,7 +79,7 @@ function newTimePanel(host, page) {
 
   function paint(state, run, live, store) {
     const { steps } = store,
-      width = Math.max(260, host.clientWidth - 2 * MARGIN),
+      width = widthInside(host),
       left = 64,
       room = width - left - 64;
     const start = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0,

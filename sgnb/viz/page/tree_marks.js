@@ -35,6 +35,23 @@ function drawCheckpoint(context, colours, x, y, dim) {
   context.fill();
 }
 
+// Lines of at most `room` letters, cut after a word if the line keeps half of its length; the last line of a longer text ends with an ellipsis.
+function wrappedLines(text, room, lines) {
+  const wrapped = [];
+  for (let at = 0; at < text.length && wrapped.length < lines && room > 1;) {
+    if (at && text[at] === " ") at += 1;
+    const rest = text.slice(at),
+      isLast = wrapped.length === lines - 1,
+      limit = isLast ? room - 1 : room;
+    if (rest.length <= room) return [...wrapped, rest];
+    const wordEnd = Math.max(rest.lastIndexOf(" ", limit), Math.min(limit, rest.lastIndexOf("⏎", limit - 1) + 1));
+    const end = wordEnd >= limit / 2 ? wordEnd : limit;
+    wrapped.push(isLast ? `${rest.slice(0, end)}…` : rest.slice(0, end));
+    at += end;
+  }
+  return wrapped;
+}
+
 // Text in the available lines, then length and number of hits.
 function drawNodeLabel(context, colours, state, node, x, y, width, tall, hit) {
   const own = tall >= 2 * LINE,
@@ -50,12 +67,9 @@ function drawNodeLabel(context, colours, state, node, x, y, width, tall, hit) {
   context.rect(x, y, width, tall);
   context.clip(); // wide characters stay inside the node
   context.fillStyle = colours.fg;
-  for (let i = 0; i < lines && room > 1; i += 1) {
-    const last = i === lines - 1,
-      part = text.slice(i * room, (i + 1) * room);
-    const more = last && text.length > (i + 1) * room;
-    context.fillText(more ? `${part.slice(0, -1)}…` : part, x, y + LINE * (i + 0.5) + (own ? 0 : (tall - LINE) / 2));
-  }
+  wrappedLines(text, room, lines).forEach((part, i) =>
+    context.fillText(part, x, y + LINE * (i + 0.5) + (own ? 0 : (tall - LINE) / 2)),
+  );
   if (aside || (own && beside >= LETTER * count.length)) {
     context.fillStyle = colours.muted;
     context.fillText(count, aside ? x + beside - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);

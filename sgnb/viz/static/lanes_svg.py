@@ -9,7 +9,7 @@ from ..state.lanes import Bar, Lane, LaneFork
 from ..state.run_state import RunState
 from .axis import draw_ticks
 from .plain_text import counted, in_line
-from .svg import INSIDE, LETTER, fitted, tag, text_at
+from .svg import INSIDE, LETTER, names_within, tag, text_at
 
 LANE, SHOWN_LANES = 16, 12
 """Height of a lane in pixels, and maximum lanes of a run."""
@@ -69,7 +69,7 @@ def draw_all_lanes(run: RunState, limit: int) -> tuple[str, float]:
 
 def draw_label(lane: Lane, y: float, x: float = 0) -> str:
     x += INDENT * min(4, lane.branch.count("."))
-    label = fitted(in_line(f"{lane.branch} {lane.names}", 60), int((GUTTER - 8 - x) / LETTER))
+    label = names_within(in_line(f"{lane.branch} {lane.names}", 80), int((GUTTER - 8 - x) / LETTER))
     return text_at(x, y + 11, label, "c")
 
 

@@ -154,7 +154,8 @@ def _rows(state: RunState, rows: int) -> tuple[str, float]:
 def _legend(state: RunState, y: float) -> str:
     counts = state.metrics.by_kind().items()
     items = [(kind, f" {KIND_NAMES.get(kind, kind)} {count} ") for kind, count in counts]
-    return "".join(_line([item], y, 170 * i) for i, item in enumerate(items))
+    body = "".join(_line([item], y, 170 * i) for i, item in enumerate(items))
+    return tag("g", body, class_="i") if body else ""
 
 
 def _line(runs: Sequence[ColouredText], y: float, x: float = 0) -> str:
@@ -163,10 +164,10 @@ def _line(runs: Sequence[ColouredText], y: float, x: float = 0) -> str:
     for whole, text in runs:
         width = columns(text) * CHAR
         kind = whole.partition(" ")[0] + " other" * bool(letter_of(whole))
-        out += [
-            tag("rect", class_=kind, x=x, y=y, width=width, height=LINE - 2),
-            tag("path", class_=f"u {kind}", d=f"M{x:.1f} {y + LINE - 2:.1f}h{width:.1f}"),
-            tag("text", escape(text), x=x, y=y + 13, textLength=width),
-        ]
+        if kind != "text":
+            line = f"M{x:.1f} {y + LINE - 2:.1f}h{width:.1f}"
+            out.append(tag("rect", class_=kind, x=x, y=y, width=width, height=LINE - 2))
+            out.append(tag("path", class_=f"u {kind}", d=line))
+        out.append(tag("text", escape(text), x=x, y=y + 13, textLength=width))
         x += width
     return "".join(out)

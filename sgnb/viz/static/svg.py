@@ -1,6 +1,7 @@
 """SVG elements, text layout and the style sheet of static pictures. Escapes all text.
 
-Colours and marks equal the live views. Knows no states.
+Colours, marks and sizes equal the live views: text has the tint of its origin, and the line style
+of the origin in the legend or with more contrast. Knows no states.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from xml.sax.saxutils import escape
 from ..state.token_table import visible, visible_segments
 
 WIDTH = 860
-COLUMNS, CHAR, LINE, MARGIN = 104, 7.8, 19, 18
+COLUMNS, CHAR, LINE, MARGIN = 104, 7.8, 19, 16
 INSIDE = WIDTH - 2 * MARGIN
 LETTER = 6.65
 """Width of a letter of small text in pixels."""
@@ -21,22 +22,24 @@ STYLE = """
 text{white-space:pre;font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;
 fill:#1f2328}
 .h{font:600 13px system-ui,sans-serif}.m,.g,.r{font:12px system-ui,sans-serif;fill:#57606a}
-.g{fill:#00724f;font-weight:500}.r{text-anchor:end}.x{fill:#c0392b}
+.g{fill:#1f2328;font-weight:600}.r{text-anchor:end}.x{fill:#c0392b}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
 .again{fill:#e69f0018}.sampled.other{fill:#6f42c12e}
-.text{fill:none}.model{fill:#1f2328;stroke:#1f2328}.model+path+text{fill:#fff;font-weight:700}
-.u{stroke-width:2;fill:none}.u.cached{stroke:#009e73;stroke-dasharray:2 2}
+.model{fill:#1f2328;stroke:#1f2328}.model+path+text{fill:#fff;font-weight:700}
+.u{stroke-width:2;fill:none;display:none}.i .u{display:inline}
+@media(prefers-contrast:more){.u{display:inline}}
+.u.cached{stroke:#009e73;stroke-dasharray:2 2}
 .u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.again{stroke:#c98a00;stroke-dasharray:2 5}
 .u.sampled{stroke:#0072b2}.u.sampled.other{stroke:#6f42c1}
-.u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}.u.text{stroke:none}
+.u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}
 .l{stroke:#d8dee4}
 .n{stroke:#8c959f;fill:#8c959f18}.n.f{stroke:#009e73;fill:#009e7333}.n.o{stroke:#c98a00;fill:#e69f0033}
 .n.k{stroke:#1f2328;stroke-width:2}.n.h{stroke:#1f2328;stroke-dasharray:3 2}
 .q{fill:#1f2328;stroke:#fff}
 .s{fill:#c98a00}.v{stroke:#57606a;fill:none}
-.b{font-size:11px}.c{font-size:11px;fill:#57606a}
+.b,.c{font-size:11px}.c{fill:#57606a}
 .w{fill:#8c959f59}.p{fill:#c98a00}.d{fill:#0072b2bf}.j{stroke:#b8568f;stroke-width:2}
-.t{fill:#6f42c1cc}.y{fill:#f4f5f7;stroke:#1f2328}.z{stroke:#009e73;stroke-width:3;fill:none}
+.t{fill:#6f42c1}.y{fill:#eee;stroke:#1f2328}.z{stroke:#009e73;stroke-width:3;fill:none}
 .e{stroke:#8c959f;stroke-dasharray:2 3}
 """
 
@@ -126,6 +129,34 @@ def _break(piece: str, room: int) -> int:
         cut -= 1
     space = piece.rfind(" ", 0, cut) + 1
     return space if space > cut * 0.6 else cut
+
+
+def wrap_label(text: str, width: int, lines: int) -> list[str]:
+    """Wrap a label to at most `lines` lines of `width` characters, after a word if the line keeps
+    half of its length. The last line of a longer text ends with an ellipsis."""
+    wrapped: list[str] = []
+    start = 0
+    while start < len(text) and len(wrapped) < lines and width > 1:
+        if start and text[start] == " ":
+            start += 1
+        remaining, is_last = text[start:], len(wrapped) == lines - 1
+        if len(remaining) <= width:
+            return [*wrapped, remaining]
+        limit = width - is_last
+        line_end = min(limit, remaining.rfind("⏎", 0, limit) + 1)
+        word_end = max(remaining.rfind(" ", 0, limit + 1), line_end)
+        end = word_end if word_end >= limit / 2 else limit
+        wrapped.append(remaining[:end] + "…" * is_last)
+        start += end
+    return wrapped
+
+
+def names_within(names: str, width: int) -> str:
+    """Shorten a list of names to `width` characters, after a whole name if possible."""
+    if len(names) <= width:
+        return names
+    end = names.rfind(",", 0, max(0, width - 2))
+    return f"{names[:end]}, …" if end > 0 else f"{names[: max(1, width - 1)]}…"
 
 
 def fitted(text: str, room: int) -> str:

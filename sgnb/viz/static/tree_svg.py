@@ -13,7 +13,7 @@ from ..state.run_state import RunState
 from ..state.tree import ROOT, TreeNode, TreeState
 from .media_svg import Thumbnails
 from .plain_text import counted, in_line, label, tree_heading
-from .svg import INSIDE, LETTER, columns, fitted, tag, text_at
+from .svg import INSIDE, LETTER, columns, fitted, tag, text_at, wrap_label
 
 # Tree dimensions, equal to `page/tree.js`:
 LOWEST, HIGHEST, TALL = 22, 44, 300
@@ -209,11 +209,11 @@ def _node(
     aside = 0 if has_count_line or letters < len(count) + 8 else len(count) + 2
     width = letters - aside
     if width > 1:
-        text = _text_of(tree, node, lines * width)
+        text = _text_of(tree, node, 2 * lines * width)
         top = y + 12 + (0 if has_count_line else (tall - LABEL_LINE) / 2)
-        for i, start in enumerate(range(0, len(text), width)):
-            line = fitted(text[start : start + width], width)
-            out.append(_small(box.x + 7 + indent, top + LABEL_LINE * i, line, "b"))
+        for i, line in enumerate(wrap_label(text, width, lines)):
+            shortened = fitted(line, width)
+            out.append(_small(box.x + 7 + indent, top + LABEL_LINE * i, shortened, "b"))
 
     if aside:
         out.append(_small(box.x + 7 + indent + LETTER * (width + 2), y + tall / 2 + 4, count, "c"))
