@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..benchmark import OPPONENTS, ROUNDS
 from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest, renamed
 from ..lang import Run
 from ..viz import KEPT_VIEWS, VIEWS
+from .command_options import BENCH_OPTIONS, CHECK_OPTIONS, LAB_OPTIONS, LOAD_OPTIONS
 from .line import (
     Option,
     Param,
@@ -19,7 +19,6 @@ from .line import (
     integer,
     kept_views,
     number,
-    on_off,
     option,
     pair,
     parse,
@@ -96,87 +95,9 @@ CELL_OPTIONS = (
     option("-q --quiet", "bind the state without views"),
 )
 
-LOAD_OPTIONS = (
-    option(
-        "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
-    ),
-    option("--device", "cpu, cuda, cuda:1, ... (default: the GPU if available)", "D", text),
-    option("--dtype", "float32, bfloat16, ... (default: by device and checkpoint)", "T", text),
-    option("--attention", "auto, torch, triton, flashinfer (default: auto)", "A", text),
-    option(
-        "--memory-limit",
-        "GPU memory for weights, pool and work (default: most of the free memory)",
-        "GIB",
-        number,
-    ),
-    option("--max-total-tokens", "size of the KV pool (default: as large as fits)", "N", integer),
-    option("--max-states", "recurrent states in the pool (default: as many as fit)", "N", integer),
-    option(
-        "--checkpoint-every", "tokens between two checkpoints of recurrent states", "N", integer
-    ),
-    option("--max-step-tokens", "maximum number of tokens per forward pass", "N", integer),
-    option("--max-running-requests", "maximum number of requests per forward pass", "N", integer),
-    option("--context-length", "maximum number of positions per request", "N", integer),
-    option("--cuda-graphs", "replay decode steps as graphs", "on|off", on_off),
-    option("--overlap", "launch a step before the previous step is read", "on|off", on_off),
-    option(
-        "--precompile", "compile kernels while loading instead of at first use", "on|off", on_off
-    ),
-    option("--fuse", "fused equivalents of the model's modules", "on|off", on_off),
-    option("--compile", "run the model's layers through torch.compile", "on|off", on_off),
-    option("--fork-attention", "read a shared prefix once per step", "on|off", on_off),
-    option(
-        "--deterministic",
-        "tokens never depend on the cache and on other requests",
-        "on|off",
-        on_off,
-    ),
-)
-
 FSM_OPTIONS = (
     option("--tokens", "also the allowed tokens at each choice, for the current engine"),
     option("--documents", "a folder with other schemas that the schema refers to", "FOLDER", text),
-)
-
-BATCH_OPTIONS = (
-    option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
-    option("--temperature", "0 is greedy", "F", number),
-    option(
-        "--max-tokens",
-        "maximum number of new tokens per generation",
-        "N",
-        integer,
-        dest="max_new_tokens",
-    ),
-    option("--seed", "seed for reproducible samples", "N", integer),
-    option("-o --out", "variable for the report", "VAR", identifier),
-)
-"""Options of each command that runs a program over rows."""
-
-BENCH_OPTIONS = (
-    option(
-        "--vs",
-        f"comma-separated opponents: {', '.join(OPPONENTS)}, an address, a program"
-        " (default: without each technique)",
-        "NAMES",
-        text,
-        former="--against",
-    ),
-    option("--paper", "the SGLang paper's workloads (all, or by name) instead of a program"),
-    option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
-    option("--same", "equality of all runs: text (default) or tokens", "WHAT", text),
-    option("--clock", "wall (default), or cpu on a shared machine", "CLOCK", text),
-    *BATCH_OPTIONS,
-)
-
-CHECK_OPTIONS = (
-    option(
-        "--expect",
-        "column with the expected answers, or a function of state and row",
-        "COLUMN_OR_FUNCTION",
-        identifier,
-    ),
-    *BATCH_OPTIONS,
 )
 
 TRACE_OPTIONS = (
@@ -245,6 +166,11 @@ COMMANDS = {
         " changed since the last check, with a confidence interval",
         takes="PROGRAM",
         options=CHECK_OPTIONS,
+    ),
+    "lab": Command(
+        "controls for a program's parameters, a grid of settings by rows, and ratings",
+        takes="PROGRAM",
+        options=LAB_OPTIONS,
     ),
     "runs": Command(
         "list runs; compare two recorded runs by lines, text and figures (default: the last two"
