@@ -73,6 +73,7 @@ _SESSION = (
     "flush_cache",
     "fsm",
     "get_server_info",
+    "lab",
     "load",
     "open_recording",
     "recording",

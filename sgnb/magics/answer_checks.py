@@ -278,5 +278,11 @@ def same_value(answer: Any, expected: Any) -> bool:
     return isinstance(value, bool) == isinstance(expected, bool) and bool(value == expected)
 
 
+def answer_of(state: ProgramState) -> str:
+    """Return the variable that a finished program set last, as text; "" without a variable."""
+    variables = state._branch.variables
+    return _text(variables.get(next(reversed(variables), "")))
+
+
 def _text(answer: Any) -> str:
     return answer.strip() if isinstance(answer, str) else "" if answer is None else str(answer)

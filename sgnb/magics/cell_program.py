@@ -315,6 +315,19 @@ def variable(
     raise OptionError(f"no {kind} is called {name!r}", hint)
 
 
+def evaluated(option: str, expression: str, namespace: dict[str, Any]) -> Any:
+    """Return the value of an option's Python expression.
+
+    Raises:
+        OptionError: The expression fails.
+    """
+    try:
+        return eval(expression, namespace)
+    except Exception as error:
+        message = f"{option} {expression} cannot be evaluated"
+        raise OptionError(message, "give a Python expression") from error
+
+
 def evaluate_rows(expression: str, namespace: dict[str, Any]) -> Any:
     """Evaluate `--over` as a batch. A scalar becomes a row with one argument.
 
@@ -325,12 +338,7 @@ def evaluate_rows(expression: str, namespace: dict[str, Any]) -> Any:
     Raises:
         OptionError: The expression fails, or the value is not a batch.
     """
-    try:
-        value = eval(expression, namespace)
-    except Exception as error:
-        message = f"--over {expression} cannot be evaluated"
-        raise OptionError(message, "give a Python expression") from error
-
+    value = evaluated("--over", expression, namespace)
     if is_frame(value) or isinstance(value, Mapping):
         return value
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):

@@ -13,7 +13,7 @@ from ..benchmark import OPPONENTS
 from ..errors import OptionError, nearest
 from ..lang.batches.rows import is_frame
 from .answer_checks import named_expectation, read_rows
-from .cell_program import evaluate_rows, variable
+from .cell_program import evaluate_rows, evaluated, variable
 from .doctor import check
 from .magic_options import LineCall
 from .session import Session
@@ -143,6 +143,17 @@ class Commands:
         columns = {name for row in read_rows(program, options["over"]) for name in row}
         options["expect"] = named_expectation(options["expect"], columns, self.namespace)
         return self._report(partial(self.session.check, program, **options), out)
+
+    def lab(self, call: LineCall) -> Any:
+        program, options = self._program(call), call.options
+        rows = evaluate_rows(options["over"], self.namespace) if "over" in options else None
+        grid = None
+        if "grid" in options:
+            grid = evaluated("--grid", options["grid"], self.namespace)
+        lab = self.session.lab(program, rows, grid)
+        if "out" in options:
+            self.namespace[options["out"]] = lab
+        return lab
 
     def runs(self, call: LineCall) -> Any:
         runs = self.session.runs

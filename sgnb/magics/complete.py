@@ -9,8 +9,9 @@ from .. import models
 from ..benchmark import OPPONENTS
 from ..benchmark.variants import PER_REQUEST
 from ..viz import KEPT_VIEWS, VIEWS
+from .command_options import LOAD_OPTIONS
 from .line import on_off
-from .magic_options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
+from .magic_options import CELL_OPTIONS, COMMANDS, Option
 from .session import Session
 
 
@@ -40,7 +41,7 @@ def line_words(preceding: list[str], session: Session) -> list[str]:
             return [*session.runs.running(), "all"]
         case ["bench", *_, "--vs"]:
             return [*OPPONENTS]
-        case ["bench" | "check" as name, *rest]:
+        case ["bench" | "check" | "lab" as name, *rest]:
             return _values(rest, session) or _flags(COMMANDS[name].options)
         case ["tour"]:
             return ["last", *session.recordings.runs()]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..benchmark import OPPONENTS, ROUNDS
 from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest, renamed
 from ..lang import Run
 from ..viz import KEPT_VIEWS, VIEWS
+from .command_options import BENCH_OPTIONS, CHECK_OPTIONS, LAB_OPTIONS, LOAD_OPTIONS
 from .line import (
     Option,
     Param,
@@ -101,47 +101,6 @@ FSM_OPTIONS = (
     option("--documents", "a folder with other schemas that the schema refers to", "FOLDER", text),
 )
 
-BATCH_OPTIONS = (
-    option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
-    option("--temperature", "0 is greedy", "F", number),
-    option(
-        "--max-tokens",
-        "maximum number of new tokens per generation",
-        "N",
-        integer,
-        dest="max_new_tokens",
-    ),
-    option("--seed", "seed for reproducible samples", "N", integer),
-    option("-o --out", "variable for the report", "VAR", identifier),
-)
-"""Options of each command that runs a program over rows."""
-
-BENCH_OPTIONS = (
-    option(
-        "--vs",
-        f"comma-separated opponents: {', '.join(OPPONENTS)}, an address, a program"
-        " (default: without each technique)",
-        "NAMES",
-        text,
-        former="--against",
-    ),
-    option("--paper", "the SGLang paper's workloads (all, or by name) instead of a program"),
-    option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
-    option("--same", "equality of all runs: text (default) or tokens", "WHAT", text),
-    option("--clock", "wall (default), or cpu on a shared machine", "CLOCK", text),
-    *BATCH_OPTIONS,
-)
-
-CHECK_OPTIONS = (
-    option(
-        "--expect",
-        "column with the expected answers, or a function of state and row",
-        "COLUMN_OR_FUNCTION",
-        identifier,
-    ),
-    *BATCH_OPTIONS,
-)
-
 TRACE_OPTIONS = (
     option("--export", "write a file: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
 )
@@ -208,6 +167,11 @@ COMMANDS = {
         " changed since the last check, with a confidence interval",
         takes="PROGRAM",
         options=CHECK_OPTIONS,
+    ),
+    "lab": Command(
+        "controls for a program's parameters, a grid of settings by rows, and ratings",
+        takes="PROGRAM",
+        options=LAB_OPTIONS,
     ),
     "runs": Command(
         "list runs; compare two recorded runs by lines, text and figures (default: the last two"

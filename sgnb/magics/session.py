@@ -36,6 +36,7 @@ from .dry_report import DryReport, dry_run
 from .edits import Edits
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
+from .lab_view import Labs
 from .recordings import Recordings
 from .runs import BackgroundRun, Runs
 from .table import Table
@@ -57,6 +58,7 @@ class Session:
         self.runs = Runs(self.engines.name_of, self.recordings)
         self.cache = Cache(self.engines)
         self.check = Checks(self.engines, self.recordings)
+        self.lab = Labs(self.engines)
         self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, BackgroundRun] = {}
 
