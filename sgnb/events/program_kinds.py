@@ -40,6 +40,15 @@ class RunEdited:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsNumbered:
+    """A batch does not run all rows: other rows keep the states of an earlier run or of a file."""
+
+    run: str
+    rows: tuple[int, ...]  # row of each program, in the order of the branches "0", "1", ...
+    earlier: str  # run with the other rows; "" if unknown
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramCalled:
     """The code of a program began."""
 

@@ -19,7 +19,7 @@ from ..sampling import SamplingParams, with_long_names
 from .batches.batch import Batch, thread_limit
 from .batches.rows import Rows
 from .batches.saved import SavedRows
-from .batches.states import BatchRecord, State, States, initial_content
+from .batches.states import BatchRecord, State, States, initial_content, without_rows
 from .code import DEFAULTS, BoundFunction, Code, arguments_of
 from .core.async_state import AsyncProgramState
 from .core.editing import Edit
@@ -253,8 +253,10 @@ class Runnable(BoundFunction):
         defaults = with_long_names(defaults)
         self._refuse_unknown(defaults, DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
-        executor, params = executor_for(backend), SamplingParams.make(defaults)
-        initial = initial_content(continue_from)
+        params, initial = SamplingParams.make(defaults), initial_content(continue_from)
+        if rows.total == 0:
+            return without_rows(rows, generator_style, as_frame)
+        executor = executor_for(backend)
 
         def run_rows(arguments: list[BoundArguments], earlier: Mapping[int, State]) -> States:
             return prepared(arguments, len(arguments), earlier).all()
@@ -281,8 +283,7 @@ class Runnable(BoundFunction):
         programs = prepared((self._arguments(*row) for row in rows), rows.total, {})
         if generator_style:
             return programs.stream()
-        states = programs.all()
-        return states.frame(types or {}) if as_frame else states
+        return programs.all().frame(types or {}) if as_frame else programs.all()
 
     _arranged: Callable[[list[BoundArguments]], list[int]] | None = None
     """Returns the order in which the rows of a batch begin, see `Batch`; None: the order of the

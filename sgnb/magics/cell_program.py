@@ -28,7 +28,7 @@ from .engines import LoadedEngine, RemoteBackend
 from .magic_options import CellLine
 from .report import CellLabel, short_lines
 from .run_views import Views
-from .runs import BackgroundRun, BackgroundState, run_to_end
+from .runs import BackgroundRun, BackgroundState
 from .session import Session
 
 
@@ -66,7 +66,7 @@ class CellProgram:
         """
         if args and isinstance(args[0], ProgramState):
             return self._program(*args, **kwargs)
-        return self.show(lambda: self.run(*args, **kwargs), [])
+        return self.views().show(lambda: self.run(*args, **kwargs), [])
 
     def run(self, *args: Any, **kwargs: Any) -> ProgramState:
         """Run the program without views, as `sgnb.function(...).run` does."""
@@ -90,30 +90,9 @@ class CellProgram:
         bound = self._program.bind(**kwargs)
         return CellProgram(bound, self._line, self._session, self._cell)
 
-    def show(self, work: Callable[[], Any], runs: list[Run]) -> Any:
-        """Start a run by calling `work`, with views and time limit, and wait for the result.
-
-        Args:
-            work: Starts the run.
-            runs: Receives the run, also if `work` raises.
-        """
-        views = self.views()
-
-        def open_views(run: Run) -> None:
-            runs.append(run)
-            views.open(run)
-
-        try:
-            value = run_to_end(work, open_views, self._line.timeout)
-        except BaseException:
-            views.close(reported=True)
-            raise
-        views.close()
-        return value
-
-    def views(self, steers: bool = False) -> Views:
-        """Return the views of the next run."""
-        return Views(self.backend(), self._line, self._session, self._cell, steers)
+    def views(self, **options: Any) -> Views:
+        """Return the views of the next run. `options`: further arguments of `Views`."""
+        return Views(self.backend(), self._line, self._session, self._cell, **options)
 
     @property
     def signature(self) -> Signature:
@@ -225,11 +204,11 @@ class CellRun:
         line = self.line
         runs: list[Run] = []
         try:
-            value = program.show(self._work(program), runs)
+            value = program.views(bind=self._bind).show(self._work(program), runs)
         except BaseException as error:
             self._bind_partial(error, runs)
             raise
-        self.namespace[line.out] = value
+        self._bind(value)
         if line.over and isinstance(value, Sized) and not len(value):
             self.session.say(f"--over {line.over} has no rows: no program ran")
 
@@ -237,6 +216,10 @@ class CellRun:
             states = value if isinstance(value, list) else runs[0].states
             self._print_failed_rows(runs[0], states)
         return None if line.show or line.quiet else value
+
+    def _bind(self, value: Any) -> None:
+        """Set the variable of the cell's value."""
+        self.namespace[self.line.out] = value
 
     def _bind_partial(self, error: BaseException, runs: list[Run]) -> None:
         """Bind the states of an unfinished run, and add notes about them to the error."""
@@ -282,9 +265,9 @@ class CellRun:
     def _run_in_background(self, program: CellProgram) -> BackgroundRun:
         """Run on a background thread. Terminals show no views."""
         line, work = self.line, self._work(program)
-        views = program.views(steers=True) if in_kernel() else None
+        views = program.views(steers=True, bind=self._bind) if in_kernel() else None
         kind = BackgroundRun if line.over else BackgroundState
-        ended = views.closer() if views else lambda: None
+        ended = views.closer() if views else lambda value: None
         background = kind(work, line.timeout, ended, line.begin)
         if views:
             views.open(background.run)

@@ -11,12 +11,15 @@ from typing import Any, get_origin
 
 from ..benchmark import OPPONENTS
 from ..errors import OptionError, nearest
+from ..lang import Run
 from ..lang.batches.rows import is_frame
+from ..lang.batches.states import States
 from .answer_checks import named_expectation, read_rows
 from .cell_program import evaluate_rows, evaluated, variable
 from .doctor import check
-from .magic_options import LineCall
+from .magic_options import CellLine, LineCall
 from .session import Session
+from .views import Views
 
 _DTYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
@@ -24,6 +27,9 @@ CLOSE = 0.6
 """Similarity from which a name is taken for a misspelled variable, as in `difflib`."""
 
 _EXPRESSION = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*|\[[\w\"']+\]|\(\))+\Z")
+
+_MOST_WORDS = {"ls": 0, "compare": 2, "rerun": 1}
+"""Arguments of the actions of `%sglang runs`."""
 
 
 class Commands:
@@ -156,10 +162,34 @@ class Commands:
         return lab
 
     def runs(self, call: LineCall) -> Any:
-        runs = self.session.runs
+        runs, words = self.session.runs, call.argument.split()
+        if len(words) > _MOST_WORDS[call.action]:
+            message = f"%sglang runs {call.action}: {words[-1]!r} is not expected"
+            raise OptionError(message, "compare takes two runs, rerun takes a variable")
         if call.action == "compare":
-            return runs.compare(*call.argument.split())
-        return runs()
+            return runs.compare(*words)
+        return self._rerun(*words) if call.action == "rerun" else runs()
+
+    def _rerun(self, name: str = "s") -> None:
+        """Run the failed rows of a batch again, with views, and set the variable."""
+        states = variable(self.namespace, name, "batch", lambda value: isinstance(value, States))
+        failed = states.failed
+        if not failed:
+            self.session.say(f"no row of {name} has failed")
+            return
+        line = CellLine(out=name)
+        views = Views(self.session.engines.backend(), line, self.session, bind=self._bind(name))
+        runs: list[Run] = []
+        try:
+            self.namespace[name] = views.show(states.rerun, runs)
+        except BaseException as error:
+            self.namespace[name] = getattr(error, "states", states)
+            raise
+        remaining = len(self.namespace[name].failed)
+        self.session.say(f"{len(failed)} rows of {name} ran again, {remaining} failed")
+
+    def _bind(self, name: str) -> Callable[[Any], None]:
+        return lambda value: self.namespace.update({name: value})
 
     def cancel(self, call: LineCall) -> None:
         runs = self.session.cancel(call.argument or "all")

@@ -175,9 +175,9 @@ COMMANDS = {
     ),
     "runs": Command(
         "list runs; compare two recorded runs by lines, text and figures (default: the last two"
-        " runs of the last cell)",
-        ("ls", "compare"),
-        "[RUN RUN]",
+        " runs of the last cell); rerun the failed rows of the batch in a variable (default: s)",
+        ("ls", "compare", "rerun"),
+        "[RUN RUN|VAR]",
     ),
     "cancel": Command("cancel a run, or all runs", takes="[RUN|all]"),
     "doctor": Command("check the features of this machine, with remedies"),

@@ -1,16 +1,21 @@
-"""The views of a run of a cell, and of the edits of this run."""
+"""Views of a run of a cell and of the edits of this run, comparisons with earlier runs, and batches
+as data."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
+from ..errors import OptionError
 from ..lang import Run
+from ..lang.batches.states import States
 from ..viz import Display
 from .engines import LoadedEngine, RemoteBackend
 from .magic_options import CellLine
 from .reruns import compare_recordings
+from .runs import BackgroundRun, run_to_end
 from .session import Session
 
 END_SECONDS = 0.02
@@ -18,7 +23,7 @@ END_SECONDS = 0.02
 
 
 class Views:
-    """The views of one run. Create before the run begins."""
+    """The views of one run, or of a batch and its reruns. Create before the run begins."""
 
     def __init__(
         self,
@@ -27,9 +32,20 @@ class Views:
         session: Session,
         cell: str = "",
         steers: bool = False,
+        bind: Callable[[Any], None] = lambda value: None,
     ) -> None:
-        """cell: name of the program, or id of the cell. steers: the views have buttons to pause
-        the run; needs an idle kernel."""
+        """Prepare the views.
+
+        Args:
+            loaded: Backend of the run.
+            line: Line of the cell.
+            session: Keeps the recordings.
+            cell: Name of the program, or id of the cell.
+            steers: The views have buttons to pause the run; needs an idle kernel.
+            bind: Receives the states after a rerun.
+        """
+        self._bind, self._timeout = bind, line.timeout
+        self._states: States | None = None  # of a finished batch
         self._recordings, self._edits, self._cell = session.recordings, session.edits, cell
         views = () if line.quiet else line.show
         steer = session.runs.steer if steers else None
@@ -42,9 +58,30 @@ class Views:
             steer=steer,
             edit=session.edits,
             compare=self._compare,
+            run_rows=self._run_rows,
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: set[str] = set()  # ids of the run and of its edits
+
+    def show(self, work: Callable[[], Any], runs: list[Run]) -> Any:
+        """Start a run by calling `work`, with views and time limit, and wait for the result.
+
+        Args:
+            work: Starts the run.
+            runs: Receives the run, also if `work` raises.
+        """
+
+        def open_views(run: Run) -> None:
+            runs.append(run)
+            self.open(run)
+
+        try:
+            value = run_to_end(work, open_views, self._timeout)
+        except BaseException as error:
+            self.close(getattr(error, "states", None), reported=True)
+            raise
+        self.close(value)
+        return value
 
     def open(self, run: Run) -> None:
         """Open the views. Main thread only."""
@@ -57,21 +94,25 @@ class Views:
             run.on_edit = self._begin_edit
             self._edits.keep(run)
 
-    def close(self, run: str = "", reported: bool = False) -> None:
+    def close(self, value: Any = None, run: str = "", reported: bool = False) -> None:
         """Close the views after the last run.
 
         Args:
+            value: Value of the run; the states of a batch can be exported and run again.
             run: Id of the finished run; by default the run of the cell.
             reported: The cell shows the error of the run.
         """
         display = self._display
+        if isinstance(value, States):
+            self._states = value
         self._open.discard(run or (display.run.run if display.run else ""))
         if self._open:
             return
         display.close(reported)
         if display.run is not None and display.feed is not None:
             self._recordings.keep(display.run.run, display.feed, self._cell)
-            display.offer(self._recordings.reruns(display.run.run)[:-1])
+            earlier = self._recordings.reruns(display.run.run)[:-1]
+            display.offer(earlier, self._states is not None)
 
     def _compare(self, earlier: str) -> bytes:
         """Return the records of an earlier run and the run of the views, compared."""
@@ -79,14 +120,43 @@ class Views:
         report = compare_recordings(self._recordings, earlier, self._display.run.run)
         return "\n".join(report.recording.lines).encode()
 
-    def closer(self) -> Callable[[], None]:
-        """Return a function that closes the views on the kernel's event loop, from any thread."""
+    def closer(self) -> Callable[[Any], None]:
+        """Return a function that closes the views on the kernel's event loop, from any thread, with
+        the value of the run."""
         loop = asyncio.get_running_loop()
 
-        def close() -> None:
-            loop.call_soon_threadsafe(self.close)
+        def close(value: Any) -> None:
+            loop.call_soon_threadsafe(self.close, value)
 
         return close
+
+    def _run_rows(self, action: str) -> str | bytes:
+        """Execute a button of a batch: return the states as CSV, or run the failed rows again."""
+        if self._states is None:
+            raise OptionError("the batch is still running", "wait for the end")
+        if action == "csv":
+            return self._states.csv_text().encode(errors="backslashreplace")
+        if self._states.failed:
+            self._rerun(self._states)
+        return ""
+
+    def _rerun(self, states: States) -> None:
+        """Run the failed rows on a background thread, in the same views."""
+        close = self.closer()
+
+        def ended(value: Any) -> None:
+            self._bind(states if value is None else value)
+            close(states if value is None else value)
+
+        self._states = None
+        self._display.resume()
+        try:
+            background = BackgroundRun(states.rerun, self._timeout, ended)
+        except BaseException:
+            self.close(states)
+            raise
+        self._open.add(background.run.id)
+        self._display.begin_rerun(background.run.id)
 
     def _begin_edit(self, run: Run) -> None:
         """Show an edit of the run until the end of the edit."""
@@ -100,7 +170,7 @@ class Views:
             if run.status == "running":
                 loop.call_later(END_SECONDS, close)
             else:
-                self.close(run.id)
+                self.close(run=run.id)
 
         def finished(_: object) -> None:
             loop.call_soon_threadsafe(close)

@@ -257,7 +257,8 @@ class BackgroundRun:
 
     Args:
         work: Starts the run, on a background thread.
-        ended: Called on the background thread after the run.
+        ended: Called on the background thread after the run, with the value or, after an error,
+            with the states of the error or None.
         begun: Called on the background thread with the run, before the first append.
     """
 
@@ -265,7 +266,7 @@ class BackgroundRun:
         self,
         work: Callable[[], Any],
         timeout: float | None,
-        ended: Callable[[], None],
+        ended: Callable[[Any], None],
         begun: Callable[[Run], None] = lambda run: None,
     ) -> None:
         self._on_begin = begun
@@ -333,7 +334,7 @@ class BackgroundRun:
         return True
 
     def _work(
-        self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
+        self, work: Callable[[], Any], timeout: float | None, ended: Callable[[Any], None]
     ) -> None:
         try:
             self._value = run_to_end(work, self._begin, timeout)
@@ -342,7 +343,7 @@ class BackgroundRun:
         finally:
             self._begun.set()
             try:
-                ended()
+                ended(getattr(self._error, "states", None) if self._error else self._value)
             finally:
                 self._ended.set()
 
@@ -367,7 +368,7 @@ class BackgroundState(BackgroundRun, ProgramState):
         self,
         work: Callable[[], Any],
         timeout: float | None,
-        ended: Callable[[], None],
+        ended: Callable[[Any], None],
         begun: Callable[[Run], None] = lambda run: None,
     ) -> None:
         BackgroundRun.__init__(self, work, timeout, ended, begun)

@@ -38,7 +38,7 @@ function canonical(state, engine = 0) {
     const counts = { ...metrics, seconds };
     const rows = [...run.rows.values()].map((r) => [
       r.branch, r.began, r.ended, r.status, r.error, r.arguments, r.name, r.answer, r.prompt,
-      r.cached, r.again, r.output,
+      r.cached, r.again, r.output, r.number, r.variables, r.items.map(ownNumber),
     ]);
     const models = [...run.models.values()].map((m) =>
       [m.number, m.name, m.engine, m.prompt, m.cached, m.output, m.seconds, m.open]);
@@ -50,7 +50,8 @@ function canonical(state, engine = 0) {
         Object.fromEntries([...run.stops].map(([branch, [place]]) => [branch, place])),
         timelineOf(state, run).map((lane) =>
           [lane.branch, lane.parent, lane.began, lane.ended,
-           lane.activities.map((a) => [a.kind, a.name, a.began, a.ended])]), run.moreLanes];
+           lane.activities.map((a) => [a.kind, a.name, a.began, a.ended])]), run.moreLanes,
+        run.earlier];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
@@ -129,6 +130,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             run.stopped, metrics, branches, [list(astuple(row)) for row in run.rows.values()],
             [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
             run.time.seconds, run.time.waited_for, run.stops.places, _lanes(run), run.lanes.hidden,
+            run.earlier,
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),

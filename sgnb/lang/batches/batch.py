@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from ...errors import Aborted
+from ...events import RowsNumbered
 from ...sampling import integer, read_option
 from ..core.run import Run
 from ..core.state import ProgramState
@@ -61,11 +62,14 @@ class Batch:
         self._record, self._arranged = record, arranged
         self._rows = self._looked_up(rows)
         self._to_run: int | None = None
+        self._numbered: tuple[tuple[int, ...], str] | None = None  # rows to run, and earlier run
         if total is not None:
             read = list(self._rows)
             self._total = len(read)
-            self._to_run = sum(state is None for _, _, state in read)
-            self._rows = iter(read)
+            to_run = tuple(i for i, (_, _, state) in enumerate(read) if state is None)
+            self._to_run, self._rows = len(to_run), iter(read)
+            if len(to_run) < len(read):
+                self._numbered = to_run, _last_run(state for _, _, state in read)
         self._window: deque[State] = deque()  # running or restored, and not returned yet
         self._all_read = False
 
@@ -99,13 +103,13 @@ class Batch:
                 yield arguments, key, self._earlier.get(row) or self._saved.find(key)
 
     def _run(self, keep: bool) -> Iterator[State]:
-        if self._total == 0:
-            return
         with ExitStack() as stack:
             if self._saved is not None:
                 stack.enter_context(self._saved)
             stack.callback(self._workers.stop)
             run = stack.enter_context(self._start(self._to_run))
+            if self._numbered is not None:
+                run.emit(RowsNumbered(run.id, *self._numbered))
             if self._saved is not None:
                 run.on_finished = self._saved.finished
             bar = stack.enter_context(_bar(self._total)) if self._progress_bar else None
@@ -188,6 +192,12 @@ class Batch:
         if self._arranged is not None:
             tasks = [tasks[index] for index in self._arranged(arguments_to_run)]
         self._workers.add(tasks)
+
+
+def _last_run(states: Iterable[State | None]) -> str:
+    """Return the id of the last run with one of the states, or "" without a run."""
+    runs = [state.program.run for state in states if isinstance(state, ProgramState)]
+    return max(runs, key=lambda run: run.number).id if runs else ""
 
 
 def thread_limit(num_threads: Any) -> int:

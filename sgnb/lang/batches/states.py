@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -110,13 +111,22 @@ class States(list[State]):
         Returns:
             The path of the file.
         """
-        columns = self.columns(types)
         # A lone surrogate has no UTF-8 encoding.
         with Path(path).open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(map(_csv_cell, row) for row in zip(*columns.values(), strict=True))
+            file.write(self.csv_text(types))
         return Path(path)
+
+    def csv_text(self, types: Mapping[str, Any] = NO_TYPES) -> str:
+        """Return the content of the file that `csv` writes.
+
+        Args:
+            types: As in `columns`.
+        """
+        columns, text = self.columns(types), io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(columns)
+        writer.writerows(map(_csv_cell, row) for row in zip(*columns.values(), strict=True))
+        return text.getvalue()
 
     def _arguments(self) -> list[dict[str, Any]]:
         return [bound.arguments for bound in self._record.arguments[: len(self)]]
@@ -151,6 +161,14 @@ class States(list[State]):
         lines = [f"[{row}] {_answers(state)}" for row, state in enumerate(self[:SHOWN_STATES])]
         hidden = len(self) - SHOWN_STATES
         return "\n".join([head, *lines, *([f"and {hidden:,} more rows"] if hidden > 0 else [])])
+
+
+def without_rows(rows: Rows, as_iterator: bool, as_frame: bool) -> Any:
+    """Return the result of a batch without rows, which needs no backend."""
+    states = States((), BatchRecord(rows, lambda *_: without_rows(rows, False, False)))
+    if as_iterator:
+        return iter(states)
+    return states.frame() if as_frame else states
 
 
 def _error(state: State) -> BaseException | None:

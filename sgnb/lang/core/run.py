@@ -100,7 +100,8 @@ class Run:
         edit: Edit | None = None,
     ) -> None:
         executor.log.home.check()
-        self.id = f"run{next(_numbers)}"
+        self.number = next(_numbers)
+        self.id = f"run{self.number}"
         self.title, self.total = title, total
         self.status: Status = "running"
         self.message = ""  # message of `RunFinished`

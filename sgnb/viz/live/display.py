@@ -19,8 +19,9 @@ from ..state.run_state import RunState
 from ..static.bundle import FINAL_LIMIT, RUNNING_LIMIT, STYLE_BUNDLE, static_bundle
 from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
+from .feed import Feed
 from .kept_pictures import KeptPictures
-from .views import VIEWS, Act, Compare, Edit, Steer
+from .views import VIEWS, Act, Compare, Edit, RunRows, Steer
 
 STATIC_SECONDS = 3.0
 
@@ -40,6 +41,7 @@ class Display:
             buttons.
         edit: Starts an edited run; None without edits.
         compare: Compares the run with an earlier run; see `offer`.
+        run_rows: Reruns and exports a batch; see `offer`.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Display:
         steer: Callable[[str, str], None] | None = None,
         edit: Edit | None = None,
         compare: Compare | None = None,
+        run_rows: RunRows | None = None,
     ) -> None:
         """Prepare the views; `open` shows the views."""
         for name in views:
@@ -64,7 +67,7 @@ class Display:
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
         self._act, self._steer = act, steer
-        self._edit, self._compare = edit, compare
+        self._edit, self._compare, self._run_rows = edit, compare, run_rows
         self._closed_views: tuple[Any, Any] = (None, None)
         self._edits: list[RunState] = []
         self.live = bool(views) and in_kernel() and not self.static
@@ -150,19 +153,46 @@ class Display:
         """
         if self.run is None or self.feed is None or not self.live:
             return
-        if self._view is None:
-            self._view, self._static_view = self._closed_views
-            self._try(self._view.begin)
-            self._emitter.attach_again(self.feed)
+        self._reopen(self.feed)
         self._edits.append(edited := RunState(run, self._emitter.trees))
         self._emitter.follow(edited, self._emitter.log.last)
         if self.run in self._states:
             self._states.insert(self._states.index(self.run) + len(self._edits), edited)
 
-    def offer(self, runs: Sequence[str]) -> None:
-        """Let the live view compare the run with earlier runs, oldest first."""
+    def resume(self) -> None:
+        """Reopen closed live views. Call before the start of a rerun."""
+        self._after = self._emitter.log.last
+        if self.feed is not None:
+            self._reopen(self.feed)
+
+    def begin_rerun(self, run: str) -> None:
+        """Show a run instead of the run of the views. Call after `resume`.
+
+        Args:
+            run: Id of the new run.
+        """
+        rerun = RunState(run, self._emitter.trees)
+        self._emitter.follow(rerun, self._after)
+        self._states = [rerun if state is self.run else state for state in self._states]
+        self.run = rerun
         if self._dashboard is not None:
-            self._dashboard.reruns = list(runs)
+            self._dashboard.begin_rerun(run)
+
+    def _reopen(self, feed: Feed) -> None:
+        if self._view is None:
+            self._view, self._static_view = self._closed_views
+            self._try(self._view.begin)
+            self._emitter.attach_again(feed)
+
+    def offer(self, runs: Sequence[str], batch: bool) -> None:
+        """Show buttons after the end of the run.
+
+        Args:
+            runs: Earlier runs for a comparison, oldest first.
+            batch: The states of a batch can be exported and run again.
+        """
+        if self._dashboard is not None:
+            self._dashboard.reruns, self._dashboard.batch = list(runs), batch
 
     def text(self) -> str:
         """Return the views as plain text."""
@@ -195,6 +225,7 @@ class Display:
                 steer=steer,
                 edit=self._edit,
                 compare=self._compare,
+                run_rows=self._run_rows,
             )
             display(STYLE_BUNDLE, raw=True)
             data, metadata = self._view.bundle()

@@ -27,6 +27,11 @@ Edit = Callable[[EditRequest], str]
 Steer = Callable[[str], None]
 """Callback that executes one of `STEPS` on the run of a view."""
 
+BATCH = ("rerun", "csv")
+
+RunRows = Callable[[str], str | bytes]
+"""Callback that executes one of `BATCH` on the states of a batch. Returns a message or data."""
+
 Compare = Callable[[str], bytes]
 """Callback that compares the run of a view with an earlier run. Returns lines of records."""
 

@@ -12,7 +12,8 @@ loading the module and miss messages. If `controls` is true, `{"kind": "act", "i
 "action"}` requests one of `STEPS` of the run. If `edits` is true, `{"kind": "edit", "id", ...}`
 with the fields of `EditRequest` requests an edit. `{"kind": "compare", "id", "run"}` requests the
 comparison with one of the trait `reruns`. The answer is `{"answer": id, "text", "failed"}`; a
-comparison has a buffer with the lines of both runs.
+comparison has a buffer with the lines of both runs. If `batch` is true, `{"kind": "batch", "id",
+"action"}` requests one of `BATCH`; the answer to "csv" has the file as a buffer.
 """
 
 from __future__ import annotations
@@ -30,7 +31,18 @@ import traitlets
 
 from ...errors import SgnbError
 from .feed import Feed
-from .views import ACTIONS, STEPS, VIEWS, Act, Compare, Edit, EditRequest, Steer
+from .views import (
+    ACTIONS,
+    BATCH,
+    STEPS,
+    VIEWS,
+    Act,
+    Compare,
+    Edit,
+    EditRequest,
+    RunRows,
+    Steer,
+)
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
@@ -84,6 +96,7 @@ class Dashboard(anywidget.AnyWidget):
     controls = traitlets.Bool().tag(sync=True)
     steps = traitlets.Bool().tag(sync=True)
     edits = traitlets.Bool().tag(sync=True)
+    batch = traitlets.Bool().tag(sync=True)
     reruns = traitlets.List(traitlets.Unicode()).tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
@@ -99,6 +112,7 @@ class Dashboard(anywidget.AnyWidget):
         steer: Steer | None = None,
         edit: Edit | None = None,
         compare: Compare | None = None,
+        run_rows: RunRows | None = None,
     ) -> None:
         """Create a widget.
 
@@ -113,8 +127,10 @@ class Dashboard(anywidget.AnyWidget):
             steer: Executes steps of the run; None without buttons.
             edit: Executes edits; None without edits.
             compare: Compares with an earlier run; used for runs in the trait `reruns`.
+            run_rows: Reruns and exports a batch; used if the trait `batch` is true.
         """
-        self._steer, self._edit, self._compare = steer, edit, compare
+        self._steer, self._edit = steer, edit
+        self._compare, self._run_rows = compare, run_rows
         self._feed, self._lock = feed, lock
         self._live, self._sent, self._act, self._reported = live, 0, act, False
         self._beat = self._due = time.monotonic()
@@ -173,6 +189,10 @@ class Dashboard(anywidget.AnyWidget):
         self._live, self._reported = False, reported
         self.send_state("records")
 
+    def begin_rerun(self, run: str) -> None:
+        """Show a further run. Call after `begin`."""
+        self.batch, self.reruns, self.run = False, [], run
+
     def _receive(self, _: Any, content: dict[str, Any], __: Any) -> None:
         kind, action = content.get("kind"), content.get("action", "")
         node: Any = content.get("node")
@@ -186,6 +206,8 @@ class Dashboard(anywidget.AnyWidget):
         elif kind == "edit" and self._edit is not None:
             request = _read_edit(content)
             self._answer(content, None if request is None else partial(self._edit, request))
+        elif kind == "batch" and self._run_rows is not None and self.batch:
+            self._answer(content, partial(self._run_rows, action) if action in BATCH else None)
         elif kind == "compare" and self._compare is not None:
             run = content.get("run", "")
             self._answer(content, partial(self._compare, run) if run in self.reruns else None)

@@ -23,9 +23,10 @@ const PANELS = {
 
 const OF_ONE_ENGINE = new Set(["tree", "time"]);
 
-// `steer`: see newStepper. `edit`: see newEditor. `compare`, `reruns`: see newRerunChooser. `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
+// `steer`: see newStepper. `edit`: see newEditor. `compare`, `reruns`: see newRerunChooser. `batch`: see newRowTools. `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
 function newDashboard(host, store, options) {
-  const { run: wanted, views, ask = null, steer = null, edit = null, compare = null, reruns = null } = options;
+  const { run: wanted, views, ask = null, steer = null, edit = null } = options;
+  const { compare = null, reruns = null, batch = null } = options;
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "engine activity" });
   const head = el("div", "sgnb-head");
   const title = el("span", "sgnb-title"),
@@ -87,7 +88,7 @@ function newDashboard(host, store, options) {
     seekTime: (t) => seek(store.placeAt(t)),
   };
   const textPanel = newTextPanel(el("div", "sgnb-panel"), page),
-    rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
+    rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page, batch);
   let picked = null; // selected run of a comparison for the other views
   let panel = null,
     chosen = null,
@@ -250,7 +251,7 @@ function newDashboard(host, store, options) {
     paint(true);
   }
   function chooseMain(run) {
-    const next = !run || !views.includes("text") ? null : run.metrics.total > 1 ? rowsPanel : textPanel;
+    const next = !run || !views.includes("text") ? null : isBatch(run) ? rowsPanel : textPanel;
     if (next === mainPanel) return;
     mainPanel = next;
     main.replaceChildren(...(next ? [next.host] : []));
@@ -410,7 +411,8 @@ function newDashboard(host, store, options) {
     card.addEventListener(event, () => requestAnimationFrame(() => paint(true)));
   stage.hidden = true;
   select();
-  return { paint: () => paint(false), stats: () => statsOf(store, runOf(store.state), chosen), close };
+  const stats = () => ({ ...statsOf(store, runOf(store.state), chosen), ...rowsPanel.stats() });
+  return { paint: () => paint(false), stats, showRun, close };
 
   function close() {
     resized.disconnect();

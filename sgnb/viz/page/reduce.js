@@ -57,6 +57,9 @@ const OF_ENGINE = {
     const call = engine ? run?.calls.get(event.branch) : undefined;
     if (call) call.counted = run.asked[call.index].counted = true;
     if (run) beginUse(run.models.get(model), t);
+    const items = itemsOfPrompt(state.media, event.request, event.prompt),
+      row = run && items.length ? rowOf(run, event.branch) : null;
+    if (row) row.items = [...new Set([...row.items, ...items.map(({ item }) => item.first_id)])];
     state.requests.set(event.request, {
       id: event.request,
       engine,
@@ -68,7 +71,7 @@ const OF_ENGINE = {
       file: event.file,
       line: event.line,
       prompt: event.prompt,
-      items: itemsOfPrompt(state.media, event.request, event.prompt),
+      items,
       encoded: [], // first ids of items encoded before the admission
       namespace: event.namespace,
       given: event.num_given ?? 0, // last prompt tokens that are output

@@ -57,7 +57,7 @@ function stream(state, request, kind, bytes, final = false) {
 
 function finishText(run, event, text) {
   const row = rowOf(run, event.branch);
-  if (row) Object.assign(row, { answer: text, name: event.name });
+  if (row) Object.assign(row, { answer: text, name: event.name, variables: { ...row.variables, [event.name]: text } });
   const branch = run.branches.get(event.branch),
     by = markOf(run, run.calls.get(event.branch)?.model);
   run.calls.delete(event.branch);
@@ -90,6 +90,10 @@ const OF_RUNS = {
   BranchStarted(run, event, state, t) {
     if (!event.branch.includes("."))
       run.rows.set(event.branch, {
+        run: run.run,
+        number: run.numbers[run.rows.size] ?? run.rows.size,
+        variables: {},
+        items: [], // first token ids of images, videos and sounds
         branch: event.branch,
         status: "running",
         error: "",
@@ -117,6 +121,9 @@ const OF_RUNS = {
     }
     branch.forkedAt = parent ? lengthOf(parent.pieces) : 0;
     run.branches.set(event.branch, branch);
+  },
+  RowsNumbered(run, { rows, earlier }) {
+    Object.assign(run, { numbers: rows, earlier });
   },
   ProgramCalled(run, event) {
     const row = run.rows.get(event.branch);

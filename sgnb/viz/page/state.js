@@ -135,6 +135,8 @@ function newRun(event, t) {
     t,
     branches: new Map(),
     rows: new Map(),
+    numbers: [], // row of each program, if a batch does not run all rows
+    earlier: "", // run with the other rows
     hidden: 0,
     failed: 0,
     stopped: 0, // programs stopped from outside
@@ -167,6 +169,8 @@ function timed(run, t) {
   run.seconds = t - run.began;
   advanceTime(run, t);
 }
+
+const isBatch = (run) => run.metrics.total > 1 || Boolean(run.earlier);
 
 // The row of a batch program: the first part of the branch name.
 function rowOf(run, branch) {

@@ -131,9 +131,9 @@ const widget = () => {
         const text = new TextDecoder().decode(buffers[0]);
         takeNew(message.from, text ? text.split("\n") : [], link);
       };
-      const onReruns = () => schedule(true);
+      const repaint = () => schedule(true);
       link.on("change:records", onRecords);
-      link.on("change:reruns", onReruns);
+      link.on("change:reruns change:batch", repaint);
       link.on("msg:custom", onMessage);
       onRecords();
       const watch = setInterval(() => store.live && schedule(), 1000);
@@ -142,7 +142,7 @@ const widget = () => {
       return () => {
         clearInterval(watch);
         link.off("change:records", onRecords);
-        link.off("change:reruns", onReruns);
+        link.off("change:reruns change:batch", repaint);
         link.off("msg:custom", onMessage);
       };
     },
@@ -165,10 +165,14 @@ const widget = () => {
         edit: link.get("edits") ? (fields) => ask(link, { kind: "edit", ...fields }) : null,
         compare,
         reruns: () => link.get("reruns"),
+        batch: { ask: (action) => ask(link, { kind: "batch", action }), possible: () => link.get("batch") },
       });
       dashboards.add(dashboard);
       dashboard.paint();
+      const onRun = () => dashboard.showRun(link.get("run"));
+      link.on("change:run", onRun);
       return () => {
+        link.off("change:run", onRun);
         dashboards.delete(dashboard);
         dashboard.close();
         compared.close();

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+STOPS = ("Aborted", "KeyboardInterrupt", "GeneratorExit", "CancelledError")
+"""Errors of a branch that was stopped from outside. The branch keeps the partial text."""
+
+
+def is_stop(error: str) -> bool:
+    """Return True for the error of a branch that was stopped from outside."""
+    return error.partition(":")[0] in STOPS
 
 
 @dataclass(slots=True)
@@ -82,3 +91,21 @@ class Row:
     cached: int = 0
     again: int = 0
     output: int = 0
+    number: int = 0  # row of the batch
+    variables: dict[str, str] = field(default_factory=dict)
+    items: list[int] = field(default_factory=list)  # first token ids of images, videos and sounds
+
+    def found(self, prompt: int, cached: int, again: int) -> None:
+        """Count a prompt."""
+        self.prompt += prompt
+        self.cached += cached
+        self.again += again
+
+    def uses(self, items: Iterable[int]) -> None:
+        """Add images, videos and sounds of a prompt."""
+        self.items = list(dict.fromkeys([*self.items, *items]))
+
+    def answered(self, name: str, text: str) -> None:
+        """Keep the text of a call; a stopped call has partial text."""
+        self.name = name
+        self.answer = self.variables[name] = text

@@ -31,6 +31,7 @@ from ...events import (
     RequestAdmitted,
     RequestFinished,
     RequestQueued,
+    RowsNumbered,
     RunEdited,
     RunFinished,
     RunStarted,
@@ -43,7 +44,7 @@ from ...sequences import common_length
 from .branch_text import BranchText, Passage, drop, passages
 from .lanes import Lanes
 from .media import mark_of
-from .metrics import Metrics, Row
+from .metrics import Metrics, Row, is_stop
 from .models import Model, OpenCall, made_by
 from .run_items import RunItems
 from .run_loads import RunLoads
@@ -53,13 +54,6 @@ from .time_parts import TIMED_EVENTS, TimeParts
 from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
-STOPS = ("Aborted", "KeyboardInterrupt", "GeneratorExit", "CancelledError")
-"""Errors of a branch that was stopped from outside. The branch keeps the partial text."""
-
-
-def is_stop(error: str) -> bool:
-    """Return True for the error of a branch that was stopped from outside."""
-    return error.partition(":")[0] in STOPS
 
 
 class RunState:
@@ -77,6 +71,8 @@ class RunState:
         self.branches: dict[str, BranchText] = {}
         self.rows: dict[str, Row] = {}
         self.edit: RunEdited | None = None  # of an earlier run
+        self.earlier = ""  # run with the other rows of a batch
+        self._numbers: Iterator[int] = iter(())  # rows of the next programs, if not all rows run
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = self.stopped = 0  # stopped: programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
@@ -87,8 +83,7 @@ class RunState:
         self.models = {0: Model(0)}  # by number; 0 is the default model
         self._by_engine = {0: self.models[0]}
         self._calls: dict[str, OpenCall] = {}  # open calls to other models, by branch
-        # requests by engine and number
-        self._requests = defaultdict[int, dict[int, RunRequest]](dict)
+        self._requests = defaultdict[int, dict[int, RunRequest]](dict)  # by engine and number
 
     def line(self) -> str:
         """Return the metrics as a line, with the remaining time of a batch."""
@@ -110,7 +105,7 @@ class RunState:
 
     @property
     def is_batch(self) -> bool:
-        return self.metrics.total > 1
+        return self.metrics.total > 1 or bool(self.earlier)
 
     def gain(self) -> str:
         """Return the savings of the cache in tokens, or "" before the first admission.
@@ -172,7 +167,8 @@ class RunState:
 
     def _branch_start(self, event: BranchStarted) -> None:
         if "." not in event.branch:
-            self.rows[event.branch] = Row(event.branch, self._now)
+            number = next(self._numbers, len(self.rows))
+            self.rows[event.branch] = Row(event.branch, self._now, number=number)
         if len(self.branches) >= KEPT_BRANCHES:
             self.hidden += 1
             return
@@ -189,6 +185,9 @@ class RunState:
 
         branch.forked_at = parent.length if parent is not None else 0
         self.branches[event.branch] = branch
+
+    def _numbered(self, event: RowsNumbered) -> None:
+        self.earlier, self._numbers = event.earlier, iter(event.rows)
 
     def _called(self, event: ProgramCalled) -> None:
         row = self.rows.get(event.branch)
@@ -254,9 +253,7 @@ class RunState:
             counts.prompt_tokens += prompt
             counts.cached_tokens += cached
         if row is not None:
-            row.prompt += prompt
-            row.cached += cached
-            row.again += again
+            row.found(prompt, cached, again)
 
     def _wrote(self, model: Model, row: Row | None, count: int) -> None:
         """Count output tokens."""
@@ -270,7 +267,7 @@ class RunState:
         name, variable = event.branch, event.name
         row = self._row(name)
         if row is not None:
-            row.name, row.answer = variable, text
+            row.answered(variable, text)
         branch, call = self.branches.get(name), self._calls.pop(name, None)
         if branch is None:
             return
@@ -317,6 +314,8 @@ class RunState:
         tree = self._trees[self._engine]
         spans = list(tree.token_table.media.spans(event.prompt))
         key = self._engine, event.request
+        if row is not None:
+            row.uses(span.item.first_id for span in spans if span.item is not None)
         self.items.queued(key, spans, tree.num_processed(event.request, spans))
 
     def _admitted(self, event: RequestAdmitted) -> bool:
@@ -394,6 +393,7 @@ class RunState:
         RunEdited: _edited,
         RunFinished: _finish,
         BranchStarted: _branch_start,
+        RowsNumbered: _numbered,
         ProgramCalled: _called,
         BranchFinished: _branch_finish,
         TextAppended: _text,

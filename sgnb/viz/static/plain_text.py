@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from ...sequences import common_length
 from ..state.branch_text import BranchText, take
 from ..state.comparison import Comparison
-from ..state.metrics import Row, duration
+from ..state.metrics import Row, duration, is_stop
 from ..state.models import Model
-from ..state.run_state import RunState, is_stop
+from ..state.run_state import RunState
 from ..state.token_table import visible
 from ..state.tree import ROOT, TreeNode, TreeState
 from .chips import with_chips
@@ -222,7 +222,7 @@ def row_cells(row: Row) -> dict[str, str]:
     error = f"error: {row.error}" if row.error else ""
     answer = f"{row.status}: {row.answer}" if row.status in ("stopped", "running") else row.answer
     return {
-        "#": visible(row.branch),
+        "#": str(row.number),
         "cached": f"{row.cached / row.prompt:.0%}" if row.prompt else "",
         "again": f"{row.again / row.prompt:.0%}" if row.prompt else "",
         "prompt": str(row.prompt or ""),
