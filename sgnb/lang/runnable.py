@@ -69,10 +69,7 @@ class Runnable(BoundFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function inside another program if the first argument is that program's state,
-        otherwise call `run` (`arun` for an `async def` function).
-
-        Returns:
-            The function's return value inside another program, otherwise the state.
+        and return the function's value. Otherwise call `run` (`arun` for an `async def` function).
 
         Raises:
             ProgramError: An `async def` function was called by a program that is not `async def`.

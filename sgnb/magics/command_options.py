@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..benchmark import OPPONENTS, ROUNDS
-from .line import identifier, integer, number, on_off, option, text
+from .line import disk, identifier, integer, number, on_off, option, text
 
 LOAD_OPTIONS = (
     option(
@@ -39,6 +39,16 @@ LOAD_OPTIONS = (
         "tokens never depend on the cache and on other requests",
         "on|off",
         on_off,
+    ),
+    option(
+        "--host-cache", "host memory for copies of evicted prefixes (default: none)", "GIB", number
+    ),
+    option(
+        "--disk-cache",
+        "copies of expensive prefixes on the disk, found again after a restart: on, off, GiB, or a"
+        " folder",
+        "WHERE",
+        disk,
     ),
 )
 

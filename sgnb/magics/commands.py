@@ -18,8 +18,8 @@ from .answer_checks import named_expectation, read_rows
 from .cell_program import evaluate_rows, evaluated, variable
 from .doctor import check
 from .magic_options import CellLine, LineCall
+from .run_views import Views
 from .session import Session
-from .views import Views
 
 _DTYPES = {"int": int, "float": float, "bool": bool, "str": str}
 

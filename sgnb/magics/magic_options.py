@@ -29,7 +29,6 @@ from .line import (
     unquote,
     views,
 )
-from .load_options import LOAD_OPTIONS
 
 CELL_OPTIONS = (
     option("-m --model", "the loaded engine to use (default: the current one)", "ENGINE", text),

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from benchmarks.attention_gpu import Case, batch_of
 from sgnb.engine.attention import decode_plans
 from sgnb.engine.attention.decode_plans import DecodePlans
-from sgnb.engine.attention.query_tiles import TierCosts, TileConfig
+from sgnb.engine.attention.query_tiles import CostModel, TileConfig
 from sgnb.engine.attention.schedule import Schedule
 from sgnb.engine.attention.staging import StagingBuffers
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
@@ -34,7 +34,7 @@ from sgnb.sampling import SamplingParams
 from .interpreter import needs_triton
 from .test_triton_attention import CHEAP, SCRATCH, expected, planned, seen
 
-MIDDLE = TierCosts(shared_row=2, launch=0, work_item=9, min_work=40, align=8, detach=20)
+MIDDLE = CostModel(shared_row=2, launch=0, work_item=9, min_work=40, align=8, detach=20)
 
 
 class Engine:
@@ -144,7 +144,7 @@ def follow(rng: random.Random, config: TileConfig, *, fork: bool, slots: int, st
     fork=st.booleans(),
 )
 def test_random_steps(
-    seed: int, small: int, large: int, ctas: int, costs: TierCosts, slots: int, fork: bool
+    seed: int, small: int, large: int, ctas: int, costs: CostModel, slots: int, fork: bool
 ) -> None:
     """Rows begin, fork, end, are retracted and rewritten; nodes split; slots of duplicates change;
     prefixes go."""
@@ -173,9 +173,9 @@ def growing(case: Case, room: int) -> Batch:
     return batch
 
 
-@pytest.mark.parametrize("costs", [CHEAP, MIDDLE, TierCosts(launch=0)])
+@pytest.mark.parametrize("costs", [CHEAP, MIDDLE, CostModel(launch=0)])
 @pytest.mark.parametrize("reserve", [13, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_tree_grows(costs: TierCosts, reserve: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_grows(costs: CostModel, reserve: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row: alone, in a tree, or with tokens that are read apart; until nothing is
     reserved."""
     monkeypatch.setattr(decode_plans, "MAX_RESERVE", reserve)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from benchmarks.attention_gpu import Case, batch_of
 from sgnb.engine.attention.cascade import find_cascade
 from sgnb.engine.attention.planning import plan_extend, plan_invariant, plan_short, worth_sharing
-from sgnb.engine.attention.query_tiles import MASK_BASE, KVIndices, TierCosts, TileConfig
+from sgnb.engine.attention.query_tiles import MASK_BASE, CostModel, KVIndices, TileConfig
 from sgnb.engine.attention.schedule import Schedule, make_scatter_map, split_kv
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
@@ -29,7 +29,7 @@ from .interpreter import interpreted, needs_triton, quick_and_whole
 from .test_attention import batch_of_spans, each, random_batch
 
 SCRATCH = 10_000
-CHEAP = TierCosts(shared_row=0, launch=0, work_item=3, min_work=5, align=4, detach=6)
+CHEAP = CostModel(shared_row=0, launch=0, work_item=3, min_work=5, align=4, detach=6)
 
 
 @needs_triton
@@ -154,8 +154,8 @@ def test_every_row_sees_each_of_its_positions_once(
 
 @pytest.mark.parametrize("small", [1, 2, 5])
 @pytest.mark.parametrize("large", [5, 16])
-@pytest.mark.parametrize("costs", [CHEAP, TierCosts(2, 0, 9, 40, 8, 30), TierCosts()])
-def test_a_deep_tree(small: int, large: int, costs: TierCosts) -> None:
+@pytest.mark.parametrize("costs", [CHEAP, CostModel(2, 0, 9, 40, 8, 30), CostModel()])
+def test_a_deep_tree(small: int, large: int, costs: CostModel) -> None:
     """Trees that are cut into several tiles at every level, with long and short tails and short
     nodes."""
     tree = Case("", [(1, 90), (3, 40), (6, 2), (12, 25), (48, 3)], 48)
@@ -205,7 +205,7 @@ def test_a_later_pass_has_rows_of_its_own() -> None:
     every=st.sampled_from([0, 0, 512]),
 )
 def test_ctas_have_equal_work(lengths: list[int], bins: int, every: int) -> None:
-    costs = TierCosts()
+    costs = CostModel()
     index, begin, end, starts = split_kv(np.array(lengths, np.int64), bins, costs, every)
     pieces = list(zip(index.tolist(), begin.tolist(), end.tolist(), strict=True))
     covered = [(i, position) for i, first, last in pieces for position in range(first, last)]
@@ -253,14 +253,14 @@ def forks(trunk: int, tails: list[int]) -> Batch:
 
 
 def slots_read(batch: Batch, **costs: int) -> int:
-    _, indices, _ = planned(batch, TileConfig(4, 16, 6, 6, TierCosts(align=1, **costs)))
+    _, indices, _ = planned(batch, TileConfig(4, 16, 6, 6, CostModel(align=1, **costs)))
     return indices.count
 
 
 def test_the_cost_rule() -> None:
-    assert not worth_sharing(1, 100_000, TierCosts())
-    assert worth_sharing(2, 97, TierCosts(48)) and not worth_sharing(2, 96, TierCosts(48))
-    assert worth_sharing(100, 50, TierCosts(48)) and not worth_sharing(100, 48, TierCosts(48))
+    assert not worth_sharing(1, 100_000, CostModel())
+    assert worth_sharing(2, 97, CostModel(48)) and not worth_sharing(2, 96, CostModel(48))
+    assert worth_sharing(100, 50, CostModel(48)) and not worth_sharing(100, 48, CostModel(48))
 
 
 def test_what_sharing_saves_in_reads() -> None:
@@ -277,7 +277,7 @@ def test_what_sharing_saves_in_reads() -> None:
 
 def test_long_tails_have_tiles_of_their_own() -> None:
     schedule, *_ = planned(
-        forks(1000, [20] * 15 + [5000]), TileConfig(4, 16, 6, 6, TierCosts(align=1))
+        forks(1000, [20] * 15 + [5000]), TileConfig(4, 16, 6, 6, CostModel(align=1))
     )
     assert schedule.small.items[:, 1].sum() == 5000 and schedule.large.items[:, 1].sum() == 1300
     assert set(schedule.small.items[:, 2].tolist()) == {-1}

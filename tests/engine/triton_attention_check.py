@@ -15,7 +15,7 @@ import torch
 
 from benchmarks.attention_gpu import Case, batch_of
 from sgnb.engine.attention import LayerOptions, planning, triton_backend
-from sgnb.engine.attention.query_tiles import TierCosts
+from sgnb.engine.attention.query_tiles import CostModel
 from sgnb.engine.attention.triton_backend import TritonAttention
 from sgnb.engine.attention.tuning import Launch, Tuning
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
@@ -35,7 +35,7 @@ from .test_attention import (
     reference,
 )
 
-CHEAP = TierCosts(shared_row=0, launch=0, work_item=1, min_work=4, align=2, detach=12)
+CHEAP = CostModel(shared_row=0, launch=0, work_item=1, min_work=4, align=2, detach=12)
 SMALL = Tuning(Launch(16, 16, 4, 1), Launch(64, 16, 4, 1), Launch(32, 16, 4, 1), CHEAP)
 
 

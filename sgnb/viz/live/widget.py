@@ -48,9 +48,9 @@ PAGE = Path(__file__).parents[1] / "page"
 FILES = (
     "dom", "branch", "models", "media", "loads", "time_parts", "stops", "lanes", "state",
     "tree_records", "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text",
-    "layout", "minimap", "tree_marks", "tree", "axis", "lane_search", "lane_drawing", "pair", "branches",
-    "rerun", "compare", "time", "automaton_walk", "automaton_layout", "automaton", "grammar", "source",
-    "rows", "inspect", "summary", "stepper", "dashboard", "widget",
+    "layout", "minimap", "tree_marks", "tree", "axis", "lane_search", "lane_drawing", "pair",
+    "branches", "rerun", "compare", "time", "automaton_walk", "automaton_layout", "automaton",
+    "grammar", "source", "rows", "inspect", "summary", "stepper", "dashboard", "widget",
 )  # fmt: skip
 """Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1
