@@ -49,8 +49,8 @@ class DiskBlocks:
         folder: None for the folder `kv` of sgnb's cache folder.
         fingerprint: Identity of the model, hexadecimal.
         unit_bytes: Bytes per token.
-        limit_bytes: Upper bound of all files in the folder. Each further process may exceed the
-            bound by 2.5 %, or by one block.
+        limit_bytes: Upper bound of all files in the folder. A second process may exceed the
+            bound by 5 %, or by two blocks.
 
     Raises:
         OptionError: The folder cannot be created, or other users or programs could write to it.

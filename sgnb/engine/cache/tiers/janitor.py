@@ -2,7 +2,7 @@
 
 A scan counts all files and gives the process a share of the bound to write. The share grows with
 each file that the process itself deletes. Therefore processes need no agreement: each further
-process can exceed the bound by one share at most.
+process exceeds the bound by at most one share, and by a second share that moved during a scan.
 """
 
 from __future__ import annotations
