@@ -45,6 +45,7 @@ class Views:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: set[str] = set()  # ids of the run and of its edits
+        self._reported = False  # the cell shows the error of the run
 
     def open(self, run: Run) -> None:
         """Open the views. Main thread only."""
@@ -68,10 +69,13 @@ class Views:
         self._open.discard(run or (display.run.run if display.run else ""))
         if self._open:
             return
-        display.close(reported)
+        self._reported = self._reported or reported
+        display.close(self._reported)
         if display.run is not None and display.feed is not None:
-            self._recordings.keep(display.run.run, display.feed, self._cell)
-            display.offer(self._recordings.reruns(display.run.run)[:-1])
+            name = display.run.run
+            self._recordings.keep(name, display.feed, self._cell)
+            runs = self._recordings.reruns(name)
+            display.offer(runs[: runs.index(name)] if name in runs else [])
 
     def _compare(self, earlier: str) -> bytes:
         """Return the records of an earlier run and the run of the views, compared."""
