@@ -83,7 +83,7 @@ class Recordings:
             cell: Name of the program, or id of the notebook's cell; "" if unknown.
         """
         self._runs[run] = feed
-        if cell:
+        if cell and run not in self._cells[cell]:  # an edit keeps the run again
             self._cells[cell].append(run)
         size = sum(feed.size for feed in self._runs.values())
         for oldest in list(self._runs)[:-1]:

@@ -62,6 +62,7 @@ class Views:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: set[str] = set()  # ids of the run and of its edits
+        self._reported = False  # the cell shows the error of the run
 
     def show(self, work: Callable[[], Any], runs: list[Run]) -> Any:
         """Start a run by calling `work`, with views and time limit, and wait for the result.
@@ -108,10 +109,13 @@ class Views:
         self._open.discard(run or (display.run.run if display.run else ""))
         if self._open:
             return
-        display.close(reported)
+        self._reported = self._reported or reported
+        display.close(self._reported)
         if display.run is not None and display.feed is not None:
-            self._recordings.keep(display.run.run, display.feed, self._cell)
-            earlier = self._recordings.reruns(display.run.run)[:-1]
+            name = display.run.run
+            self._recordings.keep(name, display.feed, self._cell)
+            runs = self._recordings.reruns(name)
+            earlier = runs[: runs.index(name)] if name in runs else []
             display.offer(earlier, self._states is not None)
 
     def _compare(self, earlier: str) -> bytes:

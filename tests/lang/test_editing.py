@@ -287,3 +287,19 @@ def test_alternatives_of_a_token(engine: Engine) -> None:
     edited = state.at("a", 1).fork(token=alternatives[1].token)
     assert edited.get_meta_info("a")["token_ids"][1] == alternatives[1].token
     assert len(edited.get_meta_info("a")["output_token_logprobs"]) == 12
+
+
+def test_an_edit_of_a_partial_text(engine: Engine) -> None:
+    @function
+    def long(s: Any) -> None:
+        s += "Once" + gen("a", max_tokens=500, ignore_eos=True)
+
+    state = long.run(backend=engine, temperature=0, stream=True)
+    assert next(state.text_iter("a"))
+    state.cancel()
+    state.wait()
+    assert len(state.get_meta_info("a")["token_ids"]) < 500
+    edited = state.at("a", 0).fork(" dragons")
+    assert next(edited.text_iter("a"))
+    edited.cancel()
+    assert edited["a"].startswith(" dragons")

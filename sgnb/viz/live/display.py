@@ -141,7 +141,8 @@ class Display:
         for state in [self.run, *self._edits]:
             if state is not None:
                 self._emitter.unfollow(state)
-        self._closed_views = self._view, self._static_view
+        if self._view is not None or self._static_view is not None:
+            self._closed_views = self._view, self._static_view
         self._view = self._static_view = None
         self.static = False
 
