@@ -247,8 +247,7 @@ class Runnable(BoundFunction):
         if types and not as_frame:
             hint = "pass as_frame=True, or read states.get(name, type)"
             raise OptionError(f"types={shown(types)} has no effect", hint)
-        defaults = with_long_names(defaults)
-        self._refuse_unknown(defaults, DEFAULTS)
+        self._refuse_unknown(defaults := with_long_names(defaults), DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
         params, initial = SamplingParams.make(defaults), initial_content(continue_from)
         if rows.total == 0:

@@ -186,7 +186,8 @@ class Commands:
             self.namespace[name] = getattr(error, "states", states)
             raise
         remaining = len(self.namespace[name].failed)
-        self.session.say(f"{len(failed)} rows of {name} ran again, {remaining} failed")
+        count = f"{len(failed)} row" + "s" * (len(failed) != 1)
+        self.session.say(f"{count} of {name} ran again, {remaining} failed")
 
     def _bind(self, name: str) -> Callable[[Any], None]:
         return lambda value: self.namespace.update({name: value})

@@ -22,7 +22,7 @@ import pandas
 import pytest
 
 from sgnb.errors import Aborted, OptionError, ProgramError, RecordError
-from sgnb.events import BranchStarted, RunFinished, RunStarted
+from sgnb.events import BranchStarted, RowsNumbered, RunFinished, RunStarted
 from sgnb.lang import SavedState, function, gen, pool, watch
 from sgnb.lang.batches import batch
 
@@ -669,6 +669,28 @@ def test_a_rerun_runs_only_failed_rows(make: Any) -> None:
     assert [again[i] is states[i] for i in range(5)] == [True, True, False, True, False]
     assert [state["a"] for state in again] == ["x"] * 5
     assert again.rerun() == again and len(executor.events(RunStarted)) == 2
+    first, second = executor.events(RunStarted)
+    [numbered] = executor.events(RowsNumbered)
+    assert (numbered.run, numbered.rows, numbered.earlier) == (second.run, (2, 4), first.run)
+
+
+def test_rows_of_a_file_are_not_numbered_by_a_run(make: Any, tmp_path: Path) -> None:
+    executor, file = make("x"), tmp_path / "rows.jsonl"
+    simple.run_batch([("a",), ("b",)], save=file, backend=executor)
+    simple.run_batch([("a",), ("c",), ("b",), ("d",)], save=file, backend=executor)
+    [numbered] = executor.events(RowsNumbered)
+    assert (numbered.rows, numbered.earlier) == ((1, 3), "")
+
+
+@pytest.mark.parametrize("batch", [[], (), {"q": []}])
+def test_a_batch_without_rows_needs_no_backend(batch: Any) -> None:
+    states = simple.run_batch(batch)
+    assert states == [] and states.failed == [] and states.rerun() == []
+    assert states.columns() == {"error": [], "tokens": [], "seconds": []}
+    assert list(simple.run_batch(batch, generator_style=True)) == []
+    assert len(simple.run_batch(batch, as_frame=True)) == 0
+    with pytest.raises(OptionError, match="num_threads"):
+        simple.run_batch(batch, num_threads=0)
 
 
 def test_a_rerun_in_which_every_row_fails_keeps_the_states(make: Any) -> None:
@@ -731,6 +753,8 @@ def test_columns_and_csv(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert read[1][:4] == ["x, y", "é\n", '["x, y", 1]', ""]
     assert read[2][3] == 'ValueError: a "reason",\nin two lines'
     assert read[3][0] == "\\ud800=1+1"
+    text = states.csv_text().encode(errors="backslashreplace")
+    assert text == file.read_bytes()
 
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(OptionError, match=r"pip install 'sgnb\[frame\]', or read states.columns"):

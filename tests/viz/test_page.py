@@ -23,6 +23,7 @@ from sgnb.viz.state.tree import Trees, TreeState
 
 from .make_log import HOSTILE, Program, WordEngine, demo
 from .page import canonical, node
+from .test_rows import batch
 
 REDUCERS = ("branch", "models", "reduce", "store")
 
@@ -135,7 +136,7 @@ def logs() -> list[EventLog]:
         log.emit(events.ProgramCalled("r0", "0", f"text={HOSTILE!r}"))
     whole = EventLog()
     list(demo(whole))
-    return [*made, whole, without_tokens()]
+    return [*made, whole, without_tokens(), batch()]
 
 
 def without_tokens() -> EventLog:

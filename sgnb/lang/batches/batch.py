@@ -197,7 +197,7 @@ class Batch:
 def _last_run(states: Iterable[State | None]) -> str:
     """Return the id of the last run with one of the states, or "" without a run."""
     runs = [state.program.run for state in states if isinstance(state, ProgramState)]
-    return max(runs, key=lambda run: run.number).id if runs else ""
+    return max(runs, key=lambda run: int(run.id.removeprefix("run"))).id if runs else ""
 
 
 def thread_limit(num_threads: Any) -> int:

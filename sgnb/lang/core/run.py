@@ -100,8 +100,7 @@ class Run:
         edit: Edit | None = None,
     ) -> None:
         executor.log.home.check()
-        self.number = next(_numbers)
-        self.id = f"run{self.number}"
+        self.id = f"run{next(_numbers)}"
         self.title, self.total = title, total
         self.status: Status = "running"
         self.message = ""  # message of `RunFinished`

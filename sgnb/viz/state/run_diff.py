@@ -46,7 +46,7 @@ _WORD = re.compile(r"\s*\S+|\s+")
 
 
 @dataclass(slots=True, eq=False)
-class RecordedCall:
+class ComparedCall:
     """A request of a run with prompt and output."""
 
     request: int
@@ -84,12 +84,12 @@ class RecordedRun:
         self.state, self.table = states.runs[run], states.tree.token_table
         self.source, self.first_line = "", 1
         self.arguments: dict[str, str] = {}  # by branch
-        self.calls: dict[int, RecordedCall] = {}  # by request
+        self.calls: dict[int, ComparedCall] = {}  # by request
         for record in self.records:
             if not record.engine:
                 self._read(record.event)
 
-    def places(self) -> dict[tuple[str, int], RecordedCall]:
+    def places(self) -> dict[tuple[str, int], ComparedCall]:
         """Return the calls by branch and number within the branch."""
         numbers = Counter[str]()
         places = {}
@@ -120,7 +120,7 @@ class RecordedRun:
             case ProgramCalled() if event.run == self.id:
                 self.arguments[event.branch] = event.arguments
             case RequestQueued() if event.run == self.id:
-                self.calls[event.request] = RecordedCall(
+                self.calls[event.request] = ComparedCall(
                     event.request, event.branch, event.name, event.line, tuple(event.prompt)
                 )
             case RequestAdmitted() if event.request in self.calls:
@@ -289,7 +289,7 @@ class _Causes:
                     yield Cause(call.request, middle, end, self._change(call, former, same))
             at = end
 
-    def _change(self, call: RecordedCall, former: RecordedCall, at: int) -> str:
+    def _change(self, call: ComparedCall, former: ComparedCall, at: int) -> str:
         """Return the change at the first different token of a prompt."""
         table = self._later.table
         here, there = (
@@ -298,7 +298,7 @@ class _Causes:
         )
         return f"{self._source_of(call, at)}: {here} instead of {there}, at token {at}"
 
-    def _source_of(self, call: RecordedCall, at: int) -> str:
+    def _source_of(self, call: ComparedCall, at: int) -> str:
         for writer in self._later.calls.values():
             begin = len(writer.prompt)
             is_part = writer is not call and call.prompt[:begin] == writer.prompt
