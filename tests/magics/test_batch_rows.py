@@ -6,8 +6,8 @@ import pytest
 
 import sgnb
 from sgnb.magics.magic_options import CellLine
+from sgnb.magics.run_views import Views
 from sgnb.magics.session import SESSION
-from sgnb.magics.views import Views
 
 from .conftest import Shell
 
