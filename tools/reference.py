@@ -24,24 +24,32 @@ from sgnb.engine.options import EngineOptions
 from sgnb.engine.request.output import Output
 from sgnb.lang.graph.code_motion import Motion
 from sgnb.magics.bench import BenchReport
+from sgnb.magics.check_report import CheckReport
 from sgnb.magics.compare import CompareReport
 from sgnb.magics.dry_report import DryReport
 from sgnb.magics.fsm import FsmReport
+from sgnb.magics.lab import Lab
 from sgnb.magics.line import Option
 from sgnb.magics.magic_options import CELL_OPTIONS, COMMANDS
 from sgnb.magics.runs import BackgroundRun
 from sgnb.magics.table import Facts, Table
+from sgnb.magics.tour import Tour
 from sgnb.magics.why import WhyReport
 from sgnb.viz import Recording
+from sgnb.viz.live.kept_pictures import ViewPicture
 
 RESULTS = (
     Table,
     Facts,
     Recording,
     BenchReport,
+    CheckReport,
     CompareReport,
     DryReport,
     FsmReport,
+    Lab,
+    Tour,
+    ViewPicture,
     WhyReport,
     BackgroundRun,
     Usage,

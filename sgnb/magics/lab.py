@@ -120,6 +120,9 @@ class Lab(Displayable):
     def add_row(self, row: Mapping[str, Any]) -> None:
         """Add a row of arguments. An equal row is not added.
 
+        Args:
+            row: Arguments of the program by name.
+
         Raises:
             OptionError: The program has no such argument.
         """
@@ -130,6 +133,9 @@ class Lab(Displayable):
     def add_setting(self, setting: Mapping[str, Any]) -> None:
         """Add a setting: sampling parameters, "model", "program" and arguments of the program. An
         equal setting is not added.
+
+        Args:
+            setting: Values by name.
 
         Raises:
             OptionError: A name or a value is invalid.

@@ -21,6 +21,7 @@ SETTINGS = ("temperature", "max_tokens", "seed")
 """Settings with a control, unless the lab has a grid."""
 NO_RATING = "not rated"
 LABEL_CHARACTERS = 80
+ALIGNED = {"description_width": "100px"}
 WIDE = {"width": "auto", "max_width": "640px"}
 
 
@@ -79,7 +80,8 @@ class LabView:
         self._lab = lab
         self.table: Any = None
         engines = lab.engines.names()
-        self._controls = controls_of(lab.program)
+        in_grid = {name for setting in lab.settings for name in setting}
+        self._controls = [c for c in controls_of(lab.program) if c.name not in in_grid]
         self._settings = [] if lab.has_grid else setting_controls(SETTINGS, engines)
         self._inputs = {c.name: _input(c) for c in [*self._controls, *self._settings]}
         self.widget = self._box()
@@ -92,11 +94,12 @@ class LabView:
         stop = "stop at the next token; answers stay"
         self._stop = self._button("stop", stop, self._lab.stop)
         self._stop.disabled = True
-        self._line = ipywidgets.Label(value=self._lab.line())
-        self._pair = ipywidgets.Dropdown(description="answer", options=[], layout=WIDE)
+        self._error = ipywidgets.Label()
+        aligned = {"style": ALIGNED, "layout": WIDE}
+        self._pair = ipywidgets.Dropdown(description="answer", options=[], **aligned)
         options = [(NO_RATING, NO_RATING), *((str(rating), rating) for rating in RATINGS)]
-        self._rating = ipywidgets.Dropdown(description="rating", options=options)
-        self._note = ipywidgets.Text(description="note", layout=WIDE)
+        self._rating = ipywidgets.Dropdown(description="rating", options=options, style=ALIGNED)
+        self._note = ipywidgets.Text(description="note", **aligned)
         rate = "keep rating and note, and go to the next answer"
         self._rate = self._button("rate", rate, self._keep)
         self._pair.observe(self._show_rating, "value")
@@ -104,7 +107,7 @@ class LabView:
         return ipywidgets.VBox(
             [
                 *self._inputs.values(),
-                ipywidgets.HBox([self._start, self._stop, self._line]),
+                ipywidgets.HBox([self._start, self._stop, self._error]),
                 self._pair,
                 rating,
                 self._note,
@@ -120,10 +123,11 @@ class LabView:
 
     def _do(self, action: Callable[[], None]) -> None:
         """Execute the action of a button. An error is shown next to the buttons."""
+        self._error.value = ""
         try:
             action()
         except SgnbError as error:
-            self._line.value = one_line(str(error))
+            self._error.value = one_line(str(error))
 
     def _run(self) -> None:
         """Add the values of the controls to the grid, and start."""
@@ -144,7 +148,6 @@ class LabView:
         """Show the progress, until the run has ended."""
         is_running = self._lab.is_running
         self._lab.update()
-        self._line.value = self._lab.line()
         self.table.update(self._lab._repr_mimebundle_(), raw=True)
         if is_running:
             asyncio.get_running_loop().call_later(REFRESH_SECONDS, self._refresh)
@@ -201,7 +204,7 @@ def _input(control: Control) -> Any:
         options["placeholder"] = "default"
     if control.kind in ("text", "long text", "literal"):
         options["layout"] = WIDE
-    return kind(**options, style={"description_width": "initial"})
+    return kind(**options, style=ALIGNED)
 
 
 def _label(pair: LabCell) -> str:
