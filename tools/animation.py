@@ -60,6 +60,7 @@ def record() -> list[Record]:
     sgnb.recordings.on()
     for country in COUNTRIES:
         capital.run(country=country, temperature=0).wait()
+
     return list(replay(sgnb.recordings.off().lines))
 
 
@@ -80,6 +81,7 @@ def frames(records: list[Record]) -> Iterator[Frame]:
             caption = f"Split: the common {event.length} tokens become a node of their own"
         elif isinstance(event, NodeAdded) and run:
             caption = f"Insert: {counted(len(event.tokens), 'token')} of {country} stay in the tree"
+
         if caption:
             view = TreeView(states.tree, states.runs[run])
             yield Frame(caption, picture([view], 12, "sgnb-static"))
@@ -90,6 +92,7 @@ def painted(shots: list[Frame]) -> list[Image.Image]:
     chromium = find_chromium()
     if chromium is None:
         raise SystemExit("no Chromium or Chrome on the PATH")
+
     images = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
@@ -102,6 +105,7 @@ def painted(shots: list[Frame]) -> list[Image.Image]:
             )
             images.append(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
         browser.close()
+
     return images
 
 

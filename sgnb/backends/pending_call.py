@@ -62,6 +62,7 @@ class PendingCall:
         if index == 0 and self.call.stream and output.delta:
             delta = Delta(output.delta, lambda: output.meta_info)
             self.executor._mail.put_result(partial(self.sink, delta))
+
         if output.finish_reason is not None:
             self.outputs[index] = output
             if len(self.outputs) == len(self.params):
@@ -90,6 +91,7 @@ class PendingCall:
         call, params = self.call, self.params[0]
         if params.regex is None or call.params.leading_blank or call.location is None:
             return
+
         if self.last_token is not None:
             for line in self.executor.engine.seam_warnings(params, self.last_token):
                 warn_once(line, call.location)

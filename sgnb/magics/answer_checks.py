@@ -79,6 +79,7 @@ class Checks:
             finished.interrupt.report = report  # type: ignore[attr-defined]
             finished.interrupt.add_note("the attribute `report` of this error has the rows")
             raise finished.interrupt
+
         return report
 
     def _run(
@@ -100,6 +101,7 @@ class Checks:
         except BaseException as error:
             if not runs:
                 raise
+
             states = getattr(error, "states", None) or runs[0].states
             # Any other error is the error of the first row of a batch without a finished row.
             if isinstance(error, Aborted) or not isinstance(error, Exception):
@@ -108,6 +110,7 @@ class Checks:
             line.end()
             backend.emitter.flush()
             backend.emitter.detach(feed)
+
         self._recordings.keep(runs[0].id, feed)
         runs[0].mark_read()
         return _BatchResult(states, runs[0].id, feed, interrupt)
@@ -169,12 +172,14 @@ def read_rows(program: Any, over: Any) -> list[dict[str, Any]]:
     if not hasattr(program, "run_batch"):
         hint = "give a function with @sgnb.function, or the name of a cell"
         raise OptionError(f"{shown(program)} is not a program", hint)
+
     names, rows = list(program.signature.parameters), list[dict[str, Any]]()
     for values, named in Rows(over, None):
         if len(values) > len(names):
             message = f"row {len(rows)} has {len(values)} values: {shown(values)}"
             raise OptionError(message, f"{program.__name__} takes {program.signature}")
         rows.append({**dict(zip(names, values, strict=False)), **named})
+
     if not rows:
         raise OptionError("there are no rows", "give at least one row of arguments")
     return rows
@@ -195,6 +200,7 @@ def named_expectation(name: str, columns: Set[str], namespace: Mapping[str, Any]
     if name in columns and name in functions:
         message = f"--expect {name} is a column of the rows and a function of the notebook"
         raise OptionError(message, "rename the function")
+
     if name not in columns | functions:
         message = f"--expect {name}: neither a column of the rows nor a function of the notebook"
         raise OptionError(message, nearest(name, columns | functions))
@@ -207,6 +213,7 @@ def _check_expect(expect: Expect, rows: Sequence[dict[str, Any]]) -> None:
         if not any(expect in row for row in rows):
             columns = {name for row in rows for name in row}
             raise OptionError(f"the rows have no column {expect!r}", nearest(expect, columns))
+
         return
     rule = "give the name of a column, or a function of state and row"
     if not callable(expect):
@@ -224,6 +231,7 @@ def _arguments(program: Any, row: dict[str, Any], expect: Expect) -> dict[str, A
     parameters = program.signature.parameters
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return {name: value for name, value in row.items() if name != expect}
+
     return {name: value for name, value in row.items() if name in parameters}
 
 
@@ -234,6 +242,7 @@ def _verdict(
     failure = None if state is None else state.error()
     if state is None or isinstance(failure, (Aborted, KeyboardInterrupt)):
         return "stopped", "", ""
+
     variables = state._branch.variables
     last = next(reversed(variables), "")
     name = expect if isinstance(expect, str) and expect in variables else last
@@ -245,6 +254,7 @@ def _verdict(
         is_right = _is_right(state, row, expect, answer)
     except Exception as error:
         return "error", _text(answer), f"{type(error).__name__}: {first_line(error)}"
+
     return "right" if is_right else "wrong", _text(answer), ""
 
 
@@ -254,6 +264,7 @@ def _is_right(state: ProgramState, row: dict[str, Any], expect: Expect, answer: 
         if type(result).__name__ not in ("bool", "bool_"):
             message = f"{getattr(expect, '__name__', 'expect')} returned {shown(result)}"
             raise OptionError(message, "return True for a right answer, False for a wrong one")
+
         return bool(result)
 
     expected = row.get(expect)
@@ -261,6 +272,7 @@ def _is_right(state: ProgramState, row: dict[str, Any], expect: Expect, answer: 
         raise OptionError(f"the row has no value in the column {expect!r}", "fill in the value")
     if not state._branch.variables:
         raise OptionError("the program has no variable", "name the answer: gen('answer')")
+
     return same_value(answer, expected)
 
 
@@ -269,12 +281,14 @@ def same_value(answer: Any, expected: Any) -> bool:
     JSON if the expected value is no text."""
     if not isinstance(answer, str):
         return bool(answer == expected)
+
     if isinstance(expected, str):
         return answer.strip() == expected.strip()
     try:
         value = json.loads(answer)
     except ValueError:
         return answer.strip() == str(expected)
+
     return isinstance(value, bool) == isinstance(expected, bool) and bool(value == expected)
 
 

@@ -56,6 +56,7 @@ class CheckedRow:
             return ""
         if self.verdict != self.previous.verdict:
             return f"{self.previous.verdict} → {self.verdict}"
+
         return "new answer" if self.answer != self.previous.answer else ""
 
 
@@ -112,6 +113,7 @@ class CheckReport(Displayable):
         if judged:
             low, high, level = self.interval
             head += f" ({self.right / judged:.0%}; {level:.0%} interval {low:.0%} to {high:.0%})"
+
         for verdict, words in {"error": "with an error", "stopped": "stopped"}.items():
             count = self.counts[verdict]
             head += f" · {count:,} {words}, not counted" if count else ""
@@ -176,6 +178,7 @@ class CheckReport(Displayable):
         """
         if not isinstance(row, int) or not 0 <= row < len(self.rows):
             raise OptionError(f"no row {shown(row)}", f"rows are 0 to {len(self.rows) - 1}")
+
         if not self.rows[row].branch:
             raise OptionError(f"row {row} did not run", "check the rows again")
         return Recording(self._feed.lines, self.run).of_program(self.rows[row].branch)

@@ -34,6 +34,7 @@ class Edits:
         if run is None:
             message = f"{request.run} is not among the last {KEPT_RUNS} runs of cells"
             raise OptionError(message, "run the cell again")
+
         if run.status == "running" and not run.paused:
             raise OptionError(f"{run.id} goes on", "pause the run first")
         branches = [branch for state in run.states for branch in state.program.branches]

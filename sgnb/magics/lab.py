@@ -99,6 +99,7 @@ class Lab(Displayable):
         self._thread: threading.Thread | None = None
         for row in [] if rows is None else read_rows(program, rows):
             self.add_row(row)
+
         for setting in self._settings_of(grid) if self.has_grid else ():
             self.add_setting(setting)
 
@@ -110,6 +111,7 @@ class Lab(Displayable):
             if (row, setting) not in self._cells:
                 cell = LabCell(len(self._cells), self.rows[row], self.settings[setting])
                 self._cells[row, setting] = cell
+
         return [self._cells[place] for place in places]
 
     @property
@@ -144,11 +146,13 @@ class Lab(Displayable):
         for name, value in setting.items():
             if name not in names:
                 raise OptionError(f"the grid has no setting {name!r}", nearest(name, names))
+
             if name == "program" and not hasattr(value, "run_batch"):
                 raise OptionError(f"{shown(value)} is not a program", "give programs to compare")
         SamplingParams.make(with_long_names(self._sampling(setting)))
         if isinstance(model := setting.get("model"), str):
             self.engines.get(model)
+
         if _key(setting) not in map(_key, self.settings):
             self.settings.append(dict(setting))
 
@@ -185,6 +189,7 @@ class Lab(Displayable):
         """
         if self._thread is not None:
             self._thread.join(timeout)
+
         return not self.is_running
 
     def update(self) -> None:
@@ -210,6 +215,7 @@ class Lab(Displayable):
             raise OptionError(
                 f"the grid has no pair {shown(cell)}", f"pairs: 0 to {len(cells) - 1}"
             )
+
         if rating is not None and (rating not in RATINGS or isinstance(rating, bool)):
             raise OptionError(f"{shown(rating)} is not a rating", 'use "good", "bad" or 1 to 5')
         cells[cell].rating, cells[cell].note = rating, note if rating is not None else ""
@@ -233,6 +239,7 @@ class Lab(Displayable):
             pandas = import_module("pandas")
         except ImportError:
             raise OptionError("frame() needs pandas", "pip install pandas; or read cells") from None
+
         return pandas.DataFrame([pair.values() for pair in self.cells])
 
     def table(self) -> Table:
@@ -241,6 +248,7 @@ class Lab(Displayable):
         for pair in self.cells:
             line = by_row.setdefault(id(pair.row), {"row": setting_label(pair.row) or "-"})
             line[setting_label(pair.setting) or "answer"] = f"{pair.index}: {pair.text()}"
+
         return Table(by_row.values(), empty="no row yet")
 
     def line(self) -> str:
@@ -268,6 +276,7 @@ class Lab(Displayable):
             if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
                 message = f"grid: {name!r} has the values {shown(values)}"
                 raise OptionError(message, "give a list with at least one value")
+
         return (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
 
     def _prepare(self, row: Mapping[str, Any] | None) -> None:
@@ -275,10 +284,12 @@ class Lab(Displayable):
             raise OptionError("the lab is running already", "stop() ends the run")
         if row is not None or not self.rows:
             self.add_row(row or {})
+
         if not self.settings:
             self.add_setting({})
         for pair in self.cells:
             self._check_arguments({**pair.row, **self._arguments(pair.setting)}, partial=False)
+
         self._is_stopped = False
 
     def _check_arguments(self, row: Mapping[str, Any], partial: bool) -> None:
@@ -334,6 +345,7 @@ class Lab(Displayable):
         finally:
             for index, pair in enumerate(pairs):
                 _take(pair, states[index] if index < len(states) else None, failure)
+
             if self._run is not None:
                 self._run.mark_read()
 
@@ -342,6 +354,7 @@ class Lab(Displayable):
             return executor_of(model)
         if model is None and hasattr(program, "backend"):
             return program.backend().executor
+
         return self.engines.backend(model or "").executor
 
 
@@ -355,6 +368,7 @@ def _take(pair: LabCell, state: ProgramState | None, failure: BaseException | No
         pair.status, pair.error = "error", f"{type(error).__name__}: {first_line(error)}"
     else:
         pair.status = "done"
+
     if state is not None:
         pair.answer = answer_of(state)
 

@@ -44,6 +44,7 @@ class Control:
         """
         if self.kind == "optional number" and not value.strip():
             return None
+
         if self.kind not in ("literal", "optional number"):
             return value
         try:
@@ -51,6 +52,7 @@ class Control:
         except (ValueError, SyntaxError):
             message = f"{self.name}: {shown(value)} is not a Python literal"
             raise OptionError(message, 'for example 3, "text" or [1, 2]') from None
+
         if self.kind == "optional number" and type(read) not in (int, float):
             raise OptionError(f"{self.name}: {shown(value)} is not a number", "for example 0.7")
         return read
@@ -74,6 +76,7 @@ def setting_controls(names: Iterable[str], engines: list[str]) -> list[Control]:
     if len(engines) > 1:
         choices = (("current", ""), *((name, name) for name in engines))
         controls.append(Control("model", "choice", "", choices))
+
     return controls
 
 
@@ -90,6 +93,7 @@ def _control(name: str, annotation: Any, default: Any) -> Control:
     if typing.get_origin(annotation) in (Union, types.UnionType):
         members = [one for one in typing.get_args(annotation) if one is not type(None)]
         annotation = members[0] if len(members) == 1 and default is not None else EMPTY
+
     if annotation is EMPTY and default is not EMPTY:
         annotation = type(default)
 
@@ -98,16 +102,19 @@ def _control(name: str, annotation: Any, default: Any) -> Control:
         return _choice(name, choices, default)
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
         return _choice(name, tuple((member.name, member) for member in annotation), default)
+
     if annotation is bool:
         return Control(name, "checkbox", default is True)
     if annotation is int:
         return Control(name, "integer", 0 if default is EMPTY else default)
+
     if annotation is float:
         return Control(name, "number", 0.0 if default is EMPTY else default)
     if annotation in (str, EMPTY):
         text = "" if default is EMPTY else str(default)
         is_long = len(text) >= LONG_TEXT or "\n" in text
         return Control(name, "long text" if is_long else "text", text)
+
     return Control(name, "literal", "" if default is EMPTY else repr(default))
 
 

@@ -50,6 +50,7 @@ class Labs:
         if not hasattr(program, "run_batch"):
             hint = "give a function with @sgnb.function, or the name of a cell"
             raise OptionError(f"{shown(program)} is not a program", hint)
+
         return Lab(self._engines, program, rows, grid, show)
 
 
@@ -135,6 +136,7 @@ class LabView:
         setting = {c.name: c.read(self._inputs[c.name].value) for c in self._settings}
         if not self._lab.has_grid:
             self._lab.add_setting({k: v for k, v in setting.items() if v not in (None, "")})
+
         if not self._lab.rows or values != self._initial():
             self._lab.add_row(values)
         self._lab.start()
@@ -152,6 +154,7 @@ class LabView:
         if is_running:
             asyncio.get_running_loop().call_later(REFRESH_SECONDS, self._refresh)
             return
+
         self._start.disabled, self._stop.disabled = False, True
         self._fill_choices()
 
@@ -200,10 +203,12 @@ def _input(control: Control) -> Any:
     options: dict[str, Any] = {"value": control.value, "description": control.name}
     if control.kind == "choice":
         options["options"] = list(control.choices)
+
     if control.kind == "optional number":
         options["placeholder"] = "default"
     if control.kind in ("text", "long text", "literal"):
         options["layout"] = WIDE
+
     return kind(**options, style=ALIGNED)
 
 

@@ -73,10 +73,12 @@ def compare_recordings(recordings: Recordings, earlier: str, later: str) -> Reru
         if not former:
             hint = "run the cell again, or name two runs: %sglang runs compare RUN RUN"
             raise OptionError(f"{last.run} has no earlier run of the same cell", hint)
+
         earlier = former[-1]
     first = recordings(earlier)
     if first.run == last.run:
         raise OptionError(f"{earlier} and {later} are the same run", "name two runs")
+
     return RerunReport(joined_runs(first, last))
 
 

@@ -81,6 +81,7 @@ class Views:
         except BaseException as error:
             self.close(getattr(error, "states", None), reported=True)
             raise
+
         self.close(value)
         return value
 
@@ -91,6 +92,7 @@ class Views:
         run.meanwhile = self._display.tick
         with suppress(RuntimeError):  # no event loop outside of kernels
             self._loop = asyncio.get_running_loop()
+
         if self._display.live and self._loop is not None:
             run.on_edit = self._begin_edit
             self._edits.keep(run)
@@ -106,6 +108,7 @@ class Views:
         display = self._display
         if isinstance(value, States):
             self._states = value
+
         self._open.discard(run or (display.run.run if display.run else ""))
         if self._open:
             return
@@ -140,6 +143,7 @@ class Views:
             raise OptionError("the batch is still running", "wait for the end")
         if action == "csv":
             return self._states.csv_text().encode(errors="backslashreplace")
+
         if self._states.failed:
             self._rerun(self._states)
         return ""
@@ -159,6 +163,7 @@ class Views:
         except BaseException:
             self.close(states)
             raise
+
         self._open.add(background.run.id)
         self._display.begin_rerun(background.run.id)
 

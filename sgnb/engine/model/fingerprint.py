@@ -46,6 +46,7 @@ def fingerprint(model: PreTrainedModel, *facts: object) -> str:
         scaling = getattr(module, "attention_scaling", None)  # of rotary embeddings
         if scaling is not None:
             digest.update(f"{name} {scaling!r}\n".encode())
+
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
         digest.update(sum_chunks(tensor).cpu().numpy().tobytes())
@@ -58,6 +59,7 @@ def sum_chunks(tensor: Tensor) -> Tensor:
     data = packed.as_strided((packed.numel(),), (1,)).view(torch.uint8)
     if len(data) % 4 or data.storage_offset() % 4:
         data = torch.nn.functional.pad(data, (0, -len(data) % 4))
+
     words, factors = data.view(torch.int32), _factors(data.device)
 
     full = len(words) // CHUNK_WORDS * CHUNK_WORDS
@@ -79,4 +81,5 @@ def _strip(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {str(key): _strip(each) for key, each in value.items()}
         return {key: each for key, each in kept.items() if key not in IRRELEVANT and key[0] != "_"}
+
     return [_strip(each) for each in value] if isinstance(value, (list, tuple)) else value

@@ -33,6 +33,7 @@ def forbidden(
     allowed = [repr(text) for text in shown[:SHOWN_TOKENS]]
     if matcher.is_final:
         allowed.append("the end of the text")
+
     if len(ids) > SHOWN_TOKENS:
         allowed.append(f"{len(ids) - SHOWN_TOKENS:,} more tokens")
 

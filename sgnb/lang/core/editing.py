@@ -72,6 +72,7 @@ class CallRecord:
         if self.op.params.n > 1:
             message = f"gen {self.op.name!r} has {self.op.params.n} samples"
             raise OptionError(message, "an edit needs n=1")
+
         if self.answer is not None and self.meta.get("token_ids"):
             return tuple(self.meta["token_ids"])
         stepper, run = getattr(self.executor, "token_stepper", None), self.branch.program.run.id
@@ -79,6 +80,7 @@ class CallRecord:
         if self.branch.id not in outputs:
             message = f"gen {self.op.name!r} has no tokens: the call runs, or failed"
             raise OptionError(message, "pause the run first: run.pause()")
+
         return tuple(outputs[self.branch.id])
 
 
@@ -106,6 +108,7 @@ class Edit:
         answer = self._answer(branch, call)
         if isinstance(answer, Call | ScoreCall):
             return answer
+
         with branch.program.changed:
             branch.deliver(op, answer)
             branch.program.waits.notify()
@@ -119,6 +122,7 @@ class Edit:
         earlier = next((other for other in branches if _path(other) == path), None)
         if earlier is None or number >= len(earlier.calls):
             return call
+
         recorded = earlier.calls[number]
         if recorded.order > self.call.order:
             return call
@@ -129,6 +133,7 @@ class Edit:
             answer = recorded.answer
             if not same or answer is None or answer.error is not None:
                 return call
+
             return replace(answer, recorded=True)
         if not same:
             message = f"the prompt of {self.call.op.name!r} differs from {earlier.program.run.id}"
@@ -211,6 +216,7 @@ class EditPoint:
         if begin_again is None:
             hint = "use a @function or a cell; a state of Run.state() has no program"
             raise OptionError("the code of this state cannot run again", hint)
+
         is_choice = isinstance(self._call.op, Choose)
         return begin_again(self._choice(text) if is_choice else self._continued(text, token))
 
@@ -220,6 +226,7 @@ class EditPoint:
         if not continues_output(executor):
             hint = "run the program on an engine"
             raise OptionError(f"gen {op.name!r} is not of an engine: no token can change", hint)
+
         before, after = self._output[: self._index], self._output[self._index :]
         if text is None:
             assert token is not None
@@ -239,6 +246,7 @@ class EditPoint:
         rows = self._call.meta.get("grammar", ())[self._index :]
         while count and count < len(rows) and rows[count]["kind"] == "jumped":
             count += 1
+
         return count
 
     def _choice(self, text: str | None) -> Edit:
@@ -248,6 +256,7 @@ class EditPoint:
             names = ", ".join(map(repr, choices[:SHOWN_CHOICES]))
             message = f"{shown(text)} is not a choice of select {self.name!r}"
             raise OptionError(message, f"choose one of {names}")
+
         return Edit(self._call, self.position, text, choice=choices.index(text))
 
     def __repr__(self) -> str:
@@ -310,6 +319,7 @@ def _at_position(branch: Branch, position: int) -> EditPoint:
         output, begin = call.output(), call.num_prompt_tokens()
         if begin <= position < begin + len(output):
             return EditPoint(call, position - begin, output)
+
     message = f"token {position} was not generated"
     raise OptionError(message, "give the position of a generated token, see state.token_ids()")
 
@@ -320,4 +330,5 @@ def _calls(branch: Branch) -> list[CallRecord]:
     while (parent := branch.parent) is not None:
         calls = [call for call in parent.calls if call.num_segments < branch.fork_at] + calls
         branch = parent
+
     return calls

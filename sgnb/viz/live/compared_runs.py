@@ -88,6 +88,7 @@ def _findings(compared: RunsCompared, earlier: RecordedRun, later: RecordedRun) 
         compared.cause_begins, compared.cause_ends, compared.causes, strict=True
     ):
         totals[text] += end - begin
+
     for text, count in totals.most_common(SHOWN_ROWS):
         yield f"computed, {_count(count, 'token')}: {text}"
 

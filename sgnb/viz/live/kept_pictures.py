@@ -46,6 +46,7 @@ def picture_of(view: str, records: Sequence[Record], run: str, uid: str = "") ->
     """
     if view not in KEPT_VIEWS:
         raise OptionError(f"no view is called {view!r}", nearest(view, KEPT_VIEWS))
+
     state = view_of(view, records, run)
     return None if state is None else ViewPicture(view, static_bundle([state], uid, FINAL_LIMIT))
 

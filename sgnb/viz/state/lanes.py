@@ -114,6 +114,7 @@ class Lanes:
         """
         if lane.began is None:
             return []
+
         forks = [other for other in self._lanes.values() if other.parent == lane.branch]
         busy = [(bar.queued, bar.finished) for bar in lane.bars]
         busy += [(activity.began, activity.ended) for activity in lane.activities]
@@ -127,6 +128,7 @@ class Lanes:
         for lane in self:
             if lane.parent in self._lanes and lane.began is not None:
                 groups.setdefault((lane.parent, lane.forked_at), []).append(lane)
+
         return [_group(self._lanes[parent], branches) for (parent, _), branches in groups.items()]
 
     def _lane(self, event: Any) -> Lane | None:
@@ -136,6 +138,7 @@ class Lanes:
         lane = self._lanes.get(event.branch)
         if lane is None and len(self._lanes) < KEPT_LANES:
             lane = self._lanes[event.branch] = Lane(event.branch)
+
         return lane
 
     def _branch_start(self, event: BranchStarted, record: Record) -> None:
@@ -233,11 +236,13 @@ def gaps(begin: float, end: float, busy: Iterable[Span]) -> list[Span]:
     for start, stop in sorted(span for span in busy if span[0] < span[1]):
         if start >= end:
             break
+
         if start > at:
             free.append((at, start))
         at = max(at, stop)
     if at < end:
         free.append((at, end))
+
     return free
 
 
@@ -247,4 +252,5 @@ def _group(parent: Lane, branches: list[Lane]) -> LaneFork:
     joined = max(ends) if len(ends) == len(branches) else None
     if joined is not None and parent.ended is not None and parent.ended <= joined:
         joined = None
+
     return LaneFork(parent=parent, branches=branches, forked=forked, joined=joined)

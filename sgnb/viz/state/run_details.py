@@ -121,6 +121,7 @@ class RunDetails:
             call = self._open.get((record.engine, number))
             if call is not None and call.ended is None:
                 call.tokens.append(CallToken(token, masks.get(number)))
+
         if record.engine:
             return
 

@@ -96,6 +96,7 @@ class RecordedRun:
         for call in self.calls.values():
             places[call.branch, numbers[call.branch]] = call
             numbers[call.branch] += 1
+
         return places
 
     def tokens(self, branch: str) -> list[str]:
@@ -238,6 +239,7 @@ def _diff(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, st
         blocks = [("replace", 0, len(here), 0, len(there))]
     else:
         blocks = SequenceMatcher(None, here, there, autojunk=False).get_opcodes()
+
     for kind, i, j, k, m in blocks:
         if kind == "equal":
             yield from (("=", begin + n, there[n]) for n in range(k, m))
@@ -253,6 +255,7 @@ def _without(pieces: list[str], characters: int) -> list[str]:
         if characters < len(piece):
             return [piece[characters:], *pieces[i + 1 :]]
         characters -= len(piece)
+
     return []
 
 
@@ -285,6 +288,7 @@ class _Causes:
                 if at < middle:
                     text = f"{self._earlier.id} has the same tokens, which are no longer cached"
                     yield Cause(call.request, at, middle, text)
+
                 if middle < end:
                     yield Cause(call.request, middle, end, self._change(call, former, same))
             at = end
@@ -312,6 +316,7 @@ class _Causes:
         arguments = [run.arguments.get(root, "") for run in (self._earlier, self._later)]
         if not matching and arguments[0] != arguments[1]:
             return f"other arguments, {visible(arguments[1])} instead of {visible(arguments[0])}"
+
         if changed:
             return f"changed line {(matching or changed)[0].number}"
         return "another value of a variable outside the program"

@@ -29,6 +29,7 @@ def tick_label(t: float, step: float, end: float) -> str:
     """
     if abs(t) < step / 1000:
         return "0"
+
     size, unit = (1.0, "s") if end >= 1 else (1e-3, "ms")
     return f"{t / size:.{max(0, ceil(-log10(step / size) - ABOUT))}f} {unit}"
 
@@ -49,4 +50,5 @@ def draw_ticks(seconds: float, x: float, width: float, y: float, height: float) 
         shapes.append(tag("path", class_="l", d=f"M{at:.1f} {y:.1f}v{height + 4:.1f}"))
         label_x = min(max(x, at - LETTER * len(label) / 2), x + width - LETTER * len(label))
         shapes.append(text_at(label_x, y + height + 16, label, "m"))
+
     return shapes

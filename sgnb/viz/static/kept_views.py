@@ -52,6 +52,7 @@ def view_of(name: str, records: Sequence[Record], run: str) -> Shown | None:
     if not run and AS_IS in comparison.variants:
         base = comparison.variants[AS_IS].shown
         run = base.run if base is not None else ""
+
     if run not in states.runs:
         return None
     state = states.runs[run]
@@ -60,6 +61,7 @@ def view_of(name: str, records: Sequence[Record], run: str) -> Shown | None:
         return TreeView(states.tree, state) if len(states.tree.nodes) > 1 else None
     if name in ("text", "rows"):
         return state if state.is_batch == (name == "rows") else None
+
     if name == "branches":
         return BranchesView(state) if list(state.lanes) else None
 
@@ -68,6 +70,7 @@ def view_of(name: str, records: Sequence[Record], run: str) -> Shown | None:
         return SourceView(details) if details.started.source and details.calls else None
     if name == "time":
         return TimeView(details) if details.steps else None
+
     constrained = [call for call in details.calls if call.is_constrained and call.tokens]
     if not constrained:
         return None
@@ -104,6 +107,7 @@ class SourceView:
         for call in details.calls:
             if call.queued.file == started.file:
                 by_line.setdefault(call.queued.line - started.first_line, []).append(call)
+
         self.title = started.title
         self.lines = started.source.rstrip("\n").split("\n")
         self.figures = {line: LineFigures(calls, details.ended) for line, calls in by_line.items()}
@@ -131,6 +135,7 @@ class SourceView:
         if hidden > 0:
             out.append(text_at(30, y + 13, f"… {counted(hidden, 'more line')}", "m"))
             y += LINE
+
         return "".join(out), y + 4
 
     def text(self) -> str:

@@ -43,6 +43,7 @@ def draw_lanes(run: RunState) -> tuple[str, float]:
     lanes = list(run.lanes)
     if len(lanes) < 2 and not any(lane.activities for lane in lanes):
         return "", 0.0
+
     return draw_all_lanes(run, SHOWN_LANES)
 
 
@@ -64,6 +65,7 @@ def draw_all_lanes(run: RunState, limit: int) -> tuple[str, float]:
     if hidden:
         shapes.append(text_at(0, y + 12, f"and {counted(hidden, 'more lane')}", "m"))
         y += LANE
+
     return "".join([*shapes, *draw_legend(y)]), y + 20
 
 
@@ -121,6 +123,7 @@ def _fork(group: LaneFork, scale: LaneScale, rows: dict[str, float]) -> Iterator
     ends = [(rows[lane.branch], lane) for lane in group.branches if lane.branch in rows]
     if group.parent.branch not in rows or not ends:
         return
+
     top, bottom, x = rows[group.parent.branch], max(y for y, _ in ends), scale.x(group.forked)
     branches = "".join(f"M{x:.1f} {y - 5:.1f}q0 5 5 5" for y, _ in ends)
     yield tag("path", class_="z", d=f"M{x:.1f} {top:.1f}V{bottom - 5:.1f}{branches}")

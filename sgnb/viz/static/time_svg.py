@@ -140,6 +140,7 @@ class TimeView:
             if call.admitted:
                 prompt, hits = prompt + len(call.queued.prompt), hits + call.cached
                 path += f"H{self._x(call.began):.1f}V{y + height * (1 - hits / prompt):.1f}"
+
         return f"{path}H{LEFT + ROOM}"
 
 
@@ -157,6 +158,7 @@ def grouped(steps: Sequence[StepFigures], seconds: float, count: int) -> list[St
             decode=max(step.decode, last.decode),
             waiting=max(step.waiting, last.waiting),
         )
+
     return columns
 
 

@@ -57,6 +57,7 @@ class WalkView:
         counts += f": {forced / len(tokens):.0%} without a choice"
         if self.others:
             counts += f" · and {counted(self.others, 'more generation')} with a grammar"
+
         return [f"walk of {queued.name or queued.purpose} [{queued.branch}] ({kind})", counts]
 
     def text(self) -> str:
@@ -73,6 +74,7 @@ class WalkView:
             width = max(columns(text) * CHAR + 10, len(step.note) * LETTER + 4)
             if x and x + width > INSIDE:
                 x, y, line = 0.0, y + STEP_LINE, line + 1
+
             if line >= max(1, rows // 3):
                 hidden = counted(len(self.steps) - index, "more step")
                 out.append(text_at(0, y + 12, f"… {hidden}", "m"))
@@ -85,6 +87,7 @@ class WalkView:
             body, height = draw_automaton(self.automaton)
             out.append(tag("g", body, transform=f"translate(0 {y:.0f})"))
             y += height
+
         return "".join(out), y
 
     def _text(self, step: WalkStep) -> str:
@@ -105,6 +108,7 @@ def _steps(call: RunCall) -> list[WalkStep]:
             note = f"{mask.allowed:,} allowed" if mask is not None else "free"
             logprob = mask.kept if mask is not None and mask.kept is not None else 0.0
             steps.append(WalkStep([token], note, math.exp(min(0.0, logprob))))
+
         last = jump
     return steps
 

@@ -36,6 +36,7 @@ class BlockTransfer:
         self._slots.copy(ids, staged)
         if not self._on_gpu:
             return staged.numpy
+
         content = torch.empty(size, dtype=torch.uint8, pin_memory=True)
         content.copy_(staged, non_blocking=True)
         copied = torch.cuda.Event()
@@ -65,4 +66,5 @@ class BlockTransfer:
             self.write(ids, np.zeros_like(content))  # unused slots stay finite
         finally:
             self._slots.free(ids)
+
         return f"byte {wrong[0]} of a token is not restored" if len(wrong) else ""

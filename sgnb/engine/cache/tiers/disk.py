@@ -88,6 +88,7 @@ class DiskBlocks:
                 status = os.fstat(file.fileno())
                 header = file.read(HEADER_BYTES)
                 size = file.readinto(data.data.cast("B"))
+
             complete = size == data.size and status.st_size == self._file_bytes
         except FileNotFoundError:
             return False
@@ -95,6 +96,7 @@ class DiskBlocks:
             if error.errno != errno.ELOOP:
                 self._report("unreadable", f"{path} cannot be read: {error.strerror}")
                 return False
+
             complete = False
 
         if not complete or not self._is_valid(header, key, parent, tokens, data):
@@ -114,6 +116,7 @@ class DiskBlocks:
         if self.holds(block.key):
             with suppress(OSError):
                 _touch(path, os.lstat(path).st_mtime)
+
             return True
         if time.monotonic() < self._resume or not self._janitor.reserve():
             return False
@@ -128,6 +131,7 @@ class DiskBlocks:
                 self._report(
                     "full", f"{path} {reason}. sgnb tries again after {PAUSE_SECONDS:.0f} s"
                 )
+
             return False
         return True
 
@@ -182,6 +186,7 @@ class DiskBlocks:
         measured = MEASURED.search(header)
         if measured is None:
             return False
+
         seconds, crc = (each.decode() for each in measured.groups())
         return header == self._header(key, parent, tokens, seconds, crc) and int(
             crc, 16
@@ -199,6 +204,7 @@ def read_seconds(path: str) -> float:
     with suppress(OSError), open(path, "rb", opener=_open_safely) as file:
         measured = MEASURED.search(file.read(HEADER_BYTES))
         return 0.0 if measured is None else float(measured[1])
+
     return 0.0
 
 

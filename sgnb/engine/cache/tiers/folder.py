@@ -52,6 +52,7 @@ def stored_models(folder: str | Path | None = None) -> list[StoredModel]:
         if files:
             size, last = sum(each.bytes for each in files), max(each.time for each in files)
             models.append(StoredModel(name, len(files), size, last))
+
     return sorted(models, key=lambda model: -model.last_use)
 
 
@@ -68,12 +69,14 @@ def forget(folder: str | Path | None = None, fingerprint: str | None = None) -> 
     root = _locate(folder)
     if not _is_tagged(root):
         return 0
+
     if fingerprint is None:
         return sum(remove_files(root / name) for name in _names(root) if is_format(name))
     if fingerprint not in _names(root / FORMAT):
         stored = ", ".join(model.fingerprint for model in stored_models(root)) or "no model"
         message = f"fingerprint={shown(fingerprint)} is not a model in {shown(str(root))}"
         raise OptionError(message, f"stored: {stored}")
+
     return remove_files(root / FORMAT / fingerprint)
 
 
@@ -95,6 +98,7 @@ def open_folder(folder: str | Path | None) -> Path:
                 file.write(TAG)
     except OSError as error:
         raise _refusal(root, f"{error.strerror}", "give a folder that you may write to") from None
+
     return root
 
 
@@ -105,6 +109,7 @@ def walk(folder: str) -> Iterator[CachedFile]:
             if entry.is_dir(follow_symlinks=False):
                 yield from walk(entry.path)
                 continue
+
             with suppress(FileNotFoundError):
                 status = entry.stat(follow_symlinks=False)
                 yield CachedFile(entry.path, status.st_size, status.st_mtime)
@@ -144,10 +149,12 @@ def _check(root: Path) -> None:
     status = root.lstat()
     if stat.S_ISLNK(status.st_mode):
         raise _refusal(root, "it is a symbolic link", "give the path that the link points to")
+
     if not stat.S_ISDIR(status.st_mode):
         raise _refusal(root, "it is not a folder", "give a folder")
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         raise _refusal(root, f"user {status.st_uid} owns it", "give a folder of your own")
+
     if os.name == "posix" and status.st_mode & 0o022:
         raise _refusal(root, "other users may write to it", f"run chmod 700 {root}")
     if _names(root) and not _is_tagged(root):

@@ -95,6 +95,7 @@ class HostBlocks:
                 block.readers -= 1
                 if not block.readers and self._blocks.get(key) is not block:
                     self._vacate(block.place)
+
         return True
 
     def write(self, block: Block) -> bool:
@@ -113,6 +114,7 @@ class HostBlocks:
             place = self._places.pop() if self._places else self._evict(rank)
             if place is None:
                 return False
+
             self.moving += 1
 
         copied = False
@@ -129,6 +131,7 @@ class HostBlocks:
                     parent, tokens = block.parent, block.tokens.tobytes()
                     self._blocks[block.key] = HeldBlock(place, parent, tokens, block.seconds, rank)
                     heapq.heappush(self._queue, (rank, block.key))
+
         return block.key in self._blocks
 
     def flush(self) -> None:
@@ -138,6 +141,7 @@ class HostBlocks:
             for block in self._blocks.values():
                 if not block.readers:
                     self._vacate(block.place)
+
             self._blocks.clear()
             self._queue.clear()
 
@@ -147,6 +151,7 @@ class HostBlocks:
             self._arenas.clear()
             self.total -= len(self._places)
             self._places.clear()
+
         self.flush()
 
     def _rank(self, seconds: float) -> Rank:
@@ -194,6 +199,7 @@ class HostBlocks:
         except (MemoryError, RuntimeError):
             with self._lock:
                 self._arenas.clear()
+
             return
 
         count = size // (BLOCK * self._unit_bytes)

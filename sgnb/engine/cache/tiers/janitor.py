@@ -78,6 +78,7 @@ class Janitor:
                     return False
                 else:
                     scanned = True
+
             self._room -= self._file_bytes
         return True
 
@@ -101,6 +102,7 @@ class Janitor:
                 break
             victims.append(file)
             missing -= file.bytes
+
         self._victims = victims[::-1]
         return True
 
@@ -141,4 +143,5 @@ def _delete(file: CachedFile) -> int:
         if os.lstat(file.path).st_mtime == file.time:
             os.unlink(file.path)
             return file.bytes
+
     return 0

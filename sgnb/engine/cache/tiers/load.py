@@ -67,6 +67,7 @@ class Load:
                 with lock:
                     left[0] -= 1
                     is_last = not left[0]
+
                 if is_last:
                     finished(self)
 

@@ -67,10 +67,12 @@ def make_tiers(
     disk = disk_location(disk_cache)
     if disk is None and host_cache is None:
         return None
+
     transfer, unit_bytes = BlockTransfer(cache.slots, kv.device), kv.unit_bytes
     fault = transfer.find_fault()
     if cache.checkpoints is not None:
         fault = "states of recurrent layers are not stored"
+
     if not cache.prefix_cache:
         fault = "prefix_cache=False"
     if fault:
@@ -85,6 +87,7 @@ def make_tiers(
         stores: list[BlockStore] = []
         if host_cache is not None:
             stores.append(HostBlocks(int(host_cache * GIB), unit_bytes, kv.device.type == "cuda"))
+
         if disk is not None:
             stores.append(DiskBlocks(disk[0], identity, unit_bytes, disk[1]))
         return hashlib.blake2b(identity.encode(), digest_size=16).digest(), stores
@@ -108,11 +111,13 @@ def disk_location(option: bool | float | str | None) -> tuple[Path, int] | None:
     """
     if option is None:
         option = _from_environment(os.environ.get(VARIABLE, ""))
+
     if option is False or option is None:
         return None
     folder = Path(option).expanduser() if isinstance(option, str) else cache_folder() / "kv"
     if isinstance(option, (int, float)) and option is not True:
         return folder, int(option * GIB)
+
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     return folder, min(DISK_BYTES, shutil.disk_usage(existing).free // 4)
 
@@ -122,12 +127,14 @@ def _from_environment(text: str) -> bool | float | str | None:
         return None
     if text.lower() in ("1", "on", "true"):
         return True
+
     if text.startswith(("/", "~")):
         return text
     try:
         size = float(text)
     except ValueError:
         size = 0.0
+
     if not 0 < size < 2**53:
         hint = "give on, off, a number of GiB, or an absolute path"
         raise OptionError(f"{VARIABLE}={text!r} is not valid", hint)

@@ -53,6 +53,7 @@ class TierCosts:
         one step; 0 before the first step."""
         if self._costs is None:
             self._costs = self._fit()
+
         count = end - begin
         return float(np.dot(self._costs, [1.0, count, count * (begin + end) / 2]))
 
@@ -76,9 +77,11 @@ class TierCosts:
             part = products[np.ix_(chosen, chosen)]
             if np.linalg.cond(part) > 1e9:  # steps of equal size determine no slope
                 continue
+
             costs = np.zeros(3)
             costs[chosen] = np.linalg.solve(part, sums[chosen])
             error = float(costs @ products @ costs - 2 * costs @ sums)
             if (costs >= 0).all() and error < lowest - GAIN * self._weight:
                 best, lowest = costs, error
+
         return best * scale

@@ -89,6 +89,7 @@ class CacheTiers:
         the first call starts the load if it saves time."""
         if request.id not in self._asked:
             self._asked[request.id] = self._find_load(request)
+
         load = self._asked[request.id]
         return load is None or load.done
 
@@ -114,6 +115,7 @@ class CacheTiers:
             load.done = True
             self._cache.slots.free(load.slots)
             self._cache.tree.unlock(load.node)
+
         return bool(loads)
 
     def observe(self, starts: Longs, lengths: Longs, seconds: float) -> None:
@@ -143,6 +145,7 @@ class CacheTiers:
             if self._pending_bytes > MAX_PENDING_BYTES // 2:
                 self.note_change()  # go on later
                 break
+
             self._copy(node, [store for store in self._stores if store.name == "disk"])
 
     def flush(self) -> None:
@@ -163,6 +166,7 @@ class CacheTiers:
         self.cancel()
         for executor in (self._readers, self._writer):
             executor.shutdown(wait=False, cancel_futures=True)
+
         self._close_stores()
 
     def _close_stores(self) -> None:
@@ -183,6 +187,7 @@ class CacheTiers:
         tokens = self._text(request.tokens[: request.reusable])
         if len(tokens) // BLOCK <= first:
             return None
+
         keys = [self._root, *block_keys(self._root, tokens)]
         if (load := self._loads.get(keys[first + 1])) is not None:
             return load
@@ -193,6 +198,7 @@ class CacheTiers:
             if store is None:
                 break
             blocks.append(StoredBlock(store, key, parent))
+
         count, seconds = self._best_length(blocks, first)
         return self._start_load(request.id, tokens, first, blocks[:count], seconds)
 
@@ -207,6 +213,7 @@ class CacheTiers:
             compute = self.costs.compute_seconds(first * BLOCK, (first + i) * BLOCK)
             if self.costs.steps < MIN_STEPS and (known := store.seconds(key)):
                 compute = stored = stored + known  # measured by the engine that computed the block
+
             if MARGIN * compute - load > most:
                 best, most, seconds = i, MARGIN * compute - load, compute
         return best, seconds
@@ -222,6 +229,7 @@ class CacheTiers:
         """Start a load; None without blocks or without memory."""
         if not blocks:
             return None
+
         tree, begin = self._cache.tree, first * BLOCK
         node = tree.match(tokens[:begin])
         tree.lock(node)
@@ -229,6 +237,7 @@ class CacheTiers:
         if slots is None:
             tree.unlock(node)
             return None
+
         content = np.empty((len(slots), self._cache.slots.unit_bytes), np.uint8)
         end = begin + len(slots)
         load = Load(node, tokens[:end].copy(), slots, blocks, content, compute_seconds, request)
@@ -281,11 +290,13 @@ class CacheTiers:
         size = len(blocks) * BLOCK * self._cache.slots.unit_bytes
         if not blocks:
             return
+
         if self._pending_bytes + size > MAX_PENDING_BYTES:
             self._counts["dropped_blocks"] += len(blocks)
             return
         if any(store.name == "disk" for store in stores):
             self._copied.add(node.id)
+
         self._pending_bytes += size
         content = self._transfer.read(np.concatenate([block.slots for block, _ in blocks]))
         self._writer.submit(self._write, content, blocks, size)
@@ -318,6 +329,7 @@ class CacheTiers:
         begin, end = node.end - len(node.tokens), node.end
         if path[0].key[0] != "" or end < MIN_TOKENS or begin // BLOCK == end // BLOCK:
             return []
+
         tokens, slots = np.concatenate([above.tokens for above in path]), node.path_slots()
         tokens = self._text(tokens)
         keys = [self._root, *block_keys(self._root, tokens)]
