@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
@@ -18,6 +20,9 @@ from .table import Facts, Table
 if TYPE_CHECKING:
     from ..engine.cache.manual import EvictionReport
 
+
+KEPT_DIGITS = 12
+"""Shown digits of a model's fingerprint."""
 
 MAX_LIVE = 8
 """Maximum number of live views of an engine. A further view ends the oldest."""
@@ -118,6 +123,47 @@ class Cache:
     def pins(self) -> Table:
         """Return a table of pins: node, owner and the tokens from the root."""
         return Table(self._engines.get().engine.pins(), "nothing is pinned")
+
+    def stored(self, folder: str | Path | None = None) -> Table:
+        """Return a table of the models with prefixes on the disk: tokens, size and last use.
+
+        Args:
+            folder: Folder of `disk_cache`; by default sgnb's own.
+        """
+        from ..engine.cache.tiers.blocks import BLOCK
+        from ..engine.cache.tiers.folder import stored_models
+
+        rows = [
+            {
+                "model": model.fingerprint[:KEPT_DIGITS],
+                "tokens": model.blocks * BLOCK,
+                "MiB": round(model.bytes / 2**20, 1),
+                "last use": time.strftime("%Y-%m-%d %H:%M", time.localtime(model.last_use)),
+            }
+            for model in stored_models(folder)
+        ]
+        return Table(rows, "nothing is stored on the disk")
+
+    def forget(self, model: str = "all", folder: str | Path | None = None) -> int:
+        """Delete prefixes on the disk.
+
+        Args:
+            model: Model as in `stored`, or "all".
+            folder: Folder of `disk_cache`; by default sgnb's own.
+
+        Returns:
+            Deleted bytes.
+
+        Raises:
+            OptionError: The folder has no such model.
+        """
+        from ..engine.cache.tiers.folder import forget, stored_models
+
+        if model == "all":
+            return forget(folder)
+        known = [each.fingerprint for each in stored_models(folder)]
+        found = [each for each in known if each[:KEPT_DIGITS] == model]
+        return forget(folder, found[0] if found else model)
 
     def evict(self, node: int) -> EvictionReport:
         """Evict a node's subtree, except tokens of running requests and pinned tokens.

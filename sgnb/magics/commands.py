@@ -59,9 +59,9 @@ class Commands:
         cache, say = self.session.cache, self.session.say
         is_node = call.argument.isdecimal()
         target: Any = int(call.argument) if is_node else call.argument or None
-        if target is not None and call.action not in ("pin", "unpin", "evict"):
+        if target is not None and call.action not in ("pin", "unpin", "evict", "forget"):
             message = f"%sglang cache {call.action} takes no {call.argument!r}"
-            raise OptionError(message, "pin, unpin and evict do")
+            raise OptionError(message, "pin, unpin, evict and forget do")
 
         match call.action:
             case "flush":
@@ -76,6 +76,8 @@ class Commands:
                 say(f"undone: {num_pins} pin" + "s" * (num_pins != 1))
             case "evict":
                 say(cache.evict(target).line())
+            case "forget":
+                say(f"deleted {cache.forget(call.argument) / 2**20:.1f} MiB")
             case action:
                 return getattr(cache, action)()
         return None

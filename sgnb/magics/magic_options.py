@@ -133,9 +133,10 @@ COMMANDS = {
     ),
     "cache": Command(
         "the radix tree and its statistics; flush the cache; pin or unpin a run or a node; list"
-        " pins; evict a node and its descendants",
-        ("show", "stats", "flush", "pin", "unpin", "pins", "evict"),
-        "[RUN|NODE]",
+        " pins; evict a node and its descendants; list models on the disk; forget a model there, or"
+        " all",
+        ("show", "stats", "flush", "pin", "unpin", "pins", "evict", "stored", "forget"),
+        "[RUN|NODE|MODEL]",
     ),
     "fsm": Command(
         "the automaton of a regex, JSON schema, dtype or choices, or the rules of a grammar: size,"
@@ -185,7 +186,7 @@ COMMANDS = {
 FORMER_NAMES = {"stop": "cancel", "trace": "recording"}
 """Former names of commands, accepted with a warning."""
 
-NEED_NAME = ("use", "pin", "evict")
+NEED_NAME = ("use", "pin", "evict", "forget")
 """Actions with a required argument."""
 
 

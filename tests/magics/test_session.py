@@ -315,3 +315,30 @@ def test_closed_engines_say_how_to_go_on(shell: Any, engine: Any) -> None:
     engine.close()
     with pytest.raises(EngineError, match="load"):
         engine.generate("x")
+
+
+def test_prefixes_on_the_disk_are_listed_and_forgotten(
+    shell: Any, capsys: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+
+    from sgnb.engine.cache.tiers.blocks import BLOCK, Block
+    from sgnb.engine.cache.tiers.disk import DiskBlocks
+
+    monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
+    assert "nothing is stored" in repr(shell("%sglang cache stored"))
+    tokens = np.arange(BLOCK, dtype=np.int32)
+    for name in ("ab" * 32, "cd" * 32):
+        store = DiskBlocks(None, name, 8, 1 << 30)
+        assert store.write(Block(b"k" * 16, b"p" * 16, tokens, 1.0, np.ones((BLOCK, 8), np.uint8)))
+    table = shell("%sglang cache stored")
+    assert {row["model"] for row in table} == {"ab" * 6, "cd" * 6}
+    assert [row["tokens"] for row in table] == [64, 64]
+
+    assert shell.fails("%sglang cache forget")[0].endswith("%sglang cache forget needs a name")
+    assert "is not a model in" in shell.fails("%sglang cache forget 123")[0]
+    capsys.readouterr()
+    shell(f"%sglang cache forget {'ab' * 6}")
+    assert capsys.readouterr().out == "deleted 0.0 MiB\n"
+    assert [row["model"] for row in sgnb.cache.stored()] == ["cd" * 6]
+    assert sgnb.cache.forget() > 4096 and not list(sgnb.cache.stored())
