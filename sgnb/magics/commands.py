@@ -181,12 +181,14 @@ class Commands:
             return
         line = CellLine(out=name)
         views = Views(self.session.engines.backend(), line, self.session, bind=self._bind(name))
+
         runs: list[Run] = []
         try:
             self.namespace[name] = views.show(states.rerun, runs)
         except BaseException as error:
             self.namespace[name] = getattr(error, "states", states)
             raise
+
         remaining = len(self.namespace[name].failed)
         count = f"{len(failed)} row" + "s" * (len(failed) != 1)
         self.session.say(f"{count} of {name} ran again, {remaining} failed")

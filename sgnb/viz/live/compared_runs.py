@@ -46,6 +46,7 @@ def joined_runs(earlier: Recording, later: Recording) -> Recording:
         compared,
         ComparisonDone(name, lines),
     ]
+
     end = tail[-1].t
     events = [Record(0, end, event) for event in outcome]
     whole = [*head, *tail, *events]

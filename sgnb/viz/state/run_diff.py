@@ -105,12 +105,14 @@ class RecordedRun:
         text = self.state.branches[branch]
         calls = [call for call in self.calls.values() if call.branch == branch and call.admitted]
         decoder, pieces, at = _utf8("replace"), list[str](), 0
+
         for token in calls[-1].tokens if calls else ():
             piece = decoder.decode(self.table.bytes((token,)))
             if not text.text.startswith(piece, at):
                 break
             pieces += [piece] if piece else []
             at += len(piece)
+
         pieces += _WORD.findall(text.text[at:])
         return _without(pieces, text.shared)
 
@@ -276,6 +278,7 @@ class _Causes:
         call = self._later.calls[lookup.request]
         former = self._places.get(self._place_of[call.request])
         same = 0 if former is None else common_length(call.prompt, former.tokens)
+
         at = lookup.cached_tokens
         for reason in lookup.reasons:
             end = at + reason.tokens
@@ -312,6 +315,7 @@ class _Causes:
         changed = [line for line in self._lines if line.mark != "="]
         word = self._later.table.text(call.prompt[at : at + 4]).strip()[:4]
         matching = [line for line in changed if word and line.mark == "+" and word in line.text]
+
         root = call.branch.partition(".")[0]
         arguments = [run.arguments.get(root, "") for run in (self._earlier, self._later)]
         if not matching and arguments[0] != arguments[1]:
