@@ -41,6 +41,7 @@ NAMES = (
     "weight_check",
     "views",
     "steps_shown",
+    "restart",
     "compile",
     "compiler",
     "compiled_check",
