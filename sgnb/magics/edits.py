@@ -36,6 +36,7 @@ class Edits:
             raise OptionError(message, "run the cell again")
         if run.status == "running" and not run.paused:
             raise OptionError(f"{run.id} goes on", "pause the run first")
+
         branches = [branch for state in run.states for branch in state.program.branches]
         branch = next((branch for branch in branches if branch.id == request.branch), None)
         if branch is None:

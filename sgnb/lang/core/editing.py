@@ -74,6 +74,7 @@ class CallRecord:
             raise OptionError(message, "an edit needs n=1")
         if self.answer is not None and self.meta.get("token_ids"):
             return tuple(self.meta["token_ids"])
+
         stepper, run = getattr(self.executor, "token_stepper", None), self.branch.program.run.id
         outputs = {} if stepper is None else stepper.outputs(run)
         if self.branch.id not in outputs:
@@ -106,6 +107,7 @@ class Edit:
         answer = self._answer(branch, call)
         if isinstance(answer, Call | ScoreCall):
             return answer
+
         with branch.program.changed:
             branch.deliver(op, answer)
             branch.program.waits.notify()
@@ -119,6 +121,7 @@ class Edit:
         earlier = next((other for other in branches if _path(other) == path), None)
         if earlier is None or number >= len(earlier.calls):
             return call
+
         recorded = earlier.calls[number]
         if recorded.order > self.call.order:
             return call
@@ -173,6 +176,7 @@ class EditPoint:
         self._call, self._index, self._output = call, index, output
         self.name, self.token = call.op.name, None if not output else output[index]
         self.position = call.num_prompt_tokens() + index
+
         if self.token is None:
             self.text = call.branch.meta[self.name]["chosen"]
             self.alternatives = _choices(call)
@@ -211,6 +215,7 @@ class EditPoint:
         if begin_again is None:
             hint = "use a @function or a cell; a state of Run.state() has no program"
             raise OptionError("the code of this state cannot run again", hint)
+
         is_choice = isinstance(self._call.op, Choose)
         return begin_again(self._choice(text) if is_choice else self._continued(text, token))
 
@@ -220,6 +225,7 @@ class EditPoint:
         if not continues_output(executor):
             hint = "run the program on an engine"
             raise OptionError(f"gen {op.name!r} is not of an engine: no token can change", hint)
+
         before, after = self._output[: self._index], self._output[self._index :]
         if text is None:
             assert token is not None
@@ -295,6 +301,7 @@ def find_point(branch: Branch, place: Any, token: Any) -> EditPoint:
     if not -length <= index < length:
         message = f"token {index} of {place!r} does not exist"
         raise OptionError(message, f"gen {place!r} has {length:,} tokens, from 0 on")
+
     index %= length
     for call, output in zip(calls, outputs, strict=True):
         if index < len(output):
