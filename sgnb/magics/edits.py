@@ -37,6 +37,7 @@ class Edits:
 
         if run.status == "running" and not run.paused:
             raise OptionError(f"{run.id} goes on", "pause the run first")
+
         branches = [branch for state in run.states for branch in state.program.branches]
         branch = next((branch for branch in branches if branch.id == request.branch), None)
         if branch is None:

@@ -90,6 +90,7 @@ class Views:
         self._open.add(run.id)
         self._display.open(run.id)
         run.meanwhile = self._display.tick
+
         with suppress(RuntimeError):  # no event loop outside of kernels
             self._loop = asyncio.get_running_loop()
 
@@ -112,6 +113,7 @@ class Views:
         self._open.discard(run or (display.run.run if display.run else ""))
         if self._open:
             return
+
         self._reported = self._reported or reported
         display.close(self._reported)
         if display.run is not None and display.feed is not None:

@@ -75,6 +75,7 @@ class CallRecord:
 
         if self.answer is not None and self.meta.get("token_ids"):
             return tuple(self.meta["token_ids"])
+
         stepper, run = getattr(self.executor, "token_stepper", None), self.branch.program.run.id
         outputs = {} if stepper is None else stepper.outputs(run)
         if self.branch.id not in outputs:
@@ -178,6 +179,7 @@ class EditPoint:
         self._call, self._index, self._output = call, index, output
         self.name, self.token = call.op.name, None if not output else output[index]
         self.position = call.num_prompt_tokens() + index
+
         if self.token is None:
             self.text = call.branch.meta[self.name]["chosen"]
             self.alternatives = _choices(call)
@@ -304,6 +306,7 @@ def find_point(branch: Branch, place: Any, token: Any) -> EditPoint:
     if not -length <= index < length:
         message = f"token {index} of {place!r} does not exist"
         raise OptionError(message, f"gen {place!r} has {length:,} tokens, from 0 on")
+
     index %= length
     for call, output in zip(calls, outputs, strict=True):
         if index < len(output):

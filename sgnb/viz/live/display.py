@@ -155,6 +155,7 @@ class Display:
         if self.run is None or self.feed is None or not self.live:
             return
         self._reopen(self.feed)
+
         self._edits.append(edited := RunState(run, self._emitter.trees))
         self._emitter.follow(edited, self._emitter.log.last)
         if self.run in self._states:
