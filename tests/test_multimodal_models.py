@@ -50,6 +50,7 @@ def test_each_type_of_transformers_is_built_or_has_a_reason() -> None:
     assert set(EXCEPTIONS) <= set(CONFIG_MAPPING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", QUICK)
 def test_references_depend_on_the_item_and_equal_generate(kind: str) -> None:
     _check(kind)

@@ -56,6 +56,7 @@ def metadata(wheel: Path) -> Message:
         return Parser().parsestr(archive.read(name).decode())
 
 
+@pytest.mark.slow
 def test_the_wheel_has_every_file_and_no_other(wheel: Path) -> None:
     files = (path for path in (ROOT / "sgnb").rglob("*") if path.is_file())
     source = {path.relative_to(ROOT).as_posix() for path in files if path.suffix != ".pyc"}
@@ -63,6 +64,7 @@ def test_the_wheel_has_every_file_and_no_other(wheel: Path) -> None:
     assert wheel.stat().st_size < MOST
 
 
+@pytest.mark.slow
 def test_its_metadata_is_whole(wheel: Path) -> None:
     told = metadata(wheel)
     assert told["Name"] == "sgnb" and told["Version"] == sgnb.__version__

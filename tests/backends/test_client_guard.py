@@ -68,6 +68,7 @@ POSTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", REFUSED)
 @pytest.mark.parametrize(("class_name", "method"), POSTS)
 @pytest.mark.parametrize("name", ["httpx", "httpx2"])

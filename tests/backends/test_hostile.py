@@ -44,6 +44,7 @@ SLOW = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
 def test_an_attack(hostile, name) -> None:
     hostile.watch.files.clear()

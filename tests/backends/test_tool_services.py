@@ -434,6 +434,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "name", "stream"), CASES)
 def test_a_faulty_answer_is_asked_for_again(make, name, stream) -> None:
     reply, _ = (FAULTY | OPENAIS)[name]

@@ -22,6 +22,7 @@ def test_the_list_does_not_shrink() -> None:
         assert sum(name in each for each in kinds.values()) >= multimodal.EXACT_BARS[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_a_type_stays_exact(name: str) -> None:
     assert multimodal.exact_kinds({name: multimodal.try_type(name)}) == {name: listed()[name]}

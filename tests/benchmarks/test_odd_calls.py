@@ -19,6 +19,7 @@ def logs_again() -> object:
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.slow
 def test_no_call_harms_another_request() -> None:
     told = work(160, seed=3)
     assert told.raw == [] and told.wrong == [] and told.lives

@@ -253,6 +253,7 @@ def test_closed(make_engine: MakeEngine) -> None:
         asyncio.run(engine.agenerate(PROMPT))
 
 
+@pytest.mark.slow
 def test_closing_ends_what_runs(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = make_engine()
     slow_down(engine, monkeypatch)
@@ -392,6 +393,7 @@ def test_a_failing_forward_pass_fails_its_requests_only(
 SCORED = {"return_logprob": True, "logprob_start_len": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -571,6 +573,7 @@ def test_a_step_in_flight_of_a_request_that_failed_is_not_cached(make_engine: Ma
     )
 
 
+@pytest.mark.slow
 def test_a_refused_device_leaves_the_heap_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the engine that serves beside it."""
     unfreeze(monkeypatch)

@@ -53,6 +53,7 @@ def same_tensors(model: PreTrainedModel, other: PreTrainedModel) -> None:
         assert torch.equal(tensor, theirs[name]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, None])
 @pytest.mark.parametrize("saved", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from .interpreter import interpreted, needs_triton, quick_and_whole
 
 
+@pytest.mark.slow
 @needs_triton
 @quick_and_whole
 def test_the_kernels_in_the_interpreter(part: str) -> None:

@@ -214,6 +214,7 @@ UNANCHORED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("string", UNANCHORED)
 @pytest.mark.parametrize("seed", range(4))
 def test_an_unanchored_pattern_ends_from_anywhere(string: dict[str, Any], seed: int) -> None:

@@ -840,6 +840,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_large_schemas_are_translated_or_refused_at_once(name):
     text = json.dumps(LARGE[name])

@@ -173,6 +173,7 @@ def outcome(seed: int) -> str:
     return "valid"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_random_schemas(part):
     outcomes = [outcome(part * 1000 + seed) for seed in range(150)]

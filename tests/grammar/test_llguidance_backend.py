@@ -174,6 +174,7 @@ def recursive_rules(draw: st.DrawFn) -> Rules:
     return Rules(body(), {"x": body(), "y": body()})
 
 
+@pytest.mark.slow
 @given(recursive_rules())
 @settings(max_examples=60, deadline=None)
 def test_recursive_rules_mean_what_the_oracle_says(rules: Rules) -> None:
@@ -442,6 +443,7 @@ def test_requests_in_threads_do_not_meet() -> None:
 WORDS = [f"w{i * 7919 % 10007}" for i in range(10_000)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "grammar",
     [

@@ -121,6 +121,7 @@ def test_every_state_in_a_character_is_exact() -> None:
     assert allowed(token_masks.mask(inside), words.size)[partial]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limits", [(1, 200, 12), (1, 0, 12), (1, 3, 1), (1, 200, 2), (10**9, 0, 0)]
 )

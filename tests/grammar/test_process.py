@@ -210,6 +210,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at /proc")
 @pytest.mark.parametrize("end", ["", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
 def test_it_ends_with_the_interpreter_and_runs_nothing_of_main(tmp_path: Path, end: str) -> None:

@@ -88,6 +88,7 @@ def read(pattern: str, **options: bool) -> Node:
         raise
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=300)
 @given(patterns(), st.integers(0, 2**32))
 def test_a_tree_means_what_fullmatch_and_search_mean(pattern: str, seed: int) -> None:
@@ -297,6 +298,7 @@ ERRORS: list[tuple[str, str, int, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "construct", "column", "hint"), ERRORS, ids=range(len(ERRORS)))
 def test_errors_name_the_construct_the_column_and_the_hint(
     pattern: str, construct: str, column: int, hint: str

@@ -94,6 +94,7 @@ def check(pattern: str, automaton: Automaton, tried: set[bytes]) -> Cases:
     return cases
 
 
+@pytest.mark.slow
 def test_automata_accept_what_fullmatch_accepts() -> None:
     """The counts, of distinct pairs of pattern and text, show that enough of each is compared."""
     seen: dict[str, Cases] = {}
@@ -121,6 +122,7 @@ def test_automata_accept_what_fullmatch_accepts() -> None:
     assert long[True] > 600 and long[False] > 600, long
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", REAL)
 def test_automata_of_real_patterns_accept_what_hypothesis_makes_of_them(pattern: str) -> None:
     automaton = automaton_of(pattern)
@@ -160,6 +162,7 @@ def after(expected: tuple[tuple[int, int], ...], byte: int) -> tuple[tuple[int, 
     return found[0]
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=150)
 @given(st.sampled_from([*REAL, "(?s).*", r"\W*", "(?i)[^a]+", r"(?a)\S\D"]) | patterns())
 def test_every_way_through_an_automaton_is_utf8(pattern: str) -> None:

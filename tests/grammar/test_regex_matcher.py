@@ -35,6 +35,7 @@ def forced(automaton: Automaton, state: int) -> bytes:
     return data
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=150)
 @given(patterns(), seeds, st.sampled_from([VOCABULARY, FEW]))
 def test_a_matcher_says_what_its_bytes_say(pattern: str, seed: int, vocabulary: Vocabulary) -> None:

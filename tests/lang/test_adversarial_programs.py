@@ -473,6 +473,7 @@ def traces(case: Case) -> Iterator[Any]:
     yield around.compile(partial=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.program.__name__)
 def test_a_graph_is_equal_to_the_program_or_an_error(case: Case) -> None:
     program = function(case.program)

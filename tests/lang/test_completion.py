@@ -49,6 +49,7 @@ def test_a_method_is_called_and_described_as_before(fake: FakeExecutor) -> None:
     assert run.__self__ is tip and "method run of <sgnb program tip" in repr(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_jedi", [True, False])
 def test_tab_shows_the_parameters_of_the_program(use_jedi: bool) -> None:
     shell = InteractiveShell.instance()

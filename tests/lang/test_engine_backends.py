@@ -16,5 +16,6 @@ with Engine("tiny", device="cpu") as engine:
 """
 
 
+@pytest.mark.slow
 def test_an_engine_of_the_inner_module_runs_programs() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)

@@ -21,6 +21,7 @@ from .test_graph_zoo import NOT_TRACED
 engine = zoo.engine  # the fixture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in zoo.ZOO if name != "async"])
 def test_a_program_takes_what_was_told(name: str, engine: Any) -> None:
     """As far as no answer stands in its prompts to the token, and never more."""

@@ -146,6 +146,7 @@ def test_values_that_are_no_texts(values: tuple[Any, ...], make: type[FakeExecut
     assert compiled.run(backend=make()).text() == program.run(backend=make()).text()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(program=programs)
 def test_random_programs_inside_others(program: list[Any]) -> None:

@@ -68,6 +68,7 @@ def steps_of(program: Any, engine: Any) -> tuple[int, str]:
     return sum(isinstance(event, StepRan) for event in events), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [forks_read_in_turn, programs_read_in_turn])
 def test_independent_calls_share_steps(program: Any, engine: Any) -> None:
     in_turn, expected = steps_of(program, engine)

@@ -214,6 +214,7 @@ PREFIX = "The quick brown fox jumps over the lazy dog. " * 40
 calls: list[Any] = []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "word",
     [

@@ -90,6 +90,7 @@ def test_a_step_by_call(engine: Engine) -> None:
     assert state["b"] == story.run(backend=engine, temperature=0)["b"]
 
 
+@pytest.mark.slow
 def test_a_stop_inside_a_call_and_a_resume(engine: Engine) -> None:
     @function
     def long(s: Any) -> None:

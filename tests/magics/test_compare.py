@@ -31,6 +31,7 @@ def cached(shell: Any) -> Any:
     return lambda: sgnb.cache.stats()["cached"]
 
 
+@pytest.mark.slow
 def test_each_variant_does_without_one_technique(shell: Any, cached: Any) -> None:
     report = shell(f"{LINE}nocache,nojump,nofork -o c\n{FORKS}")
     assert shell.ns["c"] is report

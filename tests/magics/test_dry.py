@@ -130,6 +130,7 @@ def counted(program: Any, engine: Any) -> tuple[Any, tuple[int, int]]:
     return report, (prompt, prompt - cached)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program", [plain, forks, choice, other_choice, regex, record, samples, forced]
 )

@@ -99,6 +99,7 @@ def test_part_of_an_image() -> None:
     assert "[tokens 4–8 of image 1] now yes (7 tokens)" in tree
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)), max_size=5),
     st.lists(st.integers(0, 60), max_size=60),

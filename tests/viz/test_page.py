@@ -241,6 +241,7 @@ def log_of_several_models(rng: random.Random) -> EventLog:
     return log
 
 
+@pytest.mark.slow
 def test_the_page_tells_several_engines_apart() -> None:
     """In a recording of all of them, at any place in it, and as a view is fed."""
     recorded, fed = [], []
@@ -311,6 +312,7 @@ def test_an_earlier_state_is_the_one_that_was() -> None:
     assert node(script, REDUCERS, [lines, places]) == [True] * len(places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [3, 4000])
 def test_a_feed_tells_what_a_page_that_joins_late_needs(
     told: int, monkeypatch: pytest.MonkeyPatch
@@ -568,6 +570,7 @@ def test_forced_text_that_begins_inside_a_token_is_shown_whole() -> None:
     assert node(script, [*REDUCERS, "dom", "text"], lines) == [["a"], ["nn", "oyed"]]
 
 
+@pytest.mark.slow
 def test_a_piece_that_grows_has_the_tokens_of_one_that_is_split_anew() -> None:
     logs = [random_log(random.Random(seed)).read().records for seed in range(6)]
     script = """

@@ -90,6 +90,7 @@ def hits(rows: list[tuple[int, int, int, int]]) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 def test_a_range_is_counted_as_by_its_definition() -> None:
     given, wanted = [], []
     for seed in range(12):

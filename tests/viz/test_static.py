@@ -105,6 +105,7 @@ def test_other_joiners_are_shown(text: str) -> None:
     assert visible(text) == text.replace("\u200d", "\ufffd")
 
 
+@pytest.mark.slow
 def test_the_bundle_is_bounded() -> None:
     log = EventLog(memory=10**9)
     engine = WordEngine(log, pool=10**6)
