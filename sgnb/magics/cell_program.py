@@ -11,7 +11,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from .. import lang
-from ..errors import OptionError, nearest
+from ..errors import OptionError, nearest, shown
 from ..lang import ProgramState, Run, SglFunction, Snapshot
 from ..lang.batches.rows import Rows, is_frame
 from ..lang.chat import tools
@@ -285,17 +285,18 @@ def variable(
     Args:
         namespace: Variables of the notebook.
         name: Name of the variable.
-        kind: What the value should be, for the error.
+        kind: What the value must be, for the error.
         is_kind: Returns whether a value is of the kind. The hint names variables of the kind.
 
     Raises:
-        OptionError: There is no such variable.
+        OptionError: There is no such variable, or the value is of another kind.
     """
-    if name in namespace:
+    if name in namespace and is_kind(namespace[name]):
         return namespace[name]
     known = [k for k, value in namespace.items() if k[:1] != "_" and is_kind(value)]
     hint = nearest(name, known) if known else f"no variable is a {kind} yet"
-    raise OptionError(f"no {kind} is called {name!r}", hint)
+    found = f"{name}={shown(namespace[name])} is not a {kind}" if name in namespace else ""
+    raise OptionError(found or f"no {kind} is called {name!r}", hint)
 
 
 def evaluated(option: str, expression: str, namespace: dict[str, Any]) -> Any:

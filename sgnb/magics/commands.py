@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, get_origin
 
-from ..benchmark import OPPONENTS
+from ..benchmark import OPPONENTS, Workload
 from ..errors import OptionError, nearest
 from ..lang import Run
 from ..lang.batches.rows import is_frame
@@ -213,7 +213,10 @@ class Commands:
     def _program(self, call: LineCall) -> Any:
         """Return the program that the argument names."""
         return variable(
-            self.namespace, call.argument, "program", lambda value: hasattr(value, "run_batch")
+            self.namespace,
+            call.argument,
+            "program",
+            lambda value: isinstance(value, Workload) or hasattr(value, "run_batch"),
         )
 
     def _opponent(self, name: str) -> Any:

@@ -15,7 +15,6 @@ import pytest
 
 import sgnb
 from sgnb.magics.magic_options import CellLine, LineCall
-from sgnb.magics.session import SESSION
 from tests.docs.blocks import PAGES, ROOT, Block, blocks
 
 NOT_RUN = {
@@ -86,7 +85,7 @@ def test_the_blocks_of_a_page_run(
     monkeypatch.chdir(tmp_path)
     name = str(page.relative_to(ROOT))
     kept = dict(shell.ns)
-    SESSION.engines.get()  # loads again what another test has closed
+    sgnb.load("tiny")  # another page may have chosen another model
     before = BEFORE.get(name)
     if before:
         shell(before)

@@ -3,6 +3,8 @@ test_gpu_sampling.py."""
 
 from __future__ import annotations
 
+import pytest
+
 from .interpreter import interpreted, needs_triton, quick_and_whole
 
 

@@ -8,6 +8,8 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from sgnb import events
 from sgnb.events import Record, decode, encode
 
