@@ -260,3 +260,19 @@ def test_equal_steps_give_a_time_per_token() -> None:
     model.observe_load("disk", 1000, 0.1)
     assert model.load_seconds("disk", 500) == pytest.approx(0.05)
     assert model.load_seconds("host", 500) == 0
+
+
+def test_a_failed_copy_leaves_the_engine_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    setting = Setting(3, ("host",))
+    setting.submit()
+    for _ in range(400):
+        setting.step()
+    transfer: Any = setting.tiers._transfer
+
+    def fail(*args: Any) -> Any:
+        raise RuntimeError("no memory")
+
+    transfer.write = transfer.read = fail
+    for _ in range(400):
+        setting.step()
+    assert "a copy of the cache failed" in caplog.text

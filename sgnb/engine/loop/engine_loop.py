@@ -118,9 +118,9 @@ class EngineLoop(CommandThread):
         """Use changed weights and drop all keys and values computed by the old weights. Call
         this method on the engine's thread. weight: name of the first changed weight."""
         self._runner.adopt_weights()
+        self.tiers.adopt_weights()  # first: loads lock nodes
         event = WeightsChanged(weight, *self._scheduler.drop_cache())
         self._items.drop()
-        self.tiers.adopt_weights()
         self.journal.log.emit(event)
         return event
 

@@ -7,11 +7,12 @@ nothing and leave nothing.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,10 @@ from .block_transfer import BlockTransfer
 from .blocks import BLOCK, Block, BlockStore, Bytes, block_keys
 from .load import READERS, Load, StoredBlock
 from .tier_costs import MIN_STEPS, TierCosts
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 MIN_TOKENS = 256
 """Shortest prompt prefix that is stored."""
@@ -82,13 +87,13 @@ class CacheTiers:
         self._copied: set[int] = set()  # ids of nodes whose blocks are on the disk, or on the way
         self._due: float | None = None  # time of the next copy to the disk; None: nothing to do
         self._counts = {"loaded_tokens": 0, "loads": 0, "stored_blocks": 0, "dropped_blocks": 0}
-        cache.on_eviction = self._keep
+        cache.on_eviction = lambda nodes: self._guarded(partial(self._keep, nodes))
 
     def ready(self, request: CachedSequence) -> bool:
         """Return whether a waiting request may start. False while blocks of its prompt are loaded;
         the first call starts the load if it saves time."""
         if request.id not in self._asked:
-            self._asked[request.id] = self._find_load(request)
+            self._asked[request.id] = self._guarded(partial(self._find_load, request))
 
         load = self._asked[request.id]
         return load is None or load.done
@@ -99,7 +104,8 @@ class CacheTiers:
 
     def prefetch(self, tokens: Ints) -> int:
         """Load the stored blocks of a prompt. Returns the number of tokens on the way."""
-        load = self._find_load(CachedSequence(tokens, len(tokens), SHARED))
+        sequence = CachedSequence(tokens, len(tokens), SHARED)
+        load = self._guarded(partial(self._find_load, sequence))
         return 0 if load is None else len(load.slots)
 
     @property
@@ -146,7 +152,8 @@ class CacheTiers:
                 self.note_change()  # go on later
                 break
 
-            self._copy(node, [store for store in self._stores if store.name == "disk"])
+            stores = [store for store in self._stores if store.name == "disk"]
+            self._guarded(partial(self._copy, node, stores))
 
     def flush(self) -> None:
         """Empty host memory. Files stay."""
@@ -231,37 +238,56 @@ class CacheTiers:
             return None
 
         tree, begin = self._cache.tree, first * BLOCK
+        count = len(blocks) * BLOCK
+        content = np.empty((count, self._cache.slots.unit_bytes), np.uint8)  # may fail
         node = tree.match(tokens[:begin])
         tree.lock(node)
-        slots = self._cache.allocate(len(blocks) * BLOCK)
+        slots = self._cache.allocate(count)
         if slots is None:
             tree.unlock(node)
             return None
 
-        content = np.empty((len(slots), self._cache.slots.unit_bytes), np.uint8)
         end = begin + len(slots)
         load = Load(node, tokens[:end].copy(), slots, blocks, content, compute_seconds, request)
         self._loads |= {block.key: load for block in blocks}
-        load.start(self._readers, lambda load: self.run(partial(self._finish_load, load)))
+        load.start(self._readers, self._deliver)
         return load
+
+    def _deliver(self, load: Load) -> None:
+        """Finish a load on the engine's thread."""
+        self.run(lambda: self._guarded(partial(self._finish_load, load)))
+
+    def _guarded(self, work: Callable[[], T]) -> T | None:
+        """Run `work`. An error is only logged: each prefix can be computed again."""
+        try:
+            return work()
+        except Exception:
+            _log.exception("a copy of the cache failed")
+            return None
 
     def _finish_load(self, load: Load) -> None:
         """Give the tokens of a load to the tree."""
         if load.done:  # cancelled
             return
-        cache, node, count = self._cache, load.node, load.num_tokens
-        if count:
-            self._transfer.write(load.slots[:count], load.content[:count])
-            slots = np.concatenate([node.path_slots(), load.slots[:count]])
-            inserted = cache.tree.insert(load.tokens[: len(slots)], slots, "", node)
-            cache.slots.free(load.slots[: inserted.existing])  # computed by others meanwhile
-            seconds = time.perf_counter() - load.began
-            self._learn(load, count, seconds)
-        cache.slots.free(load.slots[count:])
-        cache.tree.unlock(node)
+
+        load.done = True
         for block in load.blocks:
             del self._loads[block.key]
-        load.done = True
+
+        cache, node, count, unused = self._cache, load.node, load.num_tokens, load.slots
+        try:
+            if count:
+                self._transfer.write(load.slots[:count], load.content[:count])
+                slots = np.concatenate([node.path_slots(), load.slots[:count]])
+                inserted = cache.tree.insert(load.tokens[: len(slots)], slots, "", node)
+                # Others may have computed the first tokens meanwhile.
+                unused = np.concatenate([load.slots[: inserted.existing], load.slots[count:]])
+        finally:
+            cache.slots.free(unused)
+            cache.tree.unlock(node)
+
+        if count:
+            self._learn(load, count, time.perf_counter() - load.began)
 
     def _learn(self, load: Load, count: int, seconds: float) -> None:
         """Record a finished load. A load of several stores counts for the slowest."""
@@ -299,10 +325,11 @@ class CacheTiers:
 
         self._pending_bytes += size
         content = self._transfer.read(np.concatenate([block.slots for block, _ in blocks]))
-        self._writer.submit(self._write, content, blocks, size)
+        self._writer.submit(self._write, node.id, content, blocks, size)
 
     def _write(
         self,
+        node: int,
         content: Callable[[], Bytes],
         blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
         size: int,
@@ -317,11 +344,14 @@ class CacheTiers:
                     written = [store.write(block) for store in stores]
                     stored += any(written)
         finally:
-            self.run(partial(self._written, stored, size))
+            self.run(partial(self._written, node, stored == len(blocks), stored, size))
 
-    def _written(self, count: int, size: int) -> None:
+    def _written(self, node: int, complete: bool, count: int, size: int) -> None:
+        """Count copies. A node with a missing copy is offered again."""
         self._pending_bytes -= size
         self._counts["stored_blocks"] += count
+        if not complete:
+            self._copied.discard(node)
 
     def _blocks(self, node: Node) -> list[NodeBlock]:
         """Return the blocks that end in a node, without short prefixes."""
