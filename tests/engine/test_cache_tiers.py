@@ -276,3 +276,22 @@ def test_a_failed_copy_leaves_the_engine_as_it_was(caplog: pytest.LogCaptureFixt
     for _ in range(400):
         setting.step()
     assert "a copy of the cache failed" in caplog.text
+
+
+def test_a_prefix_on_the_disk_has_its_first_blocks() -> None:
+    setting = Setting(5, ("disk",))
+    document = setting.tokens(600)
+    for end in (300, 600):  # two nodes; only the second one costs enough
+        request = CachedSequence(document[:end], end + 1, CacheScope())
+        match = setting.cache.match(request)
+        setting.cache.start(request, match, [])
+        request.num_computed = request.num_tokens
+        content = torch.from_numpy(setting.content(request.tokens, match.node.end))
+        setting.kv.restore(request.slots[match.node.end : end], content)
+        setting.cache.release(request)
+    costs = setting.tiers.costs
+    costs.compute_seconds = lambda begin, end: (end - begin) * 0.6 / 600  # type: ignore[method-assign]
+    setting.tiers.write_idle()
+    while setting.executors[1].tasks:
+        setting.executors[1].work(setting.chance)
+    assert len(setting.stores[0].blocks) == 600 // BLOCK

@@ -141,7 +141,7 @@ class CacheTiers:
         return None if self._due is None else max(0.0, self._due - time.monotonic())
 
     def write_idle(self) -> None:
-        """Copy prefixes to the disk that cost much or were used twice, the most expensive first."""
+        """Copy prefixes to the disk that cost much or were used again, the most expensive first."""
         self._due = None
         tree = self._cache.tree
         self._copied &= {node.id for node in tree.nodes()}
@@ -152,14 +152,12 @@ class CacheTiers:
                 self.note_change()  # go on later
                 break
 
-            stores = [store for store in self._stores if store.name == "disk"]
-            self._guarded(partial(self._copy, node, stores))
+            self._guarded(partial(self._copy_to_disk, node))
 
     def flush(self) -> None:
         """Empty host memory. Files stay."""
-        for store in self._stores:
-            if store.name == "host":
-                store.flush()
+        for store in self._named("host"):
+            store.flush()
 
     def adopt_weights(self) -> None:
         """End all loads and serve the blocks of the changed weights from now on."""
@@ -303,8 +301,18 @@ class CacheTiers:
     def _keep(self, nodes: Sequence[Node]) -> None:
         """Copy the blocks of evicted nodes before their slots are used again."""
         for node in nodes:
-            skips = () if self._is_for_disk(node) else ("disk",)
-            self._copy(node, [store for store in self._stores if store.name not in skips])
+            if self._is_for_disk(node):
+                self._copy_to_disk(node)
+            self._copy(node, self._named("host"))
+
+    def _copy_to_disk(self, node: Node) -> None:
+        """Copy a prefix to the disk: without the first blocks, later blocks cannot be loaded."""
+        for above in node.path():
+            if above.id not in self._copied:
+                self._copy(above, self._named("disk"))
+
+    def _named(self, name: str) -> list[BlockStore]:
+        return [store for store in self._stores if store.name == name]
 
     def _copy(self, node: Node, stores: Sequence[BlockStore]) -> None:
         """Copy the blocks that end in a node to the stores without them."""
@@ -381,7 +389,7 @@ class CacheTiers:
         """Return whether the blocks of a node belong on the disk and are not there yet."""
         if node.id in self._copied or node.end < MIN_TOKENS:
             return False
-        used_again = node.hits >= 2
+        used_again = node.hits > 0
         is_pinned = node.locks > 0 and any(
             node in pinned.path() for pinned in self._cache.tree.pins.values()
         )
