@@ -104,7 +104,7 @@ def test_hostile_text_is_text_in_a_page_from_disk(page: Page, tmp_path: Path, wi
     page.locator(".sgnb-automaton canvas").focus()
     page.keyboard.press("ArrowRight")
     assert "<img onerror=" in page.locator(".sgnb-where").inner_text()
-    page.locator(".sgnb-select").first.select_option("probability")
+    page.locator(".sgnb-select:visible").first.select_option("probability")
     assert page.evaluate("window.__sgnb.page.stats.missing") == 0
 
 

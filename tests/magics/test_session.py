@@ -9,6 +9,7 @@ import pytest
 
 import sgnb
 from sgnb.errors import EngineError, OptionError
+from sgnb.magics.magic_options import COMMANDS
 from sgnb.magics.session import SESSION
 
 CELL = (
@@ -296,10 +297,10 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
         ("%%sglang -m ", {"tiny"}),
         ("%%sglang --show t", {"text", "time", "tree"}),
         ("%sglang ca", {"cache", "cancel"}),
-        ("%sglang cache ", {"show", "stats", "flush", "pin", "unpin", "pins", "evict"}),
+        ("%sglang cache ", set(COMMANDS["cache"].actions)),
         ("%sglang engine use ", {"tiny"}),
         ("%sglang load ti", {"tiny", "tiny-vision"}),
-        ("%sglang load tiny --d", {"--device", "--dtype", "--deterministic"}),
+        ("%sglang load tiny --d", {"--device", "--dtype", "--deterministic", "--disk-cache"}),
         ("%sglang load tiny --fuse o", {"on", "off"}),
         ("%sglang load tiny --attention t", {"torch", "triton"}),
         ("%sglang load tiny --device c", {"cpu", "cuda"}),
