@@ -228,6 +228,7 @@ class Display:
                 edit=self._edit,
                 compare=self._compare,
                 run_rows=self._run_rows,
+                measure=self._emitter.measure_cost(),
             )
             display(STYLE_BUNDLE, raw=True)
             data, metadata = self._view.bundle()

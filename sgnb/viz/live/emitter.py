@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -73,6 +74,7 @@ class Emitter:
         self._waiting: list[Latch] = []
         self._wake: Wakes = queue.SimpleQueue()
         self._closed = False
+        self._seconds = 0.0  # processor time of drains
         on_stop = partial(_wake_once, self._wake)
         log.on_stop.append(on_stop)
         weakref.finalize(self, _end, self._wake, log.on_stop, on_stop)
@@ -84,6 +86,18 @@ class Emitter:
     def tree(self) -> TreeState:
         """Return the tree of the log's own engine."""
         return self.trees[0]
+
+    def measure_cost(self) -> Callable[[], dict[str, float]]:
+        """Return a function that returns `now`, the time of the log, and `share`, the processor
+        time of this thread over that of the process, both since this call."""
+        before, process = self._seconds, time.process_time()
+
+        def measure() -> dict[str, float]:
+            seconds = self._seconds - before
+            share = seconds / max(time.process_time() - process, seconds, 1e-3)
+            return {"now": self.log.now(), "share": round(share, 4)}
+
+        return measure
 
     def follow(self, state: State, after: int = 0) -> None:
         """Update `state` with all records after `after`.
@@ -164,6 +178,11 @@ class Emitter:
         return INTERVAL if self._views else IDLE_INTERVAL
 
     def _drain(self) -> None:
+        began = time.thread_time()
+        self._drain_records()
+        self._seconds += time.thread_time() - began
+
+    def _drain_records(self) -> None:
         with self.lock:
             waiting, self._waiting = self._waiting, []
             records, lost = self._reader.read()

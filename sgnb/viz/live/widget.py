@@ -50,7 +50,8 @@ FILES = (
     "tree_records", "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text",
     "layout", "minimap", "tree_marks", "tree", "axis", "lane_search", "lane_drawing", "pair",
     "branches", "rerun", "compare", "time", "automaton_walk", "automaton_layout", "automaton",
-    "grammar", "source", "rows", "inspect", "summary", "stepper", "dashboard", "widget",
+    "grammar", "source", "rows", "inspect", "summary", "stepper", "view_cost", "dashboard",
+    "widget",
 )  # fmt: skip
 """Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1
@@ -113,6 +114,7 @@ class Dashboard(anywidget.AnyWidget):
         edit: Edit | None = None,
         compare: Compare | None = None,
         run_rows: RunRows | None = None,
+        measure: Callable[[], dict[str, float]] | None = None,
     ) -> None:
         """Create a widget.
 
@@ -128,9 +130,11 @@ class Dashboard(anywidget.AnyWidget):
             edit: Executes edits; None without edits.
             compare: Compares with an earlier run; used for runs in the trait `reruns`.
             run_rows: Reruns and exports a batch; used if the trait `batch` is true.
+            measure: Returns `now`, the time of the log, and `share`, the processor time of the
+                views over that of the process.
         """
         self._steer, self._edit = steer, edit
-        self._compare, self._run_rows = compare, run_rows
+        self._compare, self._run_rows, self._measure = compare, run_rows, measure
         self._feed, self._lock = feed, lock
         self._live, self._sent, self._act, self._reported = live, 0, act, False
         self._beat = self._due = time.monotonic()
@@ -169,7 +173,8 @@ class Dashboard(anywidget.AnyWidget):
         feed, now = self._feed, time.monotonic()
         lines = feed.lines[self._sent - feed.dropped :]
         if lines or now - self._beat > HEARTBEAT:
-            self.send({"from": self._sent}, ["\n".join(lines).encode()])
+            cost = {} if self._measure is None else self._measure()
+            self.send({"from": self._sent, **cost}, ["\n".join(lines).encode()])
             self._sent, self._beat = self._sent + len(lines), now
         if lines and now >= self._due:
             self._due, self._gap = now + self._gap, 2 * self._gap

@@ -26,7 +26,7 @@ const OF_ONE_ENGINE = new Set(["tree", "time"]);
 // `steer`: see newStepper. `edit`: see newEditor. `compare`, `reruns`: see newRerunChooser. `batch`: see newRowTools. `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
 function newDashboard(host, store, options) {
   const { run: wanted, views, ask = null, steer = null, edit = null } = options;
-  const { compare = null, reruns = null, batch = null } = options;
+  const { compare = null, reruns = null, batch = null, wordsOfCost = () => "" } = options;
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "engine activity" });
   const head = el("div", "sgnb-head");
   const title = el("span", "sgnb-title"),
@@ -56,14 +56,15 @@ function newDashboard(host, store, options) {
     "aria-label": "tokens of the text by origin",
   });
   const slider = el("input", "sgnb-slider", "", { type: "range", min: "0", max: "0", step: "1", "aria-label": "time" });
-  const clock = el("span", "sgnb-label");
+  const clock = el("span", "sgnb-label"),
+    costs = el("span", "sgnb-label");
   const now = button("now", "follow the latest record", () => seek(null));
   const chosenRange = button("", "clear the time range", () => brush(null));
   progress.append(bar);
   head.append(title, status, gain, metrics);
   side.append(tabs, engines, stage, inspector, actions);
   body.append(main, side);
-  foot.append(legend, el("span", "sgnb-space"), chosenRange, slider, clock, now);
+  foot.append(legend, el("span", "sgnb-space"), costs, chosenRange, slider, clock, now);
   const stepper = newStepper(store, steer, {
     seek: (position) => seek(position),
     show: (selection) => keep(selection),
@@ -372,6 +373,7 @@ function newDashboard(host, store, options) {
   function paintFoot(state, run) {
     slider.max = String(store.records.length);
     slider.value = String(store.position ?? store.records.length);
+    setText(costs, wordsOfCost());
     setText(clock, store.position === null ? "" : duration(Math.max(0, state.t - (run?.t ?? 0))));
     now.hidden = store.position === null;
     chosenRange.hidden = !page.range;
@@ -412,9 +414,5 @@ function newDashboard(host, store, options) {
   stage.hidden = true;
   select();
   const stats = () => ({ ...statsOf(store, runOf(store.state), chosen), ...rowsPanel.stats() });
-  return { paint: () => paint(false), stats, showRun, close };
-
-  function close() {
-    resized.disconnect();
-  }
+  return { paint: () => paint(false), stats, showRun, close: () => resized.disconnect() };
 }

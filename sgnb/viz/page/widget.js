@@ -13,7 +13,7 @@ function hideTwin(uid) {
 }
 
 // Repaint on new records, with a limited share of the page's time; at the next frame if `urgent`.
-function newClock(dashboards, stats) {
+function newClock(dashboards, stats, viewCost) {
   let timer = null,
     cost = 0,
     last = 0;
@@ -24,6 +24,7 @@ function newClock(dashboards, stats) {
       dashboard.paint();
       Object.assign(stats, dashboard.stats());
     }
+    viewCost.drawn();
     last = performance.now();
     cost = last - begin;
     stats.frames += 1;
@@ -72,7 +73,8 @@ const widget = () => {
   const store = newStore(),
     dashboards = new Set();
   const stats = { messages: 0, snapshots: 0, resyncs: 0, frames: 0, slowest: 0, live: true };
-  const schedule = newClock(dashboards, stats);
+  const viewCost = newViewCost();
+  const schedule = newClock(dashboards, stats, viewCost);
   const asked = new Map(); // requests without an answer, by number
   let waiting = false,
     questions = 0;
@@ -128,8 +130,10 @@ const widget = () => {
         asked.delete(message.answer);
         if (message.from === undefined) return;
         stats.messages += 1;
-        const text = new TextDecoder().decode(buffers[0]);
-        takeNew(message.from, text ? text.split("\n") : [], link);
+        const text = new TextDecoder().decode(buffers[0]),
+          lines = text ? text.split("\n") : [];
+        viewCost.receive(message, lines.slice(0, 1).map(parseLine));
+        takeNew(message.from, lines, link);
       };
       const repaint = () => schedule(true);
       link.on("change:records", onRecords);
@@ -160,6 +164,7 @@ const widget = () => {
       const dashboard = newDashboard(own, store, {
         run: link.get("run"),
         views: link.get("views"),
+        wordsOfCost: viewCost.words,
         ask: link.get("controls") ? (action, node) => ask(link, { kind: "act", action, node }) : null,
         steer: link.get("steps") ? (action) => ask(link, { kind: "step", action }) : null,
         edit: link.get("edits") ? (fields) => ask(link, { kind: "edit", ...fields }) : null,
