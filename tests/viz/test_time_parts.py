@@ -126,5 +126,6 @@ def test_the_parts_of_random_programs_sum_to_their_time(engine: Engine, programs
                 parts.apply(record)
             assert program.begun_at is not None and program.ended_at is not None
             measured = program.ended_at - program.begun_at
-            assert parts.total == pytest.approx(measured, rel=0.02, abs=0.002), seed
+            # A busy machine may pause the thread between the event and the clock.
+            assert parts.total == pytest.approx(measured, rel=0.02, abs=0.005), seed
             assert parts.seconds["decode"] > 0
