@@ -5,6 +5,7 @@ const ZOOM = 2; // factor of a button or key
 const WHEEL = 0.002; // exponent of the factor per pixel of the wheel
 const PAN = 0.2; // share of the window per key
 const DRAG = 4; // minimum pixels of a drag
+const LABEL_GAP = 8; // minimum pixels between labels of ticks
 
 // The distance of axis ticks: a round number of seconds, at least 10 µs, for at most six ticks.
 function tickOf(seconds) {
@@ -32,13 +33,17 @@ function ticksWithin(from, to) {
 // Draw grid lines of `height` pixels from `top` on, and labels below. `from` and `to` count from the start of the run.
 function drawTicks(context, colours, { from, to, left, room, top, height }) {
   const xOf = (t) => left + (room * (t - from)) / (to - from);
+  let free = -Infinity; // right end of the last label, with a gap
   for (const [t, label] of ticksWithin(from, to)) {
     const x = Math.round(xOf(t)),
       width = context.measureText(label).width;
     context.fillStyle = colours.line;
     context.fillRect(x, top, 1, height + 4);
     context.fillStyle = colours.muted;
-    context.fillText(label, Math.max(left, Math.min(x - width / 2, left + room - width)), top + height + 12);
+    const begin = Math.max(left, Math.min(x - width / 2, left + room - width));
+    if (begin < free) continue;
+    context.fillText(label, begin, top + height + 12);
+    free = begin + width + LABEL_GAP;
   }
 }
 

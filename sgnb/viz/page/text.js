@@ -128,7 +128,8 @@ function newTextPanel(host, page) {
       }
     });
     why.hidden = !flow.querySelector(".sgnb-border");
-    setText(note, run.hidden ? `and ${plural(run.hidden, "more branch", "more branches")}: see rows` : "");
+    const more = plural(run.hidden, "more branch", "more branches");
+    setText(note, run.hidden ? `and ${more}: see ${run.metrics.total > 1 ? "rows" : "branches"}` : "");
   }
   // The element for a new branch: at the fork of the parent, next to the edited branch, or below all.
   function hostOf(run, one, branch, keyOf) {

@@ -10,6 +10,10 @@ ABOUT = 1e-9
 """Tolerance for rounding errors, relative."""
 
 
+LABEL_GAP = 8
+"""Minimum pixels between labels of ticks."""
+
+
 def tick_of(seconds: float) -> float:
     """Return the distance of axis ticks: a round number of seconds, at least 10 µs, for at most six
     ticks in `seconds`."""
@@ -44,11 +48,14 @@ def draw_ticks(seconds: float, x: float, width: float, y: float, height: float) 
         y: Top of the grid lines.
         height: Height of the grid lines.
     """
-    shapes, step = [], tick_of(seconds)
+    shapes, step, free = [], tick_of(seconds), float("-inf")
     for i in range(int(seconds / step + ABOUT) + 1):
         at, label = x + width * step * i / seconds, tick_label(step * i, step, seconds)
         shapes.append(tag("path", class_="l", d=f"M{at:.1f} {y:.1f}v{height + 4:.1f}"))
-        label_x = min(max(x, at - LETTER * len(label) / 2), x + width - LETTER * len(label))
-        shapes.append(text_at(label_x, y + height + 16, label, "m"))
+        length = LETTER * len(label)
+        label_x = min(max(x, at - length / 2), x + width - length)
+        if label_x >= free:
+            shapes.append(text_at(label_x, y + height + 16, label, "m"))
+            free = label_x + length + LABEL_GAP
 
     return shapes

@@ -27,7 +27,7 @@ from .tree_svg import draw_tree
 from .walk_svg import WalkView
 
 KEPT_VIEWS = ("text", "tree", "source", "branches", "time", "grammar", "rows", "compare")
-"""Views with a static picture, in the order of the tour's steps."""
+"""Views with a static picture."""
 
 CODE_END = 470
 """Right end of the program's text in pixels."""

@@ -71,7 +71,9 @@ def draw_all_lanes(run: RunState, limit: int) -> tuple[str, float]:
 
 def draw_label(lane: Lane, y: float, x: float = 0) -> str:
     x += INDENT * min(4, lane.branch.count("."))
-    label = names_within(in_line(f"{lane.branch} {lane.names}", 80), int((GUTTER - 8 - x) / LETTER))
+    label = names_within(
+        in_line(f"{lane.branch} {lane.names}".strip(), 80), int((GUTTER - 8 - x) / LETTER)
+    )
     return text_at(x, y + 11, label, "c")
 
 
