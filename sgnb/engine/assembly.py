@@ -188,7 +188,7 @@ def _build(
         encoder = _make_encoder(options, decoder, scheduler)
         items = None if encoder is None else encoder.table
         runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
-        tiers = _make_tiers(name, options, decoder, kv, scheduler, log)
+        tiers = _make_tiers(name, options, decoder, kv, scheduler, runner, log)
         if options.precompiles:
             announce("compiling kernels")
             runner.precompile()
@@ -242,6 +242,7 @@ def _make_tiers(
     decoder: Decoder,
     kv: KVCache,
     scheduler: Scheduler,
+    runner: ModelRunner,
     log: EventLog,
 ) -> CacheTiers | None:
     """Return the copies of the cache in host memory and on disk."""
@@ -252,6 +253,7 @@ def _make_tiers(
         scheduler.cache,
         weakref.proxy(kv),
         decoder.model,
+        runner.weights,
         fingerprint,
         dtype=decoder.dtype,
         vocab_size=decoder.vocab_size,

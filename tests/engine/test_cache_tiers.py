@@ -17,6 +17,7 @@ from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.radix import Ints
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.cache.tiers import copies
 from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
 from sgnb.engine.cache.tiers.blocks import BLOCK, Block, Bytes
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
@@ -80,7 +81,7 @@ class Setting:
     """Tiers over a small KV pool. `content` is what the model would compute."""
 
     def __init__(self, seed: int, kinds: tuple[Kind, ...], policy: Any = "lru") -> None:
-        self.chance = random.Random(seed)
+        self.chance, self.current = random.Random(seed), True
         self.kv = KVCache(SHAPES, SLOTS, torch.float16, torch.device("cpu"))
         self.cache = CacheManager(SlotAllocator(SLOTS, self.kv), policy=policy)
         self.stores = [Memory(kind) for kind in kinds]
@@ -104,6 +105,7 @@ class Setting:
             lambda: (b"root", self.stores),
             vocab_size=VOCAB,
             is_finite=lambda content: bool(content.any()),
+            is_current=lambda thorough: self.current,
             emit=self.events.append,
             executor=executor,
         )
@@ -193,7 +195,13 @@ class Setting:
 
     def step(self) -> None:
         usual = [self.submit, self.admit, self.finish, self.work, self.deliver]
-        seldom = [self.abort, self.damage, self.lose, self.tiers.cancel, self.tiers.write_idle]
+        seldom = [
+            self.abort,
+            self.damage,
+            self.lose,
+            self.tiers.cancel,
+            self.tiers.copies.write_idle,
+        ]
         seldom += [self.flush, self.prefetch]
         if len(self.waiting) > 6:
             usual.remove(self.submit)
@@ -291,7 +299,117 @@ def test_a_prefix_on_the_disk_has_its_first_blocks() -> None:
         setting.cache.release(request)
     costs = setting.tiers.costs
     costs.compute_seconds = lambda begin, end: (end - begin) * 0.6 / 600  # type: ignore[method-assign]
-    setting.tiers.write_idle()
-    while setting.executors[1].tasks:
-        setting.executors[1].work(setting.chance)
-    assert len(setting.stores[0].blocks) == 600 // BLOCK
+    setting.tiers.copies.write_idle()
+    work_all(setting)
+    assert stored(setting) == 600 // BLOCK
+
+
+def computed(setting: Setting, document: Ints) -> None:
+    """Leave a prompt in the tree as a request does."""
+    request = CachedSequence(document, len(document) + 1, CacheScope())
+    match = setting.cache.match(request)
+    setting.cache.start(request, match, [])
+    begin = match.node.end
+    content = torch.from_numpy(setting.content(request.tokens, begin))
+    setting.kv.restore(request.slots[begin : request.num_tokens], content)
+    request.num_computed = request.num_tokens
+    setting.cache.release(request)
+
+
+def work_all(setting: Setting) -> None:
+    while any(executor.tasks for executor in setting.executors) or setting.commands:
+        for executor in setting.executors:
+            while executor.tasks:
+                executor.tasks.pop(0)()
+        setting.deliver()
+
+
+def stored(setting: Setting) -> int:
+    return len(setting.stores[0].blocks)
+
+
+def test_a_reader_that_cannot_start_leaves_no_waiting_request() -> None:
+    setting = Setting(1, ("host",))
+    computed(setting, setting.documents[0])
+    setting.cache.on_eviction(list(setting.cache.tree.nodes()))
+    work_all(setting)
+    setting.cache.flush()
+    readers, calls = setting.executors[1], list[Any]()
+
+    def submit(*args: Any) -> None:
+        calls.append(args)
+        if len(calls) == 2:
+            raise RuntimeError("can't start new thread")
+
+    readers.submit = submit  # type: ignore[method-assign]
+    request = CachedSequence(setting.documents[0], 900, CacheScope())
+    request.id = 1
+    assert setting.tiers.ready(request) and not setting.tiers.loading
+    assert len(calls) == 2
+    setting.check()
+    calls[0][0](*calls[0][1:])  # the first reader works on a load that has ended
+    work_all(setting)
+    setting.check()
+
+
+def test_a_node_above_the_limit_is_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = Setting(2, ("disk",))
+    block_bytes = BLOCK * setting.kv.unit_bytes
+    monkeypatch.setattr(copies, "PART_BYTES", 2 * block_bytes)
+    monkeypatch.setattr(copies, "MAX_PENDING_BYTES", 4 * block_bytes)
+    computed(setting, setting.tokens(700))
+    for _ in range(5):
+        setting.tiers.copies.write_idle()
+        work_all(setting)
+    assert stored(setting) == 700 // BLOCK
+    assert setting.tiers.statistics()["dropped_blocks"] > 0
+
+
+def test_a_copy_that_fails_is_tried_again() -> None:
+    setting = Setting(3, ("disk",))
+    computed(setting, setting.tokens(500))
+    transfer: Any = setting.tiers.copies._transfer
+    read = transfer.read
+
+    def fail(ids: Any) -> Any:
+        raise MemoryError
+
+    transfer.read = fail
+    setting.tiers.copies.write_idle()
+    assert setting.tiers.copies._pending_bytes == 0
+    transfer.read = read
+    setting.tiers.copies.write_idle()
+    work_all(setting)
+    assert stored(setting) == 500 // BLOCK and setting.tiers.copies._pending_bytes == 0
+    [node] = setting.cache.tree.nodes()
+    assert node.id in setting.tiers.copies._copied
+
+
+def test_a_flush_drops_copies_on_the_way_to_host_memory() -> None:
+    setting = Setting(4, ("host",))
+    computed(setting, setting.tokens(500))
+    setting.cache.on_eviction(list(setting.cache.tree.nodes()))
+    setting.tiers.flush()
+    work_all(setting)
+    assert stored(setting) == 0
+
+
+def test_nothing_is_copied_while_the_model_differs() -> None:
+    setting = Setting(5, ("disk",))
+    setting.current = False
+    computed(setting, setting.tokens(500))
+    setting.tiers.copies.write_idle()
+    setting.cache.on_eviction(list(setting.cache.tree.nodes()))
+    work_all(setting)
+    assert stored(setting) == 0
+
+
+def test_a_slow_load_is_doubted() -> None:
+    costs = TierCosts()
+    costs.observe_load("disk", 1000, 10.0)
+    before = costs.load_seconds("disk", 1000)
+    for _ in range(20):
+        costs.doubt_load("disk")
+    assert costs.load_seconds("disk", 1000) < 0.2 * before
+    costs.doubt_load("host")
+    assert costs.load_seconds("host", 1000) == 0

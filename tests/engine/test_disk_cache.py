@@ -176,6 +176,17 @@ def test_models_that_cannot_be_copied_say_so(tmp_path: Path) -> None:
         Engine("tiny", host_cache=0)
 
 
+def test_a_model_with_hooks_runs_without_copies(tmp_path: Path, model: PreTrainedModel) -> None:
+    hook = model.model.layers[0].register_forward_hook(lambda *args: None)
+    try:
+        with pytest.warns(SgnbWarning, match="modules have forward hooks"):
+            Engine(model, disk_cache=str(tmp_path)).close()
+    finally:
+        hook.remove()
+    with pytest.warns(SgnbWarning, match="a prefix of 256 tokens has"):
+        Engine("tiny", disk_cache=1e-6).close()
+
+
 def test_the_variable_sets_a_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sgnb.engine.cache.tiers.setup import disk_location
 

@@ -105,4 +105,9 @@ class CacheMethods:
             The number of tokens on the way; 0 if nothing is stored, or computing is faster.
         """
         (tokens,) = self._input_processor.tokens([prompt])
-        return self._loop.call(lambda: self._loop.tiers.prefetch(tokens), at_once=False) or 0
+
+        def prefetch() -> int:
+            self._loop.journal.name(tokens)
+            return self._loop.tiers.prefetch(tokens)
+
+        return self._loop.call(prefetch, at_once=False) or 0

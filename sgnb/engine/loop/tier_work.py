@@ -40,12 +40,13 @@ class TierWork:
     @property
     def patience(self) -> float | None:
         """Seconds to wait for a command before `idle`; None: without limit."""
-        return None if self._tiers is None else self._tiers.patience
+        waits = self._tiers is None or self._scheduler.has_work  # the end of a load is a command
+        return None if waits or self._tiers is None else self._tiers.copies.patience
 
     def idle(self) -> None:
         """Use the time without requests to copy the cache to the disk, if a copy is due."""
-        if self.patience == 0 and self._tiers is not None and not self._scheduler.has_work:
-            self._tiers.write_idle()
+        if self.patience == 0 and self._tiers is not None:
+            self._tiers.copies.write_idle()
 
     def stepped(self, batch: Batch, seconds: float) -> None:
         """Learn from a step."""
@@ -53,14 +54,15 @@ class TierWork:
             self._tiers.observe(batch.starts, batch.lengths, seconds)
 
     def note_change(self) -> None:
-        """See `CacheTiers.note_change`."""
+        """See `BlockCopies.note_change`."""
         if self._tiers is not None:
-            self._tiers.note_change()
+            self._tiers.copies.note_change()
 
     def flush(self) -> None:
         """Empty host memory."""
         if self._tiers is not None:
             self._tiers.flush()
+            self._scheduler.reconsider()
 
     def adopt_weights(self) -> None:
         """Serve the blocks of changed weights only."""

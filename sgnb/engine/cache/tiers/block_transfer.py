@@ -11,6 +11,9 @@ from ..radix import Ints
 from ..slot_allocator import SlotAllocator
 from .blocks import BLOCK, Bytes
 
+PART_BYTES = 32 * 2**20
+"""Largest copy at once."""
+
 
 class BlockTransfer:
     """Copies between the slots of a device and host memory. On the engine's thread and stream.
@@ -49,8 +52,12 @@ class BlockTransfer:
         return wait
 
     def write(self, ids: Ints, content: Bytes) -> None:
-        """Write content to slots, uint8[len(ids), unit_bytes]."""
-        self._slots.restore(ids, torch.from_numpy(content).to(self._device))
+        """Write content to slots, uint8[len(ids), unit_bytes], in parts: a part takes memory of the
+        device."""
+        count = max(1, PART_BYTES // self._slots.unit_bytes)
+        for begin in range(0, len(ids), count):
+            part = torch.from_numpy(content[begin : begin + count]).to(self._device)
+            self._slots.restore(ids[begin : begin + count], part)
 
     def find_fault(self) -> str:
         """Write random content to slots and read it back. Returns the difference as text, or ""."""

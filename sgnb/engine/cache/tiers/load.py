@@ -50,6 +50,7 @@ class Load:
     request: int
     done: bool = False
     began: float = field(default_factory=time.perf_counter)
+    ended: float = 0.0  # of the reads
     read: list[bool] = field(default_factory=list)  # by block; False until read without fault
 
     def start(self, readers: Executor, finished: Callable[[Load], None]) -> None:
@@ -69,6 +70,7 @@ class Load:
                     is_last = not left[0]
 
                 if is_last:
+                    self.ended = time.perf_counter()
                     finished(self)
 
         for part in range(parts):

@@ -8,22 +8,32 @@ import shutil
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from ....cache_file import cache_folder
-from ....errors import OptionError, SgnbWarning, printable
+from ....errors import ModelError, OptionError, SgnbWarning, printable
 from ..kv_cache import KVCache
 from ..manager import CacheManager
 from .block_transfer import BlockTransfer
 from .blocks import BlockStore, Bytes
+from .copies import MIN_TOKENS
 from .disk import DiskBlocks
 from .host import HostBlocks
 from .tiers import CacheTiers
 
 GIB = 2**30
+
+
+class WeightComparison(Protocol):
+    """See `model.weight_monitor.WeightMonitor`."""
+
+    def find_change(self, compare_numbers: bool) -> str | None:
+        """Return the name of a changed weight, or None."""
+
 
 DISK_BYTES = 32 * GIB
 """Largest default size of the disk cache."""
@@ -38,7 +48,8 @@ def make_tiers(
     disk_cache: bool | float | str | None,
     cache: CacheManager,
     kv: KVCache,
-    model: Any,
+    model: torch.nn.Module,
+    weights: WeightComparison | None,
     fingerprint: Callable[..., str],
     *,
     dtype: torch.dtype,
@@ -55,6 +66,7 @@ def make_tiers(
         cache: Owner of the slots.
         kv: Keys and values, in the memory of the device.
         model: The model, held by a weak reference.
+        weights: Comparison of weights that the user can change.
         fingerprint: Returns the identity of the model with its current weights, for the model and
             further facts.
         dtype: Type of keys and values.
@@ -75,6 +87,14 @@ def make_tiers(
 
     if not cache.prefix_cache:
         fault = "prefix_cache=False"
+    if _has_hooks(model):
+        fault = "modules have forward hooks, which are not part of the model's identity"
+    least = MIN_TOKENS * kv.unit_bytes
+    if any(
+        size is not None and size < least
+        for size in (host_cache and host_cache * GIB, disk and disk[1])
+    ):
+        fault = f"a prefix of {MIN_TOKENS} tokens has {least / 2**20:.1f} MiB"
     if fault:
         message = f"{name!r} runs without host_cache and disk_cache: {fault}"
         warnings.warn(printable(message), SgnbWarning, stacklevel=7)
@@ -92,12 +112,30 @@ def make_tiers(
             stores.append(DiskBlocks(disk[0], identity, unit_bytes, disk[1]))
         return hashlib.blake2b(identity.encode(), digest_size=16).digest(), stores
 
+    def is_current(thorough: bool) -> bool:
+        alive = find_model()
+        with suppress(ModelError):  # a replaced module
+            changed = weights is not None and weights.find_change(thorough) is not None
+            return alive is not None and not changed and not _has_hooks(alive)
+        return False
+
     def is_finite(content: Bytes) -> bool:
         return bool(torch.from_numpy(content).view(dtype).isfinite().all())
 
     return CacheTiers(
-        cache, transfer, open_stores, vocab_size=vocab_size, is_finite=is_finite, emit=emit
+        cache,
+        transfer,
+        open_stores,
+        vocab_size=vocab_size,
+        is_finite=is_finite,
+        is_current=is_current,
+        emit=emit,
     )
+
+
+def _has_hooks(model: torch.nn.Module) -> bool:
+    """Return whether functions of the user run inside the model."""
+    return any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
 def disk_location(option: bool | float | str | None) -> tuple[Path, int] | None:

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 DECAY = 0.99
 """Weight of a step relative to the next one: about the last hundred steps count."""
 
+DOUBT = 0.9
+"""Factor of the time of loads per refused load."""
+
 MIN_STEPS = 8
 """Steps before the estimate is more than a time per token."""
 
@@ -61,6 +64,11 @@ class TierCosts:
         """Learn from a load of one store."""
         rate = seconds / max(num_bytes, 1)
         self._rates[store] = 0.7 * self._rates.get(store, rate) + 0.3 * rate
+
+    def doubt_load(self, store: str) -> None:
+        """Lower the estimate after a refused load: without loads, nothing else corrects it."""
+        if store in self._rates:
+            self._rates[store] *= DOUBT
 
     def load_seconds(self, store: str, num_bytes: int) -> float:
         """Return the estimated seconds of a load; 0 before the first one."""
