@@ -81,20 +81,9 @@ def make_tiers(
         return None
 
     transfer, unit_bytes = BlockTransfer(cache.slots, kv.device), kv.unit_bytes
-    fault = transfer.find_fault()
-    if cache.checkpoints is not None:
-        fault = "states of recurrent layers are not stored"
-
-    if not cache.prefix_cache:
-        fault = "prefix_cache=False"
-    if _has_hooks(model):
-        fault = "modules have forward hooks, which are not part of the model's identity"
-    least = MIN_TOKENS * kv.unit_bytes
-    if any(
-        size is not None and size < least
-        for size in (host_cache and host_cache * GIB, disk and disk[1])
-    ):
-        fault = f"a prefix of {MIN_TOKENS} tokens has {least / 2**20:.1f} MiB"
+    sizes = [] if host_cache is None else [int(host_cache * GIB)]
+    sizes += [] if disk is None else [disk[1]]
+    fault = _find_fault(cache, model, min(sizes), unit_bytes) or transfer.find_fault()
     if fault:
         message = f"{name!r} runs without host_cache and disk_cache: {fault}"
         warnings.warn(printable(message), SgnbWarning, stacklevel=7)
@@ -131,6 +120,20 @@ def make_tiers(
         is_current=is_current,
         emit=emit,
     )
+
+
+def _find_fault(cache: CacheManager, model: torch.nn.Module, size: int, unit_bytes: int) -> str:
+    """Return the reason why the cache of a model cannot be copied, or "". size: of the smallest
+    store in bytes."""
+    if cache.checkpoints is not None:
+        return "states of recurrent layers are not stored"
+    if not cache.prefix_cache:
+        return "prefix_cache=False"
+    if _has_hooks(model):
+        return "modules have forward hooks, which are not part of the model's identity"
+
+    least = MIN_TOKENS * unit_bytes
+    return f"a prefix of {MIN_TOKENS} tokens has {least / 2**20:.1f} MiB" if size < least else ""
 
 
 def _has_hooks(model: torch.nn.Module) -> bool:
