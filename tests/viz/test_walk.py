@@ -1,4 +1,4 @@
-"""The walk of a generation with a grammar has the same counts in the page and in a saved notebook."""
+"""The walk of a generation with a grammar: equal counts in the page and in a saved notebook."""
 
 from __future__ import annotations
 
