@@ -129,6 +129,34 @@ def test_an_edit_of_a_paused_run_by_keys(notebook: Notebook, lab: Lab) -> None:
 
 
 @pytest.mark.slow
+def test_a_repeated_edit_and_the_focus_after_escape(notebook: Notebook, lab: Lab) -> None:
+    lab.write("repeated.ipynb", SETUP, CELL)
+    notebook.open("repeated.ipynb")
+    for index in range(2):
+        notebook.run_cell(index)
+    cell = notebook.cell(1)
+    editor = cell.locator(".sgnb-editor")
+    token(cell, 2).click()
+    expect(editor).to_be_visible()
+    disabled = editor.evaluate(
+        "form => { for (let i = 0; i < 3; i++) form.requestSubmit();"
+        " return form.querySelector('[type=submit]').disabled; }"
+    )
+    assert disabled, "until the answer"
+    expect(branches(cell)).to_have_count(2)
+    expect(branches(cell).nth(1)).to_contain_text("chosen again in a")
+    expect(editor).to_contain_text("continues from here")
+    expect(editor.get_by_role("button", name="continue", exact=True)).to_be_enabled()
+    write(cell, 3, " kings")  # the kernel would have answered the other requests before
+    expect(branches(cell).nth(2)).to_contain_text("kings")
+    expect(branches(cell)).to_have_count(3)
+
+    editor.get_by_label("other text").press("Escape")
+    expect(editor).to_be_hidden()
+    expect(cell.locator(".sgnb-text").first).to_be_focused()
+
+
+@pytest.mark.slow
 def test_a_restart_ends_edits(notebook: Notebook, lab: Lab) -> None:
     lab.write("restarted.ipynb", SETUP, CELL)
     notebook.open("restarted.ipynb")

@@ -167,6 +167,19 @@ def test_an_edit_of_an_edit(engine: Engine) -> None:
     assert second["a"] == first["a"] and " dogs" in second["b"]
 
 
+def test_a_longer_edit_ends_at_the_limit(engine: Engine) -> None:
+    state = story.run(backend=engine, temperature=0)
+    tokens = state.get_meta_info("a")["token_ids"]
+    new = engine.encode([" dragons and knights of the old world"])[0]
+    assert len(tokens) == 12 and len(new) > 4
+    for index in (11, 8):
+        edited = state.at("a", index).fork(" dragons and knights of the old world")
+        meta = edited.get_meta_info("a")
+        assert meta["token_ids"] == [*tokens[:index], *new[: 12 - index]]
+        assert meta["finish_reason"]["type"] == "length"
+        assert edited.text().startswith(f"Once{edited['a']}.") and edited["b"]
+
+
 def test_edits_that_are_not_possible(engine: Engine) -> None:
     with Run(engine.executor) as run:
         s = run.state()

@@ -16,7 +16,7 @@ from sgnb.viz.state.run_state import RunState
 from sgnb.viz.state.tree import Trees, TreeState
 
 from .make_log import Program, WordEngine
-from .page import canonical
+from .page import canonical, node
 
 
 def edited_log(log: EventLog) -> None:
@@ -64,6 +64,24 @@ def test_texts_and_recordings_show_edits() -> None:
     text = recorded().text()
     assert "story, edit of r1: ' queen' in b · done" in text
     assert text.index("a king") < text.index("edit of r1") < text.index("a queen of Spain")
+
+
+def test_an_edit_without_text_is_named() -> None:
+    log = EventLog()
+    edited_log(log)
+    event = events.RunEdited("r2", "r1", "0", "0", "b", 6, "")
+    records = [
+        record._replace(event=event) if isinstance(record.event, events.RunEdited) else record
+        for record in LogReader(log).read()[0]
+    ]
+    assert (
+        "story, edit of r1: chosen again in b · done"
+        in Recording(list(map(encode, records)), "r1").text()
+    )
+    script = """
+      return given.map((text) => wordsOfEdit({ edited: "r1", name: "b", text }));"""
+    words = node(script, ("dom", "draw", "edits"), ["", " queen"])
+    assert words == ["edit of r1: chosen again in b", "edit of r1: “␣queen” in b"]
 
 
 def test_an_edit_replays_field_by_field() -> None:

@@ -90,3 +90,49 @@ def test_the_page_shows_a_rerun_with_the_rows_of_the_earlier_run() -> None:
         assert items == (number == 2)
         # Rows behind the first branches have no kept text: the last request has the text.
         assert texts[number].endswith(f" a word and{variables['second']}")
+
+
+def test_the_head_of_a_rerun_names_the_rows_of_the_batch() -> None:
+    log = batch()
+    third = Program(WordEngine(log), "r3", "ask", total=1)
+    log.emit(events.RowsNumbered("r3", (15,), "r2"))
+    run_row(third, "0", "Row 15", " third")
+    third.finish()
+    other = Program(WordEngine(log), "r4", "ask", total=2)
+    log.emit(events.RowsNumbered("r4", (0, 1), ""))
+    other.finish()
+    lines = [encode(record) for record in log.read().records]
+    script = """
+      const state = newState();
+      for (const record of parseLines(given.join("\\n"))) apply(state, record);
+      const runs = [...state.runs.values()];
+      return runs.map((run) => wordsOfMetrics(state, run).split(" · ").slice(0, 2));"""
+    heads = node(script, (*FILES, "summary"), lines)
+    assert heads[0][0] == "19/20 done"
+    assert heads[1] == ["rerun of 2 of 20 rows", "2/2 done"]
+    assert heads[2][0] == "rerun of 1 of 20 rows"
+    assert heads[3][0] == "rerun of 2 rows"
+
+
+def test_the_count_of_failed_rows_stands_once() -> None:
+    def head(message: str, reported: bool) -> tuple[str, str]:
+        log = EventLog()
+        program = Program(WordEngine(log), "r1", "ask", total=3)
+        for i in range(3):
+            run_row(program, str(i), f"Row {i}", " x", "ValueError: no" if i else None)
+        program.finish("error", message)
+        records = log.read().records
+        state = LogState(records).runs["r1"]
+        state.reported = reported
+        script = """
+          const state = newState();
+          for (const record of parseLines(given[0].join("\\n"))) apply(state, record);
+          return notesOf(state, state.runs.get("r1"), given[1]);"""
+        given = [list(map(encode, records)), reported]
+        return run_text(state).splitlines()[0], node(script, (*FILES, "summary"), given)
+
+    message = "2 of 3 programs failed, first: ValueError: no"
+    for text in head(message, reported=False):
+        assert message in text and "2 failed" not in text
+    for text in (*head(message, reported=True), *head("3 of 3 things", reported=False)):
+        assert "2 failed" in text

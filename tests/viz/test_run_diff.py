@@ -115,6 +115,61 @@ def test_the_page_has_the_same_comparison() -> None:
     assert "changed lines" in bundle["text/plain"] and "\u202e" not in bundle["text/plain"]
 
 
+def test_a_rerun_of_failed_rows_is_compared_with_the_same_rows() -> None:
+    def row(program: Program, branch: str, city: str, answer: str, error: str = "") -> None:
+        program.branch(branch)
+        program.log.emit(events.ProgramCalled(program.run, branch, f"q={city!r}"))
+        program.add(branch, f"The capital: {city}")
+        list(program.gen(branch, "a", answer))
+        program.branch(f"{branch}.0", branch)
+        program.add(f"{branch}.0", f" next to {city}")
+        program.end(f"{branch}.0")
+        program.end(branch, error)
+
+    def batch(engine: WordEngine, run: str) -> None:
+        program = Program(engine, run, "ask", total=2 if run == "r2" else 4)
+        if run == "r2":
+            engine.log.emit(events.RowsNumbered("r2", (1, 3), "r1"))
+            row(program, "0", "Oslo", " again")
+            row(program, "1", "Bern", " again")
+        else:
+            for i, city in enumerate(("Rome", "Oslo", "Paris", "Bern")):
+                row(program, str(i), city, " first", "no" if i % 2 and run == "r1" else "")
+        program.finish()
+
+    log, trees, saved = EventLog(), Trees(), []
+    engine = WordEngine(log)
+    for record in log.read().records:
+        trees.apply(record)
+    for run in ("r1", "r2", "r3"):
+        feed, at = Feed(trees, log.now()), log.last
+        batch(engine, run)
+        records = log.read(at).records
+        feed.push(records, 0)
+        for record in records:
+            trees.apply(record)
+        saved.append(Recording(feed.lines, run))
+
+    comparison = joined_runs(saved[0], saved[1]).states.comparison
+    rerun, found = comparison.rerun, comparison.lines
+    assert rerun is not None
+    pieces = list(zip(rerun.text_branches, rerun.text_marks, rerun.texts, strict=True))
+    assert {branch for branch, *_ in pieces} == {"1", "1.0", "3", "3.0"}
+    changes = [(branch, mark, text) for branch, mark, text in pieces if mark != "="]
+    expected = [(row, *change) for row in "13" for change in (("-", " first"), ("+", " again"))]
+    assert changes == expected
+    assert "2 rows of 2 with another answer: 1, 3" in found
+    assert any("other rows keep text and answer" in line for line in found)
+    assert not any("arguments" in cause for cause in rerun.causes)
+
+    # the same rows of the next run of all rows; other rows of this run have no partner
+    comparison = joined_runs(saved[1], saved[2]).states.comparison
+    assert comparison.rerun is not None
+    assert set(comparison.rerun.text_branches) == {"1", "1.0", "3", "3.0"}
+    assert "2 rows of 4 with another answer: 1, 3" in comparison.lines
+    assert not any("arguments" in cause for cause in comparison.rerun.causes)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_a_diff_restores_both_sides(seed: int) -> None:
     rng = random.Random(seed)

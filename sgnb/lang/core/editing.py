@@ -195,7 +195,7 @@ class EditPoint:
 
         Args:
             text: New text; for a select one of the choices. An empty text lets the model choose the
-                token again.
+                token again. Text beyond `max_tokens` of the gen is cut, and the gen ends there.
             token: New token id, instead of `text`.
 
         Returns:
@@ -240,7 +240,8 @@ class EditPoint:
 
         if tokens == after[: len(tokens)]:
             tokens = after[: self._end_of_jump(len(tokens))]
-        return Edit(self._call, self.position, text, output=before + tokens)
+        output = (before + tokens)[: self._call.request.max_new_tokens]
+        return Edit(self._call, self.position, text, output=output)
 
     def _end_of_jump(self, count: int) -> int:
         """Return the end, after this token, of text that the grammar forced after `count` tokens:

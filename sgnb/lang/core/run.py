@@ -190,7 +190,8 @@ class Run:
         return self._params[key]
 
     def at(self, place: int | str, token: int | None = None) -> EditPoint:
-        """Return a point of the run's only program where the run can continue differently.
+        """Return a point of the run's only program where the run can continue differently. Waits
+        for running calls of the program, but not for a paused run.
 
         Args:
             place: As in `ProgramState.at`.

@@ -81,6 +81,8 @@ def _findings(compared: RunsCompared, earlier: RecordedRun, later: RecordedRun) 
         more = f" and {len(rows) - SHOWN_ROWS:,} more" if len(rows) > SHOWN_ROWS else ""
         named = f": {', '.join(rows[:SHOWN_ROWS])}{more}" if rows else ""
         yield f"{_count(len(rows), 'row')} of {len(later.state.rows):,} with another answer{named}"
+        if later.rows:
+            yield f"{later.id} ran only the counted rows; other rows keep text and answer"
 
     tokens = [later.state.metrics.computed_tokens, earlier.state.metrics.computed_tokens]
     yield f"{_count(tokens[0], 'computed prompt token')} instead of {tokens[1]:,}"

@@ -69,7 +69,7 @@ function newDashboard(host, store, options) {
     seek: (position) => seek(position),
     show: (selection) => keep(selection),
   });
-  const editor = newEditor(edit),
+  const editor = newEditor(edit, () => keep(null)),
     chooser = newRerunChooser(compare, reruns);
   card.append(head, stepper.host, chooser.host, progress, models, note, body, editor.host, foot);
   host.append(card);
@@ -346,7 +346,7 @@ function newDashboard(host, store, options) {
     const f = run.metrics;
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
     setText(gain, savingsOf(run));
-    setText(metrics, wordsOfMetrics(run));
+    setText(metrics, wordsOfMetrics(state, run));
     progress.hidden = f.total <= 1;
     progress.setAttribute("aria-valuemax", Math.max(1, f.total));
     progress.setAttribute("aria-valuenow", f.finished);

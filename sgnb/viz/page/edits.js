@@ -8,7 +8,10 @@ function editsOf(state, run) {
   return edited.slice(1);
 }
 
-const wordsOfEdit = ({ edited, name, text }) => `edit of ${visible(edited)}: “${inLine(text, 30)}” in ${visible(name)}`;
+function wordsOfEdit({ edited, name, text }) {
+  const change = text ? `“${inLine(text, 30)}”` : "chosen again";
+  return `edit of ${visible(edited)}: ${change} in ${visible(name)}`;
+}
 
 // The request and token of a selection that an edit may replace, or null.
 function editableToken(state, selection) {
@@ -22,8 +25,8 @@ function editableToken(state, selection) {
   return token ? { request, token } : null;
 }
 
-// `edit(fields)` asks the kernel; absent for a view without a kernel.
-function newEditor(edit) {
+// `edit(fields)` asks the kernel; absent for a view without a kernel. `leave()` ends the selection.
+function newEditor(edit, leave) {
   const host = el("form", "sgnb-editor", "", { "aria-label": "edit of the selected token" });
   const words = el("label", "sgnb-note"),
     others = el("span", "sgnb-steps");
@@ -35,12 +38,20 @@ function newEditor(edit) {
   host.append(others, words, send, answer);
   host.hidden = true;
   let shown = "",
-    place = null;
+    place = null,
+    asked = null; // place of the edit without an answer
 
   async function ask(fields) {
-    const asked = place;
+    if (asked === place) return;
+    const own = (asked = place);
+    if (document.activeElement === send) field.focus();
+    send.disabled = true;
     setText(answer, "asked the kernel; a running cell may finish first");
-    const { text, failed } = await edit({ ...asked, text: null, token: null, ...fields });
+    const { text, failed } = await edit({ ...own, text: null, token: null, ...fields });
+    if (asked === own) {
+      asked = null;
+      send.disabled = false;
+    }
     host.classList.toggle("sgnb-failed", failed);
     setText(answer, visible(text));
   }
@@ -49,7 +60,14 @@ function newEditor(edit) {
     if (place) ask({ text: field.value });
   });
   // JupyterLab has shortcuts for single keys.
-  host.addEventListener("keydown", (event) => event.key !== "Escape" && event.stopPropagation());
+  host.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    const texts = [".sgnb-text:has(.sgnb-lit)", ".sgnb-text"].map((path) => host.parentElement.querySelector(path));
+    texts.find(Boolean)?.focus();
+    leave();
+  });
 
   function paint(state, selection) {
     const found = edit && editableToken(state, selection);
@@ -65,6 +83,7 @@ function newEditor(edit) {
     shown = key;
     place = { run: request.run, branch: request.branch, position: selection.position };
     field.value = "";
+    send.disabled = false;
     setText(answer, "");
     host.classList.remove("sgnb-failed");
     setText(words.firstChild, `instead of “${inLine(textOfTokens(state.tokenTable, [token.token]), 20)}” write `);

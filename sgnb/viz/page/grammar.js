@@ -9,6 +9,13 @@ const boundBy = (state, run) =>
 // True if the records contain only an automaton, as for `%sglang fsm`.
 const isBare = (state) => state.automata.size > 0 && !state.requests.size;
 
+// The number of forced tokens of an output, without tokens in place of dropped tokens.
+function forcedIn(output) {
+  const jumps = new Set(output.map((token) => token.jump).filter(Boolean));
+  const jumped = output.filter((token) => token.kind === "jumped").length;
+  return jumped - [...jumps].reduce((sum, jump) => sum + jump.dropped, 0);
+}
+
 function newGrammarPanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const which = el("select", "sgnb-select", "", { "aria-label": "generation" });
@@ -61,10 +68,7 @@ function newGrammarPanel(host, page) {
     figure.paint(state, request, request ? state.automata.get(request.automaton) : [...state.automata.values()][0]);
   }
   function noteOf(request, steps) {
-    const jumps = new Set(request.output.map((token) => token.jump).filter(Boolean));
-    const jumped =
-      request.output.filter((token) => token.kind === "jumped").length -
-      [...jumps].reduce((sum, jump) => sum + jump.dropped, 0);
+    const jumped = forcedIn(request.output);
     const parts = [
       `${plural(request.output.length, "token")}, ${jumped} of them forced: ${percent(jumped, request.output.length)} without a choice`,
     ];

@@ -22,9 +22,21 @@ function savingsOf(run) {
   return `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${again}`;
 }
 
-function wordsOfMetrics(run) {
+// "rerun of 2 of 4 rows"; "" for a run of all rows.
+function wordsOfRerun(state, run) {
+  if (!run.numbers.length) return "";
+  let first = run;
+  while (first.numbers.length && state.runs.has(first.earlier)) first = state.runs.get(first.earlier);
+  const count = run.numbers.length;
+  return first.numbers.length
+    ? `rerun of ${plural(count, "row")}`
+    : `rerun of ${count} of ${plural(first.metrics.total, "row")}`;
+}
+
+function wordsOfMetrics(state, run) {
   const f = run.metrics;
   const parts = [
+    wordsOfRerun(state, run),
     f.total > 1 && `${f.finished}/${f.total} done`,
     f.output_tokens && plural(f.output_tokens, "new token"),
     f.jumped_tokens && `${f.jumped_tokens} forced`,
@@ -39,10 +51,11 @@ function wordsOfMetrics(run) {
 
 // reported: the cell's output has the error of the run.
 function notesOf(state, run, reported) {
-  const isBatch = run.metrics.total > 1;
+  const isBatch = run.metrics.total > 1,
+    message = reported || isStop(run.message) ? "" : run.message;
   const notes = [
-    !reported && !isStop(run.message) && run.message,
-    isBatch && run.failed && `${run.failed} failed`,
+    message,
+    isBatch && run.failed && !message.startsWith(`${run.failed} of `) && `${run.failed} failed`,
     isBatch && run.stopped && `${run.stopped} stopped, with partial texts`,
     state.lost && `incomplete: ${plural(state.lost, "record")} lost`,
     state.stopped && `the engine has stopped: ${state.stopped}`,

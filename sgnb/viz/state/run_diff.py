@@ -23,6 +23,7 @@ from ...events import (
     Record,
     RequestAdmitted,
     RequestQueued,
+    RowsNumbered,
     RunsCompared,
     RunStarted,
     StepRan,
@@ -50,7 +51,7 @@ class ComparedCall:
     """A request of a run with prompt and output."""
 
     request: int
-    branch: str
+    branch: str  # see `RecordedRun.place`
     name: str
     line: int
     prompt: tuple[int, ...]
@@ -83,11 +84,25 @@ class RecordedRun:
 
         self.state, self.table = states.runs[run], states.tree.token_table
         self.source, self.first_line = "", 1
-        self.arguments: dict[str, str] = {}  # by branch
+        self.rows: tuple[int, ...] = ()  # of a batch, if not all rows ran
+        self.arguments: dict[str, str] = {}  # by place
         self.calls: dict[int, ComparedCall] = {}  # by request
         for record in self.records:
             if not record.engine:
                 self._read(record.event)
+
+        self.texts = {self.place(name): text for name, text in self.state.branches.items()}
+        self.answers = {self.place(name): row for name, row in self.state.rows.items()}
+
+    def place(self, branch: str) -> str:
+        """Return the id of a branch with the row of the batch as first number; equal for a row of
+        a batch and of a rerun of failed rows."""
+        root, dot, path = branch.partition(".")
+        return f"{self.rows[int(root)]}{dot}{path}" if self.rows else branch
+
+    def ran(self, place: str) -> bool:
+        """Return False for a row that kept the state of an earlier run."""
+        return not self.rows or int(place.partition(".")[0]) in self.rows
 
     def places(self) -> dict[tuple[str, int], ComparedCall]:
         """Return the calls by branch and number within the branch."""
@@ -100,9 +115,9 @@ class RecordedRun:
         return places
 
     def tokens(self, branch: str) -> list[str]:
-        """Return the tokens of a branch's own text as strings. Text that no request has is split
-        at words."""
-        text = self.state.branches[branch]
+        """Return the tokens of the text of a place as strings, without the text of the parent
+        branch. Text that no request has is split at words."""
+        text = self.texts[branch]
         calls = [call for call in self.calls.values() if call.branch == branch and call.admitted]
         decoder, pieces, at = _utf8("replace"), list[str](), 0
 
@@ -120,11 +135,14 @@ class RecordedRun:
         match event:
             case RunStarted() if event.run == self.id:
                 self.source, self.first_line = event.source, event.first_line
+            case RowsNumbered() if event.run == self.id:
+                self.rows = tuple(event.rows)
             case ProgramCalled() if event.run == self.id:
-                self.arguments[event.branch] = event.arguments
+                self.arguments[self.place(event.branch)] = event.arguments
             case RequestQueued() if event.run == self.id:
+                place, prompt = self.place(event.branch), tuple(event.prompt)
                 self.calls[event.request] = ComparedCall(
-                    event.request, event.branch, event.name, event.line, tuple(event.prompt)
+                    event.request, place, event.name, event.line, prompt
                 )
             case RequestAdmitted() if event.request in self.calls:
                 self.calls[event.request].admitted = True
@@ -172,9 +190,8 @@ def compare_runs(name: str, earlier: RecordedRun, later: RecordedRun) -> RunsCom
         later: The later run.
     """
     lines = changed_lines(earlier, later)
-    pieces = [
-        piece for branch in _branches(earlier, later) for piece in _text(branch, earlier, later)
-    ]
+    places = _places(earlier.texts, later.texts, earlier, later)
+    pieces = [piece for place in places for piece in _text(place, earlier, later)]
     causes = list(_Causes(earlier, later, lines).all())
     return RunsCompared(
         comparison=name,
@@ -206,24 +223,29 @@ def changed_lines(earlier: RecordedRun, later: RecordedRun) -> list[DiffLine]:
 
 
 def changed_answers(earlier: RecordedRun, later: RecordedRun) -> list[str]:
-    """Return the rows of a batch with another answer or error."""
-    old, new = earlier.state.rows, later.state.rows
+    """Return the rows of a batch with another answer or error. A row that did not run again has
+    the same answer."""
+    old, new = earlier.answers, later.answers
     return [
         name
-        for name in dict.fromkeys([*old, *new])
+        for name in _places(old, new, earlier, later)
         if name not in old
         or name not in new
         or (old[name].answer, old[name].error) != (new[name].answer, new[name].error)
     ]
 
 
-def _branches(earlier: RecordedRun, later: RecordedRun) -> list[str]:
-    return list(dict.fromkeys([*later.state.branches, *earlier.state.branches]))
+def _places(
+    old: Iterable[str], new: Iterable[str], earlier: RecordedRun, later: RecordedRun
+) -> list[str]:
+    """Return the places of both runs, without rows that only one of the runs ran."""
+    places = dict.fromkeys([*new, *old])
+    return [place for place in places if earlier.ran(place) and later.ran(place)]
 
 
 def _text(branch: str, earlier: RecordedRun, later: RecordedRun) -> Iterator[DiffText]:
     """Yield the text of a branch in both runs, token by token."""
-    sides = [run.tokens(branch) if branch in run.state.branches else [] for run in (earlier, later)]
+    sides = [run.tokens(branch) if branch in run.texts else [] for run in (earlier, later)]
     for mark, entries in groupby(_diff(*sides), itemgetter(0)):
         yield DiffText(branch, mark, "".join(text for _, _, text in entries))
 

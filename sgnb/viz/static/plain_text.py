@@ -263,11 +263,13 @@ def _shared_length(first: BranchText, second: BranchText) -> int:
 def run_heading(state: RunState) -> str:
     named = visible(state.title or f"run {state.run}")
     if state.edit is not None:
-        named += visible(f", edit of {state.edit.edited}: {state.edit.text!r} in {state.edit.name}")
+        change = repr(state.edit.text) if state.edit.text else "chosen again"
+        named += visible(f", edit of {state.edit.edited}: {change} in {state.edit.name}")
     message = "" if state.reported or is_stop(state.message) else state.message
     parts = [named, visible(state.status), _first_line(message)]
     if state.failed and state.is_batch:
-        parts.append(f"{state.failed} failed")
+        counted_there = message.startswith(f"{state.failed} of ")
+        parts += [] if counted_there else [f"{state.failed} failed"]
     elif state.failed and not state.message:
         first = "" if state.failed == 1 else ", the first with"
         parts.append(f"{state.failed} failed{first}: {_first_line(state.first_error)}")

@@ -51,7 +51,9 @@ class WalkView:
         queued, grammar = self.call.queued, self.call.grammar
         kind = grammar.grammar if grammar is not None else "grammar"
         tokens = self.call.tokens
-        forced = sum(token.jump is not None for token in tokens)
+        jumps = {id(token.jump): token.jump for token in tokens if token.jump is not None}
+        replaced = sum(jump.dropped for jump in jumps.values())  # sampled before
+        forced = sum(token.jump is not None for token in tokens) - replaced
 
         counts = f"{counted(len(tokens), 'token')}, {forced} of them forced"
         counts += f": {forced / len(tokens):.0%} without a choice"
