@@ -18,7 +18,7 @@ from ..lang import ProgramState, Run, watch
 from ..lang.executor import Executor
 from ..latch import Latch
 from ..sampling import read_option, text
-from .recordings import Recordings
+from .recordings import AnyRun, Recordings
 from .reruns import RerunReport, compare_recordings
 from .table import Table
 
@@ -95,20 +95,21 @@ class Runs:
             or any(backend.log is executor.log for backend in (run.executor, *run.others.backends))
         ]
 
-    def of_cell(self, run: str = "last") -> list[str]:
+    def of_cell(self, run: AnyRun = "last") -> list[str]:
         """Return the ids of the last ten recorded runs of a cell, oldest first.
 
         Args:
-            run: Id of a run of the cell, or "last".
+            run: A run of the cell, as in `sgnb.recording`.
         """
         return self._recordings.reruns(self._recordings(run).run)
 
-    def compare(self, earlier: str = "", later: str = "") -> RerunReport:
+    def compare(self, earlier: AnyRun = "", later: AnyRun = "") -> RerunReport:
         """Compare two runs by lines, text and figures: `%sglang runs compare`.
 
         Args:
-            earlier: Id of a run; by default the run before `later` of the same cell.
-            later: Id of a run; by default the last recorded run.
+            earlier: A run, as in `sgnb.recording`; by default the run before `later` of the same
+                cell.
+            later: A run; by default the last recorded run.
 
         Returns:
             The comparison, with the change that caused each computed prompt token.
