@@ -21,6 +21,7 @@ from ..sampling import read_option, text
 from .recordings import AnyRun, Recordings
 from .reruns import RerunReport, compare_recordings
 from .table import Table
+from .unused_settings import warn_of_unused_settings
 
 MAX_RUNS = 50
 """Number of runs to remember; running programs are never forgotten."""
@@ -226,7 +227,8 @@ def first_run(on_start: Callable[[Run], None], timeout: float | None = None) -> 
 def run_to_end(
     work: Callable[[], Any], on_start: Callable[[Run], None], timeout: float | None = None
 ) -> Any:
-    """Call `work`, wait for the end of the first run, and return the value of `work`.
+    """Call `work`, wait for the end of the first run, and return the value of `work`. Warns of
+    settings without an effect.
 
     Args:
         work: Starts a run.
@@ -244,6 +246,7 @@ def run_to_end(
             value = work()
             for run in runs:
                 run.join()
+                warn_of_unused_settings(run)
             return value
     except BaseException as error:
         for run in runs:  # interrupt inside `on_start`, before the program starts
