@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..errors import Aborted, OptionError, first_line, nearest, shown
 from ..lang import ProgramState, Run
-from ..lang.batches.rows import Rows
+from ..lang.batches.rows import Rows, is_program
 from ..viz import Feed
 from .check_report import CheckedRow, CheckReport, Previous
 from .engines import Engines
@@ -169,7 +169,7 @@ def read_rows(program: Any, over: Any) -> list[dict[str, Any]]:
         OptionError: `program` is not a program, there is no row, a row has more values than the
             program has parameters, or the name of a column is not a text.
     """
-    if not hasattr(program, "run_batch"):
+    if not is_program(program):
         hint = "give a function with @sgnb.function, or the name of a cell"
         raise OptionError(f"{shown(program)} is not a program", hint)
 
