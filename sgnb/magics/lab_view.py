@@ -129,7 +129,8 @@ class LabView:
         try:
             action()
         except SgnbError as error:
-            self._error.value = one_line(str(error))
+            hint = f" ({error.hint})" if error.hint else ""
+            self._error.value = one_line(f"{error.message}{hint}")
 
     def _run(self) -> None:
         """Add the values of the controls to the grid, and start."""

@@ -15,6 +15,7 @@ from sgnb.errors import OptionError
 from sgnb.magics.complete import line_words
 from sgnb.magics.help_texts import line_help
 from sgnb.magics.lab_controls import Control, controls_of, setting_controls
+from sgnb.magics.lab_view import LabView
 from sgnb.magics.session import SESSION
 
 
@@ -256,6 +257,13 @@ def test_a_class_is_no_program(shell: Any) -> None:
             call(sgnb.CompiledProgram)
     with pytest.raises(OptionError, match="is not a program"):
         sgnb.lab(count, grid={"program": [sgnb.CompiledProgram]})
+
+
+def test_an_error_next_to_the_buttons_is_one_line(shell: Any) -> None:
+    pytest.importorskip("ipywidgets")
+    view = LabView(sgnb.lab(count))
+    view._do(lambda: view._lab.add_setting({"sead": 1}))
+    assert view._error.value == "the grid has no setting 'sead' (did you mean 'seed'?)"
 
 
 def test_the_magic(shell: Any, runs: Any, capsys: Any) -> None:
