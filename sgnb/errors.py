@@ -139,14 +139,14 @@ def first_line(error: BaseException) -> str:
     return (f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first)[:300]
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: object, names: Iterable[object]) -> str:
     """Return a hint: "did you mean 'x'?" for the closest known name, otherwise the list of known
     names.
 
     Args:
-        name: the unknown name.
+        name: the unknown name. Names of other types are compared as text.
         names: all valid names.
     """
-    names = sorted(names)
-    close = difflib.get_close_matches(name, names, n=1)
+    names = sorted(map(str, names))
+    close = difflib.get_close_matches(str(name), names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"

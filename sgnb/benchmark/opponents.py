@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, nearest, shown
+from ..lang.batches.rows import is_program
 from ..viz import AS_IS
 from .http_peer import HttpPeer, check_url, is_url
 from .measurement import Clock, EngineSide, Measurements, Side, Tell, measure
@@ -53,7 +54,7 @@ def check_opponents(opponents: Sequence[Any], clock: Clock) -> None:
 
 def _check(opponent: Any, clock: Clock) -> None:
     if not isinstance(opponent, str):
-        if not hasattr(opponent, "run_batch"):
+        if not is_program(opponent):
             hint = f"give a program, an address, or one of {', '.join(OPPONENTS)}"
             raise OptionError(f"vs {shown(opponent)}: not a program", hint)
     elif is_url(opponent):

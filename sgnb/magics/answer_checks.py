@@ -9,14 +9,14 @@ from __future__ import annotations
 import inspect
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from inspect import Parameter
 from typing import Any, NamedTuple
 
 from ..errors import Aborted, OptionError, first_line, nearest, shown
 from ..lang import ProgramState, Run
-from ..lang.batches.rows import Rows, is_frame
+from ..lang.batches.rows import Rows, is_program
 from ..viz import Feed
 from .check_report import CheckedRow, CheckReport, Previous
 from .engines import Engines
@@ -60,7 +60,7 @@ class Checks:
             OptionError: The program, the rows or `expect` are invalid.
             KeyboardInterrupt: The attribute `report` has the finished rows.
         """
-        over = over if is_frame(over) or isinstance(over, Mapping) else list(over)
+        over = list(over) if isinstance(over, Iterator) else over
         rows = read_rows(program, over)
         _check_expect(expect, rows)
 
@@ -126,7 +126,7 @@ class Checks:
         last = self._last.pop(program, {})
         repeats, now, judged = Counter[str](), dict[str, Previous](), []
         for index, row in enumerate(rows):
-            content = json.dumps(row, sort_keys=True, default=shown)
+            content = _content(row)
             repeats[content] += 1
             key = f"{repeats[content]} {content}"
 
@@ -166,10 +166,10 @@ def read_rows(program: Any, over: Any) -> list[dict[str, Any]]:
     parameters.
 
     Raises:
-        OptionError: `program` is not a program, there is no row, or a row has more values than the
-            program has parameters.
+        OptionError: `program` is not a program, there is no row, a row has more values than the
+            program has parameters, or the name of a column is not a text.
     """
-    if not hasattr(program, "run_batch"):
+    if not is_program(program):
         hint = "give a function with @sgnb.function, or the name of a cell"
         raise OptionError(f"{shown(program)} is not a program", hint)
 
@@ -178,11 +178,23 @@ def read_rows(program: Any, over: Any) -> list[dict[str, Any]]:
         if len(values) > len(names):
             message = f"row {len(rows)} has {len(values)} values: {shown(values)}"
             raise OptionError(message, f"{program.__name__} takes {program.signature}")
+        for name in named:
+            if not isinstance(name, str):
+                message = f"row {len(rows)} has the column {shown(name)}, which is not a text"
+                raise OptionError(message, f"rename the column, for example to 'column_{name}'")
         rows.append({**dict(zip(names, values, strict=False)), **named})
 
     if not rows:
         raise OptionError("there are no rows", "give at least one row of arguments")
     return rows
+
+
+def _content(row: dict[str, Any]) -> str:
+    """Return a text that is equal for equal rows."""
+    try:
+        return json.dumps(row, sort_keys=True, default=shown)
+    except (TypeError, ValueError, RecursionError):  # a nested dict with keys of several types
+        return str({name: shown(value) for name, value in sorted(row.items())})
 
 
 def named_expectation(name: str, columns: Set[str], namespace: Mapping[str, Any]) -> Expect:

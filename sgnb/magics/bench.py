@@ -19,6 +19,7 @@ from ..benchmark.findings import findings, summary, table
 from ..benchmark.measurement import Clock
 from ..benchmark.plot import figure, png
 from ..errors import OptionError, shown
+from ..lang.batches.rows import is_program
 from ..sampling import integer, read_option
 from ..viz import in_kernel
 from .engines import LoadedEngine
@@ -124,7 +125,7 @@ def benchmark(
     rounds = read_option("repeats", rounds, "an integer of 1 or more", integer(1))
     if clock not in get_args(Clock):
         raise OptionError(f"clock={clock!r} is not valid", "use wall or cpu")
-    if not hasattr(workload.program, "run_batch"):
+    if not is_program(workload.program):
         hint = "give a function with @sgnb.function, or the name of a cell"
         raise OptionError(f"{shown(workload.program)} is not a program", hint)
     check_opponents(against, clock)

@@ -12,7 +12,7 @@ from typing import Any, get_origin
 from ..benchmark import OPPONENTS, Workload
 from ..errors import OptionError, nearest
 from ..lang import Run
-from ..lang.batches.rows import is_frame
+from ..lang.batches.rows import is_frame, is_program
 from ..lang.batches.states import States
 from .answer_checks import named_expectation, read_rows
 from .cell_program import evaluate_rows, evaluated, variable
@@ -216,13 +216,13 @@ class Commands:
             self.namespace,
             call.argument,
             "program",
-            lambda value: isinstance(value, Workload) or hasattr(value, "run_batch"),
+            lambda value: isinstance(value, Workload) or is_program(value),
         )
 
     def _opponent(self, name: str) -> Any:
         """Return the program of a variable, unless the name is a library."""
         value = self.namespace.get(name)
-        return value if name not in OPPONENTS and hasattr(value, "run_batch") else name
+        return value if name not in OPPONENTS and is_program(value) else name
 
     def _report(self, measure: Callable[[], Any], out: str) -> Any:
         """Return the report and bind it to `out`. An interrupt prints and binds a partial one."""

@@ -17,9 +17,10 @@ from typing import Any
 
 from ..errors import Aborted, OptionError, first_line, nearest, shown
 from ..lang import ProgramState, Run
+from ..lang.batches.rows import is_program
 from ..lang.code import DEFAULTS
 from ..lang.executor import executor_of
-from ..sampling import SHORT_NAMES, SamplingParams, with_long_names
+from ..sampling import SHORT_NAMES, SamplingParams, integer, read_option, with_long_names
 from .answer_checks import answer_of, read_rows
 from .engines import Engines
 from .runs import run_to_end
@@ -142,12 +143,16 @@ class Lab(Displayable):
         Raises:
             OptionError: A name or a value is invalid.
         """
+        if not isinstance(setting, Mapping):
+            hint = 'give a dict, for example {"temperature": 0}'
+            raise OptionError(f"{shown(setting)} is not a setting", hint)
+
         names = {*SAMPLING, *self.program.signature.parameters, "model", "program"}
         for name, value in setting.items():
             if name not in names:
                 raise OptionError(f"the grid has no setting {name!r}", nearest(name, names))
 
-            if name == "program" and not hasattr(value, "run_batch"):
+            if name == "program" and not is_program(value):
                 raise OptionError(f"{shown(value)} is not a program", "give programs to compare")
         SamplingParams.make(with_long_names(self._sampling(setting)))
         if isinstance(model := setting.get("model"), str):
@@ -211,7 +216,7 @@ class Lab(Displayable):
             OptionError: No pair has the number, or the rating is invalid.
         """
         cells = {pair.index: pair for pair in self.cells}
-        if cell not in cells:
+        if read_option("cell", cell, "the number of a pair", integer(0)) not in cells:
             raise OptionError(
                 f"the grid has no pair {shown(cell)}", f"pairs: 0 to {len(cells) - 1}"
             )

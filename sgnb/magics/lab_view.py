@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import OptionError, SgnbError, shown
+from ..lang.batches.rows import is_program
 from ..viz import in_kernel
 from ..viz.live.display import is_static
 from ..viz.static.plain_text import label
@@ -47,7 +48,7 @@ class Labs:
         Raises:
             OptionError: The program, the rows or the grid are invalid.
         """
-        if not hasattr(program, "run_batch"):
+        if not is_program(program):
             hint = "give a function with @sgnb.function, or the name of a cell"
             raise OptionError(f"{shown(program)} is not a program", hint)
 
@@ -128,7 +129,8 @@ class LabView:
         try:
             action()
         except SgnbError as error:
-            self._error.value = one_line(str(error))
+            hint = f" ({error.hint})" if error.hint else ""
+            self._error.value = one_line(f"{error.message}{hint}")
 
     def _run(self) -> None:
         """Add the values of the controls to the grid, and start."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from ..errors import OptionError, nearest
+from ..lang import ProgramState, Run
+from ..lang.batches.states import States
+from ..sampling import read_option, text
 from ..viz import Emitter, Feed, Recording
 
 MAX_CHARACTERS = 256 << 20
@@ -14,6 +18,9 @@ MAX_CHARACTERS = 256 << 20
 
 RUNS_OF_A_CELL = 10
 """Number of last runs of a cell that can be compared."""
+
+AnyRun = str | Run | ProgramState | States
+"""A run: its id, the run itself, or a state or the states of its programs."""
 
 
 class Recordings:
@@ -26,15 +33,17 @@ class Recordings:
         self._cells = defaultdict[str, deque[str]](partial(deque, maxlen=RUNS_OF_A_CELL))
         self._recording: tuple[Emitter, Feed] | None = None
 
-    def __call__(self, run: str = "last") -> Recording:
+    def __call__(self, run: AnyRun = "last") -> Recording:
         """Return the recording of a run.
 
         Args:
-            run: Id of a run (see `sgnb.runs()`), or "last".
+            run: Id of a run (see `sgnb.runs()`), "last", a run, or a state or the states of its
+                programs.
 
         Raises:
-            OptionError: No recording of the run exists.
+            OptionError: No recording of the run exists, or `run` is not a run.
         """
+        run = _id_of(run)
         if not self._runs:
             hint = "run a %%sglang cell with views first, or record: %sglang recording on"
             raise OptionError("no run was recorded yet", hint)
@@ -92,3 +101,14 @@ class Recordings:
             dropped = self._runs.pop(oldest)
             size -= dropped.size
             dropped.drop(len(dropped.lines))
+
+
+def _id_of(run: Any) -> str:
+    """Return the id of a run, or "last"."""
+    if isinstance(run, States):
+        run = next((state for state in run if isinstance(state, ProgramState)), run)
+    if isinstance(run, ProgramState):
+        return run.run_id
+    if isinstance(run, Run):
+        return run.id
+    return read_option("run", run, "the id of a run, a run, or the state of a program", text)

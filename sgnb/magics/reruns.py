@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..errors import OptionError
 from ..events import RunsCompared
 from ..viz import Recording, joined_runs
-from .recordings import Recordings
+from .recordings import AnyRun, Recordings
 from .table import Displayable, Table, html_lines
 
 
@@ -64,10 +64,10 @@ class RerunReport(Displayable):
         return self.recording._repr_mimebundle_()
 
 
-def compare_recordings(recordings: Recordings, earlier: str, later: str) -> RerunReport:
+def compare_recordings(recordings: Recordings, earlier: AnyRun, later: AnyRun) -> RerunReport:
     """Compare two recorded runs; see `Runs.compare`."""
-    last = recordings(later or "last")
-    if not earlier:
+    last = recordings("last" if later == "" else later)
+    if earlier == "":
         runs = recordings.reruns(last.run)
         former = runs[: runs.index(last.run)] if last.run in runs else []
         if not former:
@@ -77,7 +77,7 @@ def compare_recordings(recordings: Recordings, earlier: str, later: str) -> Reru
         earlier = former[-1]
     first = recordings(earlier)
     if first.run == last.run:
-        raise OptionError(f"{earlier} and {later} are the same run", "name two runs")
+        raise OptionError(f"both runs are {last.run}", "name two runs")
 
     return RerunReport(joined_runs(first, last))
 

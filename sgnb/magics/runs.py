@@ -18,9 +18,10 @@ from ..lang import ProgramState, Run, watch
 from ..lang.executor import Executor
 from ..latch import Latch
 from ..sampling import read_option, text
-from .recordings import Recordings
+from .recordings import AnyRun, Recordings
 from .reruns import RerunReport, compare_recordings
 from .table import Table
+from .unused_settings import warn_of_unused_settings
 
 MAX_RUNS = 50
 """Number of runs to remember; running programs are never forgotten."""
@@ -95,20 +96,21 @@ class Runs:
             or any(backend.log is executor.log for backend in (run.executor, *run.others.backends))
         ]
 
-    def of_cell(self, run: str = "last") -> list[str]:
+    def of_cell(self, run: AnyRun = "last") -> list[str]:
         """Return the ids of the last ten recorded runs of a cell, oldest first.
 
         Args:
-            run: Id of a run of the cell, or "last".
+            run: A run of the cell, as in `sgnb.recording`.
         """
         return self._recordings.reruns(self._recordings(run).run)
 
-    def compare(self, earlier: str = "", later: str = "") -> RerunReport:
+    def compare(self, earlier: AnyRun = "", later: AnyRun = "") -> RerunReport:
         """Compare two runs by lines, text and figures: `%sglang runs compare`.
 
         Args:
-            earlier: Id of a run; by default the run before `later` of the same cell.
-            later: Id of a run; by default the last recorded run.
+            earlier: A run, as in `sgnb.recording`; by default the run before `later` of the same
+                cell.
+            later: A run; by default the last recorded run.
 
         Returns:
             The comparison, with the change that caused each computed prompt token.
@@ -225,7 +227,8 @@ def first_run(on_start: Callable[[Run], None], timeout: float | None = None) -> 
 def run_to_end(
     work: Callable[[], Any], on_start: Callable[[Run], None], timeout: float | None = None
 ) -> Any:
-    """Call `work`, wait for the end of the first run, and return the value of `work`.
+    """Call `work`, wait for the end of the first run, and return the value of `work`. Warns of
+    settings without an effect.
 
     Args:
         work: Starts a run.
@@ -243,6 +246,7 @@ def run_to_end(
             value = work()
             for run in runs:
                 run.join()
+                warn_of_unused_settings(run)
             return value
     except BaseException as error:
         for run in runs:  # interrupt inside `on_start`, before the program starts

@@ -37,7 +37,7 @@ from .edits import Edits
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
 from .lab_view import Labs
-from .recordings import Recordings
+from .recordings import AnyRun, Recordings
 from .runs import BackgroundRun, Runs
 from .table import Table
 from .tour import Tour
@@ -108,21 +108,21 @@ class Session:
         """
         return self.runs.cancel(run)
 
-    def recording(self, run: str = "last") -> Recording:
+    def recording(self, run: AnyRun = "last") -> Recording:
         """Return the recording of a run: views without an engine, text, or a file with `save`.
 
         `recordings.on()` records all runs.
 
         Args:
-            run: Id of a run, or "last".
+            run: Id of a run, "last", a run, or a state or the states of its programs.
         """
         return self.recordings(run)
 
-    def tour(self, run: str = "last") -> Tour:
+    def tour(self, run: AnyRun = "last") -> Tour:
         """Show the views of a run in steps, each with a sentence and a picture: `%sglang tour`.
 
         Args:
-            run: Id of a run, or "last".
+            run: A run, as in `recording`.
         """
         return Tour(self.recordings(run))
 

@@ -18,6 +18,8 @@ CELL_CHARACTERS = 120
 LINE_CHARACTERS = 300
 WHOLE_CHARACTERS = 12
 """Cells up to this number of characters are not wrapped."""
+WHOLE_IN_HEAD = 30
+"""Words of a head up to this number of characters are not broken."""
 
 
 class Displayable(ABC):
@@ -99,15 +101,18 @@ def _padded(text: str, width: int) -> str:
 
 def _cells(tag: str, texts: Iterable[str]) -> str:
     return "".join(
-        f'<{tag} style="text-align:left;{_wrap(text)}">{html.escape(text)}</{tag}>'
+        f'<{tag} style="text-align:left;{_wrap(text, tag == "th")}">{html.escape(text)}</{tag}>'
         for text in texts
     )
 
 
-def _wrap(text: str) -> str:
-    """Return CSS to keep numbers and short words unbroken in a narrow notebook."""
+def _wrap(text: str, is_head: bool) -> str:
+    """Return CSS to keep numbers and short words unbroken in a narrow notebook. A head with several
+    settings breaks between the settings."""
     if len(text) <= WHOLE_CHARACTERS:
         return "white-space:pre"
+    if is_head and max(map(len, text.split()), default=0) <= WHOLE_IN_HEAD:
+        return "white-space:pre-wrap"
     return "white-space:pre-wrap;overflow-wrap:anywhere"
 
 

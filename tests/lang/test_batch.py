@@ -746,6 +746,8 @@ def test_columns_and_csv(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         name: columns[name] for name in ("q", "a", "parts")
     }
 
+    with pytest.raises(OptionError, match="path=5 is not allowed"):
+        states.csv(5)
     file = states.csv(tmp_path / "rows.csv")
     with file.open(newline="", encoding="utf-8") as lines:
         read = list(csv.reader(lines))

@@ -106,6 +106,8 @@ def test_edits_at_a_position(engine: Engine) -> None:
     for place, token in [(0, None), ("b", 9), ("b", -10), ("c", 0), (len(ids), None)]:
         with pytest.raises(OptionError):
             state.at(place, token)
+    with pytest.raises(OptionError, match=r"token=3 has no effect: .* is a position"):
+        state.at(point.position, 3)
 
 
 def test_a_grammar_rejects_an_edit_with_the_reason(engine: Engine) -> None:
@@ -131,6 +133,8 @@ def test_another_choice(engine: Engine) -> None:
     assert {choice.text for choice in state.at("color").alternatives} == {" blue", " red"}
     with pytest.raises(OptionError, match="choose one of ' blue', ' red'"):
         state.at("color").fork(" green")
+    with pytest.raises(OptionError, match="token=5 has no effect: 'color' is a select"):
+        state.at("color", 5)
 
 
 def test_an_edit_in_a_fork(engine: Engine) -> None:

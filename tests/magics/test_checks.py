@@ -192,6 +192,36 @@ def test_python_refuses_too(echo: Any) -> None:
         sgnb.check(echo.ns["echo"], over=ROWS, expect=5)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "over, message",
+    [
+        ([{"word": "one", "want": "one", 1: 2}], "row 0 has the column 1, which is not a text"),
+        ([{1: 2}], "row 0 has the column 1, which is not a text"),
+        (None, "None is no batch"),
+        (3, "3 is no batch"),
+        ("text", "'text' is no batch"),
+        ([3], "3 is no set of arguments"),
+    ],
+    ids=str,
+)
+def test_rows_are_judged_before_the_run(echo: Any, over: Any, message: str) -> None:
+    before = len(sgnb.runs())
+    with pytest.raises(OptionError, match=message):
+        sgnb.check(echo.ns["echo"], over=over, expect="want")
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(OptionError, match="row 0 has the column 0, which is not a text"):
+        sgnb.check(echo.ns["echo"], over=pandas.DataFrame([["one", "one"]]), expect="want")
+    assert len(sgnb.runs()) == before
+
+
+def test_iterators_and_nested_values_are_rows(echo: Any) -> None:
+    rows = [{**row, "nested": {1: 2, "a": {3}}} for row in ROWS]
+    for over in (iter(rows), (row for row in rows)):
+        assert sgnb.check(echo.ns["echo"], over=over, expect="want").right == 2
+    again = sgnb.check(echo.ns["echo"], over=tuple(rows), expect="want")
+    assert again.lines[1] == "since the last check of 3 of these rows: no row changed"
+
+
 def test_model_text_is_escaped(echo: Any) -> None:
     echo(ECHO.replace("regex=word", "regex='<img src=x onerror=alert[(]1[)]>'"))
     html = echo("%sglang check echo --over rows --expect want")._repr_html_()

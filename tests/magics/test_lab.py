@@ -15,6 +15,7 @@ from sgnb.errors import OptionError
 from sgnb.magics.complete import line_words
 from sgnb.magics.help_texts import line_help
 from sgnb.magics.lab_controls import Control, controls_of, setting_controls
+from sgnb.magics.lab_view import LabView
 from sgnb.magics.session import SESSION
 
 
@@ -159,11 +160,15 @@ def test_ratings(runs: Any, monkeypatch: Any) -> None:
     assert len(lab.ratings) == 1
     lab.run(word="six")
     assert list(lab.ratings["word"]) == ["two"]
-    for rating in ("great", 6, True, 2.5):
+    for rating in ("great", 6, True, 2.5, [], {}):
         with pytest.raises(OptionError, match="is not a rating"):
             lab.rate(0, rating)
     with pytest.raises(OptionError, match="no pair 9"):
         lab.rate(9, "good")
+    for cell in ([], True, "1", None, -1):
+        with pytest.raises(OptionError, match=r"cell=.* is not allowed"):
+            lab.rate(cell, 1)  # type: ignore[arg-type]
+    assert [pair.rating for pair in lab.cells] == [None, "good", None]
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert lab.ratings == [lab.cells[1].values()]
     with pytest.raises(OptionError, match="needs pandas"):
@@ -229,6 +234,36 @@ def test_without_rows_and_grid(shell: Any, runs: Any) -> None:
 def test_wrong_inputs_are_refused(shell: Any, line: str, message: str) -> None:
     shell.ns |= {"count": count, "five": 5}
     assert message in "\n".join(shell.fails(f"%sglang lab {line}"))
+
+
+@pytest.mark.parametrize("setting", ["a", 5, None, [("seed", 1)]], ids=str)
+def test_a_setting_is_a_dict(shell: Any, setting: Any) -> None:
+    with pytest.raises(OptionError, match="is not a setting"):
+        sgnb.lab(count).add_setting(setting)
+    with pytest.raises(OptionError, match="the grid has no setting 5"):
+        sgnb.lab(count, grid={5: [5]})
+
+
+def test_a_class_is_no_program(shell: Any) -> None:
+    shell("from sgnb import *")
+    for command in ("lab", "check", "bench"):
+        shown = shell.fails(f"%sglang {command} CompiledProgram --over [1]")
+        assert (
+            "CompiledProgram'> is not a program" in shown[0]
+            and "'CompiledProgram'" not in shown[-1]
+        )
+    for call in (sgnb.lab, lambda one: sgnb.check(one, [(1,)], "x"), sgnb.bench):
+        with pytest.raises(OptionError, match="is not a program"):
+            call(sgnb.CompiledProgram)
+    with pytest.raises(OptionError, match="is not a program"):
+        sgnb.lab(count, grid={"program": [sgnb.CompiledProgram]})
+
+
+def test_an_error_next_to_the_buttons_is_one_line(shell: Any) -> None:
+    pytest.importorskip("ipywidgets")
+    view = LabView(sgnb.lab(count))
+    view._do(lambda: view._lab.add_setting({"sead": 1}))
+    assert view._error.value == "the grid has no setting 'sead' (did you mean 'seed'?)"
 
 
 def test_the_magic(shell: Any, runs: Any, capsys: Any) -> None:

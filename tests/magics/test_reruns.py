@@ -113,7 +113,7 @@ def test_a_cell_keeps_ten_runs(shell: Shell) -> None:
     [
         ("compare", "has no earlier run of the same cell"),
         ("compare nosuch", "there is no recording of 'nosuch'"),
-        ("compare last last", "are the same run"),
+        ("compare last last", "both runs are run"),
         ("compare a b c", "'c' is not expected"),
         ("comparee", "%sglang runs has no 'comparee'"),
     ],
@@ -122,6 +122,32 @@ def test_mistakes(shell: Shell, line: str, message: str) -> None:
     run(shell, name="alone" + line[-1])
     shown = shell.fails(f"%sglang runs {line}")
     assert message in shown[0] and shown[-1].startswith("hint: ")
+
+
+def test_a_run_is_named_by_its_id_or_its_states(shell: Shell) -> None:
+    id = run(shell, name="by_state")
+    state = shell.ns["s"]
+    assert {sgnb.recording(one).run for one in ("last", id, state, state.program.run)} == {id}
+    assert sgnb.tour(state).run == sgnb.tour(state.program.run).run == id
+    assert sgnb.runs.of_cell(state) == [id]
+    with pytest.raises(OptionError, match=f"both runs are {id}"):
+        sgnb.runs.compare(state, state)
+
+    shell("%%sglang asked q --over ['Rome', 'Oslo'] --show text\ns += q + gen('a', max_tokens=2)\n")
+    states = shell.ns["s"]
+    assert sgnb.recording(states).run == states[1].run_id == sgnb.runs()[-1]["run"]
+
+
+@pytest.mark.parametrize("value", [None, 3, [], object()], ids=str)
+def test_another_value_is_no_run(shell: Shell, value: Any) -> None:
+    run(shell, name="of_values")
+    calls = [sgnb.tour, sgnb.recording, sgnb.runs.of_cell, lambda one: sgnb.runs.compare(one, "")]
+    for call in [*calls, lambda one: sgnb.runs.compare("last", one)]:
+        with pytest.raises(OptionError, match="is not allowed") as caught:
+            call(value)
+        assert caught.value.hint == "run must be the id of a run, a run, or the state of a program"
+    with pytest.raises(OptionError, match="no view is called"):
+        sgnb.recording().picture(value)
 
 
 def test_a_recording_without_the_start_is_refused(shell: Shell) -> None:

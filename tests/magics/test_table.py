@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 
 import pytest
@@ -46,6 +47,19 @@ def test_a_cell_says_that_it_was_cut_and_keeps_its_blanks() -> None:
     assert "x" * (CELL_CHARACTERS - 1) + "…" in repr(Table([row]))
     shown = bundle(Table([row]))["text/html"]
     assert "white-space:pre-wrap" in shown and "a   b" in shown
+
+
+def test_a_head_breaks_between_words_only() -> None:
+    """In a browser `anywhere` breaks inside words, and also makes the column as narrow as a
+    letter."""
+    settings = "temperature=0.75, max_tokens=12, seed=3"
+    shown = bundle(Table([{settings: settings, "x" * 80: 1}]))["text/html"]
+    styles = dict(re.findall(r'<(t[hd]) style="text-align:left;([^"]*)">temperature', shown))
+    assert styles == {
+        "th": "white-space:pre-wrap",
+        "td": "white-space:pre-wrap;overflow-wrap:anywhere",
+    }
+    assert f'overflow-wrap:anywhere">{"x" * 80}</th>' in shown
 
 
 def test_a_table_shows_its_first_rows_and_keeps_all() -> None:

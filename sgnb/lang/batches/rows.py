@@ -93,6 +93,11 @@ def is_frame(batch: Any) -> bool:
     return hasattr(batch, "to_dict") and hasattr(batch, "columns")
 
 
+def is_program(value: Any) -> bool:
+    """Return whether `value` runs batches. The class of a program is no program."""
+    return hasattr(value, "run_batch") and not isinstance(value, type)
+
+
 def _by_columns(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
     for name, column in batch.items():
         if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):

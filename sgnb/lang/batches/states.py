@@ -14,6 +14,7 @@ from typing import Any
 
 from ...codec import dumps
 from ...errors import AnswerError, OptionError, shown
+from ...sampling import read_option
 from ..core.snapshot import Snapshot
 from ..core.state import ProgramState
 from ..core.typed_values import typed
@@ -110,11 +111,15 @@ class States(list[State]):
 
         Returns:
             The path of the file.
+
+        Raises:
+            OptionError: `path` is not a path.
         """
+        target = read_option("path", path, "the path of a file", Path)
         # A lone surrogate has no UTF-8 encoding.
-        with Path(path).open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+        with target.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
             file.write(self.csv_text(types))
-        return Path(path)
+        return target
 
     def csv_text(self, types: Mapping[str, Any] = NO_TYPES) -> str:
         """Return the content of the file that `csv` writes.

@@ -289,6 +289,9 @@ def _path(branch: Branch) -> list[str]:
 def find_point(branch: Branch, place: Any, token: Any) -> EditPoint:
     """Return the point of an edit; see `ProgramState.at`."""
     if not isinstance(place, str):
+        if token is not None:
+            message = f"token={shown(token)} has no effect: {shown(place)} is a position"
+            raise OptionError(message, "give a variable and a token, or only a position")
         position = read_option("token", place, "the position of a token, or a variable", integer(0))
         return _at_position(branch, position)
 
@@ -300,6 +303,9 @@ def find_point(branch: Branch, place: Any, token: Any) -> EditPoint:
 
     calls = [call for call in calls if call.op is calls[-1].op]
     if isinstance(calls[-1].op, Choose):
+        if token is not None:
+            message = f"token={shown(token)} has no effect: {place!r} is a select"
+            raise OptionError(message, f"omit the token: at({place!r})")
         return EditPoint(calls[-1], 0, ())
     outputs = [call.output() for call in calls]
     length = sum(map(len, outputs))

@@ -162,7 +162,7 @@ class ProgramState:
                 count from the end.
 
         Raises:
-            OptionError: No such token was generated.
+            OptionError: No such token was generated, or `token` has no effect.
 
         Example:
             state.at("answer", 3).fork("Tokyo")["answer"]
