@@ -162,9 +162,9 @@ def test_a_large_tree_folds_is_searched_and_shown_whole(notebook: Notebook, lab:
     stage.wait_for()
     assert notebook.stats()[0]["nodes"] > 3_000
     assert stage.evaluate("stage => stage.scrollHeight") < 2_500
-    page.locator(".sgnb-search").fill("subject 7 has")
+    page.get_by_label("find text in the tree").fill("subject 7 has")
     assert "1 found" in page.locator(".sgnb-side .sgnb-tools").inner_text()
-    page.locator(".sgnb-search").fill("")
+    page.get_by_label("find text in the tree").fill("")
     page.get_by_role("button", name="all 3").click()
     assert stage.evaluate("stage => stage.scrollHeight") > 30_000
     box = stage.bounding_box()
