@@ -138,7 +138,7 @@ def test_a_run_is_named_by_its_id_or_its_states(shell: Shell) -> None:
     assert sgnb.recording(states).run == states[1].run_id == sgnb.runs()[-1]["run"]
 
 
-@pytest.mark.parametrize("value", [None, 3, [], object()], ids=str)
+@pytest.mark.parametrize("value", [None, 3, [], {"run": 1}], ids=str)
 def test_another_value_is_no_run(shell: Shell, value: Any) -> None:
     run(shell, name="of_values")
     calls = [sgnb.tour, sgnb.recording, sgnb.runs.of_cell, lambda one: sgnb.runs.compare(one, "")]
