@@ -5,6 +5,17 @@ from __future__ import annotations
 from ..benchmark import OPPONENTS, ROUNDS
 from .line import disk, identifier, integer, number, on_off, option, text
 
+TEMPERATURE = option("--temperature", "0 is greedy", "F", number)
+MAX_TOKENS = option(
+    "--max-tokens",
+    "maximum number of new tokens per generation",
+    "N",
+    integer,
+    dest="max_new_tokens",
+)
+SEED = option("--seed", "seed for reproducible samples", "N", integer)
+"""Sampling options of cells and commands."""
+
 LOAD_OPTIONS = (
     option(
         "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
@@ -54,15 +65,9 @@ LOAD_OPTIONS = (
 
 BATCH_OPTIONS = (
     option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
-    option("--temperature", "0 is greedy", "F", number),
-    option(
-        "--max-tokens",
-        "maximum number of new tokens per generation",
-        "N",
-        integer,
-        dest="max_new_tokens",
-    ),
-    option("--seed", "seed for reproducible samples", "N", integer),
+    TEMPERATURE,
+    MAX_TOKENS,
+    SEED,
     option("-o --out", "variable for the report", "VAR", identifier),
 )
 """Options of each command that runs a program over rows."""

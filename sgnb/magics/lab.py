@@ -323,7 +323,7 @@ class Lab(Displayable):
                 self._run_setting(setting, open_pairs)
 
     def _run_setting(self, setting: dict[str, Any], pairs: list[LabCell]) -> None:
-        """Run the pairs of one setting as a batch. Each pair receives its own error."""
+        """Run the pairs of a setting as a batch. A failed pair receives the error of the row."""
         states: Sequence[ProgramState] = ()
 
         def begin(run: Run) -> None:

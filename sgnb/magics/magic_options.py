@@ -9,7 +9,15 @@ from ..benchmark.variants import PER_REQUEST
 from ..errors import OptionError, nearest, renamed
 from ..lang import Run
 from ..viz import KEPT_VIEWS, VIEWS
-from .command_options import BENCH_OPTIONS, CHECK_OPTIONS, LAB_OPTIONS, LOAD_OPTIONS
+from .command_options import (
+    BENCH_OPTIONS,
+    CHECK_OPTIONS,
+    LAB_OPTIONS,
+    LOAD_OPTIONS,
+    MAX_TOKENS,
+    SEED,
+    TEMPERATURE,
+)
 from .line import (
     Option,
     Param,
@@ -45,16 +53,10 @@ CELL_OPTIONS = (
     option("--frame", "of --over: a data frame with the variables instead of states"),
     option("--run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
     option("--from", "continue the state in this variable", "VAR", identifier, dest="source"),
-    option("--temperature", "0 is greedy", "F", number),
+    TEMPERATURE,
     option("--top-p", "sample from the smallest set with this probability", "F", number),
-    option(
-        "--max-tokens",
-        "maximum number of new tokens per generation",
-        "N",
-        integer,
-        dest="max_new_tokens",
-    ),
-    option("--seed", "seed for reproducible samples", "N", integer),
+    MAX_TOKENS,
+    SEED,
     option(
         "--logprobs",
         "record this number of likeliest tokens per sampled token, for the views",

@@ -1,4 +1,4 @@
-"""`%sglang tour`: the views of a finished run, one by one, each with a sentence and a picture."""
+"""`%sglang tour`: a sentence and a picture per view of a finished run."""
 
 from __future__ import annotations
 

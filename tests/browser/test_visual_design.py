@@ -40,7 +40,7 @@ def token(page: Page, kind: str) -> Locator:
 
 
 def decorations(part: Locator) -> list[str]:
-    """The decorations that are seen: background, underline, box, of a token and its passage."""
+    """Visible decorations of a token and the passage around: background, underline, box."""
     script = """one => [one, one.parentElement].flatMap((node) => {
       const style = getComputedStyle(node), clear = "rgba(0, 0, 0, 0)";
       return [

@@ -1,4 +1,4 @@
-"""Copies of the cache in lower tiers: random work, with a content that names its prompt."""
+"""Copies of the cache in lower tiers: random work, and KV content derived from the prompt."""
 
 from __future__ import annotations
 

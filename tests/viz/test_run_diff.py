@@ -45,7 +45,7 @@ def run_of(engine: WordEngine, run: str, words: list[str], source: str = "") -> 
 
 
 def recordings(first: list[str], second: list[str], sources: tuple[str, str] = ("", "")) -> Any:
-    """Each run in a recording of its own, with the tree at its start."""
+    """Return a recording per run, with the tree at the start of the run."""
     log, trees = EventLog(), Trees()
     engine = WordEngine(log)
     for record in log.read().records:

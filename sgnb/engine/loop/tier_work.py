@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..cache.tiers.stored_prefixes import guarded
 from ..cache.tiers.tiers import CacheTiers
 from ..request.batch import Batch
 from ..scheduler import Scheduler
@@ -46,7 +47,7 @@ class TierWork:
     def idle(self) -> None:
         """Use the time without requests to copy the cache to the disk, if a copy is due."""
         if self.patience == 0 and self._tiers is not None:
-            self._tiers.copies.write_idle()
+            guarded(self._tiers.copies.write_idle)
 
     def stepped(self, batch: Batch, seconds: float) -> None:
         """Learn from a step."""

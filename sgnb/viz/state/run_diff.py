@@ -238,7 +238,7 @@ def changed_answers(earlier: RecordedRun, later: RecordedRun) -> list[str]:
 def _places(
     old: Iterable[str], new: Iterable[str], earlier: RecordedRun, later: RecordedRun
 ) -> list[str]:
-    """Return the places of both runs, without rows that only one of the runs ran."""
+    """Return the places of both runs, without rows of a single run."""
     places = dict.fromkeys([*new, *old])
     return [place for place in places if earlier.ran(place) and later.ran(place)]
 

@@ -42,7 +42,7 @@ class HostBlocks:
     Args:
         limit_bytes: Upper bound of the memory of all arenas.
         unit_bytes: Bytes per token.
-        pin: Pin the memory for copies by the current GPU. An allocation takes 0.5 s per GiB.
+        pin: Pin the memory for copies by the current GPU.
 
     Attributes:
         total: Number of places. Always the sum of `free`, `stored` and `moving`.

@@ -85,7 +85,7 @@ def make_tiers(
     sizes += [] if disk is None else [disk[1]]
     fault = _find_fault(cache, model, min(sizes), unit_bytes) or transfer.find_fault()
     if fault:
-        message = f"{name!r} runs without host_cache and disk_cache: {fault}"
+        message = f"{name!r} runs without host_cache and disk_cache: {fault}; load without them"
         warnings.warn(printable(message), SgnbWarning, stacklevel=7)
         return None
 
@@ -133,7 +133,7 @@ def _find_fault(cache: CacheManager, model: torch.nn.Module, size: int, unit_byt
         return "modules have forward hooks, which are not part of the model's identity"
 
     least = MIN_TOKENS * unit_bytes
-    return f"a prefix of {MIN_TOKENS} tokens has {least / 2**20:.1f} MiB" if size < least else ""
+    return f"a prefix of {MIN_TOKENS} tokens needs {least / 2**30:.3g} GiB" if size < least else ""
 
 
 def _has_hooks(model: torch.nn.Module) -> bool:

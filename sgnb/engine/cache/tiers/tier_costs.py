@@ -30,7 +30,7 @@ class TierCosts:
     """
 
     def __init__(self) -> None:
-        # Normal equations; each step is divided by its duration, so that errors are relative.
+        # Normal equations. Steps are divided by the duration: the fit minimizes relative errors.
         self._products, self._sums = np.zeros((3, 3)), np.zeros(3)
         self.steps, self._weight = 0, 0.0
         self._costs: NDArray[np.float64] | None = np.zeros(3)

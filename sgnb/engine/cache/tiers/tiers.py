@@ -83,7 +83,7 @@ class CacheTiers:
         self._loads: dict[bytes, Load] = {}  # by the key of each block
         self._asked: dict[int, Load | None] = {}  # by request
         self._counts = {"loaded_tokens": 0, "loads": 0}
-        cache.on_eviction = self.copies.keep
+        cache.on_eviction = lambda nodes: guarded(partial(self.copies.keep, nodes))
 
     def ready(self, request: CachedSequence) -> bool:
         """Return whether a waiting request may start. False while blocks of its prompt are loaded;
@@ -151,7 +151,8 @@ class CacheTiers:
         return self._counts | self.copies.counts
 
     def _find_load(self, request: CachedSequence) -> Load | None:
-        """Return the load that a request waits for; starts one if it saves time."""
+        """Return the load for a request's prompt: a running load, a new load if the load saves
+        time, or None."""
         if not self._serves(request):
             return None
         first = self._cache.look_up(request).length // BLOCK
