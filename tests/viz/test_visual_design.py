@@ -1,5 +1,4 @@
-"""One type scale, one spacing grid and one decoration per token, in the style sheet and in the
-drawings."""
+"""Style sheet and drawings use the same type scale, spacing grid and decoration of tokens."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class EditPoint:
             self.alternatives = _alternatives(call, index)
 
     def fork(self, text: str | None = None, *, token: int | None = None) -> ProgramState:
-        """Continue with other text or another token in place of this token, as a new run.
+        """Continue with other text or another token instead of this token, as a new run.
 
         The program runs again with the recorded results of earlier calls; its Python code and tools
         run again, too. The earlier run is unchanged. Does not wait.

@@ -9,7 +9,7 @@ const boundBy = (state, run) =>
 // True if the records contain only an automaton, as for `%sglang fsm`.
 const isBare = (state) => state.automata.size > 0 && !state.requests.size;
 
-// The number of forced tokens of an output, without tokens in place of dropped tokens.
+// The number of forced tokens of an output, without replacements of dropped tokens.
 function forcedIn(output) {
   const jumps = new Set(output.map((token) => token.jump).filter(Boolean));
   const jumped = output.filter((token) => token.kind === "jumped").length;

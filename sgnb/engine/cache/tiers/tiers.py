@@ -1,7 +1,7 @@
 """Cache tiers: loads of stored blocks before a request starts, and copies of computed blocks.
 
 The radix tree stays the only index of KV slots. Stores know blocks of 64 tokens by key. Only the
-default namespace is stored: requests with a private namespace, such as those of benchmarks, find
+default namespace is stored: requests with a private namespace, such as requests of benchmarks, find
 nothing and leave nothing.
 """
 
