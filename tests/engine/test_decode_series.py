@@ -12,11 +12,16 @@ import pytest
 import sgnb
 from benchmarks.gpu.serving import make_tokenizer
 from benchmarks.loop import Bench, Player
+from benchmarks.multimodal import as_media
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.step_builder import step_input
 from sgnb.engine.request.tokenizer import Tokenizer
 from sgnb.engine.step_input import PREVIOUS, AttentionInput, SamplingInput, StepInput
 from sgnb.sampling import SamplingParams
+from sgnb.segment import Segment
+
+from ..multimodal_models import multimodal_model
+from ..multimodal_models.items import picture
 
 LISTS = [[1, 5, 9, 9, 2], [3, 4], [1, 5, 9, 7, 7, 7]]
 
@@ -81,6 +86,25 @@ def test_a_repeated_step_has_the_input_of_a_step_from_scratch(
             engine.generate(LISTS, params | {"max_new_tokens": 24, "ignore_eos": True})
             assert (repeated > 10) == repeats, params
         assert engine.stats()["steps"] >= 24 * len(CASES)
+
+
+def test_steps_behind_images_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, processor = multimodal_model("qwen2_5_vl")
+    tokenizer, image = processor.tokenizer, as_media(picture(3), "image")
+    with sgnb.Engine(model, processor=processor, tokenizer=tokenizer, device="cpu") as engine:
+        runner = engine._loop._runner
+        run, shifts = runner.run, list[int]()
+
+        def checked(batch: Batch) -> Any:
+            if batch.series is not None and batch.series.input is not None:
+                shifts.extend(step_input(batch).positions - batch.starts)
+                assert_equal(step_input(batch), from_scratch(batch))
+            return run(batch)
+
+        monkeypatch.setattr(runner, "run", checked)
+        prompts = engine.encode([[Segment("", "media", item=image), Segment("7")], "7"])
+        engine.generate(prompts, {"max_new_tokens": 24, "ignore_eos": True})
+    assert len(shifts) > 20 and len(set(shifts)) == 2 and max(shifts) == 0
 
 
 def test_grammars_on_the_device_advance_in_repeated_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,30 @@ def test_fused_models_compute_the_same_until_undone(family: str) -> None:
     assert not any("forward" in vars(module) for module in model.modules())
 
 
+def test_an_mlp_of_an_odd_size_is_padded() -> None:
+    model = varied_model("qwen2", intermediate_size=83)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    mlps = [swap for swap in pooled.fuse() if swap.kind == "mlp"]
+    assert len(mlps) == 2
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
+    down = model.model.layers[0].mlp.down_proj
+    assert down.weight.stride() == (128, 1)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+    with torch.no_grad():
+        down.weight = torch.nn.Parameter(down.weight * 2)  # new memory
+    other = varied_model("qwen2", intermediate_size=83)
+    with torch.no_grad():
+        other.model.layers[0].mlp.down_proj.weight.mul_(2)
+    changed = own_logits(other, ROWS)
+    assert mlps[0].refresh is not None
+    mlps[0].refresh()
+    assert torch.allclose(pooled.logits(ROWS), changed, atol=2e-4, rtol=1e-4)
+    assert not torch.allclose(changed, expected, atol=2e-3)
+
+
 @pytest.mark.parametrize("family", ["qwen3_next", "mamba2", "nemotron_h", "olmo_hybrid"])
 def test_gated_norms_are_fused(family: str) -> None:
     """Gate before and after the norm, one group and several."""

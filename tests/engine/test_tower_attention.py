@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from benchmarks.multimodal import as_media
 from sgnb.engine.engine import Engine
+from sgnb.engine.items import EngineItem
 from sgnb.engine.model import tower_attention
 from sgnb.engine.model.tower_attention import SEGMENTS, segments_attention, use_segments
 
 from ..multimodal_models import multimodal_model
+from ..multimodal_models.items import picture
 
 
 def masked(q: Tensor, k: Tensor, v: Tensor, lengths: list[int], scale: float) -> Tensor:
@@ -94,6 +97,24 @@ def test_an_engine_uses_and_restores(family: str) -> None:
         assert names(model) == {SEGMENTS}
         assert "image" in engine.modalities
     assert names(model) == before
+
+
+def test_modules_of_an_encoder_are_fused() -> None:
+    model, processor = multimodal_model("qwen2_5_vl")
+    blocks = [block for block in model.model.visual.modules() if hasattr(block, "norm1")]
+    assert blocks
+    rows = []
+    for fuse in (True, False):
+        with Engine(model, processor=processor, device="cpu", fuse=fuse) as engine:
+            replaced = ["forward" in vars(module) for b in blocks for module in (b.mlp, b.norm1)]
+            assert all(replaced) if fuse else not any(replaced)
+            encoder: Any = engine.items.encoder  # type: ignore[union-attr]
+            content = as_media(picture(3), "image")
+            item = EngineItem(content, 0, encoder.process(content))
+            encoder.encode([item])
+            rows.append(item.rows.embeddings)  # type: ignore[union-attr]
+    assert torch.allclose(*rows, atol=1e-4)
+    assert not any("forward" in vars(module) for module in model.modules())
 
 
 @pytest.mark.parametrize("fault", ["wrong", "error"])

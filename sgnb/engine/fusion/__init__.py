@@ -1,9 +1,9 @@
-"""Module fusion: replaces modules of a transformers decoder by verified fused equivalents.
+"""Module fusion: replaces modules of a transformers model by verified fused equivalents.
 
-A trace of the model on random tokens records inputs and outputs of each module. A module that
-matches one of `patterns` gets a fused forward if the outputs agree and, for attention, q, k and v
-at the backend agree. Any other module keeps its forward. Knows transformers' conventions; knows
-nothing of the pool, steps or graphs.
+A trace of the decoder on random tokens, and of encoders on samples, records inputs and outputs of
+each module. A module that matches one of `patterns` gets a fused forward if the outputs agree and,
+for attention, q, k and v at the backend agree. Any other module keeps its forward. Knows
+transformers' conventions; knows nothing of the pool, steps or graphs.
 """
 
 from __future__ import annotations
@@ -47,19 +47,25 @@ class Swap(NamedTuple):
 
 
 def fuse(
-    model: nn.Module, options: dict[int, LayerOptions], *, linear: Linear | None = None
+    model: nn.Module,
+    options: dict[int, LayerOptions],
+    *,
+    linear: Linear | None = None,
+    encode: Callable[[], object] | None = None,
 ) -> list[Swap]:
     """Replace forwards of `model` by fused forwards, and return the replaced modules for `unfuse`.
 
     The model must already use sgnb's attention and have its final device and dtype. options:
     attention options of each layer. Merged weights, and weights of rejected candidates, stay in
     memory once: the modules keep views. linear: computes every GEMM of linear modules, also outside
-    patterns; slower, but rounds all rows of any batch alike. Modules with a foreign forward or a
-    hook, on the module or inside, stay unchanged, because a fused forward would call neither.
+    patterns; slower, but rounds all rows of any batch alike. encode: runs the encoders of a
+    multimodal model on samples; without `encode` they stay unchanged. Modules with a foreign
+    forward or a hook, on the module or inside, stay unchanged, because a fused forward would call
+    neither.
     """
     first = next(model.parameters())
     operations = pick_operations(first.device, first.dtype, linear)
-    twins = _find(model, options, operations)
+    twins = _find(model, options, operations, encode)
     for swap, forward in twins:
         swap.module.forward = forward
     return [swap for swap, _ in twins]
@@ -85,7 +91,10 @@ _LOOKS: dict[Kind, Callable[[nn.Module], bool]] = {
 
 
 def _find(
-    model: nn.Module, options: dict[int, LayerOptions], operations: Operations
+    model: nn.Module,
+    options: dict[int, LayerOptions],
+    operations: Operations,
+    encode: Callable[[], object] | None,
 ) -> list[_Twin]:
     modules = [module for module in model.modules() if not any(map(_is_changed, module.modules()))]
     rotaries = ((module, match_rotary(module)) for module in modules)
@@ -93,7 +102,7 @@ def _find(
 
     candidates = {kind: list(filter(looks, modules)) for kind, looks in _LOOKS.items()}
     if any(candidates.values()):
-        trace = ModuleTrace(model, chain.from_iterable(candidates.values()))
+        trace = ModuleTrace(model, chain.from_iterable(candidates.values()), encode)
         if not trace.may_overwrite_inputs(candidates["layer"]):
             candidates["layer"] = []
         if operations.norm is not reference.norm:

@@ -56,7 +56,7 @@ class FusedAttention:
     ) -> Tensor:
         """Return the attention output of all heads, [T, q], for x [T, K], normed first if `norm` is
         given."""
-        operations, plan, (weight, bias, _) = self._operations, self._plan, self._merged
+        operations, plan, (weight, bias, *_) = self._operations, self._plan, self._merged
         cos, sin = position_embeddings or (None, None)
         angles = None if cos is None or sin is None else (cos[0], sin[0])
         if self._wide_norms:

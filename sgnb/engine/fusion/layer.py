@@ -51,7 +51,7 @@ class FusedLayer:
         return x[None]
 
     def _add_mlp(self, x: Tensor, mlp: FusedMLP) -> Tensor:
-        weight, bias, _ = mlp.merged
+        weight, bias, *_ = mlp.merged
         norm, gated = self._before_mlp, mlp.activation
         inner = self._operations.linear(x, weight, bias, norm=norm, gated=gated)
         return self._add_product(x, inner, mlp.output, self._after_mlp)

@@ -12,7 +12,13 @@ from .module_trace import ModuleTrace
 from .operations import Operations
 from .reference import activation_name
 from .types import Activation
-from .weights import Projection, find_linears, merge
+from .weights import DENSE, Projection, find_linears, merge, padded
+
+ALIGNED = 8
+"""Sizes that are a multiple of this are not padded: 16 bytes in half precision."""
+
+TILE = 64
+"""Padded sizes are a multiple of this."""
 
 
 class FusedMLP:
@@ -26,7 +32,7 @@ class FusedMLP:
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         """Compute the MLP; hidden_states [..., K] are not modified."""
-        linear, (weight, bias, _) = self._operations.linear, self.merged
+        linear, (weight, bias, *_) = self._operations.linear, self.merged
         rows = hidden_states.reshape(-1, hidden_states.shape[-1])
         inner = linear(rows, weight, bias, gated=self.activation)
         out = linear(inner, self.output.weight, self.output.bias)
@@ -42,15 +48,27 @@ def looks_like_mlp(module: nn.Module) -> bool:
 
 
 def match_mlp(module: nn.Module, trace: ModuleTrace, operations: Operations) -> FusedMLP | None:
-    merged = merge(find_linears(module, GATES))
-    outputs = find_linears(module, [(MLP_OUTPUT,)])
+    merged, output = (
+        merge(find_linears(module, GATES)),
+        merge(find_linears(module, [(MLP_OUTPUT,)])),
+    )
+    inner = output.sources[0].in_features
     functions = (getattr(module, name, None) for name in MLP_ACTIVATIONS)
     function: Any = next(filter(callable, functions), None)
     activation = None if function is None else activation_name(function)
-    if activation is None or merged.out_features != 2 * outputs[0].in_features:
+    if activation is None or merged.out_features != 2 * inner:
         return None
-    fused = FusedMLP(merged, merge(outputs), activation, operations)
+    if inner % ALIGNED and output.weight.format is DENSE:
+        # Slow kernels compute products of sizes that are no multiple of 16 bytes.
+        merged, output = padded(merged, rows=_even(inner)), padded(output, columns=_even(inner))
+
+    fused = FusedMLP(merged, output, activation, operations)
     if not trace.agrees(module, fused.forward):
         return None
     merged.adopt()
+    output.adopt()
     return fused
+
+
+def _even(size: int) -> int:
+    return -(-size // TILE) * TILE

@@ -87,13 +87,19 @@ def position_limit(config: Any) -> int:
 
 class ModuleTrace:
     """Inputs and outputs of modules for random tokens at positions spread over the context, because
-    some models scale by position.
+    some models scale by position, and of modules of encoders for samples.
 
     calls[module]: calls in order. trusts: accept every forward that runs without an error.
     """
 
-    def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
-        """Run the model. The original forwards must pass k and v to `store`, to size the pool."""
+    def __init__(
+        self,
+        model: nn.Module,
+        modules: Iterable[nn.Module],
+        encode: Callable[[], object] | None = None,
+    ) -> None:
+        """Run the model, and the encoders of a multimodal model with `encode`. The original
+        forwards must pass k and v to `store`, to size the pool."""
         self.calls: dict[nn.Module, list[ModuleCall]] = {module: [] for module in modules}
         self.trusts = False
         self._model = model
@@ -102,6 +108,8 @@ class ModuleTrace:
         self._backends = {rows: TracingBackend(rows, first.dtype, first.device) for rows in ROWS}
         with _hooked(self.calls, self._keep):
             self.run()
+            if encode is not None:
+                encode()
 
     def run(self) -> None:
         """Run the model again. Replaced forwards may write to the pool directly."""

@@ -60,15 +60,21 @@ def read_experts(module: Any, matrix: str) -> Weight:
 
 
 class Projection(NamedTuple):
-    """Weight [sum of outputs, K] and bias of linear modules with one input, concatenated."""
+    """Weight [sum of outputs, K] and bias of linear modules with one input, concatenated. rows:
+    outputs of each source after padding with zeros; 0 without padding."""
 
     weight: Weight
     bias: Tensor | None
     sources: list[Any]
+    rows: int = 0
 
     @property
     def out_features(self) -> int:
-        return sum(source.out_features for source in self.sources)
+        return sum(self._widths)
+
+    @property
+    def _widths(self) -> list[int]:
+        return [self.rows or source.out_features for source in self.sources]
 
     def adopt(self) -> None:
         """Turn the sources' tensors into views of the merged tensors, and free their memory."""
@@ -89,12 +95,13 @@ class Projection(NamedTuple):
         for name, merged in names:
             if name is not None and merged is not None:
                 tensors = [getattr(source, name) for source in self.sources]
-                yield from zip(tensors, merged.split(list(map(len, tensors))), strict=True)
+                sizes = [self.rows or len(tensor) for tensor in tensors]
+                for tensor, part in zip(tensors, merged.split(sizes), strict=True):
+                    yield tensor, part[tuple(map(slice, tensor.shape))]
         if self.bias is not None:
-            parts = self.bias.split([source.out_features for source in self.sources])
-            for source, part in zip(self.sources, parts, strict=True):
+            for source, part in zip(self.sources, self.bias.split(self._widths), strict=True):
                 if source.bias is not None:
-                    yield source.bias, part
+                    yield source.bias, part[: len(source.bias)]
 
 
 def merge(sources: Sequence[Any]) -> Projection:
@@ -117,6 +124,22 @@ def merge(sources: Sequence[Any]) -> Projection:
         for source, bias in zip(sources, biases, strict=True)
     ]
     return Projection(weight, torch.cat(full), list(sources))
+
+
+def padded(projection: Projection, *, rows: int = 0, columns: int = 0) -> Projection:
+    """Return a copy with zeros up to `rows` outputs of each source and `columns` inputs."""
+    weight, bias, sources, _ = projection
+    height = len(sources) * rows or projection.out_features
+    data = weight.data.new_zeros(height, columns or weight.data.shape[1])
+    copy = Projection(
+        weight._replace(data=data),
+        None if bias is None else bias.new_zeros(height),
+        sources,
+        rows,
+    )
+    for tensor, view in copy._views():
+        view.copy_(tensor.data)
+    return copy
 
 
 def find_linears(module: nn.Module, choices: Sequence[tuple[str, ...]]) -> list[Any]:

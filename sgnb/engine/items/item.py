@@ -168,12 +168,11 @@ class PromptItems:
         positions = self._positions
         later = np.arange(max(start, self._length), end) + self._shift
 
-        if len(positions) == 1:
-            return np.concatenate([positions[0, start:end], later])
-        if start >= self._length:
-            return later
+        span = positions[:, start:end]
+        if (span == span[0]).all():
+            return np.concatenate([span[0], later])
         later = np.broadcast_to(later, (len(positions), len(later)))
-        return np.concatenate([positions[:, start:end], later], 1)
+        return np.concatenate([span, later], 1)
 
     def _compose(self) -> tuple[Longs, int]:
         """Return the rotary positions of the prompt, int64[axes, tokens], and the difference of

@@ -185,7 +185,7 @@ def _prepare(
 
         probed(probe, setup.device)
         announce("replacing modules by fused kernels")
-        swaps = _fuse(name, module, setup, probe)
+        swaps = _fuse(name, module, setup, probe, item_check)
         undo.callback(unfuse, swaps)
         if check is not None:
             announce("checking the logits")
@@ -285,11 +285,19 @@ def _set_attention(
     return probe, mixers, partial(check_logits, module, probe, mixers, texts, expected)
 
 
-def _fuse(name: str, module: PreTrainedModel, setup: ModelSetup, probe: LayerProbe) -> list[Swap]:
+def _fuse(
+    name: str,
+    module: PreTrainedModel,
+    setup: ModelSetup,
+    probe: LayerProbe,
+    item_check: ItemCheck | None,
+) -> list[Swap]:
     """Replace forwards as the setup asks."""
     if setup.deterministic:
         return fuse_invariant(module, probe.options)
-    swaps = fuse(module, probe.options) if setup.fuse else []
+    has_items = item_check is not None and item_check.encoder.modalities
+    encode = item_check.sample_rows if item_check is not None and has_items else None
+    swaps = fuse(module, probe.options, encode=encode) if setup.fuse else []
     return compile_layers(name, module, swaps, probe) if setup.compile else swaps
 
 

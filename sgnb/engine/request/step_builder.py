@@ -62,13 +62,14 @@ def _repeats(batch: Batch, step: StepInput) -> bool:
     """Return whether later steps of the series differ from this step only in tokens, positions, new
     slots, draws and grammar states."""
     states: list[RequestState] = [request.state for request in batch.requests]
-    plain = not (step.uses or batch.has_items)
-    return plain and all(state.fits_kernels and not state.holds_back for state in states)
+    return not step.uses and all(state.fits_kernels and not state.holds_back for state in states)
 
 
 def _repeated(batch: Batch, series: DecodeSeries, step: StepInput) -> StepInput:
     """Fast twin of `step_input` for a step of a series. step: an earlier step of the series."""
     requests, starts, sampling = batch.requests, batch.starts, step.sampling
+    # Positions and indexes grow alike; they differ behind images.
+    positions = starts + (step.positions - step.attention.starts) if batch.has_items else starts
     # The last tokens of all requests are read together.
     unread = requests[0].num_placeholders > 0
     numbers, grammar_states = sampling.draws, sampling.grammar_states
@@ -79,7 +80,7 @@ def _repeated(batch: Batch, series: DecodeSeries, step: StepInput) -> StepInput:
 
     return StepInput(
         tokens=~sampling.sample_rows if unread else _tokens(batch),
-        positions=starts,
+        positions=positions,
         attention=AttentionInput(
             starts=starts,
             lengths=batch.lengths,
