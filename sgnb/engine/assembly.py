@@ -188,7 +188,9 @@ def _build(
         encoder = _make_encoder(options, decoder, scheduler)
         items = None if encoder is None else encoder.table
         runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
-        tiers = _make_tiers(name, options, decoder, kv, scheduler, runner, log)
+        tiers = _make_tiers(name, options, decoder, (kv, states), scheduler, runner, items, log)
+        if items is not None and tiers is not None:
+            items.read_facts = tiers.prefixes.read_facts
         if options.precompiles:
             announce("compiling kernels")
             runner.precompile()
@@ -240,9 +242,10 @@ def _make_tiers(
     name: str,
     options: EngineOptions,
     decoder: Decoder,
-    kv: KVCache,
+    pools: tuple[KVCache, StatePool | None],
     scheduler: Scheduler,
     runner: ModelRunner,
+    items: ItemTable | None,
     log: EventLog,
 ) -> CacheTiers | None:
     """Return the copies of the cache in host memory and on disk."""
@@ -251,12 +254,13 @@ def _make_tiers(
         options.host_cache,
         options.disk_cache,
         scheduler.cache,
-        weakref.proxy(kv),
+        weakref.proxy(pools[0]),
+        None if pools[1] is None else weakref.proxy(pools[1]),
         decoder.model,
         runner.weights,
         fingerprint,
         dtype=decoder.dtype,
-        vocab_size=decoder.vocab_size,
+        find_items=(lambda tokens: ()) if items is None else items.find_spans,
         emit=log.emit,
     )
 

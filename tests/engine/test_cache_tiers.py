@@ -2,219 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.radix import Ints
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
-from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.cache.tiers import copies
-from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
-from sgnb.engine.cache.tiers.blocks import BLOCK, Block, Bytes
+from sgnb.engine.cache.tiers.blocks import BLOCK
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
-from sgnb.engine.cache.tiers.tiers import CacheTiers
 
-SHAPES = {0: LayerShape(1, 3, 2), 3: LayerShape(2, 1, 2)}
-SLOTS = 900
-VOCAB = 50
-Kind = Literal["host", "disk"]
-
-
-class Memory:
-    """A store without limits, whose blocks may be damaged."""
-
-    def __init__(self, name: Kind) -> None:
-        self.name: str = name
-        self.blocks: dict[bytes, Block] = {}
-        self.damaged: set[bytes] = set()
-
-    def holds(self, key: bytes) -> bool:
-        return key in self.blocks
-
-    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
-        block = self.blocks.get(key)
-        if block is None or key in self.damaged:
-            return False
-        assert block.parent == parent and (block.tokens == tokens).all()
-        out[:] = block.data
-        return True
-
-    def seconds(self, key: bytes) -> float:
-        return self.blocks[key].seconds if key in self.blocks else 0.0
-
-    def write(self, block: Block) -> bool:
-        self.damaged.discard(block.key)
-        self.blocks[block.key] = block._replace(data=block.data.copy())
-        return True
-
-    def flush(self) -> None:
-        self.blocks.clear()
-
-    def close(self) -> None:
-        pass
-
-
-class LateExecutor(Executor):
-    """Runs submitted work only in `work`."""
-
-    def __init__(self, threads: int, name: str) -> None:
-        self.tasks: list[Callable[[], object]] = []
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-        self.tasks.append(lambda: fn(*args, **kwargs))
-
-    def work(self, chance: random.Random) -> None:
-        while self.tasks and chance.random() < 0.8:
-            self.tasks.pop(chance.randrange(len(self.tasks)))()
-
-
-class Setting:
-    """Tiers over a small KV pool. `content` is what the model would compute."""
-
-    def __init__(self, seed: int, kinds: tuple[Kind, ...], policy: Any = "lru") -> None:
-        self.chance, self.current = random.Random(seed), True
-        self.kv = KVCache(SHAPES, SLOTS, torch.float16, torch.device("cpu"))
-        self.cache = CacheManager(SlotAllocator(SLOTS, self.kv), policy=policy)
-        self.stores = [Memory(kind) for kind in kinds]
-        self.executors: list[LateExecutor] = []
-        self.commands: list[Callable[[], object]] = []
-        self.events: list[Any] = []
-        self.tiers = self.open()
-        self.waiting: list[CachedSequence] = []
-        self.running: list[CachedSequence] = []
-        self.ids = 0
-        self.documents = [self.tokens(self.chance.randrange(300, 700)) for _ in range(6)]
-
-    def open(self) -> CacheTiers:
-        def executor(threads: int, name: str) -> LateExecutor:
-            self.executors.append(LateExecutor(threads, name))
-            return self.executors[-1]
-
-        tiers = CacheTiers(
-            self.cache,
-            BlockTransfer(self.cache.slots, torch.device("cpu")),
-            lambda: (b"root", self.stores),
-            vocab_size=VOCAB,
-            is_finite=lambda content: bool(content.any()),
-            is_current=lambda thorough: self.current,
-            emit=self.events.append,
-            executor=executor,
-        )
-        tiers.run = self.commands.append
-        for tokens in (64, 512, 300):
-            tiers.costs.observe_step(tokens, tokens * tokens / 2, 0.01 * tokens)
-        return tiers
-
-    def tokens(self, count: int) -> Ints:
-        return np.array([self.chance.randrange(VOCAB) for _ in range(count)], np.int32)
-
-    def content(self, tokens: Ints, begin: int) -> Bytes:
-        """Return the keys and values of the tokens from `begin` on: bytes that name the prefix."""
-        rows = []
-        for end in range(begin + 1, len(tokens) + 1):
-            digest = hashlib.sha256(tokens[:end].tobytes()).digest()
-            rows.append(np.frombuffer(digest[: self.kv.unit_bytes], np.uint8))
-        return np.stack(rows) if rows else np.empty((0, self.kv.unit_bytes), np.uint8)
-
-    # Steps of random work
-
-    def submit(self) -> None:
-        document = self.chance.choice(self.documents)
-        head = document[: self.chance.randrange(1, len(document))]
-        prompt = np.concatenate([head, self.tokens(self.chance.randrange(1, 40))])
-        if self.chance.random() < 0.1:
-            prompt[self.chance.randrange(len(prompt))] = VOCAB + 3  # an image
-        namespace = self.chance.choice(["", "", "", "other", None])
-        request = CachedSequence(prompt, len(prompt) + 1, CacheScope(namespace))
-        self.ids += 1
-        request.id = self.ids
-        self.waiting.append(request)
-
-    def admit(self) -> None:
-        for request in self.waiting[:]:
-            if not self.tiers.ready(request):
-                continue
-            match = self.cache.match(request)
-            if not self.cache.fits(match, 0):
-                self.cache.unlock(match)
-                self.tiers.cancel()
-                continue
-            self.cache.start(request, match, self.waiting)
-            self.tiers.forget(request)
-            self.waiting.remove(request)
-            self.running.append(request)
-            begin = request.num_computed
-            slots = request.slots[begin : request.num_tokens]
-            content = torch.from_numpy(self.content(request.tokens, begin))
-            self.kv.restore(slots, content)
-            request.num_computed = request.num_tokens
-            read = torch.empty(request.num_tokens, self.kv.unit_bytes, dtype=torch.uint8)
-            self.kv.copy(request.slots[: request.num_tokens], read)
-            assert (read.numpy() == self.content(request.tokens, 0)).all(), "wrong content"
-
-    def finish(self) -> None:
-        if self.running:
-            request = self.running.pop(self.chance.randrange(len(self.running)))
-            self.cache.release(request)
-
-    def abort(self) -> None:
-        if self.waiting:
-            self.tiers.forget(self.waiting.pop(self.chance.randrange(len(self.waiting))))
-
-    def work(self) -> None:
-        self.chance.choice(self.executors).work(self.chance)
-
-    def deliver(self) -> None:
-        while self.commands:
-            self.commands.pop(0)()
-
-    def damage(self) -> None:
-        store = self.chance.choice(self.stores)
-        if store.blocks:
-            store.damaged.add(self.chance.choice(list(store.blocks)))
-
-    def lose(self) -> None:
-        store = self.chance.choice(self.stores)
-        if store.blocks:
-            del store.blocks[self.chance.choice(list(store.blocks))]
-
-    def flush(self) -> None:
-        self.cache.flush()
-
-    def prefetch(self) -> None:
-        self.tiers.prefetch(self.chance.choice(self.documents))
-
-    def step(self) -> None:
-        usual = [self.submit, self.admit, self.finish, self.work, self.deliver]
-        seldom = [
-            self.abort,
-            self.damage,
-            self.lose,
-            self.tiers.cancel,
-            self.tiers.copies.write_idle,
-        ]
-        seldom += [self.flush, self.prefetch]
-        if len(self.waiting) > 6:
-            usual.remove(self.submit)
-        self.chance.choice(usual if self.chance.random() < 0.9 else seldom)()
-        self.check()
-
-    def check(self) -> None:
-        cache, loads = self.cache, set(self.tiers._loads.values())
-        owned = sum(r.num_slots - (r.node.end if r.node else 0) for r in self.running)
-        assert cache.in_flight == owned + sum(len(load.slots) for load in loads)
-        locked = {node for r in self.running if r.node for node in r.node.path()}
-        locked |= {node for load in loads for node in load.node.path()}
-        assert {node for node in cache.tree.nodes() if node.locks} == locked
+from .tier_setting import Kind, Setting
 
 
 @pytest.fixture(params=[("host",), ("disk",), ("host", "disk")], ids="+".join)
@@ -222,24 +23,38 @@ def kinds(request: pytest.FixtureRequest) -> Iterator[tuple[Kind, ...]]:
     yield request.param
 
 
-def run(seed: int, kinds: tuple[Kind, ...], steps: int, policy: str = "lru") -> Setting:
-    setting = Setting(seed, kinds, policy)
+def run(seed: int, kinds: tuple[Kind, ...], steps: int, **options: Any) -> Setting:
+    setting = Setting(seed, kinds, **options)
     for _ in range(steps):
         setting.step()
     return setting
 
 
-def test_random_work_restores_the_content_of_each_token(kinds: tuple[Kind, ...]) -> None:
-    setting = run(0, kinds, 900)
-    assert setting.tiers.statistics()["loaded_tokens"] > BLOCK
+PAYLOADS: dict[str, dict[str, Any]] = {
+    "text": {},
+    "images": {"images": True},
+    "states": {"hybrid": True},
+    "both": {"images": True, "hybrid": True},
+}
+
+
+@pytest.mark.parametrize("payloads", PAYLOADS)
+def test_random_work_restores_the_content_of_each_token(
+    kinds: tuple[Kind, ...], payloads: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    setting = run(0, kinds, 900, **PAYLOADS[payloads])
+    loaded = [event.tokens for event in setting.events]
+    assert sum(loaded) > 4 * BLOCK
     assert {event.store for event in setting.events} <= set(kinds)
+    assert "failed" not in caplog.text
+    assert bool(setting.state_stores[-1].blocks) == ("hybrid" in PAYLOADS[payloads])
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("payloads", PAYLOADS)
 @pytest.mark.parametrize("policy", ["lru", "slru"])
-@pytest.mark.parametrize("seed", range(2))
-def test_ten_thousand_steps(kinds: tuple[Kind, ...], policy: str, seed: int) -> None:
-    run(seed, kinds, 2500, policy)
+def test_ten_thousand_steps(kinds: tuple[Kind, ...], policy: str, payloads: str) -> None:
+    run(1, kinds, 2500, policy=policy, **PAYLOADS[payloads])
 
 
 def test_the_cost_model_finds_the_costs_of_a_machine() -> None:
@@ -330,7 +145,7 @@ def stored(setting: Setting) -> int:
 
 def test_a_reader_that_cannot_start_leaves_no_waiting_request() -> None:
     setting = Setting(1, ("host",))
-    computed(setting, setting.documents[0])
+    computed(setting, setting.encode(setting.documents[0]))
     setting.cache.on_eviction(list(setting.cache.tree.nodes()))
     work_all(setting)
     setting.cache.flush()
@@ -342,7 +157,7 @@ def test_a_reader_that_cannot_start_leaves_no_waiting_request() -> None:
             raise RuntimeError("can't start new thread")
 
     readers.submit = submit  # type: ignore[method-assign]
-    request = CachedSequence(setting.documents[0], 900, CacheScope())
+    request = CachedSequence(setting.encode(setting.documents[0]), 900, CacheScope())
     request.id = 1
     assert setting.tiers.ready(request) and not setting.tiers.loading
     assert len(calls) == 2

@@ -287,7 +287,7 @@ def test_a_failing_disk_is_a_miss_and_keeps_the_file(tmp_path: Path, monkeypatch
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch, pytest.warns(SgnbWarning, match="Input/output") as caught:
-        patch.setattr(disk, "_open_safely", fail)
+        patch.setattr(disk, "open_safely", fail)
         assert not read(store, make(1)) and not read(store, make(1))
         assert store.seconds(make(1).key) == 0
     assert len(caught) == 1 and read(store, make(1))
@@ -329,7 +329,7 @@ def test_a_full_device(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(disk.time, "monotonic", lambda: now[0])
     store = open_store(tmp_path)
     assert store.write(make(100))
-    create, calls = disk.tempfile.mkstemp, []
+    create, calls = folder.tempfile.mkstemp, []
 
     def create_full(*args: Any, **options: Any) -> tuple[int, str]:
         calls.append(1)
@@ -338,7 +338,7 @@ def test_a_full_device(tmp_path: Path, monkeypatch: Any) -> None:
         return os.open("/dev/full", os.O_WRONLY), path
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk.tempfile, "mkstemp", create_full)
+        patch.setattr(folder.tempfile, "mkstemp", create_full)
         with pytest.warns(SgnbWarning, match="No space left"):
             assert not any(store.write(make(number)) for number in range(9))
         assert len(calls) == 1, "no write during the pause"

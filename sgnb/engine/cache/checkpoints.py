@@ -183,6 +183,9 @@ class Checkpoints:
 
     Attributes:
         zero_state: Row of the state before the first token, which has no owner.
+        alignment: Prompts have further checkpoints at multiples of this number, which stores of
+            blocks can keep; 1 for none.
+        on_drop: Receives a node before its checkpoint is dropped.
     """
 
     def __init__(
@@ -191,6 +194,8 @@ class Checkpoints:
         self.pool = pool
         self.zero_state = pool.total
         self._every = max(every, GAP)
+        self.alignment = 1
+        self.on_drop: Callable[[Node], object] = lambda node: None
         self._tree = tree
         self._emit = emit
         self._readers: dict[Node, int] = {}  # requests that continue from the node's checkpoint
@@ -234,9 +239,12 @@ class Checkpoints:
         Args:
             begin: Position of the start; all checkpoints are at least `GAP` later.
             wanted: Preferred positions.
-            last: Last position. Positions of long prompts are added in third place.
+            last: Last position. Positions of long prompts are added last.
         """
         preferred = [stop for stop in (*wanted, last) if begin + GAP <= stop <= last]
+        if self.alignment > 1:
+            aligned = [self._align(stop) for stop in preferred]
+            preferred += [stop for stop in aligned if begin + GAP <= stop]
         stops: list[int] = []
         for stop in preferred:
             if all(abs(stop - other) >= GAP for other in stops):
@@ -247,10 +255,18 @@ class Checkpoints:
         stops += [stop for stop in regular if all(abs(stop - other) >= GAP for other in near)]
         return sorted(stops)
 
+    def _align(self, stop: int) -> int:
+        """Return the last multiple of `alignment` up to `stop` that may have a checkpoint next to
+        one at `stop`."""
+        return (
+            stop if stop % self.alignment == 0 else (stop - GAP) // self.alignment * self.alignment
+        )
+
     def allocate(self, count: int) -> list[int]:
         """Take `count` states (check `available` first). Evicts the least valuable checkpoints."""
         while self.pool.available < count:
             node = self._pop()
+            self.on_drop(node)
             self.pool.free(self._tree.detach(node, self.pool))
             self._emit(CheckpointDropped(node.id))
         return self.pool.allocate(count).tolist()

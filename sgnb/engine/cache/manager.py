@@ -103,6 +103,12 @@ class CacheManager:
             return Prefix(node, node.end)
         return prefix
 
+    def held_length(self, request: CachedSequence) -> int:
+        """Return the number of leading tokens with keys and values in the tree. With recurrent
+        layers, the tokens behind the deepest checkpoint are not usable."""
+        self.look_up(request)
+        return 0 if request.prefix_hint is None else request.prefix_hint.length
+
     def cached_length(self, tokens: Ints) -> int:
         """Return the number of leading tokens that a new request would take from the cache."""
         sequence = CachedSequence(tokens, len(tokens), SHARED)

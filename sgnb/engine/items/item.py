@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..cache.radix import Ints
 from ..step_input import EmbeddingSpan, Longs, SpanRows
+from .item_facts import ItemFacts
 
 Inputs = dict[str, Any]
 """Arguments of the model for one item: the output of the processor."""
@@ -20,7 +21,7 @@ class ProcessorOutput(NamedTuple):
     """Output of a processor for one item."""
 
     num_tokens: int
-    inputs: Inputs
+    inputs: Inputs | None  # None without a run of the processor
     blocks: Sequence[tuple[int, int]]  # see `EngineItem`
 
 
@@ -41,12 +42,21 @@ class EngineItem:
             until the item is encoded once.
         advance: Rotary position of the next token, relative to the item's first position.
         rows: Input of the text decoder; None if not in memory.
+        key: Digest of content and processor, see `MediaEncoder.key`.
+        seconds: Time of the processor.
     """
 
-    def __init__(self, content: Any, first_id: int, processed: ProcessorOutput) -> None:
-        self.first_id = first_id
+    def __init__(
+        self,
+        content: Any,
+        first_id: int,
+        processed: ProcessorOutput,
+        key: bytes = b"",
+        seconds: float = 0.0,
+    ) -> None:
+        self.first_id, self.key, self.seconds = first_id, key, seconds
         self.count, self.blocks = processed.num_tokens, processed.blocks
-        self.inputs: Inputs | None = processed.inputs
+        self.inputs = processed.inputs
         self.positions: Longs | None = None
         self.advance = 0
         self.rows: SpanRows | None = None
@@ -71,6 +81,16 @@ class EngineItem:
         self._contents.pop(key, None)
         if not self._contents:
             self.inputs = None
+
+    def pack_facts(self) -> bytes | None:
+        """See `tiers.stored_prompt.StoredItem`."""
+        if self.positions is None:
+            return None
+        return ItemFacts(self.count, self.blocks, self.positions, self.advance).pack()
+
+    def adopt(self, facts: ItemFacts) -> None:
+        """Take the positions of an earlier encoding."""
+        self.positions, self.advance = facts.positions, facts.advance
 
     @property
     def ids(self) -> Ints:
@@ -127,8 +147,13 @@ class PromptItems:
         return inside
 
     def missing(self, start: int) -> list[PlacedItem]:
-        """Return the items with tokens from position `start` on and without rows in memory."""
-        return [placed for placed in self.items if placed.end > start and placed.item.rows is None]
+        """Return the items to encode before a step from position `start` on: items with tokens
+        there and without rows in memory, and items with unknown positions."""
+        return [
+            placed
+            for placed in self.items
+            if placed.item.positions is None or (placed.end > start and placed.item.rows is None)
+        ]
 
     def parts(self, start: int, end: int) -> list[tuple[int, int, bool]]:
         """Cut the positions start .. end at the borders of blocks: (begin, end, is a block)."""
@@ -204,7 +229,8 @@ class MediaEncoder(Protocol):
         """Supported kinds of items: image, video, audio."""
 
     def key(self, content: Any) -> bytes:
-        """Return a SHA-256 digest of the content and the present options of the processor."""
+        """Return a SHA-256 digest of the content, the processor and its present options. Equal
+        digests of different processes mean equal items."""
 
     def process(self, content: Any) -> ProcessorOutput:
         """Run the processor on an item. On any thread.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from bisect import bisect_right
@@ -19,10 +20,14 @@ from ...events import MediaNamed
 from ...media import thumbnail
 from ...segment import Segment
 from ..cache.radix import Ints
+from ..cache.tiers.stored_prompt import ItemSpan
 from .item import EngineItem, MediaEncoder, PlacedItem, ProcessorOutput, PromptItems
+from .item_facts import ItemFacts
 
 THREADS = 8
 """Maximum number of threads that run the processor."""
+
+_log = logging.getLogger(__name__)
 
 _Processed = tuple[bytes, ProcessorOutput, float, str]
 """Key, output of the processor, duration in seconds, thumbnail."""
@@ -36,10 +41,14 @@ class ItemTable:
     Args:
         encoder: Processor and encoders of the model.
         vocab_size: Ids of items begin here.
+
+    Attributes:
+        read_facts: Returns the stored facts of an item by its key, or None. On any thread.
     """
 
     def __init__(self, encoder: MediaEncoder, vocab_size: int) -> None:
         self.encoder = encoder
+        self.read_facts: Callable[[bytes], bytes | None] = lambda key: None
         self._items: dict[bytes, EngineItem] = {}
         self._in_order: list[EngineItem] = []
         self._names: list[MediaNamed] = []
@@ -102,13 +111,46 @@ class ItemTable:
                     f"the options of the processor changed while a request with {item.label} ran",
                     "run the program again",
                 )
+            if processed.num_tokens != item.count:
+                raise MediaError(
+                    f"the processor gives {processed.num_tokens} tokens for {item.label}, and "
+                    f"gave {item.count} tokens in an earlier process",
+                    "run %sglang cache forget, and load the model again",
+                )
             return processed
 
         return self._threads.submit(process)
 
     def _new(self, contents: Iterable[Any]) -> dict[bytes, Any]:
+        """Return the content to process, by key. Adds stored items."""
         keys = {self.encoder.key(content): content for content in contents}
-        return {key: content for key, content in keys.items() if key not in self._items}
+        return {
+            key: content
+            for key, content in keys.items()
+            if key not in self._items and self._restore(key, content) is None
+        }
+
+    def _restore(self, key: bytes, content: Any) -> EngineItem | None:
+        """Add an item with stored facts, without a run of the processor."""
+        data = self.read_facts(key)
+        if data is None:
+            return None
+        try:
+            facts = ItemFacts.unpack(data)
+        except ValueError:
+            _log.warning("stored facts of an image, video or sound are damaged", exc_info=True)
+            return None
+
+        item = self._add(
+            content,
+            key,
+            ProcessorOutput(facts.num_tokens, None, facts.blocks),
+            0.0,
+            thumbnail(content),
+        )
+        if item.positions is None:
+            item.adopt(facts)
+        return item
 
     def _begin(self, new: dict[bytes, Any]) -> list[Future[_Processed]]:
         return [self._threads.submit(self._process, content) for content in new.values()]
@@ -130,7 +172,7 @@ class ItemTable:
             if item is not None:
                 item.keep(content)
                 return item
-        return self._add(content, *self._process(content))
+        return self._restore(key, content) or self._add(content, *self._process(content))
 
     def _process(self, content: Any) -> _Processed:
         """Run the processor, again if the options of the processor change meanwhile."""
@@ -153,7 +195,9 @@ class ItemTable:
                         f"{len(self._items):,} images, videos and sounds used all token ids",
                         "load the model again",
                     )
-                item = self._items[key] = EngineItem(content, self._next_id, processed)
+                item = self._items[key] = EngineItem(
+                    content, self._next_id, processed, key, seconds
+                )
                 self._in_order.append(item)
                 self._name(item, content, picture, seconds)
                 self._next_id += item.count
@@ -212,6 +256,16 @@ class ItemTable:
             placed.append(PlacedItem(begin, item, content))
             at += item.count
         return PromptItems(len(tokens), placed, self.encoder.placeholder) if placed else None
+
+    def find_spans(self, tokens: Ints) -> list[ItemSpan]:
+        """Return the items of a prompt with valid ids, which may end inside the last item."""
+        spans, at = list[ItemSpan](), 0
+        rows = np.flatnonzero(tokens >= self.vocab_size)
+        while at < len(rows):
+            begin = int(rows[at])
+            spans.append(ItemSpan(begin, self._at(int(tokens[begin]))))
+            at += spans[-1].item.count
+        return spans
 
     def _at(self, token: int) -> EngineItem:
         """Return the item with this token id, from `vocab_size` to `end_id`."""

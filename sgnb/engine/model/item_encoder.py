@@ -25,7 +25,7 @@ from ...media import Audio, Image, MediaItem, Video
 from ..device.memory import peak_bytes
 from ..items.item import EngineItem, Inputs, ProcessorOutput
 from .decoder_rows import DecoderRows, RowSubstitution, read_rows
-from .item_texts import item_texts, processor_arguments, processor_options
+from .item_texts import item_texts, processor_arguments, processor_options, processor_types
 
 KINDS = "image", "audio", "video"
 
@@ -61,7 +61,16 @@ class ItemEncoder:
 
     def key(self, content: Any) -> bytes:
         options = processor_options(self.processor).encode()
-        return hashlib.sha256(content.digest + options).digest()
+        return hashlib.sha256(content.digest + self._identity + options).digest()
+
+    @cached_property
+    def _identity(self) -> bytes:
+        """Digest of the properties of the processor that never change: types, texts around items
+        and the ids of special tokens."""
+        tokenizer = getattr(self.processor, "tokenizer", None)
+        special = {} if tokenizer is None else tokenizer.get_added_vocab()
+        facts = processor_types(self.processor), sorted(self.texts.items()), sorted(special.items())
+        return hashlib.sha256(repr(facts).encode()).digest()
 
     def process(self, content: Any) -> ProcessorOutput:
         if content.kind not in self.modalities:

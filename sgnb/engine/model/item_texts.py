@@ -58,8 +58,6 @@ def _token(processor: Any, kind: str) -> str | None:
 
 def processor_options(processor: Any) -> str:
     """Return the present options of a processor and its parts, without arrays and tokenizer."""
-    names = chain.from_iterable(PARTS.values())
-    parts = (getattr(processor, name, None) for name in names)
     return repr(
         [
             {
@@ -67,10 +65,21 @@ def processor_options(processor: Any) -> str:
                 for name, value in vars(part).items()
                 if name not in ("tokenizer", "chat_template") and not isinstance(value, np.ndarray)
             }
-            for part in (processor, *parts)
-            if part is not None
+            for part in _parts(processor)
         ]
     )
+
+
+def processor_types(processor: Any) -> list[str]:
+    """Return the names of the types of a processor and its parts."""
+    return [f"{type(part).__module__}.{type(part).__name__}" for part in _parts(processor)]
+
+
+def _parts(processor: Any) -> list[Any]:
+    """Return a processor and its parts."""
+    names = chain.from_iterable(PARTS.values())
+    parts = (getattr(processor, name, None) for name in names)
+    return [part for part in (processor, *parts) if part is not None]
 
 
 def processor_arguments(processor: Any, contents: Sequence[MediaItem]) -> dict[str, Any]:

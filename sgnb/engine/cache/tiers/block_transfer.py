@@ -1,4 +1,4 @@
-"""Copies of blocks between KV slots and host memory."""
+"""Copies of a payload between the device and host memory."""
 
 from __future__ import annotations
 
@@ -16,27 +16,55 @@ PART_BYTES = 32 * 2**20
 
 
 class BlockTransfer:
-    """Copies between the slots of a device and host memory. On the engine's thread and stream.
+    """Copies between the units of a payload and host memory. On the engine's thread and stream.
 
     Args:
-        slots: KV slots with content.
+        units: KV slots, or states, with content.
         device: Device of the content.
+        is_finite: Returns whether all values of units are finite, uint8[n, unit_bytes]; others are
+            not stored.
+        per_block: Units of a block: `BLOCK` slots, or one state.
+
+    Attributes:
+        unit_bytes: Bytes of a unit in host memory. A block has a multiple of `BLOCK` bytes.
     """
 
-    def __init__(self, slots: SlotAllocator, device: torch.device) -> None:
-        self._slots, self._device = slots, device
+    def __init__(
+        self,
+        units: SlotAllocator,
+        device: torch.device,
+        is_finite: Callable[[Bytes], bool] = lambda content: True,
+        per_block: int = BLOCK,
+    ) -> None:
+        self._units, self._device = units, device
         self._on_gpu = device.type == "cuda"
+        self.is_finite = is_finite
+        self.per_block = per_block
+        step = BLOCK // per_block
+        self.unit_bytes = max(1, -(-units.unit_bytes // step)) * step
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block in host memory."""
+        return self.per_block * self.unit_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of a block, see `Block.data`."""
+        return self.block_bytes // BLOCK
 
     def read(self, ids: Ints) -> Callable[[], Bytes]:
-        """Copy the content of slots, which may change after the call.
+        """Copy the content of units, which may change after the call.
 
         Returns:
             A function that waits for the copy and returns uint8[len(ids), unit_bytes], on any
             thread. On a GPU the copy follows the launched kernels, and this call does not wait.
         """
-        size = len(ids), self._slots.unit_bytes
-        staged = torch.empty(size, dtype=torch.uint8, device=self._device)
-        self._slots.copy(ids, staged)
+        size = len(ids), self.unit_bytes
+        padded = self.unit_bytes > self._units.unit_bytes
+        new = torch.zeros if padded else torch.empty
+        staged = new(size, dtype=torch.uint8, device=self._device)
+        self._units.copy(ids, staged)
         if not self._on_gpu:
             return staged.numpy
 
@@ -52,26 +80,29 @@ class BlockTransfer:
         return wait
 
     def write(self, ids: Ints, content: Bytes) -> None:
-        """Write content to slots, uint8[len(ids), unit_bytes], in parts: a part takes memory of the
+        """Write content to units, uint8[len(ids), unit_bytes], in parts: a part takes memory of the
         device."""
-        count = max(1, PART_BYTES // self._slots.unit_bytes)
+        count = max(1, PART_BYTES // self.unit_bytes)
         for begin in range(0, len(ids), count):
             part = torch.from_numpy(content[begin : begin + count]).to(self._device)
-            self._slots.restore(ids[begin : begin + count], part)
+            self._units.restore(ids[begin : begin + count], part)
 
     def find_fault(self) -> str:
-        """Write random content to slots and read it back. Returns the difference as text, or ""."""
-        if self._slots.available < BLOCK:
-            return f"the KV pool of {self._slots.total} tokens is smaller than a block of {BLOCK}"
-        content = np.random.default_rng(0).integers(
-            0, 256, (BLOCK, self._slots.unit_bytes), np.uint8
-        )
-        ids = self._slots.allocate(BLOCK)
+        """Write random content to the units of a block and read it back. Returns the difference as
+        text, or ""."""
+        units = self._units
+        if units.available < self.per_block:
+            return f"the KV pool of {units.total} tokens is smaller than a block of {BLOCK}"
+        size = self.per_block, self.unit_bytes
+        content = np.random.default_rng(0).integers(0, 256, size, np.uint8)
+        content[:, units.unit_bytes :] = 0
+        ids = units.allocate(self.per_block)
         try:
             self.write(ids, content)
             wrong = np.flatnonzero((self.read(ids)() != content).any(axis=0))
-            self.write(ids, np.zeros_like(content))  # unused slots stay finite
+            self.write(ids, np.zeros_like(content))  # unused units stay finite
         finally:
-            self._slots.free(ids)
+            units.free(ids)
 
-        return f"byte {wrong[0]} of a token is not restored" if len(wrong) else ""
+        kind = "a token" if self.per_block > 1 else "the recurrent layers' state"
+        return f"byte {wrong[0]} of {kind} is not restored" if len(wrong) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,7 +24,7 @@ class Block(NamedTuple):
     parent: bytes  # key of the block before, or the root key
     tokens: Ints  # int32[BLOCK]
     seconds: float  # compute time that the block saves
-    data: Bytes  # uint8[BLOCK, unit_bytes]: keys and values of each token
+    data: Bytes  # uint8[BLOCK, unit_bytes]: keys and values of each token, or states at the end
 
 
 class BlockStore(Protocol):
@@ -57,16 +57,18 @@ class BlockStore(Protocol):
         """Return the memory of the store. Files stay."""
 
 
-def block_keys(root: bytes, tokens: Ints) -> Iterator[bytes]:
-    """Yield the keys of the full blocks of a prompt: each a BLAKE2b hash of the key before and of
-    the token ids, so equal keys mean equal prompts up to the end of the block.
+def block_keys(root: bytes, tokens: Ints, digests: Mapping[int, bytes]) -> Iterator[bytes]:
+    """Yield the keys of the full blocks of a prompt: each a BLAKE2b hash of the key before, of the
+    token ids and of the items, so equal keys mean equal prompts up to the end of the block.
 
     Args:
         root: Key of the empty prompt, for the model and the namespace.
         tokens: Token ids, int32[n].
+        digests: Digests of the items of a block, by the number of the block.
     """
     key = root
     for begin in range(0, len(tokens) - BLOCK + 1, BLOCK):
         ids = tokens[begin : begin + BLOCK].astype("<i4", copy=False)
-        key = hashlib.blake2b(key + ids.tobytes(), digest_size=16).digest()
+        items = digests.get(begin // BLOCK, b"")
+        key = hashlib.blake2b(key + ids.tobytes() + items, digest_size=16).digest()
         yield key

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from ..radix import Ints, Node
 from .block_transfer import PART_BYTES, BlockTransfer
 from .blocks import BLOCK, Block, BlockStore, Bytes
 from .stored_prefixes import StoredPrefixes, guarded
+from .stored_prompt import StoredPrompt
 from .tier_costs import TierCosts
 
 MIN_TOKENS = 256
@@ -34,12 +36,12 @@ IDLE_SECONDS = 0.5
 
 
 class NodeBlock(NamedTuple):
-    """A computed block of the tree."""
+    """A computed block of the tree, or the states at its end."""
 
     key: bytes
     parent: bytes
     tokens: Ints
-    slots: Ints
+    units: Ints  # slots, or a state
     seconds: float
 
 
@@ -49,9 +51,9 @@ class BlockCopies:
     Args:
         cache: The radix tree and the KV slots.
         transfer: Copies between slots and host memory.
+        states: See `CacheTiers`.
         costs: Estimated times.
         prefixes: The stores.
-        is_finite: See `CacheTiers`.
         is_current: See `CacheTiers`.
         run: Runs a function on the engine's thread soon.
         writer: Thread that writes to the stores.
@@ -64,15 +66,15 @@ class BlockCopies:
         self,
         cache: CacheManager,
         transfer: BlockTransfer,
+        states: BlockTransfer | None,
         costs: TierCosts,
         prefixes: StoredPrefixes,
-        is_finite: Callable[[Bytes], bool],
         is_current: Callable[[bool], bool],
         run: Callable[[Callable[[], object]], None],
         writer: Executor,
     ) -> None:
-        self._cache, self._transfer, self._costs = cache, transfer, costs
-        self._prefixes, self._is_finite, self._is_current = prefixes, is_finite, is_current
+        self._cache, self._transfer, self._states = cache, transfer, states
+        self._costs, self._prefixes, self._is_current = costs, prefixes, is_current
         self._run, self._writer = run, writer
         self._pending_bytes = self._flushes = 0
         self._copied: set[int] = set()  # ids of nodes whose blocks are on the disk, or on the way
@@ -91,8 +93,7 @@ class BlockCopies:
     def flush(self) -> None:
         """Empty host memory. Copies on the way there are dropped."""
         self._flushes += 1
-        for store in self._prefixes.named("host"):
-            store.flush()
+        self._prefixes.flush()
 
     def forget(self) -> None:
         """Forget which nodes are copied: the stores change."""
@@ -105,7 +106,7 @@ class BlockCopies:
     def write_idle(self) -> None:
         """Copy prefixes to the disk that cost much or were used again, the most expensive first."""
         self._due = None
-        if not self._prefixes.named("disk") or not self._is_current(True):
+        if not self._prefixes.blocks("disk") or not self._is_current(True):
             return
 
         tree, end = self._cache.tree, time.monotonic() + IDLE_WORK_SECONDS
@@ -128,44 +129,101 @@ class BlockCopies:
         for node in nodes:
             if self._is_for_disk(node):
                 guarded(partial(self._copy_to_disk, node))
-            guarded(partial(self._copy, node, self._prefixes.named("host")))
+            guarded(partial(self._copy_to_host, node))
+
+    def _copy_to_host(self, node: Node) -> None:
+        if self._states is None:
+            self._copy(node, self._prefixes.blocks("host"), False)
+        elif self._has_states(node) and self._copy(node, self._prefixes.blocks("host"), True):
+            self._copy_states(node, self._prefixes.states("host"))
 
     def _copy_to_disk(self, node: Node) -> None:
         """Copy a prefix to the disk: without the first blocks, later blocks cannot be loaded."""
-        for above in node.path():
-            if above.id not in self._copied:
-                self._copy(above, self._prefixes.named("disk"))
+        disk = self._prefixes.blocks("disk")
+        if self._states is None:
+            for above in node.path():
+                if above.id not in self._copied and self._copy(above, disk, False):
+                    self._copied.add(above.id)
+        elif self._copy(node, disk, True):
+            self._copied.add(node.id)
+            self._copy_states(node, self._prefixes.states("disk"))
 
-    def _copy(self, node: Node, stores: Sequence[BlockStore]) -> None:
-        """Copy the blocks that end in a node to the stores without them, the first blocks first."""
+    def _copy(self, node: Node, stores: Sequence[BlockStore], whole: bool) -> bool:
+        """Copy the blocks that end in a node to the stores without them, the first blocks first.
+        Returns False if copies are missing.
+
+        Args:
+            node: Node with content.
+            stores: The stores.
+            whole: Copy the blocks of all nodes on the path, too.
+        """
+        prompt = self._read(node) if stores else None
+        if prompt is None:
+            return True
+        begin, slots = node.end - len(node.tokens), node.path_slots()
+        if whole or begin < MIN_TOKENS:  # shorter nodes are not copied
+            begin = 0
         blocks = [
-            (block, missing)
-            for block in (self._blocks(node) if stores else ())
-            if (missing := [store for store in stores if not store.holds(block.key)])
+            (self._block(prompt, i, slots), missing)
+            for i in range(begin // BLOCK, len(prompt.keys) - 1)
+            if (missing := _lacking(stores, prompt.keys[i + 1]))
         ]
-        block_bytes = BLOCK * self._cache.slots.unit_bytes
-        size = max(1, PART_BYTES // block_bytes)
-        for begin in range(0, len(blocks), size):
-            part = blocks[begin : begin + size]
-            if self._pending_bytes + len(part) * block_bytes > MAX_PENDING_BYTES:
-                self.counts["dropped_blocks"] += len(blocks) - begin
+        size = max(1, PART_BYTES // self._transfer.block_bytes)
+        for first in range(0, len(blocks), size):
+            if not self._submit(node.id, blocks[first : first + size], self._transfer):
+                self.counts["dropped_blocks"] += len(blocks) - first
                 self.note_change()
-                return
-            if not self._submit(node.id, part, len(part) * block_bytes):
-                return
+                return False
 
         if any(store.name == "disk" for store in stores):
-            self._copied.add(node.id)
+            self._note_items(prompt)
+        return True
+
+    def _copy_states(self, node: Node, stores: Sequence[BlockStore]) -> None:
+        """Copy the states at the end of a node to the stores without them."""
+        prompt, checkpoints = self._read(node), self._cache.checkpoints
+        if prompt is None or self._states is None or checkpoints is None or node.parent is None:
+            return
+        missing = _lacking(stores, prompt.keys[-1])
+        block = self._block(prompt, node.end // BLOCK - 1, node.path_slots())
+        before = checkpoints.deepest(node.parent, node.end)
+        seconds = self._costs.compute_seconds(before.end, node.end)
+        block = block._replace(units=node.attached[checkpoints.pool], seconds=seconds)
+        if missing and not self._submit(node.id, [(block, missing)], self._states):
+            self.counts["dropped_blocks"] += 1
+            self._copied.discard(node.id)
+            self.note_change()
+
+    def _note_items(self, prompt: StoredPrompt) -> None:
+        """Store the facts of a prompt's images, videos and sounds."""
+        records, items = self._prefixes.stores.records, [item for _, item in prompt.spans]
+        if records is None or not items:
+            return
+
+        def write() -> None:
+            for item in items:
+                facts = item.pack_facts()
+                if facts is not None:
+                    records.write(item.key, item.seconds, facts)
+
+        with suppress(RuntimeError):  # no thread can start
+            self._writer.submit(guarded, write)
 
     def _submit(
-        self, node: int, blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]], size: int
+        self,
+        node: int,
+        blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
+        transfer: BlockTransfer,
     ) -> bool:
-        """Read the content of blocks, and let the writer store the content. Returns False if no
-        thread can start."""
-        content = self._transfer.read(np.concatenate([block.slots for block, _ in blocks]))
+        """Read the content of blocks, and let the writer store the content. Returns False if too
+        many copies wait, or no thread can start."""
+        size = len(blocks) * transfer.block_bytes
+        if self._pending_bytes and self._pending_bytes + size > MAX_PENDING_BYTES:
+            return False
+        content = transfer.read(np.concatenate([block.units for block, _ in blocks]))
         self._pending_bytes += size
         try:
-            self._writer.submit(self._write, node, self._flushes, content, blocks, size)
+            self._writer.submit(self._write, node, self._flushes, content, blocks, transfer)
         except RuntimeError:  # also if the interpreter ends
             self._pending_bytes -= size
             return False
@@ -178,14 +236,14 @@ class BlockCopies:
         flushes: int,
         content: Callable[[], Bytes],
         blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
-        size: int,
+        transfer: BlockTransfer,
     ) -> None:
         """Write copies to their stores, on the writer's thread."""
-        stored = 0
+        stored, size = 0, len(blocks) * transfer.block_bytes
         try:
             rows = content().reshape(len(blocks), BLOCK, -1)
             for ((key, parent, tokens, _, seconds), stores), data in zip(blocks, rows, strict=True):
-                if self._is_finite(data):
+                if transfer.is_finite(data.reshape(transfer.per_block, -1)):
                     block = Block(key, parent, tokens, seconds, data)
                     written = [
                         store.write(block)
@@ -203,36 +261,41 @@ class BlockCopies:
         if not complete:
             self._copied.discard(node)
 
-    def _blocks(self, node: Node) -> list[NodeBlock]:
-        """Return the blocks that end in a node, without short prefixes."""
+    def _read(self, node: Node) -> StoredPrompt | None:
+        """Return the prompt up to the end of a node; None if nothing of the prompt is stored."""
         path = node.path()
-        begin, end = node.end - len(node.tokens), node.end
-        if path[0].key[0] != "" or end < MIN_TOKENS or begin // BLOCK == end // BLOCK:
-            return []
+        if path[0].key[0] != "" or node.end < MIN_TOKENS:
+            return None
+        return self._prefixes.read(np.concatenate([above.tokens for above in path]))
 
-        tokens, slots = np.concatenate([above.tokens for above in path]), node.path_slots()
-        tokens = self._prefixes.text(tokens)
-        keys = self._prefixes.keys(tokens)
-        return [
-            NodeBlock(
-                keys[i + 1],
-                keys[i],
-                tokens[i * BLOCK : (i + 1) * BLOCK],
-                slots[i * BLOCK : (i + 1) * BLOCK],
-                self._costs.compute_seconds(i * BLOCK, (i + 1) * BLOCK),
-            )
-            for i in range(begin // BLOCK, len(keys) - 1)
-        ]
+    def _block(self, prompt: StoredPrompt, i: int, slots: Ints) -> NodeBlock:
+        """Return block number `i` of a prompt."""
+        span = slice(i * BLOCK, (i + 1) * BLOCK)
+        seconds = self._costs.compute_seconds(span.start, span.stop)
+        keys = prompt.keys
+        return NodeBlock(keys[i + 1], keys[i], prompt.tokens[span], slots[span], seconds)
+
+    def _has_states(self, node: Node) -> bool:
+        """Return whether recurrent states after a full block belong to a node."""
+        checkpoints = self._cache.checkpoints
+        return checkpoints is not None and node.end % BLOCK == 0 and checkpoints.has(node)
 
     def _seconds(self, node: Node) -> float:
         return self._costs.compute_seconds(0, node.end)
 
     def _is_for_disk(self, node: Node) -> bool:
         """Return whether the blocks of a node belong on the disk and are not there yet."""
-        if node.id in self._copied or node.end < MIN_TOKENS:
+        if node.id in self._copied or node.end < MIN_TOKENS or not self._prefixes.blocks("disk"):
+            return False
+        if self._states is not None and not self._has_states(node):
             return False
         used_again = node.hits > 0
         is_pinned = node.locks > 0 and any(
             node in pinned.path() for pinned in self._cache.tree.pins.values()
         )
         return used_again or is_pinned or self._seconds(node) >= DISK_SECONDS
+
+
+def _lacking(stores: Sequence[BlockStore], key: bytes) -> list[BlockStore]:
+    """Return the stores without a block."""
+    return [store for store in stores if not store.holds(key)]

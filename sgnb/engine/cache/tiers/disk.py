@@ -1,20 +1,20 @@
 """Blocks in files, shared by processes and kept after the end of a process. Knows no requests.
 
 `FOLDER/v1/FINGERPRINT/XX/KEY.safetensors` holds one block: a header of fixed length, then the
-content. A write creates a temporary file and renames it, without fsync: CRC-32 detects torn files.
-The files hold token ids in clear text, so only the user may read them.
+content. `KEY.state` holds the states of recurrent layers at the end of the block, in the same form.
+A write creates a temporary file and renames it, without fsync: CRC-32 detects torn files. The files
+hold token ids in clear text, so only the user may read them.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
-import tempfile
 import time
 import warnings
 import zlib
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -22,24 +22,29 @@ import numpy as np
 from ....errors import SgnbWarning, printable
 from ..radix import Ints
 from .blocks import BLOCK, Block, Bytes
-from .folder import FORMAT, SUFFIX, open_folder, remove_files
+from .folder import (
+    FORMAT,
+    MEASURED,
+    SUFFIX,
+    open_folder,
+    open_safely,
+    remove_files,
+    replace_file,
+    touch,
+)
+from .item_records import ItemRecords
 from .janitor import Janitor
+
+STATE_SUFFIX = ".state"
 
 HEADER_BYTES = 4096
 """Bytes before the content: the length of the header, and JSON with 64 token ids of at most 11
 digits."""
 
-MEASURED = re.compile(rb'"seconds":"(\d{1,4}\.\d{6})","crc32":"([0-9a-f]{8})"')
 MAX_SECONDS = 9999.0
-
-TOUCH_SECONDS = 3600.0
-"""A use sets the time of a file at most once per hour."""
 
 PAUSE_SECONDS = 60.0
 """Pause of writes after an error, such as a full disk."""
-
-NO_WAIT = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Flags that refuse symbolic links, and do not wait for the writer of a pipe."""
 
 
 class DiskBlocks:
@@ -52,6 +57,9 @@ class DiskBlocks:
         limit_bytes: Upper bound of all files in the folder. A second process may exceed the
             bound by 5 %, or by two blocks.
 
+    Attributes:
+        records: Facts about images, videos and sounds in the same folder.
+
     Raises:
         OptionError: The folder cannot be created, or other users or programs could write to it.
     """
@@ -62,13 +70,23 @@ class DiskBlocks:
         self, folder: str | Path | None, fingerprint: str, unit_bytes: int, limit_bytes: int
     ) -> None:
         root = open_folder(folder)
-        self._fingerprint = fingerprint
+        self._fingerprint, self._suffix = fingerprint, SUFFIX
         self._levels = [str(root / FORMAT), str(root / FORMAT / fingerprint)]
         self._shape = (BLOCK, unit_bytes)
         self._file_bytes = HEADER_BYTES + BLOCK * unit_bytes
         self._janitor = Janitor(root, fingerprint, limit_bytes, self._file_bytes, read_seconds)
+        self.records = ItemRecords(root / FORMAT / fingerprint, self._janitor)
         self._resume = 0.0  # of writes, in monotonic time
         self._reported: set[str] = set()
+
+    def for_states(self, unit_bytes: int) -> DiskBlocks:
+        """Return a store for states in the same folder, with the same bound."""
+        store = copy(self)
+        store._suffix, store._reported = STATE_SUFFIX, set()
+        store._shape = (BLOCK, unit_bytes)
+        store._file_bytes = HEADER_BYTES + BLOCK * unit_bytes
+        self._janitor.expect(store._file_bytes)
+        return store
 
     def holds(self, key: bytes) -> bool:
         with suppress(OSError):
@@ -84,7 +102,7 @@ class DiskBlocks:
         path = self._path(key)
         data = out if out.flags.c_contiguous else np.empty(out.shape, np.uint8)
         try:
-            with open(path, "rb", opener=_open_safely) as file:
+            with open(path, "rb", opener=open_safely) as file:
                 status = os.fstat(file.fileno())
                 header = file.read(HEADER_BYTES)
                 size = file.readinto(data.data.cast("B"))
@@ -108,23 +126,23 @@ class DiskBlocks:
 
         if data is not out:
             out[...] = data
-        _touch(path, status.st_mtime)
+        touch(path, status.st_mtime)
         return True
 
     def write(self, block: Block) -> bool:
         path = self._path(block.key)
         if self.holds(block.key):
             with suppress(OSError):
-                _touch(path, os.lstat(path).st_mtime)
+                touch(path, os.lstat(path).st_mtime)
 
             return True
-        if time.monotonic() < self._resume or not self._janitor.reserve():
+        if time.monotonic() < self._resume or not self._janitor.reserve(self._file_bytes):
             return False
 
         try:
             self._save(path, block)
         except OSError as error:
-            self._janitor.cancel()
+            self._janitor.cancel(self._file_bytes)
             if not isinstance(error, FileNotFoundError):  # `forget` in another process
                 self._resume = time.monotonic() + PAUSE_SECONDS
                 reason = f"cannot be written: {error.strerror}"
@@ -143,7 +161,7 @@ class DiskBlocks:
 
     def _path(self, key: bytes) -> str:
         name = key.hex()
-        return f"{self._levels[-1]}/{name[:2]}/{name}{SUFFIX}"
+        return f"{self._levels[-1]}/{name[:2]}/{name}{self._suffix}"
 
     def _save(self, path: str, block: Block) -> None:
         data = np.ascontiguousarray(block.data)
@@ -151,21 +169,7 @@ class DiskBlocks:
         header = self._header(
             block.key, block.parent, block.tokens, seconds, f"{zlib.crc32(data.data):08x}"
         )
-        folder = os.path.dirname(path)
-        for level in (*self._levels, folder):
-            with suppress(FileExistsError):
-                os.mkdir(level, 0o700)
-
-        handle, draft = tempfile.mkstemp(".tmp", dir=folder)  # with mode 0600
-        try:
-            with open(handle, "wb") as file:
-                file.write(header)
-                file.write(data.data)
-            os.replace(draft, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(draft)
-            raise
+        replace_file(path, self._levels, header, data.data)
 
     def _header(self, key: bytes, parent: bytes, tokens: Ints, seconds: str, crc: str) -> bytes:
         """Return the header: equal blocks have equal headers, byte by byte."""
@@ -201,18 +205,8 @@ class DiskBlocks:
 
 def read_seconds(path: str) -> float:
     """Return the compute time in the header of a file; 0 if unreadable."""
-    with suppress(OSError), open(path, "rb", opener=_open_safely) as file:
+    with suppress(OSError), open(path, "rb", opener=open_safely) as file:
         measured = MEASURED.search(file.read(HEADER_BYTES))
         return 0.0 if measured is None else float(measured[1])
 
     return 0.0
-
-
-def _open_safely(path: str, flags: int) -> int:
-    return os.open(path, flags | NO_WAIT)
-
-
-def _touch(path: str, last: float) -> None:
-    if time.time() - last > TOUCH_SECONDS:
-        with suppress(OSError):
-            os.utime(path)

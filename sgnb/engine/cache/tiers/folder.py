@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +20,15 @@ FORMAT = "v1"
 """Folder of the present format. Other versions have other names."""
 
 SUFFIX = ".safetensors"
+
+MEASURED = re.compile(rb'"seconds":"(\d{1,4}\.\d{6})","crc32":"([0-9a-f]{8})"')
+"""Part of the header of each file: the saved compute time, and the checksum of the content."""
+
+TOUCH_SECONDS = 3600.0
+"""A use sets the time of a file at most once per hour."""
+
+NO_WAIT = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags that refuse symbolic links, and do not wait for the writer of a pipe."""
 
 TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# Disk cache of sgnb: computed prompts.\n"
 """Content of CACHEDIR.TAG: backups skip the folder, and sgnb deletes files of no other folder."""
@@ -48,10 +60,11 @@ def stored_models(folder: str | Path | None = None) -> list[StoredModel]:
     root = _locate(folder)
     models = []
     for name in _names(root / FORMAT) if _is_tagged(root) else ():
-        files = [each for each in walk(str(root / FORMAT / name)) if each.path.endswith(SUFFIX)]
-        if files:
+        files = [each for each in walk(str(root / FORMAT / name)) if not each.path.endswith(".tmp")]
+        blocks = sum(each.path.endswith(SUFFIX) for each in files)
+        if blocks:
             size, last = sum(each.bytes for each in files), max(each.time for each in files)
-            models.append(StoredModel(name, len(files), size, last))
+            models.append(StoredModel(name, blocks, size, last))
 
     return sorted(models, key=lambda model: -model.last_use)
 
@@ -113,6 +126,36 @@ def walk(folder: str) -> Iterator[CachedFile]:
             with suppress(FileNotFoundError):
                 status = entry.stat(follow_symlinks=False)
                 yield CachedFile(entry.path, status.st_size, status.st_mtime)
+
+
+def open_safely(path: str, flags: int) -> int:
+    """Opener that refuses symbolic links."""
+    return os.open(path, flags | NO_WAIT)
+
+
+def replace_file(path: str, levels: Iterable[str | Path], *parts: bytes | memoryview) -> None:
+    """Write a file with mode 0600 at once, in a folder below `levels`, which are created."""
+    folder = os.path.dirname(path)
+    for level in (*levels, folder):
+        with suppress(FileExistsError):
+            os.mkdir(level, 0o700)
+
+    handle, draft = tempfile.mkstemp(".tmp", dir=folder)  # with mode 0600
+    try:
+        with open(handle, "wb") as file:
+            file.writelines(parts)
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
+
+
+def touch(path: str, last: float) -> None:
+    """Set the time of the last use, at most once per hour."""
+    if time.time() - last > TOUCH_SECONDS:
+        with suppress(OSError):
+            os.utime(path)
 
 
 def is_format(name: str) -> bool:

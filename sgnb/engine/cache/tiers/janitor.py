@@ -39,13 +39,13 @@ AGING_SECONDS = 3600.0
 
 
 class Janitor:
-    """Room for files of one size in a folder that all processes share.
+    """Room for files in a folder that all processes share.
 
     Args:
         root: The folder.
         fingerprint: The model that this process writes.
         limit_bytes: Bound of all files.
-        file_bytes: Size of a file.
+        file_bytes: Largest size of a file.
         seconds: Returns the compute time that a file saves.
     """
 
@@ -58,18 +58,22 @@ class Janitor:
         seconds: Callable[[str], float],
     ) -> None:
         self._root, self._fingerprint, self._seconds = root, fingerprint, seconds
-        self._limit, self._file_bytes = limit_bytes, file_bytes
+        self._limit = limit_bytes
         self._share = max(file_bytes, limit_bytes // SHARES)
         self._lock = threading.Lock()
         self._room = 0  # bytes to write before the next scan
         self._victims: list[CachedFile] = []  # the next to evict is the last
 
-    def reserve(self) -> bool:
+    def expect(self, file_bytes: int) -> None:
+        """Prepare for files of a further size."""
+        self._share = max(self._share, file_bytes)
+
+    def reserve(self, size: int) -> bool:
         """Reserve room for a file; evicts files and scans if needed. Returns False if there is no
         room, or another process scans."""
-        deletions, scanned = 0, self._file_bytes > self._limit
+        deletions, scanned = 0, size > self._limit
         with self._lock:
-            while self._room < self._file_bytes:
+            while self._room < size:
                 if self._victims and deletions < DELETIONS:
                     freed = _delete(self._victims.pop())
                     self._room += freed
@@ -79,13 +83,13 @@ class Janitor:
                 else:
                     scanned = True
 
-            self._room -= self._file_bytes
+            self._room -= size
         return True
 
-    def cancel(self) -> None:
+    def cancel(self, size: int) -> None:
         """Return the room of a file that was not written."""
         with self._lock:
-            self._room += self._file_bytes
+            self._room += size
 
     def _scan(self) -> bool:
         """Count the files, and choose the next victims. Returns False if another process scans."""

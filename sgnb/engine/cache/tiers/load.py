@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,18 +12,19 @@ from typing import NamedTuple
 import numpy as np
 
 from ..radix import Ints, Node
-from .blocks import BLOCK, BlockStore, Bytes
+from .blocks import BLOCK, Bytes
+from .load_plan import LoadPlan, StoredBlock
 
 READERS = 4
 """Threads that read blocks."""
 
 
-class StoredBlock(NamedTuple):
-    """A block of a prompt that a store holds."""
+class Target(NamedTuple):
+    """A stored content and the memory to fill."""
 
-    store: BlockStore
-    key: bytes
-    parent: bytes
+    stored: StoredBlock
+    tokens: Ints
+    out: Bytes  # uint8[BLOCK, row_bytes of the payload]
 
 
 @dataclass(eq=False)
@@ -31,39 +32,41 @@ class Load:
     """Blocks of a prompt after a cached prefix. Owns the slots, and a lock of `node`.
 
     Attributes:
+        plan: The blocks and the states to load.
         node: End of the cached prefix.
         tokens: Prompt up to the end of the last block, int32[node.end + len(slots)].
         slots: KV slots of the blocks.
-        blocks: The blocks in order.
         content: uint8[len(slots), unit_bytes].
-        compute_seconds: Estimated time to compute the blocks instead.
+        state: uint8[1, unit_bytes of a state]; None without states.
         request: Id of the first request that waits; 0 for a prefetch.
         done: The load has ended: requests go on.
     """
 
+    plan: LoadPlan
     node: Node
     tokens: Ints
     slots: Ints
-    blocks: Sequence[StoredBlock]
     content: Bytes
-    compute_seconds: float
+    state: Bytes | None
     request: int
     done: bool = False
     began: float = field(default_factory=time.perf_counter)
     ended: float = 0.0  # of the reads
-    read: list[bool] = field(default_factory=list)  # by block; False until read without fault
+    read: list[bool] = field(default_factory=list)  # by target; False until read without fault
 
     def start(self, readers: Executor, finished: Callable[[Load], None]) -> None:
         """Read all blocks on the threads of `readers`; the last thread calls `finished`."""
-        self.read = [False] * len(self.blocks)
-        parts = min(READERS, len(self.blocks))
+        targets = self._targets()
+        self.read = [False] * len(targets)
+        parts = min(READERS, len(targets))
         left, lock = [parts], threading.Lock()
 
         def work(part: int) -> None:
             try:
-                for i in range(part, len(self.blocks), parts):
+                for i in range(part, len(targets), parts):
                     if not self.done:  # otherwise cancelled
-                        self.read[i] = self._read(i)
+                        (store, key, parent), tokens, out = targets[i]
+                        self.read[i] = store.read(key, parent, tokens, out)
             finally:
                 with lock:
                     left[0] -= 1
@@ -76,19 +79,27 @@ class Load:
         for part in range(parts):
             readers.submit(work, part)
 
-    def _read(self, i: int) -> bool:
-        store, key, parent = self.blocks[i]
-        rows = slice(i * BLOCK, (i + 1) * BLOCK)
-        first = self.node.end
-        tokens = self.tokens[first + rows.start : first + rows.stop]
-        return store.read(key, parent, tokens, self.content[rows])
+    def _targets(self) -> list[Target]:
+        plan = self.plan
+        content = self.content.reshape(len(plan.blocks), BLOCK, self.content.shape[1])
+        tokens = plan.prompt.tokens[: plan.end * BLOCK].reshape(-1, BLOCK)
+        targets = [
+            Target(block, tokens[plan.first + i], content[i]) for i, block in enumerate(plan.blocks)
+        ]
+        if plan.state is not None and self.state is not None:
+            targets.append(Target(plan.state, tokens[-1], self.state.reshape(BLOCK, -1)))
+        return targets
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the leading blocks that were read without fault."""
-        return BLOCK * int(np.argmin([*self.read, False]))
+        """Number of leading slots that may be given to the tree: at an end that the plan permits,
+        with states all or none."""
+        if self.state is not None:
+            return len(self.slots) if all(self.read) else 0
+        complete = int(np.argmin([*self.read, False]))
+        return BLOCK * max((end for end in self.plan.ends if end <= complete), default=0)
 
-    def bytes_of(self, store: BlockStore) -> int:
-        """Bytes that a store contributes."""
-        count = sum(block.store is store for block in self.blocks)
-        return count * BLOCK * self.content.shape[1]
+    @property
+    def complete(self) -> bool:
+        """True if everything was read without fault."""
+        return all(self.read)

@@ -18,11 +18,12 @@ from ....cache_file import cache_folder
 from ....errors import ModelError, OptionError, SgnbWarning, printable
 from ..kv_cache import KVCache
 from ..manager import CacheManager
-from .block_transfer import BlockTransfer
-from .blocks import BlockStore, Bytes
+from ..radix import Ints
+from ..state_pool import StatePool
 from .copies import MIN_TOKENS
-from .disk import DiskBlocks
-from .host import HostBlocks
+from .payloads import Payloads, make_payloads
+from .stored_prefixes import Stores
+from .stored_prompt import ItemSpan
 from .tiers import CacheTiers
 
 GIB = 2**30
@@ -48,12 +49,13 @@ def make_tiers(
     disk_cache: bool | float | str | None,
     cache: CacheManager,
     kv: KVCache,
+    states: StatePool | None,
     model: torch.nn.Module,
     weights: WeightComparison | None,
     fingerprint: Callable[..., str],
     *,
     dtype: torch.dtype,
-    vocab_size: int,
+    find_items: Callable[[Ints], Sequence[ItemSpan]],
     emit: Callable[[Any], None],
 ) -> CacheTiers | None:
     """Return the cache tiers of an engine; None without tiers. A model whose cache cannot be copied
@@ -65,12 +67,13 @@ def make_tiers(
         disk_cache: See `EngineOptions`.
         cache: Owner of the slots.
         kv: Keys and values, in the memory of the device.
+        states: States of recurrent layers, in the memory of the device, or None.
         model: The model, held by a weak reference.
         weights: Comparison of weights that the user can change.
         fingerprint: Returns the identity of the model with its current weights, for the model and
             further facts.
         dtype: Type of keys and values.
-        vocab_size: Number of text tokens.
+        find_items: Returns the images, videos and sounds of a prompt.
         emit: Receives events.
 
     Raises:
@@ -80,26 +83,23 @@ def make_tiers(
     if disk is None and host_cache is None:
         return None
 
-    transfer, unit_bytes = BlockTransfer(cache.slots, kv.device), kv.unit_bytes
+    payloads = make_payloads(cache, kv, states, dtype)
     sizes = [] if host_cache is None else [int(host_cache * GIB)]
     sizes += [] if disk is None else [disk[1]]
-    fault = _find_fault(cache, model, min(sizes), unit_bytes) or transfer.find_fault()
+    fault = _find_fault(cache, model, min(sizes), payloads)
     if fault:
         message = f"{name!r} runs without host_cache and disk_cache: {fault}; load without them"
         warnings.warn(printable(message), SgnbWarning, stacklevel=7)
         return None
 
-    find_model, facts = weakref.ref(model), (kv.shapes, dtype)
+    find_model, facts = weakref.ref(model), [kv.shapes, dtype]
+    facts += [] if states is None else [states.shapes]
 
-    def open_stores() -> tuple[bytes, Sequence[BlockStore]]:
+    def open_stores() -> Stores:
         identity = fingerprint(find_model(), *facts)
-        stores: list[BlockStore] = []
-        if host_cache is not None:
-            stores.append(HostBlocks(int(host_cache * GIB), unit_bytes, kv.device.type == "cuda"))
-
-        if disk is not None:
-            stores.append(DiskBlocks(disk[0], identity, unit_bytes, disk[1]))
-        return hashlib.blake2b(identity.encode(), digest_size=16).digest(), stores
+        root = hashlib.blake2b(identity.encode(), digest_size=16).digest()
+        host_bytes = None if host_cache is None else int(host_cache * GIB)
+        return payloads.open_stores(root, identity, host_bytes, disk, kv.device.type == "cuda")
 
     def is_current(thorough: bool) -> bool:
         alive = find_model()
@@ -108,37 +108,40 @@ def make_tiers(
             return alive is not None and not changed and not _has_hooks(alive)
         return False
 
-    def is_finite(content: Bytes) -> bool:
-        return bool(torch.from_numpy(content).view(dtype).isfinite().all())
-
     return CacheTiers(
         cache,
-        transfer,
+        payloads.tokens,
         open_stores,
-        vocab_size=vocab_size,
-        is_finite=is_finite,
+        states=payloads.states,
+        find_items=find_items,
         is_current=is_current,
         emit=emit,
     )
 
 
-def _find_fault(cache: CacheManager, model: torch.nn.Module, size: int, unit_bytes: int) -> str:
+def _find_fault(cache: CacheManager, model: torch.nn.Module, size: int, payloads: Payloads) -> str:
     """Return the reason why the cache of a model cannot be copied, or "". size: of the smallest
     store in bytes."""
-    if cache.checkpoints is not None:
-        return "states of recurrent layers are not stored"
     if not cache.prefix_cache:
         return "prefix_cache=False"
     if _has_hooks(model):
         return "modules have forward hooks, which are not part of the model's identity"
 
-    least = MIN_TOKENS * unit_bytes
-    return f"a prefix of {MIN_TOKENS} tokens needs {least / 2**30:.3g} GiB" if size < least else ""
+    least = payloads.least_bytes
+    if size < least:
+        return f"a prefix of {MIN_TOKENS} tokens needs {least / 2**30:.3g} GiB"
+    return payloads.find_fault()
 
 
 def _has_hooks(model: torch.nn.Module) -> bool:
-    """Return whether functions of the user run inside the model."""
-    return any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    """Return whether functions of the user run inside the model. Hooks of sgnb pass arguments, and
+    hooks of transformers record outputs."""
+    return any(
+        str(getattr(hook, "__module__", "")).split(".")[0] not in ("sgnb", "transformers")
+        for module in model.modules()
+        for hooks in (module._forward_hooks, module._forward_pre_hooks)
+        for hook in hooks.values()
+    )
 
 
 def disk_location(option: bool | float | str | None) -> tuple[Path, int] | None:

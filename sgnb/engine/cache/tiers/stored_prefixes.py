@@ -5,16 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
-
-import numpy as np
+from typing import NamedTuple, TypeVar
 
 from ..radix import Ints
-from .blocks import BlockStore, block_keys
+from .blocks import BlockStore
+from .item_records import ItemRecords
+from .stored_prompt import ItemSpan, StoredPrompt, read_prompt
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+
+class Stores(NamedTuple):
+    """Stores of one model. All sequences have the fastest store first."""
+
+    root: bytes  # key of the empty prompt
+    blocks: Sequence[BlockStore]  # "host", "disk" or both
+    states: Sequence[BlockStore] = ()  # the same, for states of recurrent layers after a block
+    records: ItemRecords | None = None  # with the store "disk"
 
 
 @dataclass
@@ -22,30 +31,38 @@ class StoredPrefixes:
     """Stores, and the keys of prompts in the stores.
 
     Attributes:
-        vocab_size: Tokens from this id on belong to images and end the stored prefix.
-        root: Key of the empty prompt.
-        stores: "host", "disk" or both, the fastest first.
+        find_items: Returns the images, videos and sounds of a prompt.
+        stores: The present stores.
     """
 
-    vocab_size: int
-    root: bytes
-    stores: Sequence[BlockStore]
+    find_items: Callable[[Ints], Sequence[ItemSpan]]
+    stores: Stores
 
-    def text(self, tokens: Ints) -> Ints:
-        """Return the tokens before the first token of an image."""
-        items = np.flatnonzero(tokens >= self.vocab_size)
-        return tokens[: items[0]] if len(items) else tokens
+    def read(self, tokens: Ints) -> StoredPrompt:
+        """Return a prompt with the ids and keys of the stores."""
+        return read_prompt(self.stores.root, tokens, self.find_items(tokens))
 
-    def keys(self, tokens: Ints) -> list[bytes]:
-        """Return the root key and the keys of the full blocks."""
-        return [self.root, *block_keys(self.root, tokens)]
+    def blocks(self, name: str) -> list[BlockStore]:
+        """Return the stores of blocks with a name."""
+        return [store for store in self.stores.blocks if store.name == name]
 
-    def named(self, name: str) -> list[BlockStore]:
-        return [store for store in self.stores if store.name == name]
+    def states(self, name: str) -> list[BlockStore]:
+        """Return the stores of states with a name."""
+        return [store for store in self.stores.states if store.name == name]
+
+    def read_facts(self, key: bytes) -> bytes | None:
+        """Return the stored facts of an item, or None. On any thread."""
+        records = self.stores.records
+        return None if records is None else records.read(key)
+
+    def flush(self) -> None:
+        """Empty host memory."""
+        for store in (*self.blocks("host"), *self.states("host")):
+            store.flush()
 
     def close(self) -> None:
         """Return the memory of the stores."""
-        for store in self.stores:
+        for store in (*self.stores.blocks, *self.stores.states):
             store.close()
 
 

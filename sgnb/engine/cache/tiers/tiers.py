@@ -18,17 +18,16 @@ import numpy as np
 from ....errors import OptionError, SgnbWarning
 from ....events import PrefixLoaded
 from ..manager import CacheManager, Longs
-from ..radix import Ints
+from ..radix import Ints, Node
 from ..sequence import SHARED, CachedSequence
 from .block_transfer import BlockTransfer
-from .blocks import BLOCK, BlockStore, Bytes
+from .blocks import BLOCK, Bytes
 from .copies import BlockCopies
-from .load import READERS, Load, StoredBlock
-from .stored_prefixes import StoredPrefixes, guarded
-from .tier_costs import MIN_STEPS, TierCosts
-
-MARGIN = 0.8
-"""A load runs if its estimated time is below this part of the time of computing."""
+from .load import READERS, Load
+from .load_plan import LoadPlan, LoadPlanner
+from .stored_prefixes import StoredPrefixes, Stores, guarded
+from .stored_prompt import ItemSpan
+from .tier_costs import TierCosts
 
 
 class CacheTiers:
@@ -37,10 +36,10 @@ class CacheTiers:
     Args:
         cache: The radix tree and the KV slots.
         transfer: Copies between slots and host memory.
-        open_stores: Returns the key of the empty prompt for the current weights, and the stores:
-            "host", "disk" or both, the fastest first.
-        vocab_size: Tokens from this id on belong to images and end the stored prefix.
-        is_finite: Returns whether all values of a content are finite; others are not stored.
+        open_stores: Returns the stores for the current weights.
+        states: Copies between states of recurrent layers and host memory; None without such
+            layers.
+        find_items: Returns the images, videos and sounds of a prompt.
         is_current: Returns whether the model still computes what `open_stores` identified; with
             True, compares numbers too.
         emit: Receives the events.
@@ -55,35 +54,46 @@ class CacheTiers:
         self,
         cache: CacheManager,
         transfer: BlockTransfer,
-        open_stores: Callable[[], tuple[bytes, Sequence[BlockStore]]],
+        open_stores: Callable[[], Stores],
         *,
-        vocab_size: int,
-        is_finite: Callable[[Bytes], bool],
+        states: BlockTransfer | None = None,
+        find_items: Callable[[Ints], Sequence[ItemSpan]] = lambda tokens: (),
         is_current: Callable[[bool], bool] = lambda thorough: True,
         emit: Callable[[Any], None] = lambda event: None,
         executor: Callable[[int, str], Executor] = ThreadPoolExecutor,
     ) -> None:
         self.costs = TierCosts()
-        self._cache, self._transfer, self._open_stores = cache, transfer, open_stores
-        self.prefixes = StoredPrefixes(vocab_size, *open_stores())
+        self._cache, self._transfer, self._states = cache, transfer, states
+        self._open_stores = open_stores
+        self.prefixes = StoredPrefixes(find_items, open_stores())
+        self._planner = LoadPlanner(
+            self.prefixes,
+            self.costs,
+            transfer.block_bytes,
+            None if states is None else states.block_bytes,
+            cache.slots.total // (2 * BLOCK),
+        )
         self._is_current = is_current
         self.run: Callable[[Callable[[], object]], None] = lambda work: None
         self.copies = BlockCopies(
             cache,
             transfer,
+            states,
             self.costs,
             self.prefixes,
-            is_finite,
             is_current,
             lambda work: self.run(work),
             executor(1, "sgnb-cache-writer"),
         )
         self._emit = emit
         self._readers = executor(READERS, "sgnb-cache-reader")
-        self._loads: dict[bytes, Load] = {}  # by the key of each block
+        self._loads: dict[bytes, Load] = {}  # by the key of each block, with states of the last one
         self._asked: dict[int, Load | None] = {}  # by request
         self._counts = {"loaded_tokens": 0, "loads": 0}
         cache.on_eviction = lambda nodes: guarded(partial(self.copies.keep, nodes))
+        if cache.checkpoints is not None:
+            cache.checkpoints.alignment = BLOCK
+            cache.checkpoints.on_drop = lambda node: guarded(partial(self.copies.keep, [node]))
 
     def ready(self, request: CachedSequence) -> bool:
         """Return whether a waiting request may start. False while blocks of its prompt are loaded;
@@ -102,7 +112,7 @@ class CacheTiers:
         """Load the stored blocks of a prompt. Returns the number of tokens on the way."""
         sequence = CachedSequence(tokens, len(tokens), SHARED)
         load = guarded(partial(self._find_load, sequence))
-        return 0 if load is None else len(load.slots)
+        return 0 if load is None else load.plan.saved_tokens
 
     @property
     def loading(self) -> bool:
@@ -134,9 +144,9 @@ class CacheTiers:
         self.copies.forget()
         self.prefixes.close()
         try:
-            self.prefixes.root, self.prefixes.stores = self._open_stores()
+            self.prefixes.stores = self._open_stores()
         except OptionError as error:
-            self.prefixes.stores = ()
+            self.prefixes.stores = Stores(b"", ())
             warnings.warn(f"no more copies of the cache: {error}", SgnbWarning, stacklevel=2)
 
     def close(self) -> None:
@@ -155,73 +165,41 @@ class CacheTiers:
         time, or None."""
         if not self._serves(request):
             return None
-        first = self._cache.look_up(request).length // BLOCK
-        tokens = self.prefixes.text(request.tokens[: request.reusable])
-        if len(tokens) // BLOCK <= first:
+        usable = self._cache.look_up(request).length
+        held = usable if self._states is None else self._cache.held_length(request)
+        tokens = request.tokens[: request.reusable]
+        if len(tokens) // BLOCK <= usable // BLOCK:
             return None
 
-        keys = self.prefixes.keys(tokens)
-        if (load := self._loads.get(keys[first + 1])) is not None:
-            return load
-
-        blocks = []
-        for parent, key in zip(keys[first:-1], keys[first + 1 :], strict=True):
-            store = next((store for store in self.prefixes.stores if store.holds(key)), None)
-            if store is None:
-                break
-            blocks.append(StoredBlock(store, key, parent))
-
-        if not blocks or not self._is_current(False):
+        prompt = self.prefixes.read(tokens)
+        if self._states is None:
+            running = self._loads.get(prompt.keys[usable // BLOCK + 1])
+            if running is not None:
+                return running
+        plan = self._planner.plan(prompt, usable, held)
+        if plan is None or not self._is_current(False):
             return None
-        count, seconds = self._best_length(blocks, first)
-        return self._start_load(request.id, tokens, first, blocks[:count], seconds)
+        return self._loads.get(prompt.keys[plan.end]) or self._start_load(request.id, tokens, plan)
 
-    def _best_length(self, blocks: Sequence[StoredBlock], first: int) -> tuple[int, float]:
-        """Return the number of leading blocks whose load saves the most time, and the seconds of
-        computing them."""
-        best, most, seconds, stored, load = 0, 0.0, 0.0, 0.0, 0.0
-        block_bytes = BLOCK * self._cache.slots.unit_bytes
-        blocks = blocks[: self._cache.slots.total // (2 * BLOCK)]
-        if blocks and self.costs.steps < MIN_STEPS:
-            # The engine that computed the blocks knew the costs better.
-            stored = blocks[-1].store.seconds(blocks[-1].key)
+    def _start_load(self, request: int, tokens: Ints, plan: LoadPlan) -> Load | None:
+        """Start a load; None without memory."""
+        count, end = len(plan.blocks) * BLOCK, plan.end * BLOCK
+        content = np.empty((count, self._transfer.unit_bytes), np.uint8)  # may fail
+        state = None
+        if self._states is not None:
+            state = np.empty((1, self._states.unit_bytes), np.uint8)
 
-        for i, (store, _, _) in enumerate(blocks, 1):
-            load += self.costs.load_seconds(store.name, block_bytes)
-            compute = self.costs.compute_seconds(first * BLOCK, (first + i) * BLOCK)
-            compute = i * stored or compute
-            if MARGIN * compute - load > most:
-                best, most, seconds = i, MARGIN * compute - load, compute
-
-        if blocks and not best:
-            self.costs.doubt_load(blocks[0].store.name)
-        return best, seconds
-
-    def _start_load(
-        self,
-        request: int,
-        tokens: Ints,
-        first: int,
-        blocks: Sequence[StoredBlock],
-        compute_seconds: float,
-    ) -> Load | None:
-        """Start a load; None without blocks or without memory."""
-        if not blocks:
-            return None
-
-        tree, begin = self._cache.tree, first * BLOCK
-        count = len(blocks) * BLOCK
-        content = np.empty((count, self._cache.slots.unit_bytes), np.uint8)  # may fail
-        node = tree.match(tokens[:begin])
+        tree = self._cache.tree
+        node = tree.match(tokens[: end - count])
         tree.lock(node)
         slots = self._cache.allocate(count)
         if slots is None:
             tree.unlock(node)
             return None
 
-        end = begin + len(slots)
-        load = Load(node, tokens[:end].copy(), slots, blocks, content, compute_seconds, request)
-        self._loads |= {block.key: load for block in blocks}
+        load = Load(plan, node, tokens[:end].copy(), slots, content, state, request)
+        keys = plan.prompt.keys[plan.first + 1 : plan.end + 1] if state is None else ()
+        self._loads |= dict.fromkeys((*keys, plan.prompt.keys[plan.end]), load)
         try:
             load.start(self._readers, self._deliver)
         except BaseException:  # no thread can start
@@ -232,9 +210,7 @@ class CacheTiers:
     def _end_load(self, load: Load, unused: Ints) -> None:
         """Let the waiting requests go on. unused: slots that the tree did not take."""
         load.done = True
-        for block in load.blocks:
-            del self._loads[block.key]
-
+        self._loads = {key: other for key, other in self._loads.items() if other is not load}
         self._cache.slots.free(unused)
         self._cache.tree.unlock(load.node)
 
@@ -248,27 +224,56 @@ class CacheTiers:
             return
 
         cache, node, count, unused = self._cache, load.node, load.num_tokens, load.slots
+        useful = count > 0 if load.state is None else load.complete
         try:
-            if count:
-                self._transfer.write(load.slots[:count], load.content[:count])
+            if useful:
+                if count:
+                    self._transfer.write(load.slots[:count], load.content[:count])
                 slots = np.concatenate([node.path_slots(), load.slots[:count]])
                 inserted = cache.tree.insert(load.tokens[: len(slots)], slots, "", node)
                 # Others may have computed the first tokens meanwhile.
                 unused = np.concatenate([load.slots[: inserted.existing], load.slots[count:]])
+                if load.state is not None:
+                    self._restore_states(inserted.node, load.state)
         finally:
             self._end_load(load, unused)
 
-        if count:
-            self._learn(load, count, load.ended - load.began)
+        if useful:
+            tokens = count if load.state is None else load.plan.saved_tokens
+            self._learn(load, count, tokens, load.ended - load.began)
 
-    def _learn(self, load: Load, count: int, seconds: float) -> None:
-        """Record a finished load. A load of several stores counts for the slowest."""
-        source = load.blocks[count // BLOCK - 1].store
-        self.costs.observe_load(source.name, count * load.content.shape[1], seconds)
+    def _restore_states(self, node: Node, content: Bytes) -> None:
+        """Make a node a checkpoint with the loaded states, if a state is available."""
+        checkpoints = self._cache.checkpoints
+        assert checkpoints is not None and self._states is not None
+        if checkpoints.has(node) or not checkpoints.available:
+            return
+        ids = checkpoints.allocate(1)
+        try:
+            self._states.write(np.array(ids, np.int32), content)
+        except BaseException:
+            checkpoints.free(ids)
+            raise
+        checkpoints.keep(node, ids[0])
+
+    def _learn(self, load: Load, count: int, tokens: int, seconds: float) -> None:
+        """Record a finished load. A load of several stores counts for the slowest.
+
+        Args:
+            load: The load.
+            count: Number of slots filled.
+            tokens: Number of tokens that need not be computed.
+            seconds: Time of the reads.
+        """
+        plan, size = load.plan, load.content[:count].nbytes
+        source = plan.state or plan.blocks[count // BLOCK - 1]
+        size += 0 if load.state is None else load.state.nbytes
+        self.costs.observe_load(source.store.name, size, seconds)
         self._counts["loads"] += 1
-        self._counts["loaded_tokens"] += count
-        compute = round(load.compute_seconds, 6)
-        self._emit(PrefixLoaded(load.request, source.name, count, round(seconds, 6), compute))
+        self._counts["loaded_tokens"] += tokens
+        compute = round(plan.compute_seconds, 6)
+        name = source.store.name
+        self._emit(PrefixLoaded(load.request, name, tokens, round(seconds, 6), compute))
 
     def _serves(self, request: CachedSequence) -> bool:
         return self._cache.shares(request) and request.cache_scope.namespace == ""

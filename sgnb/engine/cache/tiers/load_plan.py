@@ -1,0 +1,133 @@
+"""Choice of the blocks to load for a prompt: where the load saves the most time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from .blocks import BLOCK, BlockStore
+from .stored_prefixes import StoredPrefixes
+from .stored_prompt import StoredPrompt
+from .tier_costs import MIN_STEPS, TierCosts
+
+MARGIN = 0.8
+"""A load runs if its estimated time is below this part of the time of computing."""
+
+
+class StoredBlock(NamedTuple):
+    """A block of a prompt, or the states at its end, that a store holds."""
+
+    store: BlockStore
+    key: bytes
+    parent: bytes
+
+
+class LoadPlan(NamedTuple):
+    """A load that saves time. Ends are numbers of blocks."""
+
+    prompt: StoredPrompt
+    first: int  # blocks with keys and values in the tree
+    blocks: Sequence[StoredBlock]  # blocks to load, from block `first` on
+    state: StoredBlock | None  # states at the end; None for a model without recurrent layers
+    end: int  # of the load, from the begin of the prompt on
+    ends: Sequence[int]  # numbers of `blocks` after which the load may end
+    saved_tokens: int
+    compute_seconds: float  # estimated time of computing these tokens
+
+
+class LoadPlanner:
+    """Finds the stored blocks of prompts, and the best end of a load.
+
+    Args:
+        prefixes: The stores.
+        costs: Estimated times.
+        block_bytes: Bytes of a block.
+        state_bytes: Bytes of the states of recurrent layers; None without such layers.
+        max_blocks: Largest number of blocks of a load.
+    """
+
+    def __init__(
+        self,
+        prefixes: StoredPrefixes,
+        costs: TierCosts,
+        block_bytes: int,
+        state_bytes: int | None,
+        max_blocks: int,
+    ) -> None:
+        self._prefixes, self._costs = prefixes, costs
+        self._block_bytes, self._state_bytes = block_bytes, state_bytes
+        self._max_blocks = max_blocks
+
+    def plan(self, prompt: StoredPrompt, usable: int, held: int) -> LoadPlan | None:
+        """Return the load that saves the most time; None if no load saves time.
+
+        Args:
+            prompt: The reusable part of a prompt.
+            usable: Tokens that a request need not compute without a load.
+            held: Tokens with keys and values in the tree, at least `usable`. Only recurrent layers
+                need to compute again tokens that are not usable.
+        """
+        begin, first = usable // BLOCK, min(held, len(prompt.tokens)) // BLOCK
+        while not prompt.permits(first * BLOCK):  # the tree may keep the tokens before `first` only
+            first -= 1
+        blocks = list(self._stored(prompt, first))
+        load_seconds = [
+            0.0,
+            *accumulate(self._costs.load_seconds(b.store.name, self._block_bytes) for b in blocks),
+        ]
+        measured = self._measured(prompt, begin, first + len(blocks))
+
+        best, most, ends = None, 0.0, list[int]()
+        for end, state in self._ends(prompt, begin, first + len(blocks)):
+            count = max(0, end - first)
+            load = load_seconds[count]
+            if state is not None and self._state_bytes is not None:
+                load += self._costs.load_seconds(state.store.name, self._state_bytes)
+            compute = self._costs.compute_seconds(begin * BLOCK, end * BLOCK)
+            compute = (end - begin) * measured or compute
+            ends.append(count)
+            if MARGIN * compute - load > most:
+                most = MARGIN * compute - load
+                saved = (end - begin) * BLOCK
+                best = LoadPlan(prompt, first, blocks[:count], state, end, ends, saved, compute)
+
+        if ends and best is None:
+            stores = self._prefixes.stores
+            self._costs.doubt_load((blocks[0].store if blocks else stores.states[0]).name)
+        return best
+
+    def _stored(self, prompt: StoredPrompt, first: int) -> Iterator[StoredBlock]:
+        """Yield the consecutive stored blocks from a block on."""
+        for i in range(first, min(len(prompt.keys) - 1, first + self._max_blocks)):
+            block = _find(self._prefixes.stores.blocks, prompt, i + 1)
+            if block is None:
+                break
+            yield block
+
+    def _ends(
+        self, prompt: StoredPrompt, begin: int, last: int
+    ) -> Iterator[tuple[int, StoredBlock | None]]:
+        """Yield the permitted ends of a load, and the states there."""
+        for end in range(begin + 1, last + 1):
+            if not prompt.permits(end * BLOCK):
+                continue
+            if self._state_bytes is None:
+                yield end, None
+            elif (state := _find(self._prefixes.stores.states, prompt, end)) is not None:
+                yield end, state
+
+    def _measured(self, prompt: StoredPrompt, begin: int, last: int) -> float:
+        """Return the compute time of a block as the engine that computed the blocks measured it; 0
+        if this engine knows better."""
+        if last <= begin or self._costs.steps >= MIN_STEPS:
+            return 0.0
+        block = _find(self._prefixes.stores.blocks, prompt, last)
+        return 0.0 if block is None else block.store.seconds(block.key)
+
+
+def _find(stores: Sequence[BlockStore], prompt: StoredPrompt, end: int) -> StoredBlock | None:
+    """Return the block that ends at a number of blocks, in the fastest store with the block."""
+    key = prompt.keys[end]
+    store = next((store for store in stores if store.holds(key)), None)
+    return None if store is None else StoredBlock(store, key, prompt.keys[end - 1])

@@ -1,0 +1,110 @@
+"""The contents that the stores keep: keys and values, and states of recurrent layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from ..kv_cache import KVCache
+from ..manager import CacheManager
+from ..state_pool import StatePool, bytes_per_state
+from .block_transfer import BlockTransfer
+from .blocks import BlockStore, Bytes
+from .copies import MIN_TOKENS
+from .disk import DiskBlocks
+from .host import HostBlocks
+from .item_records import ItemRecords
+from .stored_prefixes import Stores
+
+BLOCKS_PER_STATE = 8
+"""Blocks per state of recurrent layers in host memory."""
+
+
+class Payloads(NamedTuple):
+    """Copies of each payload."""
+
+    tokens: BlockTransfer  # keys and values
+    states: BlockTransfer | None  # None without recurrent layers
+
+    @property
+    def least_bytes(self) -> int:
+        """Size of the smallest store for a prefix."""
+        if self.states is None:
+            return MIN_TOKENS * self.tokens.unit_bytes
+        return BLOCKS_PER_STATE * self.tokens.block_bytes + self.states.block_bytes
+
+    def find_fault(self) -> str:
+        """Write, read and compare each payload. Returns the difference as text, or ""."""
+        return self.tokens.find_fault() or (self.states.find_fault() if self.states else "")
+
+    def open_stores(
+        self,
+        root: bytes,
+        identity: str,
+        host_bytes: int | None,
+        disk: tuple[Path, int] | None,
+        pin: bool,
+    ) -> Stores:
+        """Open the stores of a model.
+
+        Args:
+            root: Key of the empty prompt.
+            identity: Fingerprint of the model.
+            host_bytes: Size of all stores in host memory; None for none.
+            disk: Folder and size of the files; None for none.
+            pin: Pin the host memory.
+        """
+        blocks, states = list[BlockStore](), list[BlockStore]()
+        records: ItemRecords | None = None
+        if host_bytes is not None:
+            size = host_bytes
+            if self.states is not None:
+                size = host_bytes * BLOCKS_PER_STATE * self.tokens.block_bytes // self.least_bytes
+                states.append(HostBlocks(host_bytes - size, self.states.row_bytes, pin))
+            blocks.append(HostBlocks(size, self.tokens.row_bytes, pin))
+
+        if disk is not None:
+            files = DiskBlocks(disk[0], identity, self.tokens.row_bytes, disk[1])
+            blocks.append(files)
+            states += [] if self.states is None else [files.for_states(self.states.row_bytes)]
+            records = files.records
+        return Stores(root, blocks, states, records)
+
+
+def make_payloads(
+    cache: CacheManager, kv: KVCache, states: StatePool | None, dtype: torch.dtype
+) -> Payloads:
+    """Return the copies of an engine's payloads. dtype: of keys and values."""
+    check = _finite_check([(kv.unit_bytes, dtype)])
+    tokens = BlockTransfer(cache.slots, kv.device, check)
+    if states is None or cache.checkpoints is None:
+        return Payloads(tokens, None)
+
+    columns = [
+        (bytes_per_state({0: [shape]}), shape.dtype)
+        for shapes in states.shapes.values()
+        for shape in shapes
+    ]
+    pool = cache.checkpoints.pool
+    return Payloads(tokens, BlockTransfer(pool, states.device, _finite_check(columns), 1))
+
+
+def _finite_check(columns: Iterable[tuple[int, torch.dtype]]) -> Callable[[Bytes], bool]:
+    """Return a function that checks the values of units: consecutive columns with sizes in bytes
+    and types."""
+    filled: Sequence[tuple[int, torch.dtype]] = [column for column in columns if column[0]]
+
+    def is_finite(content: Bytes) -> bool:
+        units, begin = torch.from_numpy(content), 0
+        for size, dtype in filled:
+            values = units[:, begin : begin + size].contiguous().view(dtype)
+            if not values.isfinite().all():
+                return False
+            begin += size
+
+        return True
+
+    return is_finite

@@ -1,0 +1,343 @@
+"""Random work on cache tiers over a small pool. Keys, values and states name the prompt."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.manager import CacheManager
+from sgnb.engine.cache.radix import Ints
+from sgnb.engine.cache.sequence import CachedSequence, CacheScope
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.cache.state_pool import StatePool, StateShape
+from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
+from sgnb.engine.cache.tiers.blocks import Block, Bytes
+from sgnb.engine.cache.tiers.stored_prefixes import Stores
+from sgnb.engine.cache.tiers.stored_prompt import ItemSpan
+from sgnb.engine.cache.tiers.tiers import CacheTiers
+
+SHAPES = {0: LayerShape(1, 3, 2), 3: LayerShape(2, 1, 2)}
+SLOTS, STATES = 1500, 20
+VOCAB = 50
+CPU = torch.device("cpu")
+Kind = Literal["host", "disk"]
+STATE_SHAPES = {
+    1: [
+        StateShape("conv", 0, (3, 2), torch.float16),
+        StateShape("recurrent", 0, (5,), torch.float32),
+    ]
+}
+
+
+class FakeItem:
+    """An image. Nearly equal images differ in the last byte of the key."""
+
+    def __init__(self, number: int, count: int, joint: bool) -> None:
+        self.key = bytes(31) + bytes([number])
+        self.number, self.count, self.seconds = number, count, 0.01
+        self.blocks = [(2, count - 1)] if joint else []
+        self.first_id = 0
+
+    def pack_facts(self) -> bytes | None:
+        return None
+
+
+class Memory:
+    """A store without limits, whose blocks may be damaged."""
+
+    def __init__(self, name: Kind) -> None:
+        self.name: str = name
+        self.blocks: dict[bytes, Block] = {}
+        self.damaged: set[bytes] = set()
+
+    def holds(self, key: bytes) -> bool:
+        return key in self.blocks
+
+    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
+        block = self.blocks.get(key)
+        if block is None or key in self.damaged:
+            return False
+        assert block.parent == parent and (block.tokens == tokens).all()
+        out[:] = block.data
+        return True
+
+    def seconds(self, key: bytes) -> float:
+        return self.blocks[key].seconds if key in self.blocks else 0.0
+
+    def write(self, block: Block) -> bool:
+        self.damaged.discard(block.key)
+        self.blocks[block.key] = block._replace(data=block.data.copy())
+        return True
+
+    def flush(self) -> None:
+        self.blocks.clear()
+
+    def close(self) -> None:
+        pass
+
+
+class LateExecutor(Executor):
+    """Runs submitted work only in `work`."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self.tasks: list[Callable[[], object]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        self.tasks.append(lambda: fn(*args, **kwargs))
+
+    def work(self, chance: random.Random) -> None:
+        while self.tasks and chance.random() < 0.8:
+            self.tasks.pop(chance.randrange(len(self.tasks)))()
+
+
+class Setting:
+    """Tiers over a small KV pool. `content` is what the model would compute."""
+
+    def __init__(
+        self,
+        seed: int,
+        kinds: tuple[Kind, ...],
+        policy: Any = "lru",
+        hybrid: bool = False,
+        images: bool = False,
+    ) -> None:
+        self.chance, self.current, self.policy = random.Random(seed), True, policy
+        self.hybrid = hybrid
+        self.stores = [Memory(kind) for kind in kinds]
+        self.state_stores = [Memory(kind) for kind in kinds]
+        self.events: list[Any] = []
+        self.ids = 0
+        sizes = [3, 40, 40, 41, 90, 150] if images else []
+        self.items = [
+            FakeItem(i, size, joint=i % 2 == 0 and not hybrid) for i, size in enumerate(sizes)
+        ]
+        self.documents = [self.parts(self.chance.randrange(300, 700)) for _ in range(6)]
+        self.start()
+
+    def start(self) -> None:
+        """Begin a process: an empty pool, and other token ids of images."""
+        self.kv = KVCache(SHAPES, SLOTS, torch.float16, CPU)
+        self.pool = StatePool(STATE_SHAPES, STATES, CPU)
+        self.cache = CacheManager(
+            SlotAllocator(SLOTS, self.kv),
+            SlotAllocator(STATES, self.pool) if self.hybrid else None,
+            checkpoint_every=192,
+            policy=self.policy,
+        )
+        self.executors: list[LateExecutor] = []
+        self.commands: list[Callable[[], object]] = []
+        self.waiting: list[CachedSequence] = []
+        self.running: list[CachedSequence] = []
+        next_id = VOCAB
+        for item in self.chance.sample(self.items, len(self.items)):
+            item.first_id = next_id
+            next_id += item.count
+        self.tiers = self.open()
+
+    def restart(self) -> None:
+        self.tiers.cancel()
+        for store in (*self.stores, *self.state_stores):
+            if store.name == "host":
+                store.flush()
+        self.start()
+
+    def open(self) -> CacheTiers:
+        transfer = BlockTransfer(self.cache.slots, CPU, lambda content: bool(content.any()))
+        checkpoints, states = self.cache.checkpoints, None
+        if checkpoints is not None:
+            states = BlockTransfer(checkpoints.pool, CPU, per_block=1)
+            assert states.find_fault() == ""
+
+        def executor(threads: int, name: str) -> LateExecutor:
+            self.executors.append(LateExecutor(threads, name))
+            return self.executors[-1]
+
+        tiers = CacheTiers(
+            self.cache,
+            transfer,
+            lambda: Stores(b"root", self.stores, self.state_stores if self.hybrid else ()),
+            states=states,
+            find_items=self.find_items,
+            is_current=lambda thorough: self.current,
+            emit=self.events.append,
+            executor=executor,
+        )
+        tiers.run = self.commands.append
+        for tokens in (64, 512, 300):
+            tiers.costs.observe_step(tokens, tokens * tokens / 2, 0.01 * tokens)
+        return tiers
+
+    def tokens(self, count: int) -> Ints:
+        return np.array([self.chance.randrange(VOCAB) for _ in range(count)], np.int32)
+
+    def parts(self, count: int) -> list[int | FakeItem]:
+        """Return a prompt of texts and images."""
+        parts: list[int | FakeItem] = self.tokens(count).tolist()
+        for _ in range(self.chance.randrange(3) if self.items else 0):
+            parts.insert(self.chance.randrange(len(parts)), self.chance.choice(self.items))
+        return parts
+
+    def encode(self, parts: list[int | FakeItem]) -> Ints:
+        ids: list[int] = []
+        for part in parts:
+            if isinstance(part, int):
+                ids.append(part)
+            else:
+                ids += range(part.first_id, part.first_id + part.count)
+        return np.array(ids, np.int32)
+
+    def find_items(self, tokens: Ints) -> list[ItemSpan]:
+        owners = {item.first_id: item for item in self.items}
+        return [
+            ItemSpan(at, owners[token])
+            for at, token in enumerate(tokens.tolist())
+            if token in owners
+        ]
+
+    def names(self, tokens: Ints) -> list[str]:
+        """Return a name per token that does not depend on the process."""
+        names = {
+            item.first_id + i: f"{item.number}:{i}"
+            for item in self.items
+            for i in range(item.count)
+        }
+        return [names.get(token, str(token)) for token in tokens.tolist()]
+
+    def content(self, tokens: Ints, begin: int, size: int = 0) -> Bytes:
+        """Return what a model computes for the tokens from `begin` on: bytes that name the prefix,
+        by default keys and values."""
+        digest, rows, size = hashlib.sha256(), [], size or self.kv.unit_bytes
+        for end, name in enumerate(self.names(tokens), 1):
+            digest.update(f"{name} ".encode())
+            if end > begin:
+                rows.append(np.resize(np.frombuffer(digest.digest(), np.uint8), size))
+        return np.stack(rows) if rows else np.empty((0, size), np.uint8)
+
+    def state(self, tokens: Ints) -> Bytes:
+        """Return the state after tokens."""
+        return self.content(tokens, len(tokens) - 1, self.pool.unit_bytes)[0]
+
+    # Steps of random work
+
+    def submit(self) -> None:
+        document = self.chance.choice(self.documents)
+        head = document
+        if self.chance.random() < 0.6:
+            head = document[: self.chance.randrange(1, len(document))]
+        prompt = self.encode([*head, *self.tokens(self.chance.randrange(1, 40)).tolist()])
+        if len(prompt) >= SLOTS:
+            return
+        namespace = self.chance.choice(["", "", "", "other", None])
+        request = CachedSequence(prompt, len(prompt) + 1, CacheScope(namespace))
+        self.ids += 1
+        request.id = self.ids
+        self.waiting.append(request)
+
+    def admit(self) -> None:
+        for request in self.waiting[:]:
+            if not self.tiers.ready(request):
+                continue
+            match = self.cache.match(request)
+            if not self.cache.fits(match, 0):
+                self.cache.unlock(match)
+                if not self.running:
+                    self.tiers.cancel()
+                continue
+            self.cache.start(request, match, self.waiting)
+            self.tiers.forget(request)
+            self.waiting.remove(request)
+            self.running.append(request)
+            self.compute(request)
+            read = torch.empty(request.num_tokens, self.kv.unit_bytes, dtype=torch.uint8)
+            self.kv.copy(request.slots[: request.num_tokens], read)
+            assert (read.numpy() == self.content(request.tokens, 0)).all(), "wrong content"
+
+    def compute(self, request: CachedSequence) -> None:
+        """Compute the rest of a request as a model, in one step."""
+        begin, end, tokens = request.num_computed, request.num_tokens, request.tokens
+        for at, item in self.find_items(tokens):
+            assert not any(at + low < begin < at + high for low, high in item.blocks)
+        content = torch.from_numpy(self.content(tokens, begin))
+        self.kv.restore(request.slots[begin:end], content)
+
+        plans = self.cache.plan([request], np.array([begin]), np.array([end]))
+        for plan in plans:
+            read = torch.empty(1, self.pool.unit_bytes, dtype=torch.uint8)
+            self.pool.copy(np.array([plan.read], np.int32), read)
+            assert not begin or (read[0].numpy() == self.state(tokens[:begin])).all(), "wrong state"
+            assert begin or plan.read == STATES
+            for position, state in plan.written:
+                row = torch.from_numpy(self.state(tokens[:position])[None])
+                self.pool.restore(np.array([state], np.int32), row)
+        request.num_computed = end
+        self.cache.launched([request], plans)
+
+    def finish(self) -> None:
+        if self.running:
+            request = self.running.pop(self.chance.randrange(len(self.running)))
+            self.cache.release(request)
+
+    def abort(self) -> None:
+        if self.waiting:
+            self.tiers.forget(self.waiting.pop(self.chance.randrange(len(self.waiting))))
+
+    def work(self) -> None:
+        self.chance.choice(self.executors).work(self.chance)
+
+    def deliver(self) -> None:
+        while self.commands:
+            self.commands.pop(0)()
+
+    def damage(self) -> None:
+        store = self.chance.choice([*self.stores, *self.state_stores])
+        if store.blocks:
+            store.damaged.add(self.chance.choice(list(store.blocks)))
+
+    def lose(self) -> None:
+        store = self.chance.choice([*self.stores, *self.state_stores])
+        if store.blocks:
+            del store.blocks[self.chance.choice(list(store.blocks))]
+
+    def flush(self) -> None:
+        self.cache.flush()
+
+    def prefetch(self) -> None:
+        self.tiers.prefetch(self.encode(self.chance.choice(self.documents)))
+
+    def step(self) -> None:
+        usual = [self.submit, self.admit, self.finish, self.work, self.deliver]
+        seldom = [
+            self.abort,
+            self.damage,
+            self.lose,
+            self.tiers.cancel,
+            self.tiers.copies.write_idle,
+        ]
+        seldom += [self.flush, self.prefetch]
+        if self.chance.random() < 0.01:
+            seldom = [self.restart]
+        if len(self.waiting) > 6:
+            usual.remove(self.submit)
+        self.chance.choice(usual if self.chance.random() < 0.9 else seldom)()
+        self.check()
+
+    def check(self) -> None:
+        cache, loads = self.cache, set(self.tiers._loads.values())
+        owned = sum(r.num_slots - (r.node.end if r.node else 0) for r in self.running)
+        assert cache.in_flight == owned + sum(len(load.slots) for load in loads)
+        locked = {node for r in self.running if r.node for node in r.node.path()}
+        locked |= {node for load in loads for node in load.node.path()}
+        assert {node for node in cache.tree.nodes() if node.locks} == locked
+        if cache.checkpoints is not None:
+            states = [r.states for r in self.running if r.states]
+            pending = [len(s._spare) + len(s._pending) for s in states]
+            private = [sum(ref.node is None for ref in s._refs) for s in states]
+            total = cache.checkpoints.pool.available + cache.checkpoints.kept
+            assert total + sum(pending) + sum(private) == STATES
