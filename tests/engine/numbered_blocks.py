@@ -24,7 +24,7 @@ def content(number: int, unit_bytes: int) -> np.ndarray:
 
 def read(store: BlockStore, block: Block) -> bool:
     """Read a block and compare the content. Returns False for a miss."""
-    out = np.zeros_like(block.data)
-    hit = store.read(block.key, block.parent, block.tokens, out)
-    assert not hit or (out == block.data).all(), "wrong content"
-    return hit
+    spare = np.zeros_like(block.data)
+    with store.open(block.key, block.parent, block.tokens, lambda: spare) as content:
+        assert content is None or (content == block.data).all(), "wrong content"
+        return content is not None

@@ -42,7 +42,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
 def test_random_work_restores_the_content_of_each_token(
     kinds: tuple[Kind, ...], payloads: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    setting = run(0, kinds, 900, **PAYLOADS[payloads])
+    setting = run(0, kinds, 1200, **PAYLOADS[payloads])
     loaded = [event.tokens for event in setting.events]
     assert sum(loaded) > 4 * BLOCK
     assert {event.store for event in setting.events} <= set(kinds)

@@ -147,13 +147,13 @@ def test_close_and_abort_during_a_load(
     folder, exact, _ = stored
     from sgnb.engine.cache.tiers.disk import DiskBlocks
 
-    read = DiskBlocks.read
+    read = DiskBlocks._read
 
     def slow(self: DiskBlocks, *args: Any) -> bool:
         time.sleep(0.05)
         return read(self, *args)
 
-    monkeypatch.setattr(DiskBlocks, "read", slow)
+    monkeypatch.setattr(DiskBlocks, "_read", slow)
     with engine(folder) as tiny:
         outputs = submit(tiny, DOCUMENT + QUESTION)
         while "stored blocks" not in str((waiting := tiny.why_waiting("")[0]).wait):

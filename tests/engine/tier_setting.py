@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -60,13 +61,18 @@ class Memory:
     def holds(self, key: bytes) -> bool:
         return key in self.blocks
 
-    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
+    @contextmanager
+    def open(
+        self, key: bytes, parent: bytes, tokens: Ints, spare: Callable[[], Bytes]
+    ) -> Iterator[Bytes | None]:
         block = self.blocks.get(key)
         if block is None or key in self.damaged:
-            return False
+            yield None
+            return
         assert block.parent == parent and (block.tokens == tokens).all()
-        out[:] = block.data
-        return True
+        if self.name == "disk":
+            np.copyto(spare(), block.data)
+        yield spare() if self.name == "disk" else block.data
 
     def seconds(self, key: bytes) -> float:
         return self.blocks[key].seconds if key in self.blocks else 0.0

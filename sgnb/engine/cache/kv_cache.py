@@ -68,23 +68,35 @@ class KVCache:
 def copy_rows(tensors: Iterable[Tensor], ids: Ints, destination: Tensor) -> None:
     """Copy the rows `ids` of each tensor to consecutive columns of `destination`, uint8[len(ids),
     bytes of the rows]."""
-    begin = 0
+    begin, rows = 0, torch.from_numpy(ids).to(destination.device)
     for tensor in tensors:
-        rows = tensor.index_select(0, torch.from_numpy(ids).to(tensor.device))
-        columns = rows.flatten(1).view(torch.uint8)
-        destination[:, begin : begin + columns.shape[1]] = columns
-        begin += columns.shape[1]
+        selected = tensor.index_select(0, rows).flatten(1)
+        size = selected.shape[1] * selected.element_size()
+        columns = destination[:, begin : begin + size]
+        if _fits(columns, tensor.dtype):
+            columns.view(tensor.dtype).copy_(selected)
+        else:
+            columns.copy_(selected.view(torch.uint8))
+        begin += size
 
 
 def restore_rows(tensors: Iterable[Tensor], ids: Ints, source: Tensor) -> None:
     """Undo `copy_rows`: write consecutive columns of `source` to the rows `ids` of each tensor."""
-    begin = 0
+    begin, rows = 0, torch.from_numpy(ids).to(source.device, torch.int64)
     for tensor in tensors:
-        rows = torch.from_numpy(ids).to(tensor.device, torch.int64)
         size = tensor[0].numel() * tensor.element_size()
-        columns = source[:, begin : begin + size].contiguous().view(tensor.dtype)
-        tensor.index_copy_(0, rows, columns.view(len(ids), *tensor.shape[1:]))
+        columns = source[:, begin : begin + size]
+        if not _fits(columns, tensor.dtype):
+            columns = columns.contiguous()
+        values = columns.view(tensor.dtype).unflatten(1, tensor.shape[1:])
+        tensor.index_copy_(0, rows, values)
         begin += size
+
+
+def _fits(columns: Tensor, dtype: torch.dtype) -> bool:
+    """Return whether bytes are aligned for values of a type."""
+    parts = columns.storage_offset(), columns.stride(0), columns.data_ptr()
+    return not any(part % dtype.itemsize for part in parts)
 
 
 def zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:

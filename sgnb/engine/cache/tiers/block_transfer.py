@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -16,7 +16,8 @@ PART_BYTES = 32 * 2**20
 
 
 class BlockTransfer:
-    """Copies between the units of a payload and host memory. On the engine's thread and stream.
+    """Copies between the units of a payload and host memory. Reads are on the engine's thread and
+    stream, writes on any thread and on a stream of their own.
 
     Args:
         units: KV slots, or states, with content.
@@ -38,6 +39,7 @@ class BlockTransfer:
     ) -> None:
         self._units, self._device = units, device
         self._on_gpu = device.type == "cuda"
+        self._writes = torch.cuda.Stream(device) if self._on_gpu else None
         self.is_finite = is_finite
         self.per_block = per_block
         step = BLOCK // per_block
@@ -79,13 +81,45 @@ class BlockTransfer:
 
         return wait
 
-    def write(self, ids: Ints, content: Bytes) -> None:
-        """Write content to units, uint8[len(ids), unit_bytes], in parts: a part takes memory of the
-        device."""
-        count = max(1, PART_BYTES // self.unit_bytes)
-        for begin in range(0, len(ids), count):
-            part = torch.from_numpy(content[begin : begin + count]).to(self._device)
-            self._units.restore(ids[begin : begin + count], part)
+    def begin_writes(self) -> None:
+        """Let later writes follow the work that the engine's thread launched so far: that work may
+        use the units."""
+        if self._writes is not None:
+            self._writes.wait_stream(torch.cuda.current_stream(self._device))
+
+    def end_writes(self) -> None:
+        """Let work that the engine's thread launches later follow all writes."""
+        if self._writes is not None:
+            torch.cuda.current_stream(self._device).wait_stream(self._writes)
+
+    def write(self, ids: Ints, blocks: Sequence[Bytes]) -> Callable[[], None]:
+        """Write the content of units, in blocks. Takes memory of the device for all blocks.
+
+        Returns:
+            A function that waits until the blocks are read and the units are written. From pinned
+            memory, a write itself does not wait.
+        """
+        if self._writes is None:
+            for begin, block in zip(range(0, len(ids), self.per_block), blocks, strict=True):
+                content = torch.from_numpy(block.reshape(self.per_block, self.unit_bytes))
+                with torch.inference_mode():
+                    self._units.restore(ids[begin : begin + self.per_block], content)
+            return lambda: None
+
+        size = len(blocks), self.block_bytes
+        with torch.inference_mode(), torch.cuda.stream(self._writes):
+            staged = torch.empty(size, dtype=torch.uint8, device=self._device)
+            for part, block in zip(staged, blocks, strict=True):
+                part.copy_(torch.from_numpy(block).view(-1), non_blocking=True)
+            self._units.restore(ids, staged.view(len(ids), self.unit_bytes))
+            written = torch.cuda.Event()
+            written.record()
+        return written.synchronize
+
+    def spare(self, count: int) -> Bytes:
+        """Return memory for copies of blocks, uint8[count, BLOCK, row_bytes], pinned for a GPU."""
+        size = count, BLOCK, self.row_bytes
+        return torch.empty(size, dtype=torch.uint8, pin_memory=self._on_gpu).numpy()
 
     def find_fault(self) -> str:
         """Write random content to the units of a block and read it back. Returns the difference as
@@ -98,9 +132,10 @@ class BlockTransfer:
         content[:, units.unit_bytes :] = 0
         ids = units.allocate(self.per_block)
         try:
-            self.write(ids, content)
+            self.begin_writes()
+            self.write(ids, [content])()
             wrong = np.flatnonzero((self.read(ids)() != content).any(axis=0))
-            self.write(ids, np.zeros_like(content))  # unused units stay finite
+            self.write(ids, [np.zeros_like(content)])()  # unused units stay finite
         finally:
             units.free(ids)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -36,11 +37,13 @@ class BlockStore(Protocol):
     def holds(self, key: bytes) -> bool:
         """Return whether a block is stored, as far as known without reading the block."""
 
-    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
-        """Copy the content of a block to `out`, uint8[BLOCK, unit_bytes].
+    def open(
+        self, key: bytes, parent: bytes, tokens: Ints, spare: Callable[[], Bytes]
+    ) -> AbstractContextManager[Bytes | None]:
+        """Give the content of a block, uint8[BLOCK, unit_bytes], unchanged until the exit: memory
+        of the store, or memory of `spare` with a copy.
 
-        Returns:
-            False if the block is absent or damaged, or belongs to another parent or other tokens.
+        None if the block is absent or damaged, or belongs to another parent or other tokens.
         """
 
     def seconds(self, key: bytes) -> float:

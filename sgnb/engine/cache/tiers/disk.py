@@ -13,7 +13,8 @@ import os
 import time
 import warnings
 import zlib
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
 
@@ -96,11 +97,17 @@ class DiskBlocks:
     def seconds(self, key: bytes) -> float:
         return read_seconds(self._path(key))
 
-    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
-        """See `BlockStore`. `out` is undefined after a miss."""
-        assert out.shape == self._shape
+    @contextmanager
+    def open(
+        self, key: bytes, parent: bytes, tokens: Ints, spare: Callable[[], Bytes]
+    ) -> Iterator[Bytes | None]:
+        data = spare()
+        yield data if self._read(key, parent, tokens, data) else None
+
+    def _read(self, key: bytes, parent: bytes, tokens: Ints, data: Bytes) -> bool:
+        """Read a block to `data`, undefined after a miss. Returns whether the block is valid."""
+        assert data.shape == self._shape and data.flags.c_contiguous
         path = self._path(key)
-        data = out if out.flags.c_contiguous else np.empty(out.shape, np.uint8)
         try:
             with open(path, "rb", opener=open_safely) as file:
                 status = os.fstat(file.fileno())
@@ -124,8 +131,6 @@ class DiskBlocks:
             self._report("damaged", f"{path} {reason}. sgnb deletes it and computes the block")
             return False
 
-        if data is not out:
-            out[...] = data
         touch(path, status.st_mtime)
         return True
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import heapq
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,23 +82,28 @@ class HostBlocks:
         block = self._blocks.get(key)
         return 0.0 if block is None else block.seconds
 
-    def read(self, key: bytes, parent: bytes, tokens: Ints, out: Bytes) -> bool:
+    @contextmanager
+    def open(
+        self, key: bytes, parent: bytes, tokens: Ints, spare: Callable[[], Bytes]
+    ) -> Iterator[Bytes | None]:
+        """See `BlockStore`. Gives the place of the block, which no write uses meanwhile."""
         with self._lock:
             block = self._blocks.get(key)
-            if block is None or (block.parent, block.tokens) != (parent, tokens.tobytes()):
-                return False
-            block.rank = self._rank(block.seconds)
-            block.readers += 1
+            found = block is not None and (block.parent, block.tokens) == (parent, tokens.tobytes())
+            if block is not None and found:
+                block.rank = self._rank(block.seconds)
+                block.readers += 1
 
+        if block is None or not found:
+            yield None
+            return
         try:
-            np.copyto(out, block.place)
+            yield block.place
         finally:
             with self._lock:
                 block.readers -= 1
                 if not block.readers and self._blocks.get(key) is not block:
                     self._vacate(block.place)
-
-        return True
 
     def write(self, block: Block) -> bool:
         with self._lock:

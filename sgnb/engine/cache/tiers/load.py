@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..radix import Ints, Node
+from .block_transfer import PART_BYTES, BlockTransfer
 from .blocks import BLOCK, Bytes
 from .load_plan import LoadPlan, StoredBlock
+from .stored_prefixes import guarded
 
 READERS = 4
 """Threads that read blocks."""
 
 
 class Target(NamedTuple):
-    """A stored content and the memory to fill."""
+    """A stored content, and the number of the block to fill; None for states."""
 
     stored: StoredBlock
     tokens: Ints
-    out: Bytes  # uint8[BLOCK, row_bytes of the payload]
+    block: int | None
 
 
 @dataclass(eq=False)
@@ -36,37 +40,43 @@ class Load:
         node: End of the cached prefix.
         tokens: Prompt up to the end of the last block, int32[node.end + len(slots)].
         slots: KV slots of the blocks.
-        content: uint8[len(slots), unit_bytes].
-        state: uint8[1, unit_bytes of a state]; None without states.
+        transfer: Writes to the slots.
+        state: uint8[BLOCK, row_bytes of states]; None without states.
         request: Id of the first request that waits; 0 for a prefetch.
         done: The load has ended: requests go on.
+        lock: Held while a write is launched, and while the load ends: an ended load writes nothing.
     """
 
     plan: LoadPlan
     node: Node
     tokens: Ints
     slots: Ints
-    content: Bytes
+    transfer: BlockTransfer
     state: Bytes | None
     request: int
     done: bool = False
     began: float = field(default_factory=time.perf_counter)
     ended: float = 0.0  # of the reads
     read: list[bool] = field(default_factory=list)  # by target; False until read without fault
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, readers: Executor, finished: Callable[[Load], None]) -> None:
         """Read all blocks on the threads of `readers`; the last thread calls `finished`."""
         targets = self._targets()
         self.read = [False] * len(targets)
-        parts = min(READERS, len(targets))
-        left, lock = [parts], threading.Lock()
+        size = max(1, PART_BYTES // self.transfer.block_bytes)
+        size = min(size, -(-len(targets) // READERS))
+        parts = [range(len(targets))[i : i + size] for i in range(0, len(targets), size)]
+        threads = min(READERS, len(parts))
+        left, lock = [threads], threading.Lock()
 
-        def work(part: int) -> None:
+        def work(thread: int) -> None:
+            spare = cache(lambda: self.transfer.spare(size))
             try:
-                for i in range(part, len(targets), parts):
+                for part in parts[thread::threads]:
                     if not self.done:  # otherwise cancelled
-                        (store, key, parent), tokens, out = targets[i]
-                        self.read[i] = store.read(key, parent, tokens, out)
+                        some = {i: targets[i] for i in part}
+                        guarded(partial(self._fill, some, spare))
             finally:
                 with lock:
                     left[0] -= 1
@@ -76,18 +86,45 @@ class Load:
                     self.ended = time.perf_counter()
                     finished(self)
 
-        for part in range(parts):
-            readers.submit(work, part)
+        for thread in range(threads):
+            readers.submit(work, thread)
+
+    def _fill(self, part: Mapping[int, Target], spare: Callable[[], Bytes]) -> None:
+        """Read a part and write the part to its slots. spare: memory for a part of blocks."""
+        with ExitStack() as opened:
+            filled, contents = list[int](), list[Bytes]()
+            for place, (i, target) in enumerate(part.items()):
+                (store, key, parent), tokens, block = target
+                memory = self._state if block is None else partial(_at, spare, place)
+                content = opened.enter_context(store.open(key, parent, tokens, memory))
+                if content is None:
+                    continue
+                if block is None:
+                    np.copyto(self._state(), content)
+                    self.read[i] = True
+                else:
+                    filled.append(i)
+                    contents.append(content)
+
+            with self.lock:
+                if self.done or not filled:
+                    return
+                slots = self.slots.reshape(-1, BLOCK)[filled].ravel()
+                wait = self.transfer.write(slots, contents)
+            wait()
+            for i in filled:
+                self.read[i] = True
+
+    def _state(self) -> Bytes:
+        assert self.state is not None
+        return self.state
 
     def _targets(self) -> list[Target]:
         plan = self.plan
-        content = self.content.reshape(len(plan.blocks), BLOCK, self.content.shape[1])
         tokens = plan.prompt.tokens[: plan.end * BLOCK].reshape(-1, BLOCK)
-        targets = [
-            Target(block, tokens[plan.first + i], content[i]) for i, block in enumerate(plan.blocks)
-        ]
-        if plan.state is not None and self.state is not None:
-            targets.append(Target(plan.state, tokens[-1], self.state.reshape(BLOCK, -1)))
+        targets = [Target(each, tokens[plan.first + i], i) for i, each in enumerate(plan.blocks)]
+        if plan.state is not None:
+            targets.append(Target(plan.state, tokens[-1], None))
         return targets
 
     @property
@@ -103,3 +140,7 @@ class Load:
     def complete(self) -> bool:
         """True if everything was read without fault."""
         return all(self.read)
+
+
+def _at(spare: Callable[[], Bytes], place: int) -> Bytes:
+    return spare()[place]

@@ -184,11 +184,7 @@ class CacheTiers:
     def _start_load(self, request: int, tokens: Ints, plan: LoadPlan) -> Load | None:
         """Start a load; None without memory."""
         count, end = len(plan.blocks) * BLOCK, plan.end * BLOCK
-        content = np.empty((count, self._transfer.unit_bytes), np.uint8)  # may fail
-        state = None
-        if self._states is not None:
-            state = np.empty((1, self._states.unit_bytes), np.uint8)
-
+        state = None if self._states is None else self._states.spare(1)[0]
         tree = self._cache.tree
         node = tree.match(tokens[: end - count])
         tree.lock(node)
@@ -197,7 +193,8 @@ class CacheTiers:
             tree.unlock(node)
             return None
 
-        load = Load(plan, node, tokens[:end].copy(), slots, content, state, request)
+        self._transfer.begin_writes()
+        load = Load(plan, node, tokens[:end].copy(), slots, self._transfer, state, request)
         keys = plan.prompt.keys[plan.first + 1 : plan.end + 1] if state is None else ()
         self._loads |= dict.fromkeys((*keys, plan.prompt.keys[plan.end]), load)
         try:
@@ -209,7 +206,9 @@ class CacheTiers:
 
     def _end_load(self, load: Load, unused: Ints) -> None:
         """Let the waiting requests go on. unused: slots that the tree did not take."""
-        load.done = True
+        with load.lock:
+            load.done = True
+            self._transfer.end_writes()
         self._loads = {key: other for key, other in self._loads.items() if other is not load}
         self._cache.slots.free(unused)
         self._cache.tree.unlock(load.node)
@@ -227,8 +226,6 @@ class CacheTiers:
         useful = count > 0 if load.state is None else load.complete
         try:
             if useful:
-                if count:
-                    self._transfer.write(load.slots[:count], load.content[:count])
                 slots = np.concatenate([node.path_slots(), load.slots[:count]])
                 inserted = cache.tree.insert(load.tokens[: len(slots)], slots, "", node)
                 # Others may have computed the first tokens meanwhile.
@@ -250,7 +247,9 @@ class CacheTiers:
             return
         ids = checkpoints.allocate(1)
         try:
-            self._states.write(np.array(ids, np.int32), content)
+            self._states.begin_writes()
+            self._states.write(np.array(ids, np.int32), [content])()
+            self._states.end_writes()
         except BaseException:
             checkpoints.free(ids)
             raise
@@ -265,7 +264,7 @@ class CacheTiers:
             tokens: Number of tokens that need not be computed.
             seconds: Time of the reads.
         """
-        plan, size = load.plan, load.content[:count].nbytes
+        plan, size = load.plan, count * self._transfer.unit_bytes
         source = plan.state or plan.blocks[count // BLOCK - 1]
         size += 0 if load.state is None else load.state.nbytes
         self.costs.observe_load(source.store.name, size, seconds)
