@@ -30,7 +30,7 @@ from .cache.tiers.setup import make_tiers
 from .cache.tiers.tiers import CacheTiers
 from .device.faults import LARGE_MODEL_HINT, find_loss, forget_frames, hint_for, is_out_of_memory
 from .device.load_stages import announce
-from .device.memory import GIB, freeze_heap, release_device_memory, weight_bytes
+from .device.memory import GIB, free_host_bytes, freeze_heap, release_device_memory, weight_bytes
 from .device.precompile import cancel_unclaimed
 from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
@@ -259,6 +259,7 @@ def _make_tiers(
         decoder.model,
         runner.weights,
         fingerprint,
+        free_host_bytes,
         dtype=decoder.dtype,
         find_items=(lambda tokens: ()) if items is None else items.find_spans,
         emit=log.emit,

@@ -36,7 +36,8 @@ def check(store: HostBlocks) -> None:
     with store._lock:
         assert store.free + store.stored + store.moving == store.total
         places = [*store._places, *(block.place for block in store._blocks.values())]
-        assert len({place.ctypes.data for place in places}) == len(places)
+        assert len({place.data.ctypes.data for place in places}) == len(places)
+        assert not any(place.arena.returned for place in places)
         assert len(store._queue) == store.stored
 
 
@@ -243,6 +244,38 @@ def test_arenas_are_allocated_when_needed(monkeypatch: Any) -> None:
         totals.append(store.total)
         check(store)
     assert totals == [2, 2, 4, 4, 5, 5, 5]
+
+
+def test_arenas_leave_memory_to_the_machine(monkeypatch: Any) -> None:
+    monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE)
+    monkeypatch.setattr(host, "RESERVE_BYTES", 5 * SIZE)
+    free = 9 * SIZE
+    store = HostBlocks(6 * SIZE, UNIT, pin=False, free_bytes=lambda: free)
+    for number in range(5):
+        assert store.write(make_block(number, UNIT))
+        free = 8 * SIZE
+        check(store)
+    assert store.total == 2, "a second arena would leave less free than its size and the reserve"
+
+    free = 20 * SIZE
+    assert all(store.write(make_block(number, UNIT)) for number in range(6))
+    assert store.total == store.stored == 6
+    store.relieve()
+    assert store.total == 6
+
+    rest = iter([4 * SIZE, 4 * SIZE, 7 * SIZE])
+    store._free_bytes = lambda: next(rest)
+    kept = make_block(0, UNIT)
+    with store.open(kept.key, kept.parent, kept.tokens, lambda: kept.data) as content:
+        store.relieve()
+        check(store)
+        assert content is not None and (content == kept.data).all()
+    assert (store.total, store.moving) == (2, 0)
+    held = [read(store, make_block(number, UNIT)) for number in range(6)]
+    assert 0 < sum(held) == store.stored
+    store._free_bytes = lambda: free
+    assert all(store.write(make_block(number, UNIT)) for number in range(6)) and store.total == 6
+    check(store)
 
 
 def test_a_full_memory_keeps_the_present_arenas(monkeypatch: Any) -> None:

@@ -85,6 +85,9 @@ class Memory:
     def flush(self) -> None:
         self.blocks.clear()
 
+    def relieve(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

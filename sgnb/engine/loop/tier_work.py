@@ -45,9 +45,9 @@ class TierWork:
         return None if waits or self._tiers is None else self._tiers.copies.patience
 
     def idle(self) -> None:
-        """Use the time without requests to copy the cache to the disk, if a copy is due."""
+        """Use the time without requests, see `BlockCopies.idle`."""
         if self.patience == 0 and self._tiers is not None:
-            guarded(self._tiers.copies.write_idle)
+            guarded(self._tiers.copies.idle)
 
     def stepped(self, batch: Batch, seconds: float) -> None:
         """Learn from a step."""

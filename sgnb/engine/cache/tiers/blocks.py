@@ -56,6 +56,9 @@ class BlockStore(Protocol):
     def flush(self) -> None:
         """Remove all blocks of this model."""
 
+    def relieve(self) -> None:
+        """Return memory that the machine lacks, with its blocks."""
+
     def close(self) -> None:
         """Return the memory of the store. Files stay."""
 

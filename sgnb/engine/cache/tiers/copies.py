@@ -34,6 +34,9 @@ IDLE_WORK_SECONDS = 0.01
 IDLE_SECONDS = 0.5
 """Time without a request before the cache is copied to the disk."""
 
+RELIEF_SECONDS = 5.0
+"""Time between checks of the machine's free memory in idle time."""
+
 
 class NodeBlock(NamedTuple):
     """A computed block of the tree, or the states at its end."""
@@ -78,6 +81,7 @@ class BlockCopies:
         self._run, self._writer = run, writer
         self._pending_bytes = self._flushes = 0
         self._copied: set[int] = set()  # ids of nodes whose blocks are on the disk, or on the way
+        self._relief = 0.0  # time of the next check of the free memory
         self._due: float | None = None  # time of the next copy to the disk; None: nothing to do
         self.counts = {"stored_blocks": 0, "dropped_blocks": 0}
 
@@ -87,8 +91,10 @@ class BlockCopies:
 
     @property
     def patience(self) -> float | None:
-        """Seconds without a request until `write_idle` has work; None: nothing to do."""
-        return None if self._due is None else max(0.0, self._due - time.monotonic())
+        """Seconds without a request until `idle` has work; None: nothing to do."""
+        times = [] if self._due is None else [self._due]
+        times += [self._relief] if self._prefixes.blocks("host") else []
+        return max(0.0, min(times) - time.monotonic()) if times else None
 
     def flush(self) -> None:
         """Empty host memory. Copies on the way there are dropped."""
@@ -102,6 +108,15 @@ class BlockCopies:
     def close(self) -> None:
         """End the writer."""
         self._writer.shutdown(wait=False, cancel_futures=True)
+
+    def idle(self) -> None:
+        """Return host memory that the machine lacks, and copy prefixes to the disk, if due."""
+        now = time.monotonic()
+        if now >= self._relief:
+            self._relief = now + RELIEF_SECONDS
+            self._prefixes.relieve()
+        if self._due is not None and now >= self._due:
+            self.write_idle()
 
     def write_idle(self) -> None:
         """Copy prefixes to the disk that cost much or were used again, the most expensive first."""

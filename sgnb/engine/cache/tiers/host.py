@@ -10,10 +10,12 @@ seconds, and `clock` is the value of the last loser. All blocks have the same si
 from __future__ import annotations
 
 import heapq
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,15 +24,33 @@ from .blocks import BLOCK, Block, Bytes
 
 ARENA_BYTES = 1 << 30
 
+RESERVE_BYTES = 1 << 30
+"""Host memory that stays free: below this, an arena is returned."""
+
 Rank = tuple[float, int]
 """Value of a block and number of the last use: the lowest rank is evicted first."""
+
+
+@dataclass(slots=True, eq=False)
+class Arena:
+    """Memory of many blocks. `returned`: freed with the last block that is still copied."""
+
+    size: int
+    returned: bool = False
+
+
+class Place(NamedTuple):
+    """Memory of a block, uint8[BLOCK, unit_bytes]."""
+
+    data: Bytes
+    arena: Arena
 
 
 @dataclass(slots=True, eq=False)
 class HeldBlock:
     """A stored block. `readers`: number of copies from the place."""
 
-    place: Bytes
+    place: Place
     parent: bytes
     tokens: bytes
     seconds: float
@@ -39,12 +59,14 @@ class HeldBlock:
 
 
 class HostBlocks:
-    """`BlockStore` in host memory. A write allocates the next arena when no place is free.
+    """`BlockStore` in host memory. A write allocates the next arena when no place is free and the
+    machine has enough free memory.
 
     Args:
         limit_bytes: Upper bound of the memory of all arenas.
         unit_bytes: Bytes per token.
         pin: Pin the memory for copies by the current GPU.
+        free_bytes: Returns the free memory of the machine.
 
     Attributes:
         total: Number of places. Always the sum of `free`, `stored` and `moving`.
@@ -52,14 +74,22 @@ class HostBlocks:
 
     name = "host"
 
-    def __init__(self, limit_bytes: int, unit_bytes: int, pin: bool) -> None:
+    def __init__(
+        self,
+        limit_bytes: int,
+        unit_bytes: int,
+        pin: bool,
+        free_bytes: Callable[[], int] = lambda: sys.maxsize,
+    ) -> None:
         self.total = self.moving = 0
+        self._free_bytes = free_bytes
         self._unit_bytes, self._pin = unit_bytes, pin
         self._device = _current_device() if pin else 0
-        self._arenas = _arena_sizes(limit_bytes, BLOCK * unit_bytes, pin)
+        self._sizes = _arena_sizes(limit_bytes, BLOCK * unit_bytes, pin)  # of further arenas
+        self._arenas: list[Arena] = []
 
         self._lock = threading.Lock()
-        self._places: list[Bytes] = []
+        self._places: list[Place] = []
         self._blocks: dict[bytes, HeldBlock] = {}
         self._queue: list[tuple[Rank, bytes]] = []  # a heap: one rank per block, perhaps outdated
         self._clock, self._uses, self._flushes = 0.0, 0, 0
@@ -98,7 +128,7 @@ class HostBlocks:
             yield None
             return
         try:
-            yield block.place
+            yield block.place.data
         finally:
             with self._lock:
                 block.readers -= 1
@@ -112,9 +142,9 @@ class HostBlocks:
                 stored.rank = self._rank(stored.seconds)
                 return True
 
-            arena = self._arenas.pop() if self._arenas and not self._places else 0
-        if arena:
-            self._allocate(arena)
+            needs_arena = bool(self._sizes) and not self._places
+        if needs_arena:
+            self._grow()
 
         with self._lock:
             rank, flushes = self._rank(block.seconds), self._flushes
@@ -126,12 +156,13 @@ class HostBlocks:
 
         copied = False
         try:
-            np.copyto(place, block.data)
+            np.copyto(place.data, block.data)
             copied = True
         finally:
             with self._lock:
                 # Another thread may have stored the block, or removed all blocks.
-                if not copied or block.key in self._blocks or flushes != self._flushes:
+                gone = flushes != self._flushes or place.arena.returned
+                if not copied or block.key in self._blocks or gone:
                     self._vacate(place)
                 else:
                     self.moving -= 1
@@ -154,26 +185,48 @@ class HostBlocks:
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
-            self._arenas.clear()
-            self.total -= len(self._places)
-            self._places.clear()
+            self._sizes.clear()
+            while self._arenas:
+                self._return_arena()
 
-        self.flush()
+    def relieve(self) -> None:
+        """Return arenas, the latest first, while the machine has too little free memory. Their
+        blocks are removed."""
+        with self._lock:
+            while self._arenas and self._free_bytes() < RESERVE_BYTES:
+                self._sizes.append(self._arenas[-1].size)
+                self._return_arena()
 
     def _rank(self, seconds: float) -> Rank:
         self._uses += 1
         return self._clock + seconds, self._uses
 
-    def _vacate(self, place: Bytes) -> None:
-        """End the move of a place. The memory of a closed store is returned."""
+    def _return_arena(self) -> None:
+        """Free the latest arena, and remove its blocks."""
+        arena = self._arenas.pop()
+        arena.returned = True
+        kept = [place for place in self._places if place.arena is not arena]
+        self.total -= len(self._places) - len(kept)
+        self._places = kept
+        for key, block in list(self._blocks.items()):
+            if block.place.arena is arena:
+                del self._blocks[key]
+                self.moving += 1
+                if not block.readers:
+                    self._vacate(block.place)
+
+        self._queue = [(block.rank, key) for key, block in self._blocks.items()]
+        heapq.heapify(self._queue)
+
+    def _vacate(self, place: Place) -> None:
+        """End the move of a place. A place of a returned arena is gone."""
         self.moving -= 1
-        if self._closed:
+        if place.arena.returned:
             self.total -= 1
         else:
             self._places.append(place)
 
-    def _evict(self, rank: Rank) -> Bytes | None:
+    def _evict(self, rank: Rank) -> Place | None:
         """Remove the block of the lowest rank, except blocks with readers. Returns the place, or
         None if no rank is below `rank`."""
         with_readers: list[tuple[Rank, bytes]] = []
@@ -199,21 +252,32 @@ class HostBlocks:
             heapq.heappush(self._queue, entry)
         return place
 
-    def _allocate(self, size: int) -> None:
-        """Add the places of a new arena. If the memory is full, the present arenas are the last."""
+    def _grow(self) -> None:
+        """Add the places of a new arena, if at least as much memory stays free, and the reserve. If
+        the memory is full, the present arenas are the last."""
+        with self._lock:
+            size = self._sizes.pop() if self._sizes else 0
+        if not size:
+            return
+        memory = None
         try:
-            arena = _pinned(size, self._device) if self._pin else np.empty(size, np.uint8)
+            if self._free_bytes() >= 2 * size + RESERVE_BYTES:
+                memory = _pinned(size, self._device) if self._pin else np.empty(size, np.uint8)
         except (MemoryError, RuntimeError):
             with self._lock:
-                self._arenas.clear()
-
+                self._sizes.clear()
             return
 
-        count = size // (BLOCK * self._unit_bytes)
-        arena = arena[: count * BLOCK * self._unit_bytes]
         with self._lock:
-            if not self._closed:
-                self._places.extend(arena.reshape(count, BLOCK, self._unit_bytes))
+            if memory is None:
+                self._sizes.append(size)
+            elif not self._closed:
+                count = size // (BLOCK * self._unit_bytes)
+                blocks = memory[: count * BLOCK * self._unit_bytes]
+                arena = Arena(size)
+                self._arenas.append(arena)
+                places = blocks.reshape(count, BLOCK, self._unit_bytes)
+                self._places += [Place(place, arena) for place in places]
                 self.total += count
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +28,9 @@ CANDIDATES = 512
 
 DELETIONS = 16
 """Deletions per write, at most."""
+
+RESERVE_BYTES = 2 << 30
+"""Bytes of the disk that stay free for others."""
 
 STALE_SECONDS = 600.0
 """Age from which a temporary file has no writer."""
@@ -99,7 +103,9 @@ class Janitor:
         except (OSError, NotImplementedError):  # held, or the file system has no locks
             return False
 
-        self._room = min(self._share, self._limit - sum(file.bytes for file in files))
+        reserve = min(RESERVE_BYTES, self._limit)
+        free = shutil.disk_usage(self._root).free - reserve
+        self._room = min(self._share, self._limit - sum(file.bytes for file in files), free)
         missing, victims = self._share - self._room, []
         for file in self._rank(file for file in files if not file.path.endswith(".tmp")):
             if missing <= 0:

@@ -47,6 +47,7 @@ class Payloads(NamedTuple):
         host_bytes: int | None,
         disk: tuple[Path, int] | None,
         pin: bool,
+        free_bytes: Callable[[], int],
     ) -> Stores:
         """Open the stores of a model.
 
@@ -56,6 +57,7 @@ class Payloads(NamedTuple):
             host_bytes: Size of all stores in host memory; None for none.
             disk: Folder and size of the files; None for none.
             pin: Pin the host memory.
+            free_bytes: Returns the free host memory.
         """
         blocks, states = list[BlockStore](), list[BlockStore]()
         records: ItemRecords | None = None
@@ -63,8 +65,8 @@ class Payloads(NamedTuple):
             size = host_bytes
             if self.states is not None:
                 size = host_bytes * BLOCKS_PER_STATE * self.tokens.block_bytes // self.least_bytes
-                states.append(HostBlocks(host_bytes - size, self.states.row_bytes, pin))
-            blocks.append(HostBlocks(size, self.tokens.row_bytes, pin))
+                states.append(HostBlocks(host_bytes - size, self.states.row_bytes, pin, free_bytes))
+            blocks.append(HostBlocks(size, self.tokens.row_bytes, pin, free_bytes))
 
         if disk is not None:
             files = DiskBlocks(disk[0], identity, self.tokens.row_bytes, disk[1])

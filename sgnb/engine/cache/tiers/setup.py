@@ -53,6 +53,7 @@ def make_tiers(
     model: torch.nn.Module,
     weights: WeightComparison | None,
     fingerprint: Callable[..., str],
+    free_bytes: Callable[[], int],
     *,
     dtype: torch.dtype,
     find_items: Callable[[Ints], Sequence[ItemSpan]],
@@ -72,6 +73,7 @@ def make_tiers(
         weights: Comparison of weights that the user can change.
         fingerprint: Returns the identity of the model with its current weights, for the model and
             further facts.
+        free_bytes: Returns the free host memory.
         dtype: Type of keys and values.
         find_items: Returns the images, videos and sounds of a prompt.
         emit: Receives events.
@@ -99,7 +101,8 @@ def make_tiers(
         identity = fingerprint(find_model(), *facts)
         root = hashlib.blake2b(identity.encode(), digest_size=16).digest()
         host_bytes = None if host_cache is None else int(host_cache * GIB)
-        return payloads.open_stores(root, identity, host_bytes, disk, kv.device.type == "cuda")
+        pin = kv.device.type == "cuda"
+        return payloads.open_stores(root, identity, host_bytes, disk, pin, free_bytes)
 
     def is_current(thorough: bool) -> bool:
         alive = find_model()

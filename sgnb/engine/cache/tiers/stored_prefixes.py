@@ -60,6 +60,11 @@ class StoredPrefixes:
         for store in (*self.blocks("host"), *self.states("host")):
             store.flush()
 
+    def relieve(self) -> None:
+        """Return host memory that the machine lacks."""
+        for store in (*self.blocks("host"), *self.states("host")):
+            store.relieve()
+
     def close(self) -> None:
         """Return the memory of the stores."""
         for store in (*self.stores.blocks, *self.stores.states):
