@@ -196,7 +196,6 @@ def _build(
             runner.precompile()
         freeze_heap()
         undo.pop_all()
-
     return Parts(
         options,
         device,

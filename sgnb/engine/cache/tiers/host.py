@@ -39,7 +39,7 @@ class Arena:
     returned: bool = False
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     """Memory of a block, uint8[BLOCK, unit_bytes]."""
 
     data: Bytes
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 class HeldBlock:
     """A stored block. `readers`: number of copies from the place."""
 
-    place: Place
+    place: BlockPlace
     parent: bytes
     tokens: bytes
     seconds: float
@@ -89,7 +89,7 @@ class HostBlocks:
         self._arenas: list[Arena] = []
 
         self._lock = threading.Lock()
-        self._places: list[Place] = []
+        self._places: list[BlockPlace] = []
         self._blocks: dict[bytes, HeldBlock] = {}
         self._queue: list[tuple[Rank, bytes]] = []  # a heap: one rank per block, perhaps outdated
         self._clock, self._uses, self._flushes = 0.0, 0, 0
@@ -218,7 +218,7 @@ class HostBlocks:
         self._queue = [(block.rank, key) for key, block in self._blocks.items()]
         heapq.heapify(self._queue)
 
-    def _vacate(self, place: Place) -> None:
+    def _vacate(self, place: BlockPlace) -> None:
         """End the move of a place. A place of a returned arena is gone."""
         self.moving -= 1
         if place.arena.returned:
@@ -226,7 +226,7 @@ class HostBlocks:
         else:
             self._places.append(place)
 
-    def _evict(self, rank: Rank) -> Place | None:
+    def _evict(self, rank: Rank) -> BlockPlace | None:
         """Remove the block of the lowest rank, except blocks with readers. Returns the place, or
         None if no rank is below `rank`."""
         with_readers: list[tuple[Rank, bytes]] = []
@@ -277,7 +277,7 @@ class HostBlocks:
                 arena = Arena(size)
                 self._arenas.append(arena)
                 places = blocks.reshape(count, BLOCK, self._unit_bytes)
-                self._places += [Place(place, arena) for place in places]
+                self._places += [BlockPlace(place, arena) for place in places]
                 self.total += count
 
 
