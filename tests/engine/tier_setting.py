@@ -158,7 +158,7 @@ class Setting:
         self.start()
 
     def open(self) -> CacheTiers:
-        transfer = BlockTransfer(self.cache.slots, CPU, lambda content: bool(content.any()))
+        transfer = BlockTransfer(self.cache.slots, CPU, lambda units: units.any(1))
         checkpoints, states = self.cache.checkpoints, None
         if checkpoints is not None:
             states = BlockTransfer(checkpoints.pool, CPU, per_block=1)

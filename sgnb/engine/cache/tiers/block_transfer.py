@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from ..radix import Ints
 from ..slot_allocator import SlotAllocator
@@ -22,8 +24,8 @@ class BlockTransfer:
     Args:
         units: KV slots, or states, with content.
         device: Device of the content.
-        is_finite: Returns whether all values of units are finite, uint8[n, unit_bytes]; others are
-            not stored.
+        is_finite: Returns which units, uint8[n, unit_bytes], have only finite values, bool[n].
+            Others are not stored.
         per_block: Units of a block: `BLOCK` slots, or one state.
 
     Attributes:
@@ -34,13 +36,13 @@ class BlockTransfer:
         self,
         units: SlotAllocator,
         device: torch.device,
-        is_finite: Callable[[Bytes], bool] = lambda content: True,
+        is_finite: Callable[[Tensor], Tensor] = lambda units: torch.ones(len(units)).bool(),
         per_block: int = BLOCK,
     ) -> None:
         self._units, self._device = units, device
         self._on_gpu = device.type == "cuda"
         self._writes = torch.cuda.Stream(device) if self._on_gpu else None
-        self.is_finite = is_finite
+        self._is_finite = is_finite
         self.per_block = per_block
         step = BLOCK // per_block
         self.unit_bytes = max(1, -(-units.unit_bytes // step)) * step
@@ -55,12 +57,13 @@ class BlockTransfer:
         """Bytes of a row of a block, see `Block.data`."""
         return self.block_bytes // BLOCK
 
-    def read(self, ids: Ints) -> Callable[[], Bytes]:
+    def read(self, ids: Ints) -> Callable[[], tuple[Bytes, NDArray[np.bool_]]]:
         """Copy the content of units, which may change after the call.
 
         Returns:
-            A function that waits for the copy and returns uint8[len(ids), unit_bytes], on any
-            thread. On a GPU the copy follows the launched kernels, and this call does not wait.
+            A function that waits for the copy, on any thread, and returns the content,
+            uint8[len(ids), unit_bytes], and which units are finite, bool[len(ids)]. On a GPU the
+            copy follows the launched kernels, and this call does not wait.
         """
         size = len(ids), self.unit_bytes
         padded = self.unit_bytes > self._units.unit_bytes
@@ -68,16 +71,18 @@ class BlockTransfer:
         staged = new(size, dtype=torch.uint8, device=self._device)
         self._units.copy(ids, staged)
         if not self._on_gpu:
-            return staged.numpy
+            return lambda: (staged.numpy(), self._is_finite(staged).numpy())
 
         content = torch.empty(size, dtype=torch.uint8, pin_memory=True)
         content.copy_(staged, non_blocking=True)
+        finite = torch.empty(len(ids), dtype=torch.bool, pin_memory=True)
+        finite.copy_(self._is_finite(staged), non_blocking=True)
         copied = torch.cuda.Event()
         copied.record()
 
-        def wait() -> Bytes:
+        def wait() -> tuple[Bytes, NDArray[np.bool_]]:
             copied.synchronize()
-            return content.numpy()
+            return content.numpy(), finite.numpy()
 
         return wait
 
@@ -134,7 +139,8 @@ class BlockTransfer:
         try:
             self.begin_writes()
             self.write(ids, [content])()
-            wrong = np.flatnonzero((self.read(ids)() != content).any(axis=0))
+            restored, _ = self.read(ids)()
+            wrong = np.flatnonzero((restored != content).any(axis=0))
             self.write(ids, [np.zeros_like(content)])()  # unused units stay finite
         finally:
             units.free(ids)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..manager import CacheManager
 from ..radix import Ints, Node
@@ -25,7 +26,7 @@ MIN_TOKENS = 256
 DISK_SECONDS = 0.5
 """Compute time of a prefix from which its first use goes to the disk; later uses always do."""
 
-MAX_PENDING_BYTES = 256 * 2**20
+MAX_PENDING_BYTES = 2**30
 """Copies that wait for the writer. Further copies are dropped: an eviction never waits."""
 
 IDLE_WORK_SECONDS = 0.01
@@ -80,7 +81,8 @@ class BlockCopies:
         self._costs, self._prefixes, self._is_current = costs, prefixes, is_current
         self._run, self._writer = run, writer
         self._pending_bytes = self._flushes = 0
-        self._copied: set[int] = set()  # ids of nodes whose blocks are on the disk, or on the way
+        # Ids of nodes with copies on the disk, and in host memory, or on the way.
+        self._copied, self._in_host = set[int](), set[int]()
         self._relief = 0.0  # time of the next check of the free memory
         self._due: float | None = None  # time of the next copy to the disk; None: nothing to do
         self.counts = {"stored_blocks": 0, "dropped_blocks": 0}
@@ -99,11 +101,13 @@ class BlockCopies:
     def flush(self) -> None:
         """Empty host memory. Copies on the way there are dropped."""
         self._flushes += 1
+        self._in_host.clear()
         self._prefixes.flush()
 
     def forget(self) -> None:
         """Forget which nodes are copied: the stores change."""
         self._copied.clear()
+        self._in_host.clear()
 
     def close(self) -> None:
         """End the writer."""
@@ -119,15 +123,23 @@ class BlockCopies:
             self.write_idle()
 
     def write_idle(self) -> None:
-        """Copy prefixes to the disk that cost much or were used again, the most expensive first."""
+        """Copy prefixes to the disk that cost much or were used again, and all prefixes to host
+        memory, the most expensive first."""
         self._due = None
-        if not self._prefixes.blocks("disk") or not self._is_current(True):
+        if not self._is_current(True):
             return
 
         tree, end = self._cache.tree, time.monotonic() + IDLE_WORK_SECONDS
-        self._copied &= {node.id for node in tree.nodes()}
-        nodes = [node for node in tree.nodes() if self._is_for_disk(node)]
-        nodes.sort(key=self._seconds, reverse=True)
+        present = {node.id for node in tree.nodes()}
+        self._copied &= present
+        self._in_host &= present
+        has_disk, has_host = map(bool, map(self._prefixes.blocks, ("disk", "host")))
+        nodes = [
+            node
+            for node in sorted(tree.nodes(), key=self._seconds, reverse=True)
+            if (has_disk and self._is_for_disk(node))
+            or (has_host and node.id not in self._in_host and node.end >= MIN_TOKENS)
+        ]
         for node in nodes:
             if self._pending_bytes > MAX_PENDING_BYTES // 2:
                 self.note_change()
@@ -135,22 +147,28 @@ class BlockCopies:
             if time.monotonic() > end:  # go on after the next command
                 self._due = end
                 break
-            guarded(partial(self._copy_to_disk, node))
+            self._keep(node)
 
     def keep(self, nodes: Sequence[Node]) -> None:
         """Copy the blocks of evicted nodes before their slots are used again."""
         if not self._is_current(False):
             return
         for node in nodes:
-            if self._is_for_disk(node):
-                guarded(partial(self._copy_to_disk, node))
-            guarded(partial(self._copy_to_host, node))
+            self._keep(node)
+
+    def _keep(self, node: Node) -> None:
+        if self._is_for_disk(node):
+            guarded(partial(self._copy_to_disk, node))
+        guarded(partial(self._copy_to_host, node))
 
     def _copy_to_host(self, node: Node) -> None:
-        if self._states is None:
-            self._copy(node, self._prefixes.blocks("host"), False)
-        elif self._has_states(node) and self._copy(node, self._prefixes.blocks("host"), True):
-            self._copy_states(node, self._prefixes.states("host"))
+        host, has_states = self._prefixes.blocks("host"), self._has_states(node)
+        if self._states is not None and not has_states:
+            return
+        if host and self._copy(node, host, self._states is not None):
+            self._in_host.add(node.id)
+            if self._states is not None:
+                self._copy_states(node, self._prefixes.states("host"))
 
     def _copy_to_disk(self, node: Node) -> None:
         """Copy a prefix to the disk: without the first blocks, later blocks cannot be loaded."""
@@ -249,16 +267,20 @@ class BlockCopies:
         self,
         node: int,
         flushes: int,
-        content: Callable[[], Bytes],
+        content: Callable[[], tuple[Bytes, NDArray[np.bool_]]],
         blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
         transfer: BlockTransfer,
     ) -> None:
         """Write copies to their stores, on the writer's thread."""
         stored, size = 0, len(blocks) * transfer.block_bytes
         try:
-            rows = content().reshape(len(blocks), BLOCK, -1)
-            for ((key, parent, tokens, _, seconds), stores), data in zip(blocks, rows, strict=True):
-                if transfer.is_finite(data.reshape(transfer.per_block, -1)):
+            units, finite = content()
+            rows = units.reshape(len(blocks), BLOCK, -1)
+            flags = finite.reshape(len(blocks), -1).all(axis=1, keepdims=True).ravel()
+            for ((key, parent, tokens, _, seconds), stores), data, is_finite in zip(
+                blocks, rows, flags, strict=True
+            ):
+                if is_finite:
                     block = Block(key, parent, tokens, seconds, data)
                     written = [
                         store.write(block)
@@ -275,6 +297,7 @@ class BlockCopies:
         self.counts["stored_blocks"] += count
         if not complete:
             self._copied.discard(node)
+            self._in_host.discard(node)
 
     def _read(self, node: Node) -> StoredPrompt | None:
         """Return the prompt up to the end of a node; None if nothing of the prompt is stored."""

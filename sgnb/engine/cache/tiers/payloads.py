@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from ..kv_cache import KVCache
 from ..manager import CacheManager
 from ..state_pool import StatePool, bytes_per_state
 from .block_transfer import BlockTransfer
-from .blocks import BlockStore, Bytes
+from .blocks import BlockStore
 from .copies import MIN_TOKENS
 from .disk import DiskBlocks
 from .host import HostBlocks
@@ -94,19 +95,18 @@ def make_payloads(
     return Payloads(tokens, BlockTransfer(pool, states.device, _finite_check(columns), 1))
 
 
-def _finite_check(columns: Iterable[tuple[int, torch.dtype]]) -> Callable[[Bytes], bool]:
+def _finite_check(columns: Iterable[tuple[int, torch.dtype]]) -> Callable[[Tensor], Tensor]:
     """Return a function that checks the values of units: consecutive columns with sizes in bytes
     and types."""
     filled: Sequence[tuple[int, torch.dtype]] = [column for column in columns if column[0]]
 
-    def is_finite(content: Bytes) -> bool:
-        units, begin = torch.from_numpy(content), 0
+    def is_finite(units: Tensor) -> Tensor:
+        begin, finite = 0, torch.ones(len(units), dtype=torch.bool, device=units.device)
         for size, dtype in filled:
             values = units[:, begin : begin + size].contiguous().view(dtype)
-            if not values.isfinite().all():
-                return False
+            finite &= values.isfinite().all(1)
             begin += size
 
-        return True
+        return finite
 
     return is_finite
