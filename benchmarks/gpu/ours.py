@@ -84,7 +84,7 @@ def sampling(call: Call) -> sgnb.SamplingParams:
 def _sampling(new: int, schema: str | None, score_from: int | None) -> sgnb.SamplingParams:
     options: dict[str, Any] = {"max_new_tokens": new, "temperature": 0}
     if schema is not None:
-        return sgnb.SamplingParams(json_schema=schema, **options)
+        return sgnb.SamplingParams(json_schema=schema, json_whitespace=0, **options)
     if score_from is not None:
         options |= {"return_logprob": True, "logprob_start_len": score_from}
     return sgnb.SamplingParams(ignore_eos=True, **options)
