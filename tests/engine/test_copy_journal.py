@@ -158,6 +158,16 @@ def test_host_memory_records_evictions_and_flushes() -> None:
     assert [event.state for event in events[1:]] == [STORED, "flush"]
 
 
+def test_memory_returned_to_the_machine_is_recorded() -> None:
+    free = [1 << 40]
+    store = HostBlocks(4 * BLOCK * 3, 3, pin=False, free_bytes=lambda: free[0])
+    for number in range(3):
+        store.write(make_block(number))
+    free[0] = 0
+    store.relieve()
+    assert [change.state for change in store.changes] == ["stored"] * 3 + ["memory"] * 3
+
+
 def test_the_disk_records_evictions_damage_and_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
