@@ -73,6 +73,7 @@ from .program_kinds import (
 )
 from .reader import LogReader
 from .recording import Recorder, decode, encode, load, replay
+from .tier_kinds import BlocksNamed, CopiesChanged, PrefixNotLoaded, TiersStarted
 from .waiting import Wait, WaitingRequest, WaitReason
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "Alternatives",
     "AttentionSwitched",
     "AutomatonDrawn",
+    "BlocksNamed",
     "BranchFinished",
     "BranchPaused",
     "BranchResumed",
@@ -89,6 +91,7 @@ __all__ = [
     "ChoiceMade",
     "Columns",
     "ComparisonDone",
+    "CopiesChanged",
     "EngineStarted",
     "EngineStopped",
     "EventLog",
@@ -109,6 +112,7 @@ __all__ = [
     "NodeSplit",
     "NodeTouched",
     "PrefixLoaded",
+    "PrefixNotLoaded",
     "ProgramCalled",
     "Read",
     "Record",
@@ -128,6 +132,7 @@ __all__ = [
     "StepRan",
     "TextAppended",
     "TextStreamed",
+    "TiersStarted",
     "TokenIds",
     "TokensNamed",
     "ToolCalled",

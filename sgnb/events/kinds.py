@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 from ..codec import Range
 from .program_kinds import PROGRAM_KINDS, Logprob
+from .tier_kinds import TIER_KINDS
 
 Signed = Annotated[int, Range(-1)]
 """Integer of at least -1 (decrement or absent). Other integer fields are at least 0."""
@@ -341,9 +342,13 @@ class TextStreamed:
     text: str
 
 
-EVENT_KINDS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in list(globals().values())
-    if isinstance(cls, type) and is_dataclass(cls)
-} | PROGRAM_KINDS
+EVENT_KINDS: dict[str, type] = (
+    {
+        cls.__name__: cls
+        for cls in list(globals().values())
+        if isinstance(cls, type) and is_dataclass(cls)
+    }
+    | PROGRAM_KINDS
+    | TIER_KINDS
+)
 """All kinds by name."""

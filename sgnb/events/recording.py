@@ -40,6 +40,7 @@ from .program_kinds import (
     ChoiceMade,
 )
 from .reader import LogReader
+from .tier_kinds import BlocksNamed
 
 
 class Recorder:
@@ -108,7 +109,11 @@ _NAMES = {kind: tuple(field.name for field in fields(kind)) for kind in EVENT_KI
 _write = writer(default=list, separators=(",", ":"))
 
 
-WITH_RUNS: dict[type, str] = {RequestQueued: "prompt", NodeAdded: "tokens"}
+WITH_RUNS: dict[type, str] = {
+    RequestQueued: "prompt",
+    NodeAdded: "tokens",
+    BlocksNamed: "tokens",
+}
 """Fields with pairs for runs of consecutive token ids."""
 
 LEAST_RUN = 16
@@ -256,6 +261,8 @@ def _check(event: Any) -> None:
             _check_lengths(event, "choices", "scores")
         case NodeAdded() if not event.tokens:
             raise ValueError("a node without tokens")
+        case BlocksNamed():
+            _check_blocks(event)
         case BranchStarted() if event.parent and not event.branch.startswith(f"{event.parent}."):
             raise ValueError(f"{shown(event.parent)} is not the parent of {shown(event.branch)}")
         case AutomatonDrawn():
@@ -271,6 +278,13 @@ def _check_media(event: MediaNamed) -> None:
         raise ValueError(f"an item of {event.count:,} tokens")
     if not THUMBNAIL.fullmatch(event.thumbnail):
         raise ValueError("thumbnail is not base64")
+
+
+def _check_blocks(event: BlocksNamed) -> None:
+    if not event.parent < event.first or not 0 < event.count <= len(event.tokens):
+        raise ValueError(f"{event.count} blocks from {event.first} after {event.parent}")
+    if len(event.tokens) % event.count:
+        raise ValueError(f"{len(event.tokens)} tokens in {event.count} equal blocks")
 
 
 def _check_drawing(event: AutomatonDrawn) -> None:

@@ -47,6 +47,7 @@ class Views:
         self._bind, self._timeout = bind, line.timeout
         self._states: States | None = None  # of a finished batch
         self._recordings, self._edits, self._cell = session.recordings, session.edits, cell
+        self._loaded, self._disk_offer = loaded, session.disk_offer
         views = () if line.quiet else line.show
         steer = session.runs.steer if steers else None
         self._display = Display(
@@ -121,7 +122,8 @@ class Views:
             self._recordings.keep(name, display.feed, self._cell)
             runs = self._recordings.reruns(name)
             earlier = runs[: runs.index(name)] if name in runs else []
-            display.offer(earlier, self._states is not None)
+            hint = self._disk_offer(self._loaded, display.run) if display.has_live_view else ""
+            display.offer(earlier, self._states is not None, hint)
 
     def _compare(self, earlier: str) -> bytes:
         """Return the records of an earlier run and the run of the views, compared."""

@@ -32,6 +32,7 @@ from .answer_checks import Checks
 from .bench import BenchReport, benchmark, claims
 from .cache import Cache, EngineView
 from .compare import ROUNDS, CompareReport, compare
+from .disk_offer import DiskOffer
 from .dry_report import DryReport, dry_run
 from .edits import Edits
 from .engines import BUNDLED, Engines
@@ -54,6 +55,7 @@ class Session:
         self.say = say
         self.engines = Engines(lambda executor: self.runs.running(executor), say)
         self.edits = Edits()
+        self.disk_offer = DiskOffer()
         self.recordings = Recordings(lambda: self.engines.backend().emitter)
         self.runs = Runs(self.engines.name_of, self.recordings)
         self.cache = Cache(self.engines)

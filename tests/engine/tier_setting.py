@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.cache.state_pool import StatePool, StateShape
 from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
-from sgnb.engine.cache.tiers.blocks import Block, Bytes
+from sgnb.engine.cache.tiers.blocks import Block, Bytes, CopyChange
 from sgnb.engine.cache.tiers.stored_prefixes import Stores
 from sgnb.engine.cache.tiers.stored_prompt import ItemSpan
 from sgnb.engine.cache.tiers.tiers import CacheTiers
@@ -57,6 +58,7 @@ class Memory:
         self.name: str = name
         self.blocks: dict[bytes, Block] = {}
         self.damaged: set[bytes] = set()
+        self.changes: deque[CopyChange] = deque()
 
     def holds(self, key: bytes) -> bool:
         return key in self.blocks
@@ -80,9 +82,11 @@ class Memory:
     def write(self, block: Block) -> bool:
         self.damaged.discard(block.key)
         self.blocks[block.key] = block._replace(data=block.data.copy())
+        self.changes.append(CopyChange(block.key, "stored"))
         return True
 
     def flush(self) -> None:
+        self.changes.extend(CopyChange(key, "flush") for key in self.blocks)
         self.blocks.clear()
 
     def relieve(self) -> None:

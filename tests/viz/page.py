@@ -12,6 +12,7 @@ from typing import Any
 
 from sgnb.viz.live.widget import PAGE
 from sgnb.viz.state.branch_text import BranchText
+from sgnb.viz.state.residency import with_copies
 from sgnb.viz.state.run_state import RunState
 from sgnb.viz.state.tree import TreeState
 
@@ -51,7 +52,7 @@ function canonical(state, engine = 0) {
         timelineOf(state, run).map((lane) =>
           [lane.branch, lane.parent, lane.began, lane.ended,
            lane.activities.map((a) => [a.kind, a.name, a.began, a.ended])]), run.moreLanes,
-        run.earlier];
+        run.earlier, [[...run.loads], run.loadBars.map((bar) => Object.values(bar))]];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
@@ -61,7 +62,11 @@ function canonical(state, engine = 0) {
      labelOfTokens(state, n.tokens, 100000)]);
   const { cachedTokens: tokens, evicted, missing, checkpoints } = own;
   const pins = Object.fromEntries(own.pins);
-  return { runs, nodes, tokens, evicted, missing, checkpoints, pins };
+  const copies = sorted(own.copies.blocks.keys()).map((number) =>
+    [number, ...Object.values(own.copies.blocks.get(number)), followingOf(own.copies, number)]);
+  const shown = [...withCopies(own).nodes.values()].map((n) =>
+    [n.id, n.parent, n.tokens.map(ownNumber), n.copied ?? {}, Boolean(n.outline)]);
+  return { runs, nodes, tokens, evicted, missing, checkpoints, pins, copies, shown };
 }
 """
 
@@ -70,11 +75,13 @@ SUBJECTS = {
     "reduce": (
         "dom",
         "media",
+        "copied_blocks",
         "loads",
         "time_parts",
         "stops",
         "lanes",
         "state",
+        "residency",
         "tree_records",
         "run_records",
         "reduce",
@@ -130,7 +137,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             run.stopped, metrics, branches, [list(astuple(row)) for row in run.rows.values()],
             [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
             run.time.seconds, run.time.waited_for, run.stops.places, _lanes(run), run.lanes.hidden,
-            run.earlier,
+            run.earlier, [list(run.loads.stores.items()), run.loads.bars],
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),
@@ -141,6 +148,14 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
     whole: Any = {
         "runs": found, "nodes": nodes, "tokens": tree.tokens, "evicted": tree.evicted,
         "missing": tree.missing, "checkpoints": tree.checkpoints, "pins": tree.pins,
+        "copies": [
+            [number, *astuple(block), tree.copies.following.get(number, [])]
+            for number, block in sorted(tree.copies.blocks.items())
+        ],
+        "shown": [
+            [n.id, n.parent, list(n.tokens), n.copied, n.is_outline]
+            for n in with_copies(tree).nodes.values()
+        ],
     }  # fmt: skip
     return json.loads(json.dumps(whole))
 

@@ -79,6 +79,8 @@ def random_log(rng: random.Random) -> EventLog:
                     request = max(0, engine.latest - rng.randint(0, 12))
                     jump(engine, rng, request, text(2))
                 if rng.random() < 0.2:
+                    change_copies(log, rng, engine)
+                if rng.random() < 0.2:
                     change_activity(log, rng, f"r{number}", max(1, engine.latest - 1))
             for one in [*forks, name]:
                 program.end(one, rng.choice(["", "", "ValueError: no"]))
@@ -94,6 +96,24 @@ def random_log(rng: random.Random) -> EventLog:
         edited.end("0")
         edited.finish()
     return log
+
+
+def change_copies(log: EventLog, rng: random.Random, engine: WordEngine) -> None:
+    """Names and states of blocks, of unknown blocks as well, and a load."""
+    first, count = 1 + log.last, rng.randint(1, 3)
+    parent = rng.choice([0, *[r.event.first for r in log.read().records if is_names(r.event)], 7])
+    tokens = tuple(rng.choices(list(engine.ids.values()) or [0], k=2 * count))
+    log.emit(events.BlocksNamed(first, count, parent, tokens))
+    state = rng.choice(["stored", "stored", "room", "full"])
+    blocks = tuple(rng.sample(range(first, first + count + 2), rng.randint(1, count)))
+    log.emit(events.CopiesChanged(rng.choice(["host", "disk"]), state, blocks, HOSTILE))
+    store = rng.choice(["host", "disk", HOSTILE])
+    request = rng.choice([0, engine.latest, engine.latest + 1])
+    log.emit(events.PrefixLoaded(request, store, 64, rng.choice([0.25, 2.0]), 0.5))
+
+
+def is_names(event: Any) -> bool:
+    return isinstance(event, events.BlocksNamed)
 
 
 def change_activity(log: EventLog, rng: random.Random, run: str, request: int) -> None:

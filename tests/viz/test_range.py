@@ -30,7 +30,7 @@ def metrics(records: list[Record], begin: float, end: float) -> dict[str, Any]:
     found: defaultdict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
     nodes: dict[int, int] = {}
     whole: dict[str, Any] = {
-        "steps": 0, "evicted": 0, "freed": 0, "dropped": 0, "prefill": 0, "sampled": 0,
+        "steps": 0, "evicted": 0, "freed": 0, "dropped": 0, "prefill": 0, "sampled": 0, "loads": [],
     }  # fmt: skip
     encoded = {"items": 0, "tokens": 0, "seconds": 0.0}
     over: set[int] = set()
@@ -67,6 +67,9 @@ def metrics(records: list[Record], begin: float, end: float) -> dict[str, Any]:
                 encoded["items"] += len(items)
                 encoded["tokens"] += tokens
                 encoded["seconds"] += seconds
+            case events.PrefixLoaded(_, store, tokens, seconds, computing) if inside:
+                load = {"t": record.t, "seconds": seconds, "store": store, "tokens": tokens}
+                whole["loads"].append({**load, "computing": computing})
             case events.StepRan():
                 whole["steps"] += inside
                 for row in event.extended:

@@ -28,14 +28,20 @@ def test_loads_are_added_and_worded() -> None:
     loads = RunLoads()
     assert loads.line() == ""
     for event in LOADS:
-        loads.loaded(event)
+        loads.loaded(event, 1.0)
     assert loads.line() == WORDS
+    assert [bar.tokens for bar in loads.bars] == [3200, 1280, 64, 64]
+    assert loads.bars[0].line() == WORDS.splitlines()[0].replace("3,264", "3,200").replace(
+        "271", "71"
+    ).replace("1.9 s", "384 ms")
     script = """
-      const run = { loads: new Map() };
-      for (const event of given) countLoad(run, event);
-      return wordsOfLoads(run);
+      const run = { loads: new Map(), loadBars: [] };
+      for (const event of given) countLoad(run, event, 1);
+      return [wordsOfLoads(run), run.loadBars.map((bar) => Object.values(bar))];
     """
-    assert node(script, ("dom", "loads"), [asdict(event) for event in LOADS]) == WORDS
+    words, bars = node(script, ("dom", "copied_blocks", "loads"), [asdict(e) for e in LOADS])
+    assert words == WORDS
+    assert bars == [list(bar) for bar in loads.bars]
 
 
 def test_a_run_counts_its_own_loads() -> None:

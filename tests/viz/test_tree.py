@@ -11,7 +11,8 @@ from sgnb.events import EventLog, Record
 from sgnb.viz import LogState, TreeState
 from sgnb.viz.static.bundle import static_bundle
 from sgnb.viz.static.joined_tree import joined_tree
-from sgnb.viz.static.plain_text import plain_text, shown, tree_text, walk
+from sgnb.viz.static.plain_text import plain_text, tree_text
+from sgnb.viz.static.tree_rows import shown, walk
 from tests.counting import calls
 from tests.viz.make_log import WordEngine
 

@@ -186,15 +186,22 @@ class Display:
             self._try(self._view.begin)
             self._emitter.attach_again(feed)
 
-    def offer(self, runs: Sequence[str], batch: bool) -> None:
-        """Show buttons after the end of the run.
+    def offer(self, runs: Sequence[str], batch: bool, hint: str = "") -> None:
+        """Show buttons and a hint after the end of the run.
 
         Args:
             runs: Earlier runs for a comparison, oldest first.
             batch: The states of a batch can be exported and run again.
+            hint: A sentence with a button for removal, or "".
         """
         if self._dashboard is not None:
             self._dashboard.reruns, self._dashboard.batch = list(runs), batch
+            self._dashboard.hint = hint or self._dashboard.hint
+
+    @property
+    def has_live_view(self) -> bool:
+        """True if `offer` has an effect."""
+        return self._dashboard is not None
 
     def text(self) -> str:
         """Return the views as plain text."""

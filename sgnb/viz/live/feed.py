@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ...events import (
     Alternatives,
     AutomatonDrawn,
+    BlocksNamed,
     CheckpointDropped,
     CheckpointKept,
     Columns,
+    CopiesChanged,
     Jumped,
     MediaNamed,
     ModelAsked,
@@ -34,6 +37,7 @@ from ...events import (
     encode,
 )
 from ..state.tree import ROOT, TreeNode, Trees, TreeState
+from .sent_copies import SentCopies
 
 KEPT_CHARACTERS = 64 << 20
 """Maximum characters kept for late pages and for saving."""
@@ -130,8 +134,12 @@ class _PageState:
     tokens: set[int] = field(default_factory=set)
     nodes: set[int] = field(default_factory=lambda: {ROOT})
     automata: set[int] = field(default_factory=set)
+    copies: SentCopies = field(init=False)
     shapes: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Parent and length of the nodes at `suspend`."""
+
+    def __post_init__(self) -> None:
+        self.copies = SentCopies(self.tree.copies)
 
     def suspend(self) -> None:
         nodes = [node for node in self.tree.nodes.values() if node.id in self.nodes]
@@ -161,11 +169,14 @@ class _PageState:
             present.update(child.id for child in same)
             pending += same
         self.nodes = present
+        self.copies.resume(partial(self._send_named, t, send))
 
     def begin(self, t: float, send: Send) -> None:
         tree = self.tree
         if tree.engine is not None:
             send(t, tree.engine, self.engine)
+        if tree.tiers is not None:
+            send(t, tree.tiers, self.engine)
         nodes = sorted(tree.nodes.values(), key=lambda node: (node.locks > 0, node.tick))
         count = max(SENT_NODES, sum(node.locks > 0 for node in nodes))
         for node in sorted(nodes[-count:], key=lambda node: node.order):
@@ -179,6 +190,8 @@ class _PageState:
                     send(t, NodeLocked(node.id, locks), self.engine)
                 for owner in tree.pins.get(node.id, ()):
                     send(t, NodePinned(node.id, owner, 1), self.engine)
+
+        self.copies.begin(partial(self._send_named, t, send))
 
     def push(self, record: Record, send: Send) -> None:
         event = record.event
@@ -197,13 +210,19 @@ class _PageState:
             if node not in self.nodes and node in self.tree.nodes:
                 self._send_old(record.t, self.tree.nodes[node], send)
 
-        if isinstance(event, NodeAdded):
+        if isinstance(event, BlocksNamed | CopiesChanged):
+            self.copies.push(event, partial(self._send_named, record.t, send))
+        elif isinstance(event, NodeAdded):
             self.nodes.add(event.node)
         elif isinstance(event, NodeSplit):
             self.nodes.add(event.upper)
 
-        self._name(record.t, _tokens(event), send)
-        send(record.t, event, self.engine)
+        self._send_named(record.t, send, event)
+
+    def _send_named(self, t: float, send: Send, event: Any) -> None:
+        """Send an event after the names of the tokens."""
+        self._name(t, _tokens(event), send)
+        send(t, event, self.engine)
 
     def _send_node(self, t: float, node: TreeNode, send: Send) -> None:
         path = []
@@ -246,7 +265,7 @@ class _PageState:
 def _tokens(event: Any) -> Iterable[int]:
     if isinstance(event, RequestQueued):
         return event.prompt
-    if isinstance(event, NodeAdded | Jumped | Alternatives):
+    if isinstance(event, NodeAdded | Jumped | Alternatives | BlocksNamed):
         return event.tokens
     if isinstance(event, StepRan):
         rows = event.sampled

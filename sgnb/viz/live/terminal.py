@@ -14,6 +14,7 @@ from rich.text import Text
 from ..state.comparison import Comparison
 from ..state.metrics import KIND_NAMES
 from ..state.models import with_marks
+from ..state.residency import with_copies
 from ..state.run_state import RunState
 from ..state.token_table import visible, visible_segments
 from ..state.tree import TreeState
@@ -23,17 +24,18 @@ from ..static.plain_text import (
     Shown,
     batch_lines,
     compare_text,
+    copy_lines,
     counted,
     in_line,
     losses,
     model_lines,
     node_marks,
     own_error,
-    rows,
     run_heading,
     run_of,
     tree_heading,
 )
+from ..static.tree_rows import rows
 
 STYLES = {
     "text": "dim",
@@ -90,9 +92,10 @@ def print_tree(tree: TreeState, height: int = 30, run: RunState | None = None) -
         height: Maximum number of lines.
         run: Run with the name of the tree's model, or None.
     """
-    out = Text("\n".join([tree_heading(tree, run), *losses(tree)]), style="bold")
+    heading = [tree_heading(tree, run), *losses(tree), *copy_lines(tree)]
+    out = Text("\n".join(heading), style="bold")
     body = Text(no_wrap=True, overflow="ellipsis")
-    for stem, node, hidden in rows(tree, height):
+    for stem, node, hidden in rows(with_copies(tree), height):
         body.append("\n" + stem, "dim") if body else body.append(stem, "dim")
         if node is None:
             body.append(f"… {hidden} more nodes", "dim")

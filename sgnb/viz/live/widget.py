@@ -13,7 +13,8 @@ loading the module and miss messages. If `controls` is true, `{"kind": "act", "i
 with the fields of `EditRequest` requests an edit. `{"kind": "compare", "id", "run"}` requests the
 comparison with one of the trait `reruns`. The answer is `{"answer": id, "text", "failed"}`; a
 comparison has a buffer with the lines of both runs. If `batch` is true, `{"kind": "batch", "id",
-"action"}` requests one of `BATCH`; the answer to "csv" has the file as a buffer.
+"action"}` requests one of `BATCH`; the answer to "csv" has the file as a buffer. The trait `hint`
+is a sentence below the views until `{"kind": "dismiss"}`.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ from .views import (
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
-    "dom", "branch", "models", "media", "loads", "time_parts", "stops", "lanes", "state",
-    "tree_records", "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text",
-    "layout", "minimap", "tree_marks", "tree", "axis", "lane_search", "lane_drawing", "pair",
-    "branches", "rerun", "compare", "time", "automaton_walk", "automaton_layout", "automaton",
-    "grammar", "source", "rows", "inspect", "summary", "stepper", "view_cost", "dashboard",
-    "widget",
+    "dom", "branch", "models", "media", "copied_blocks", "loads", "time_parts", "stops",
+    "lanes", "state", "residency", "tree_records", "run_records", "reduce", "store", "draw",
+    "miss", "items", "edits", "text", "layout", "minimap", "tree_marks", "tree", "axis",
+    "lane_search", "lane_drawing", "pair", "branches", "rerun", "compare", "time",
+    "automaton_walk", "automaton_layout", "automaton", "grammar", "source", "rows", "inspect",
+    "summary", "stepper", "view_cost", "dashboard", "widget",
 )  # fmt: skip
 """Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1
@@ -98,6 +99,7 @@ class Dashboard(anywidget.AnyWidget):
     steps = traitlets.Bool().tag(sync=True)
     edits = traitlets.Bool().tag(sync=True)
     batch = traitlets.Bool().tag(sync=True)
+    hint = traitlets.Unicode().tag(sync=True)
     reruns = traitlets.List(traitlets.Unicode()).tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
@@ -203,6 +205,8 @@ class Dashboard(anywidget.AnyWidget):
         node: Any = content.get("node")
         if kind == "resync":
             self.send_state("records")
+        elif kind == "dismiss":
+            self.hint = ""
         elif kind == "act" and self._act is not None:
             known = action in ACTIONS and type(node) is int
             self._answer(content, partial(self._act, action, node) if known else None)

@@ -32,7 +32,8 @@ function newBranchesPanel(host, page) {
     el("select", "sgnb-select", "", { "aria-label": label }),
   );
   compareTools.append(el("span", "sgnb-label", "compare"), choices[0], el("span", "sgnb-label", "with"), choices[1]);
-  const legend = newLaneLegend();
+  const legend = newLaneLegend(),
+    paintLoadLegend = newLoadLegend(legend);
   host.append(note, legend, compareTools, pair.root);
   let shown = null,
     lit = null;
@@ -81,13 +82,14 @@ function newBranchesPanel(host, page) {
   surface.canvas.addEventListener("mousemove", (event) => {
     const { x, box } = surface.at(event);
     surface.canvas.style.cursor = page.window && !box?.lane ? "grab" : "";
-    if (!time.isDragged()) page.hover(box?.of ? tokenBefore(box.of, shown.time(x)) : null);
+    if (!time.isDragged()) page.hover(box?.load ? box.load : box?.of ? tokenBefore(box.of, shown.time(x)) : null);
   });
   surface.canvas.addEventListener("mouseleave", () => page.hover(null));
   surface.canvas.addEventListener("click", (event) => {
     if (time.isDragged()) return;
     const { x, box } = surface.at(event);
     if (box?.lane) compare(box.lane);
+    else if (box?.load) page.pin(box.load);
     else if (box) page.pin(tokenBefore(box.of, shown.time(x)));
   });
   surface.canvas.addEventListener("keydown", (event) => {
@@ -132,7 +134,9 @@ function newBranchesPanel(host, page) {
     time.paint(view, run.t);
     const more = lanes.length - few.length + run.moreLanes;
     setText(note, lanes.length ? (more ? `and ${plural(more, "more lane")}` : "") : "no request yet");
-    surface.say(`${wordsOfLanes(few, drawn) || "no request yet"}. ${LANE_KEYS}`);
+    const words = [wordsOfLanes(few, drawn) || "no request yet", ...wordsOfLoads(run).split("\n")];
+    surface.say(`${words.filter(Boolean).join("; ")}. ${LANE_KEYS}`);
+    paintLoadLegend(run.loads);
     draw();
     paintPair(
       state,
@@ -143,7 +147,7 @@ function newBranchesPanel(host, page) {
   function draw() {
     if (!shown) return;
     const { few, xOf, width, view, run, forks, state } = shown;
-    const bottom = (few.length + 1) * LANE,
+    const bottom = (few.length + 1 + (run.loadBars.length > 0)) * LANE,
       context = surface.begin(width, bottom + AXIS),
       colours = coloursOf(host);
     context.fillStyle = colours.muted;
@@ -167,7 +171,12 @@ function newBranchesPanel(host, page) {
     const middleOf = ({ name }) => rows.get(name) ?? null;
     for (const [group, shared] of forks)
       drawFork(context, colours, group, shared, { xOf, middleOf, left, right: left + room });
+    const loadsAt = bottom - LANE + 2;
+    if (run.loadBars.length)
+      drawLoads(context, colours, surface, run, { xOf, y: loadsAt, tall: LANE - 4, within: [left, left + room] });
     context.restore();
+    context.fillStyle = colours.muted;
+    if (run.loadBars.length) context.fillText("cache loads", 0, loadsAt + LANE / 2 - 2);
     few.forEach((lane, i) => drawLabels(context, colours, lane, i));
     if (state.t && lit) drawLit(context, colours);
   }

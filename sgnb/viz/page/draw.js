@@ -44,7 +44,21 @@ function newSurface(host, label) {
   return { canvas, begin, at, region, say };
 }
 
-const NAMES = ["bg", "soft", "fg", "muted", "line", "cached", "computed", "sampled", "jumped", "other", "bad"];
+const NAMES = [
+  "bg",
+  "soft",
+  "fg",
+  "muted",
+  "line",
+  "cached",
+  "computed",
+  "sampled",
+  "jumped",
+  "other",
+  "bad",
+  "host",
+  "disk",
+];
 
 function coloursOf(host) {
   const style = getComputedStyle(host);

@@ -3,6 +3,7 @@
 function describe(state, selection) {
   if (!state || !selection) return null;
   if (selection.automaton !== undefined) return describeState(state, selection);
+  if (selection.load !== undefined) return describeLoad(state, selection);
   return selection.node !== undefined ? describeNode(state, selection.node) : describeToken(state, selection);
 }
 
@@ -100,8 +101,9 @@ function checkpointOf(state, node) {
   return `none: a request with this prefix ${from} and recomputes ${plural(again, "token")}`;
 }
 
-function describeNode(state, id) {
-  const node = state.nodes.get(id);
+function describeNode(cached, id) {
+  const state = withCopies(cached),
+    node = state.nodes.get(id);
   if (!node) return null;
   const maker = node.request === null ? null : state.requests.get(node.request);
   let depth = 0;
@@ -110,8 +112,11 @@ function describeNode(state, id) {
   const facts = [
     ["node", `${id}: ${plural(node.tokens.length, "token")}, positions ${depth} to ${depth + node.tokens.length}`],
   ];
-  const items = itemsOfNode(state, node);
+  const items = itemsOfNode(state, node),
+    copies = wordsOfCopies(node);
   facts.push(...items.facts);
+  if (copies) facts.push(["copies", copies]);
+  if (node.outline) return { text: labelOfTokens(state, node.tokens, 2000), item: items.item, facts };
   facts.push(["found", node.hits ? `${plural(node.hits, "time")} since this view began` : "not since this view began"]);
   facts.push(["last used", `${duration(Math.max(0, state.t - node.used))} before`]);
   if (state.engine?.token_bytes)

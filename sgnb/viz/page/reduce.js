@@ -22,9 +22,12 @@ const OF_ENGINE = {
   ItemsEncoded(state, event, t) {
     encoderRan(state, event.of_engine ?? 0, event, t);
   },
-  PrefixLoaded(state, event) {
-    const run = state.runs.get(state.requests.get(event.request)?.run);
-    if (run) countLoad(run, event);
+  PrefixLoaded(state, event, t) {
+    const request = state.requests.get(event.request),
+      run = request && request.finished === null && state.runs.get(request.run);
+    if (!run) return;
+    countLoad(run, event, t);
+    timed(run, t);
   },
   // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
@@ -214,6 +217,7 @@ function apply(state, record) {
   const { kind, t } = record,
     own = stateOf(state, record.of_engine);
   state.t = own.t = Math.max(state.t, t);
+  own.changes += 1;
   applyToTime(own, record, t);
   applyToStops(own, record);
   applyToLanes(own, record, t);

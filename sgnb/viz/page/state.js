@@ -7,6 +7,7 @@ const KEPT_GHOSTS = 12;
 function newState() {
   return {
     t: 0,
+    changes: 0, // number of applied records
     lost: 0,
     missing: 0,
     engine: null,
@@ -18,6 +19,8 @@ function newState() {
     pins: new Map(),
     tokenTable: new Map(),
     media: newMedia(),
+    tiers: null, // the `TiersStarted` of an engine with copies
+    copies: newCopiedBlocks(),
     nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]),
     ghosts: [],
     runs: new Map(),
@@ -45,6 +48,8 @@ function copyState(state) {
     items: { ...r.items },
     time: copyTimeParts(r.time),
     stops: new Map(r.stops),
+    loads: new Map(r.loads),
+    loadBars: [...r.loadBars],
     lanes: copied(r.lanes, copyLane),
     branches: copied(r.branches, branch),
     rows: copied(r.rows, same),
@@ -57,6 +62,7 @@ function copyState(state) {
     pins: new Map(own.pins),
     nodes: copied(own.nodes, (node) => ({ ...node, children: new Map(node.children) })),
     ghosts: [...own.ghosts],
+    copies: copyCopiedBlocks(own.copies),
     live: new Set(own.live),
   });
   const copy = {
@@ -156,6 +162,7 @@ function newRun(event, t) {
     },
     items: newRunItems(),
     loads: new Map(), // by store: [tokens, seconds, seconds of computing]
+    loadBars: [], // the first loads
     time: newTimeParts(),
     stops: new Map(),
     edit: null, // the `RunEdited` of a run that continues an edit

@@ -89,10 +89,11 @@ const newColumns = () => ({
   evictions: [],
   drops: [],
   encodes: [],
+  loads: [],
   prefixes: newPrefixes(),
 });
 
-function collect({ steps, admissions, evictions, drops, encodes, prefixes }, state, record) {
+function collect({ steps, admissions, evictions, drops, encodes, loads, prefixes }, state, record) {
   const request = state.requests.get(record.request);
   if (record.kind === "StepRan") {
     const { request: ids, start, length } = record.extended;
@@ -136,6 +137,9 @@ function collect({ steps, admissions, evictions, drops, encodes, prefixes }, sta
     drops.push({ t: record.t });
   } else if (record.kind === "ItemsEncoded") {
     encodes.push({ t: record.t, seconds: record.seconds, tokens: record.tokens, items: record.items.length });
+  } else if (record.kind === "PrefixLoaded") {
+    const { t, seconds, store, tokens, compute_seconds: computing } = record;
+    loads.push({ t, seconds, store, tokens, computing });
   }
 }
 
@@ -172,7 +176,7 @@ function newPrefixes() {
 }
 
 // Metrics of events after `from` and up to `to`, in seconds of the log.
-function figuresWithin({ steps, admissions, evictions, drops, encodes }, { from, to }) {
+function figuresWithin({ steps, admissions, evictions, drops, encodes, loads }, { from, to }) {
   const inside = ({ t }) => t > from && t <= to;
   const sum = (rows, name) => rows.reduce((all, row) => all + row[name], 0);
   const hits = (rows) => ({
@@ -200,6 +204,7 @@ function figuresWithin({ steps, admissions, evictions, drops, encodes }, { from,
     freed: sum(evicted, "tokens"),
     dropped: drops.filter(inside).length,
     encoded: { items: sum(encoded, "items"), tokens: sum(encoded, "tokens"), seconds: sum(encoded, "seconds") },
+    loads: loads.filter(inside),
     runs: runs.map((run) => ({ run, ...hits(admitted.filter((row) => row.run === run)) })),
   };
 }

@@ -4,6 +4,7 @@ const STRIPS = [
   { name: "KV pool", height: 74 },
   { name: "states", height: 40 }, // only for models with recurrent layers
   { name: "encode", height: 20 }, // only with images, videos or sounds
+  { name: "loads", height: 20 }, // only with loads from lower tiers of the cache
   { name: "batch", height: 62 },
   { name: "hit rate", height: 46 },
 ];
@@ -28,6 +29,7 @@ function newTimePanel(host, page) {
   const drops = legendItem("gone", "of states: checkpoints dropped");
   const encodes = legendItem("prefill", "images, videos and sounds encoded");
   legend.append(drops, encodes);
+  const paintLoadLegend = newLoadLegend(legend);
   const metrics = el("div", "sgnb-note");
   host.append(metrics, legend);
   let range = null; // drawn times, positions, and the shown moment
@@ -87,7 +89,7 @@ function newTimePanel(host, page) {
       { from, to } = shownTimes(page, whole);
     range = { from, to, whole, left, room, at: store.position === null ? whole.to : state.t };
     time.paint(range, start);
-    const present = { states: state.engine?.states, encode: store.encodes.length };
+    const present = { states: state.engine?.states, encode: store.encodes.length, loads: store.loads.length };
     const strips = STRIPS.filter(({ name }) => !(name in present) || present[name]);
     const context = surface.begin(
         width,
@@ -102,6 +104,7 @@ function newTimePanel(host, page) {
     let top = 0;
     drops.hidden = !present.states;
     encodes.hidden = !present.encode;
+    paintLoadLegend(new Set(store.loads.map((load) => load.store)));
     const tops = new Map();
     for (const { name, height } of strips) {
       tops.set(name, top);
@@ -112,6 +115,7 @@ function newTimePanel(host, page) {
       if (name === "KV pool") drawPool(context, colours, columns, x, top, height);
       else if (name === "states") drawStates(context, colours, columns, x, top, height, state.engine.states);
       else if (name === "encode") drawEncodes(context, colours, store.encodes, x, top, height);
+      else if (name === "loads") drawLoadStrip(context, colours, store.loads, { ...range, x, top, height });
       else if (name === "batch") drawBatch(context, colours, columns, x, top, height);
       else
         drawHits(
@@ -150,7 +154,10 @@ function newTimePanel(host, page) {
     for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 0, 2, height);
   }
   // A line for all runs and, for several runs, a line per run.
-  function wordsOf({ requests, runs, steps, prefill, sampled, evicted, freed, dropped, encoded, ...all }, seconds) {
+  function wordsOf(
+    { requests, runs, steps, prefill, sampled, evicted, freed, dropped, encoded, loads, ...all },
+    seconds,
+  ) {
     const rate = ({ prompt, cached, again, optimal }) =>
       `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} recomputed for lack of a checkpoint, ` : ""}${percent(optimal, prompt)} with an unlimited cache`;
     const parts = [
@@ -159,6 +166,7 @@ function newTimePanel(host, page) {
       `${plural(prefill, "token")} of prompts and forced text computed and ${grouped(sampled)} sampled in ${plural(steps, "step")}`,
       encoded.items &&
         `${plural(encoded.items, "item")} with ${plural(encoded.tokens, "token")} encoded in ${duration(encoded.seconds)}`,
+      ...wordsOfTotalLoads(loads),
       evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`,
       dropped && `${plural(dropped, "checkpoint")} dropped`,
     ];

@@ -65,6 +65,7 @@ function newTreePanel(host, page) {
     pins,
     checkpoints,
   );
+  const paintCopyLegend = newCopyLegend(legend);
   const scale = el("span", "sgnb-legend-item");
   legend.append(scale);
   host.append(tools, frame, ghosts, legend);
@@ -132,7 +133,8 @@ function newTreePanel(host, page) {
   const isMine = (node) => shownRun !== null && (node.used >= shownRun.t || ofRun(node));
   const ofRun = (node) => node.request !== null && shownState.requests.get(node.request)?.run === shownRun?.run;
 
-  function paint(state, run) {
+  function paint(cached, run) {
+    const state = withCopies(cached);
     [shownState, shownRun, pinsOf] = [state, run, pinsAbove(state)];
     paintRuns(state);
     const only = state.runs.has(runs.value) ? nodesOfRun(state, runs.value) : null;
@@ -165,9 +167,9 @@ function newTreePanel(host, page) {
     setText(form, links ? "icicle" : "nodes and links");
     setText(
       metrics,
-      state.nodes.size === 1
-        ? "nothing is cached"
-        : `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${keptOf(state)}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`,
+      cached.nodes.size === 1
+        ? `nothing is cached${wordsOfTotals(state, " · ")}`
+        : `${plural(cached.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${keptOf(state)}${wordsOfTotals(state, " · ")}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`,
     );
     setText(
       scale,
@@ -179,6 +181,7 @@ function newTreePanel(host, page) {
     );
     pins.hidden = !state.pins.size;
     checkpoints.hidden = !state.engine?.states;
+    paintCopyLegend(state);
     setText(
       ghosts,
       state.ghosts.length
@@ -192,10 +195,10 @@ function newTreePanel(host, page) {
             .join(", ")}`
         : "",
     );
-    const ids = [...state.nodes.values()],
+    const ids = [...cached.nodes.values()],
       used = ids.filter((node) => node.hits > 0).length;
     surface.say(
-      `${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}${state.engine?.states ? `, ${state.checkpoints} with a checkpoint` : ""}. Arrow keys move between nodes, the space bar folds the descendants of a node.`,
+      `${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}${state.engine?.states ? `, ${state.checkpoints} with a checkpoint` : ""}${wordsOfTotals(state, ", ")}. Arrow keys move between nodes, the space bar folds the descendants of a node.`,
     );
     const colours = coloursOf(host);
     if (!map.canvas.hidden)
@@ -319,31 +322,32 @@ function newTreePanel(host, page) {
       pinned: shownState.pins.has(node.id),
       line: marked ? colours.sampled : used || pinned ? colours.fg : colour,
       thick: marked || used ? 2 : 1,
-      dashes: !marked && !used && pinned ? [3, 2] : [],
+      dashes: node.outline && !marked ? [1, 3] : !marked && !used && pinned ? [3, 2] : [],
     };
   }
   function drawNode(context, colours, { node, x, width }, y, tall, height) {
     const { made, hit, colour, dim, line, thick, dashes, pinned } = styleOf(colours, node);
-    fillTinted(context, colour, dim ? 0.03 : hit || made ? 0.2 : 0.08, x + 0.5, y, width - 1.5, tall);
+    if (!node.outline)
+      fillTinted(context, colour, dim ? 0.03 : hit || made ? 0.2 : 0.08, x + 0.5, y, width - 1.5, tall);
     context.globalAlpha = dim ? 0.3 : 1;
     context.strokeStyle = line;
     context.lineWidth = thick;
     context.setLineDash(dashes);
     context.strokeRect(x + 1, y + 0.5, width - 2, tall - 1);
-    context.setLineDash([]);
+    drawCopies(context, colours, node, x + 2, y + tall - 2, width - 4, dim);
     if (made) fillTinted(context, colours.computed, dim ? 0.3 : 1, x + 1, y, 3, tall);
     const above = Math.max(0, -y);
     const box = { x: x + 6, y: y + above, width, tall: Math.min(tall - above, height) };
     const indent = drawNodeItem(context, colours, shownState, node, box, draw);
     drawNodeLabel(
       context,
-      dim ? { ...colours, fg: colours.muted } : colours,
+      dim || node.outline ? { ...colours, fg: colours.muted } : colours,
       shownState,
       node,
       x + 7 + indent,
       y + above + 1,
       width - indent - (pinned ? 22 : 11),
-      Math.min(tall - above, height) - 2,
+      Math.min(tall - above, height) - 2 - copyHeight(node),
       hit,
     );
     if (pinned) drawPin(context, colours, x + width - 9, y + above + 9);
@@ -382,7 +386,7 @@ function newTreePanel(host, page) {
     context.beginPath();
     context.arc(x + 11, y, radius(node), 0, 2 * Math.PI);
     context.fill();
-    context.globalAlpha = dim ? 0.1 : hit || made ? 0.7 : 0.3;
+    context.globalAlpha = dim ? 0.1 : node.outline ? 0 : hit || made ? 0.7 : 0.3;
     context.fillStyle = colour;
     context.fill();
     context.globalAlpha = dim ? 0.3 : 1;
@@ -396,6 +400,7 @@ function newTreePanel(host, page) {
       side = thumbnailSide();
     if (indent) drawThumbnail(context, colours, item.picture[0], { x: x + 24, y: y - side / 2, side }, draw);
     context.fillText(labelOf(item), x + 24 + indent, y);
+    drawCopies(context, colours, node, x + 24, y + Math.min(row / 2, 15), 36, dim);
     if (pinned) drawPin(context, colours, x + 2, y - 6);
     if (node.checkpoint) drawCheckpoint(context, colours, x + 5, y + 8, dim);
   }

@@ -2,6 +2,7 @@
 
 const LINE = 15; // pixels of a line of text
 const LETTER = 6.65; // pixels of a letter
+const COPY_BAR = 3; // pixels of the height of a bar of copies
 const FADE = 16; // pixels of the fade at a cut end of the drawing
 
 function drawPin(context, colours, x, y) {
@@ -33,6 +34,38 @@ function drawCheckpoint(context, colours, x, y, dim) {
   context.closePath();
   context.stroke();
   context.fill();
+}
+
+// A bar per store with copies, as long as the copied part of [x, x + width]; the bars of the disk are striped. `bottom`: lower end.
+function drawCopies(context, colours, { tokens, copied = {} }, x, bottom, width, dim) {
+  const names = Object.keys(WHERE).filter((name) => copied[name]);
+  context.globalAlpha = dim ? 0.3 : 1;
+  context.lineWidth = COPY_BAR;
+  names.reverse().forEach((name, i) => {
+    const y = bottom - COPY_BAR / 2 - i * (COPY_BAR + 1);
+    context.strokeStyle = colours[name];
+    context.setLineDash(name === "disk" ? [3, 2] : []);
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x + (width * copied[name]) / tokens.length, y);
+    context.stroke();
+  });
+  context.setLineDash([]);
+}
+
+// Pixels at the bottom of a node that the bars take.
+const copyHeight = ({ copied = {} }) => (COPY_BAR + 1) * Object.keys(WHERE).filter((name) => copied[name]).length;
+
+// Legend of copies, shown while a node has a copy. Returns a function that paints the legend.
+function newCopyLegend(legend) {
+  const items = Object.keys(WHERE).map((name) => [name, legendItem(name, `also ${WHERE[name]}`)]),
+    outlines = legendItem("outline", "evicted, with a copy");
+  legend.append(...items.map(([, item]) => item), outlines);
+  return ({ nodes }) => {
+    const all = [...nodes.values()];
+    for (const [name, item] of items) item.hidden = !all.some(({ copied }) => copied?.[name]);
+    outlines.hidden = !all.some(({ outline }) => outline);
+  };
 }
 
 // Lines of at most `room` letters, cut after a word if the line keeps half of its length; the last line of a longer text ends with an ellipsis.

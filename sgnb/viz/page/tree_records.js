@@ -116,6 +116,15 @@ const OF_TREE = {
     if (now.length) state.pins.set(event.node, now);
     else state.pins.delete(event.node);
   },
+  TiersStarted(state, event) {
+    state.tiers = event;
+  },
+  BlocksNamed(state, event) {
+    nameBlocks(state.copies, event);
+  },
+  CopiesChanged(state, event) {
+    changeCopies(state.copies, event);
+  },
   NodeTouched(state, event, t) {
     for (const node of pathOf(state, event.node)) Object.assign(node, { tick: event.tick, used: t });
     state.nodes.get(ROOT).tick = event.tick;

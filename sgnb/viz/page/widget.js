@@ -69,6 +69,19 @@ function newComparedRuns(dashboards) {
   return { host, show, close };
 }
 
+// A sentence below the views with a button that removes the sentence. `text()`: the sentence, or "".
+function newHint(text, dismiss) {
+  const host = el("div", "sgnb sgnb-hint-line", "", { role: "note" }),
+    words = el("span");
+  host.append(words, button("dismiss", "remove this hint; it does not come back", dismiss));
+  function paint() {
+    host.hidden = !text();
+    setText(words, visible(text()));
+  }
+  paint();
+  return { host, paint };
+}
+
 const widget = () => {
   const store = newStore(),
     dashboards = new Set();
@@ -154,7 +167,15 @@ const widget = () => {
       const showTwin = hideTwin(link.get("uid"));
       const own = el("div"),
         compared = newComparedRuns(dashboards);
-      host.append(own, compared.host);
+      const hint = newHint(
+        () => link.get("hint"),
+        () => {
+          link.set("hint", "");
+          link.send({ kind: "dismiss" });
+        },
+      );
+      host.append(own, hint.host, compared.host);
+      link.on("change:hint", hint.paint);
       // Ask the kernel for the records of two runs and show the comparison below the card.
       const compare = async (run) => {
         const { text, failed, buffers } = await ask(link, { kind: "compare", run });
@@ -178,6 +199,7 @@ const widget = () => {
       link.on("change:run", onRun);
       return () => {
         link.off("change:run", onRun);
+        link.off("change:hint", hint.paint);
         dashboards.delete(dashboard);
         dashboard.close();
         compared.close();

@@ -21,12 +21,14 @@ from ...errors import shown
 from ...events import (
     CheckpointDropped,
     NodeEvicted,
+    PrefixNotLoaded,
     Record,
     RequestAdmitted,
     RequestFinished,
     RequestQueued,
 )
 from ...sequences import common_length, longest_common_block
+from .copy_reasons import CopyKind, copy_reasons
 from .media import difference_cause, title
 from .token_table import TokenTable, visible
 from .tree import ROOT, TreeState
@@ -45,7 +47,15 @@ REORDER_FROM = 8
 """Smallest number of saved tokens worth a reorder."""
 
 Kind = Literal[
-    "last token", "scored", "no state", "evicted", "computing", "namespace", "differs", "first"
+    "last token",
+    "scored",
+    "no state",
+    "evicted",
+    "computing",
+    "namespace",
+    "differs",
+    "first",
+    CopyKind,
 ]
 
 
@@ -185,6 +195,7 @@ class _LookupReplay:
         self._queued: dict[int, RequestQueued] = {}  # waiting requests
         self._earlier: deque[RequestQueued] = deque(maxlen=REMEMBERED)  # admitted requests
         self._finished: set[int] = set()
+        self._not_loaded: dict[int, list[PrefixNotLoaded]] = {}  # by waiting request
 
     def lookups(self, records: Iterable[Record]) -> Iterator[Lookup]:
         for record in records:
@@ -195,8 +206,11 @@ class _LookupReplay:
                     self._dropped.append(self._path(node))
                 case RequestQueued() as event:
                     self._queued[event.request] = replace(event, prompt=tuple(event.prompt))
+                case PrefixNotLoaded(request=request) as event:
+                    self._not_loaded.setdefault(request, []).append(event)
                 case RequestFinished(request=request):
                     self._queued.pop(request, None)
+                    self._not_loaded.pop(request, None)
                     self._finished.add(request)
                 case RequestAdmitted(request=request) as event if request in self._queued:
                     queued = self._queued.pop(request)
@@ -246,6 +260,9 @@ class _LookupReplay:
         last = len(prompt) - 1
         in_tree, evicted = self._in_tree(prompt), self._most_evicted(prompt)
         ends = self._without_states(prompt, at, admitted.again)
+        lost = evicted[0] if evicted is not None and evicted[1] == "memory" else 0
+        not_loaded = self._not_loaded.pop(queued.request, ())
+        ends += copy_reasons(self._tree, prompt, queued.namespace, at, lost, not_loaded)
         if evicted is not None:
             ends.append((*evicted[:1], "evicted", f"was cached earlier and evicted: {evicted[1]}"))
         others = max((n for space, n in in_tree.items() if space != queued.namespace), default=0)

@@ -44,6 +44,14 @@ class Bar:
     first: float | None = None  # time of the first sampled token
     finished: float | None = None
     jumps: list[float] = field(default_factory=list)
+    prompt: int = 0  # tokens
+    computed: int = 0  # prompt tokens that were not cached
+    namespace: str = ""
+
+    @property
+    def prefill_seconds(self) -> float:
+        """Time from the admission to the first sampled token; 0 before this token."""
+        return 0.0 if self.admitted is None or self.first is None else self.first - self.admitted
 
 
 @dataclass(slots=True)
@@ -170,6 +178,7 @@ class Lanes:
         lane = self._lane(event)
         if lane is not None:
             bar = Bar(event.branch, event.name, record.t)
+            bar.prompt, bar.namespace = len(event.prompt), event.namespace
             lane.bars.append(bar)
             self._open[record.engine, event.request] = bar
             self._unsampled[record.engine][event.request] = bar
@@ -177,7 +186,7 @@ class Lanes:
     def _admitted(self, event: RequestAdmitted, record: Record) -> None:
         bar = self._open.get((record.engine, event.request))
         if bar is not None and bar.admitted is None:
-            bar.admitted = record.t
+            bar.admitted, bar.computed = record.t, bar.prompt - event.cached
 
     def _stepped(self, event: StepRan, record: Record) -> None:
         bars = self._unsampled[record.engine]

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...events import PrefixLoaded
+from .copied_blocks import PLACES
 from .metrics import duration
 
-PLACES = {"host": "host memory", "disk": "the disk"}
+KEPT_LOADS = 200
+"""Loads of a run with a bar: the first."""
+
+
+class LoadBar(NamedTuple):
+    """A load, in seconds of the log's clock."""
+
+    request: int
+    store: str
+    tokens: int
+    began: float
+    ended: float
+    computing: float  # estimated seconds of computing the tokens
+
+    def line(self) -> str:
+        """Return the load as a sentence."""
+        return words_of_load(self.store, self.tokens, self.ended - self.began, self.computing)
 
 
 @dataclass(slots=True)
 class RunLoads:
-    """Loads for the requests of a run, by store: tokens, seconds, and seconds of computing."""
+    """Loads for the requests of a run.
+
+    Attributes:
+        stores: By store: tokens, seconds, and seconds of computing.
+        bars: The first loads.
+    """
 
     stores: dict[str, tuple[int, float, float]] = field(default_factory=dict)
+    bars: list[LoadBar] = field(default_factory=list)
 
-    def loaded(self, event: PrefixLoaded) -> None:
+    def loaded(self, event: PrefixLoaded, t: float) -> None:
+        """Count a load that ended at the time `t`."""
+        if len(self.bars) < KEPT_LOADS:
+            began, computing = t - event.seconds, event.compute_seconds
+            self.bars.append(LoadBar(event.request, event.store, event.tokens, began, t, computing))
+
         tokens, seconds, compute = self.stores.get(event.store, (0, 0.0, 0.0))
         self.stores[event.store] = (
             tokens + event.tokens,
@@ -27,7 +56,13 @@ class RunLoads:
     def line(self) -> str:
         """Return what was loaded, or "" without loads. Twin of `wordsOfLoads` of the page."""
         return "\n".join(
-            f"{tokens:,} tokens from {PLACES.get(store, 'a store')} in {duration(seconds)}, "
-            f"instead of about {duration(compute)} of prefill"
-            for store, (tokens, seconds, compute) in self.stores.items()
+            words_of_load(store, tokens, seconds, computing)
+            for store, (tokens, seconds, computing) in self.stores.items()
         )
+
+
+def words_of_load(store: str, tokens: int, seconds: float, computing: float) -> str:
+    return (
+        f"{tokens:,} tokens from {PLACES.get(store, 'a store')} in {duration(seconds)}, "
+        f"instead of about {duration(computing)} of prefill"
+    )

@@ -153,7 +153,7 @@ class RunState:
     def _loaded(self, event: PrefixLoaded) -> bool:
         if event.request not in self._requests[self._engine]:
             return False
-        self.loads.loaded(event)
+        self.loads.loaded(event, self._now)
         return True
 
     def _start(self, event: RunStarted) -> None:

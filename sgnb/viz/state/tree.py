@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from ...events import (
+    BlocksNamed,
     CheckpointDropped,
     CheckpointKept,
+    CopiesChanged,
     EngineStarted,
     MediaNamed,
     NodeAdded,
@@ -27,8 +29,10 @@ from ...events import (
     RequestFinished,
     RequestQueued,
     StepRan,
+    TiersStarted,
     TokensNamed,
 )
+from .copied_blocks import CopiedBlocks
 from .media import TokenSpan
 from .token_table import TokenTable
 
@@ -50,6 +54,8 @@ class TreeNode:
     checkpoint: bool = False  # recurrent states after the last token are cached
     children: dict[tuple[str, int], int] = field(default_factory=dict)
     """(namespace, first token) -> node id, in order."""
+    copied: dict[str, int] = field(default_factory=dict)  # tokens by store; see `with_copies`
+    is_outline: bool = False  # evicted, with copies
 
     @property
     def key(self) -> tuple[str, int]:
@@ -73,6 +79,8 @@ class TreeState:
         self.evicted = 0
         self.checkpoints = 0  # nodes with a checkpoint
         self.engine: EngineStarted | None = None
+        self.tiers: TiersStarted | None = None
+        self.copies = CopiedBlocks()
         self.step: StepRan | None = None
         self.lost = 0  # lost records
         self.missing = 0  # contradictory events: records were lost or changed
@@ -130,6 +138,15 @@ class TreeState:
 
     def _start(self, event: EngineStarted) -> None:
         self.engine = event
+
+    def _tier_start(self, event: TiersStarted) -> None:
+        self.tiers = event
+
+    def _block_names(self, event: BlocksNamed) -> None:
+        self.copies.named(event)
+
+    def _copies_change(self, event: CopiesChanged) -> None:
+        self.copies.changed(event)
 
     def _queued(self, event: RequestQueued) -> None:
         self._requests[event.request] = _TreeRequest(event.run, event.prompt, event.namespace)
@@ -258,6 +275,9 @@ class TreeState:
         MediaNamed: _name,
         RecordsLost: _miss,
         EngineStarted: _start,
+        TiersStarted: _tier_start,
+        BlocksNamed: _block_names,
+        CopiesChanged: _copies_change,
         RequestQueued: _queued,
         RequestAdmitted: _admitted,
         RequestFinished: _ended,

@@ -178,7 +178,12 @@ class BranchesView:
 
     def text(self) -> str:
         heading = f"branches of {visible(self.run.title)} over time"
-        return "\n".join([heading, *map(self._line, self.run.lanes)])
+        begin = self.run.began or 0.0
+        loads = (
+            f"cache load at {duration(bar.began - begin)}: {bar.line()}"
+            for bar in self.run.loads.bars
+        )
+        return "\n".join([heading, *map(self._line, self.run.lanes), *loads])
 
     def _line(self, lane: Lane) -> str:
         """Return the branch, and begin and seconds of each request."""

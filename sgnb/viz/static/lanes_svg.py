@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..state.copied_blocks import PLACES
 from ..state.lanes import Bar, Lane, LaneFork
+from ..state.metrics import duration
 from ..state.run_state import RunState
 from .axis import draw_ticks
 from .plain_text import counted, in_line
-from .svg import INSIDE, LETTER, names_within, tag, text_at
+from .svg import COPY_STYLE, INSIDE, LETTER, names_within, tag, text_at
 
 LANE, SHOWN_LANES = 16, 12
 """Height of a lane in pixels, and maximum lanes of a run."""
@@ -35,13 +37,13 @@ class LaneScale:
 
 
 def draw_lanes(run: RunState) -> tuple[str, float]:
-    """Draw the lanes of a run with forks or tools; nothing for other runs.
+    """Draw the lanes of a run with forks, tools or cache loads; nothing for other runs.
 
     Returns:
         SVG elements, and the height in pixels.
     """
     lanes = list(run.lanes)
-    if len(lanes) < 2 and not any(lane.activities for lane in lanes):
+    if len(lanes) < 2 and not any(lane.activities for lane in lanes) and not run.loads.bars:
         return "", 0.0
 
     return draw_all_lanes(run, SHOWN_LANES)
@@ -54,19 +56,31 @@ def draw_all_lanes(run: RunState, limit: int) -> tuple[str, float]:
     scale = LaneScale(run, GUTTER, (INSIDE - GUTTER) / seconds)
     tall = LANE * len(shown)
 
-    shapes = draw_ticks(seconds, GUTTER, INSIDE - GUTTER, 0, tall)
+    ticks_end = tall + LANE * bool(run.loads.bars)
+    shapes = draw_ticks(seconds, GUTTER, INSIDE - GUTTER, 0, ticks_end)
     for i, lane in enumerate(shown):
         shapes += [draw_label(lane, LANE * i), *draw_lane(run, lane, scale, LANE * i)]
     rows = {lane.branch: LANE * (i + 0.5) for i, lane in enumerate(shown)}
     for group in run.lanes.fork_groups():
         shapes += _fork(group, scale, rows)
 
+    if run.loads.bars:
+        shapes += draw_loads(run, scale, tall)
+        tall += LANE
+
     y, hidden = tall + 24.0, len(lanes) - len(shown) + run.lanes.hidden
     if hidden:
         shapes.append(text_at(0, y + 12, f"and {counted(hidden, 'more lane')}", "m"))
         y += LANE
 
-    return "".join([*shapes, *draw_legend(y)]), y + 20
+    shapes += draw_legend(y)
+    if run.loads.bars:
+        y += 18
+        shapes += draw_legend(
+            y,
+            [(name, f"loaded from {PLACES[name]}") for name in run.loads.stores if name in PLACES],
+        )
+    return "".join(shapes), y + 20
 
 
 def draw_label(lane: Lane, y: float, x: float = 0) -> str:
@@ -92,6 +106,20 @@ def draw_lane(run: RunState, lane: Lane, scale: LaneScale, y: float) -> Iterator
 
     for bar in lane.bars:
         yield from _bar(bar, scale, y)
+
+
+def draw_loads(run: RunState, scale: LaneScale, y: float) -> Iterator[str]:
+    """Draw the cache loads of a run in one lane. A bar with room has the tokens and the time."""
+    yield tag("style", COPY_STYLE)
+    yield text_at(0, y + 11, "cache loads", "c")
+    for bar in run.loads.bars:
+        left, right = scale.x(bar.began), scale.x(bar.ended)
+        yield tag("rect", class_="w", x=left, y=y + 2, width=max(right - left, 2), height=LANE - 4)
+        line = f"M{left:.1f} {y + LANE - 3.5:.1f}H{max(right, left + 2):.1f}"
+        yield tag("path", class_=bar.store if bar.store in PLACES else "v", d=line)
+        words = f"{bar.tokens:,} {bar.store}, {duration(bar.ended - bar.began)}"
+        if right - left > LETTER * len(words) + 8:
+            yield text_at(left + 4, y + 11, words, "c")
 
 
 def _rect(
@@ -152,7 +180,7 @@ def draw_legend(y: float, marks: Sequence[tuple[str, str]] = LEGEND) -> Iterator
     for style, text in marks:
         if style == "j":
             yield tag("path", class_=style, d=f"M{x + 8} {y + 1}v12")
-        elif style == "z":
+        elif style in ("z", *PLACES):
             yield tag("path", class_=style, d=f"M{x} {y + 7}h16")
         else:
             tall = 4 if style == "t" else 10

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...sequences import common_length
 from ..state.branch_text import BranchText, take
 from ..state.comparison import Comparison
 from ..state.metrics import Row, duration, is_stop
 from ..state.models import Model
+from ..state.residency import WHERE, with_copies, words_of_copies
 from ..state.run_state import RunState
 from ..state.token_table import visible
-from ..state.tree import ROOT, TreeNode, TreeState
+from ..state.tree import TreeNode, TreeState
 from .chips import with_chips
 from .joined_tree import joined_tree
 from .static_view import StaticView
+from .tree_rows import TREE_ROWS, rows
 
-TREE_ROWS = 40
 BATCH_ROWS = 60
 ARGUMENTS, ANSWER = 24, 96  # maximum characters per cell
 CHANGED_TEXT = 200  # maximum characters of a piece of changed text
 BAR = 32  # width of the longest bar in characters
 MEASURED = ("cached", "again", "time")  # columns that vary between equal runs
 WRITTEN = ("sampled", "jumped")  # kinds of output text
-MAX_CHILDREN = 8
-"""Maximum children shown per node of a truncated tree."""
+
 
 Shown = RunState | TreeState | Comparison | StaticView
-
-
-class Line(NamedTuple):
-    """A line of a printed tree."""
-
-    stem: str  # line-drawing characters to the left
-    node: TreeNode | None  # None for a line about `hidden` nodes
-    hidden: int = 0
 
 
 def plain_text(states: Sequence[Shown]) -> str:
@@ -315,10 +306,17 @@ def tree_heading(tree: TreeState, run: RunState | None = None) -> str:
     return " · ".join(parts)
 
 
+def copy_lines(tree: TreeState) -> list[str]:
+    """Return a line about the copies of the cache, if there are copies."""
+    counts = tree.copies.counts()
+    parts = [f"{count:,} tokens {WHERE[name]}" for name, count in counts.items()]
+    return [f"copies: {', '.join(parts)}"] if parts else []
+
+
 def tree_text(tree: TreeState, budget: int = TREE_ROWS, run: RunState | None = None) -> str:
     """Return the tree as text, with chains of nodes on one line."""
-    lines = [tree_heading(tree, run), *losses(tree)]
-    tree = joined_tree(tree)
+    lines = [tree_heading(tree, run), *losses(tree), *copy_lines(tree)]
+    tree = with_copies(joined_tree(tree))
     for stem, node, hidden in rows(tree, budget):
         if node is None:
             lines.append(f"{stem}… {hidden} more nodes")
@@ -329,11 +327,12 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS, run: RunState | None = N
 
 
 def node_marks(tree: TreeState, node: TreeNode) -> list[str]:
-    """Return the marks of a node as text: pins, locks and checkpoint."""
+    """Return the marks of a node as text: pins, locks, checkpoint and copies."""
     owners = ", ".join(map(visible, tree.pins.get(node.id, ())))
     marks = [counted(node.locks, "lock")] if node.locks else []
     marks += [f"pinned by {owners}"] if owners else []
-    return marks + ["checkpoint"] * node.checkpoint
+    copies = words_of_copies(node)
+    return marks + ["checkpoint"] * node.checkpoint + [copies] * bool(copies)
 
 
 def counted(number: int, word: str) -> str:
@@ -352,69 +351,3 @@ def in_line(text: str, width: int) -> str:
     after = len(flat) - len(flat.rstrip(" "))
     indent = len(flat) - len(flat.lstrip(" ")) if after < len(flat) else 0
     return "␣" * indent + flat[indent : len(flat) - after] + "␣" * after
-
-
-def shown(tree: TreeState, budget: int) -> tuple[set[int], Counter[int]]:
-    """Return the `budget` most recently used nodes, and the number of hidden nodes below each.
-
-    A parent is at least as recent as the children and wins ties, so parents come first.
-
-    Args:
-        tree: State of the tree.
-        budget: Maximum number of nodes.
-    """
-    max_children = MAX_CHILDREN if len(tree.nodes) - 1 > budget else len(tree.nodes)
-    visible_ids, hidden, num_shown = {ROOT}, Counter[int](), Counter[int]()
-    for node in sorted(walk(tree), key=lambda node: -node.tick):
-        if (
-            len(visible_ids) <= budget
-            and node.parent in visible_ids
-            and num_shown[node.parent] < max_children
-        ):
-            visible_ids.add(node.id)
-            num_shown[node.parent] += 1
-            continue
-        above = node.parent
-        while above not in visible_ids:
-            above = tree.nodes[above].parent
-        hidden[above] += 1
-
-    return visible_ids, hidden
-
-
-def walk(tree: TreeState) -> Iterator[TreeNode]:
-    """Yield every node except the root, parents first, siblings in order."""
-    stack = tree.children(tree.root)[::-1]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack += tree.children(node)[::-1]
-
-
-def rows(tree: TreeState, budget: int = TREE_ROWS) -> Iterator[Line]:
-    """Yield the lines of a printed tree.
-
-    Args:
-        tree: State of the tree.
-        budget: Maximum number of nodes; the most recently used nodes are shown.
-    """
-    visible_ids, hidden = shown(tree, budget)
-
-    stack: list[tuple[str, TreeNode | int, bool]] = []
-
-    def push(stem: str, node: TreeNode) -> None:
-        items: list[TreeNode | int] = [
-            child for child in tree.children(node) if child.id in visible_ids
-        ]
-        items += [hidden[node.id]] if hidden[node.id] else []
-        stack.extend((stem, item, i == 0) for i, item in enumerate(reversed(items)))
-
-    push("", tree.root)
-    while stack:
-        stem, item, last = stack.pop()
-        branch = stem + ("└─ " if last else "├─ ")
-        if isinstance(item, int):
-            yield Line(branch, None, item)
-        else:
-            yield Line(branch, item)
-            push(stem + ("   " if last else "│  "), item)

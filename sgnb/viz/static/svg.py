@@ -43,6 +43,12 @@ fill:#1f2328}
 .e{stroke:#8c959f;stroke-dasharray:2 3}
 """
 
+COPY_STYLE = """
+.n.a{fill:none;stroke-dasharray:1 3}.a+text{fill:#57606a}
+.host,.disk{stroke:#00798c;stroke-width:3;fill:none}.disk{stroke:#8d5524;stroke-dasharray:3 2}
+"""
+"""Style of copies in lower tiers, for the pictures with copies."""
+
 ColouredText = tuple[str, str]
 """Kind and text without line breaks."""
 

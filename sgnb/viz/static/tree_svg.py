@@ -9,11 +9,12 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from ...events import MediaNamed
+from ..state.residency import WHERE, with_copies
 from ..state.run_state import RunState
 from ..state.tree import ROOT, TreeNode, TreeState
 from .media_svg import Thumbnails
 from .plain_text import counted, in_line, label, tree_heading
-from .svg import INSIDE, LETTER, columns, fitted, tag, text_at, wrap_label
+from .svg import COPY_STYLE, INSIDE, LETTER, columns, fitted, tag, text_at, wrap_label
 
 # Tree dimensions, equal to `page/tree.js`:
 LOWEST, HIGHEST, TALL = 22, 44, 300
@@ -27,6 +28,8 @@ LEAST_THUMBNAIL, THUMBNAIL = 12, 40
 """Minimum and maximum size of a thumbnail in a node, in pixels."""
 MARK = 14
 """Width of the checkpoint mark next to a label, in pixels."""
+COPY_BAR = 3
+"""Height of a bar of copies, in pixels; equal to the stroke width in the style sheet."""
 
 
 Extent = tuple[float, float]
@@ -57,6 +60,8 @@ def draw_tree(
         SVG elements, and the height in pixels.
     """
     out = [text_at(0, 12, label(tree_heading(tree, run), 110), "h")]
+    shown, tree = tree, with_copies(tree)
+    out += [tag("style", COPY_STYLE)] * (tree is not shown)
     node_ids = shown_nodes(tree, run, max(1, rows // 2))
     if not node_ids:
         return "".join(out), 20
@@ -70,6 +75,7 @@ def draw_tree(
         node, pins = tree.nodes[number], pinned[number]
         frame = " k" if node.locks > pins else " h" if pins else ""
         drawn = _node(tree, node, run, box, row, hidden[number], frame)
+        drawn += _copies(node, box, row)
         out.append(drawn + _thumbnail(tree, node, box, row, thumbnails))
 
     y = 26 + count * row
@@ -178,8 +184,9 @@ def _node(
     """Draw a node: wrapped text, then length and number of hidden nodes. `frame` is the CSS class
     of a locked or pinned node."""
     y, tall = 24 + box.row * row, box.rows * row - 3
+    copies = (COPY_BAR + 1) * len(node.copied)
     is_made, is_hit = _is_new(node, run), _is_hit(node, run)
-    style = "n" + " f" * is_hit + " o" * (is_made and not is_hit) + frame
+    style = "n" + " f" * is_hit + " o" * (is_made and not is_hit) + frame + " a" * node.is_outline
     out = [tag("rect", class_=style, x=box.x + 0.5, y=y, width=box.width - 1.5, height=tall)]
     if is_made:
         out.append(tag("rect", class_="s", x=box.x + 1, y=y, width=3, height=tall))
@@ -190,6 +197,7 @@ def _node(
     count = (
         f"{len(node.tokens)}" + f" · found {node.hits}×" * is_hit + f" · +{hidden}" * (hidden > 0)
     )
+    tall -= copies
     has_count_line = tall >= 2 * LABEL_LINE  # separate line for the count
     room, mark = box.width, MARK * node.checkpoint
     letters = int((room - 11 - mark * (not has_count_line)) / LETTER)
@@ -219,6 +227,17 @@ def _node(
         out.append(_small(box.x + 7 + indent + LETTER * (width + 2), y + tall / 2 + 4, count, "c"))
     elif has_count_line and (room - indent - 11 - mark) / LETTER >= len(count):
         out.append(_small(box.x + 7 + indent, y + tall - 5, count, "c"))
+    return "".join(out)
+
+
+def _copies(node: TreeNode, box: Box, row: float) -> str:
+    """Draw a bar per store at the bottom of a node, as long as the copied part."""
+    out, bottom = [], 24 + (box.row + box.rows) * row - 3
+    for i, name in enumerate(reversed([name for name in WHERE if name in node.copied])):
+        length = (box.width - 3) * node.copied[name] / len(node.tokens)
+        y = bottom - COPY_BAR / 2 - i * (COPY_BAR + 1)
+        out.append(tag("path", class_=name, d=f"M{box.x + 1:.1f} {y:.1f}h{length:.1f}"))
+
     return "".join(out)
 
 
@@ -287,6 +306,10 @@ def _tree_legend(
         out.append(text_at(24, height + 14, "checkpoint: a request can resume here", "m"))
         height += 18
 
+    copies, copies_height = _copy_legend(tree, height)
+    out.append(copies)
+    height += copies_height
+
     more = len(tree.nodes) - 1 - shown
     if more:
         folded = f"{counted(more, 'more node')} not drawn; +N says how many below a node"
@@ -294,3 +317,18 @@ def _tree_legend(
         height += 18
 
     return "".join(out), height
+
+
+def _copy_legend(tree: TreeState, y: int) -> tuple[str, int]:
+    """Draw the legend of copies and outlines below `y`; return body and height."""
+    out, x = [], 0
+    for name, count in tree.copies.counts().items():
+        text = f"also {WHERE[name]}: {count:,} tokens"
+        out.append(tag("path", class_=name, d=f"M{x} {y + 9}h16"))
+        out.append(text_at(x + 24, y + 14, text, "m"))
+        x += 44 + 6 * len(text)
+
+    if any(node.is_outline for node in tree.nodes.values()):
+        out.append(tag("rect", class_="n a", x=x + 1, y=y + 4, width=16, height=10))
+        out.append(text_at(x + 24, y + 14, "evicted, with a copy", "m"))
+    return "".join(out), 18 * bool(out)

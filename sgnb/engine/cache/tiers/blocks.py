@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
@@ -28,11 +29,20 @@ class Block(NamedTuple):
     data: Bytes  # uint8[BLOCK, unit_bytes]: keys and values of each token, or states at the end
 
 
+class CopyChange(NamedTuple):
+    """New state of a copy; see `CopiesChanged`."""
+
+    key: bytes
+    state: str
+    message: str = ""
+
+
 class BlockStore(Protocol):
     """Copies of blocks by key. All methods may be called on any thread, and never raise for the
     state of the storage: a full, absent or damaged storage has no block."""
 
     name: str  # "host" or "disk", as in events
+    changes: deque[CopyChange]  # for events, appended on any thread
 
     def holds(self, key: bytes) -> bool:
         """Return whether a block is stored, as far as known without reading the block."""
@@ -61,6 +71,11 @@ class BlockStore(Protocol):
 
     def close(self) -> None:
         """Return the memory of the store. Files stay."""
+
+
+def root_key(fingerprint: str) -> bytes:
+    """Return the key of the empty prompt for the weights of a fingerprint."""
+    return hashlib.blake2b(fingerprint.encode(), digest_size=16).digest()
 
 
 def block_keys(root: bytes, tokens: Ints, digests: Mapping[int, bytes]) -> Iterator[bytes]:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..manager import CacheManager
 from ..radix import Ints, Node
 from .block_transfer import PART_BYTES, BlockTransfer
-from .blocks import BLOCK, Block, BlockStore, Bytes
+from .blocks import BLOCK, Block, BlockStore, Bytes, CopyChange
+from .copy_journal import STORED, CopyJournal
 from .stored_prefixes import StoredPrefixes, guarded
 from .stored_prompt import StoredPrompt
 from .tier_costs import TierCosts
@@ -61,6 +62,7 @@ class BlockCopies:
         is_current: See `CacheTiers`.
         run: Runs a function on the engine's thread soon.
         writer: Thread that writes to the stores.
+        journal: Receives the changes of copies.
 
     Attributes:
         counts: Counters since the start.
@@ -76,10 +78,11 @@ class BlockCopies:
         is_current: Callable[[bool], bool],
         run: Callable[[Callable[[], object]], None],
         writer: Executor,
+        journal: CopyJournal,
     ) -> None:
         self._cache, self._transfer, self._states = cache, transfer, states
         self._costs, self._prefixes, self._is_current = costs, prefixes, is_current
-        self._run, self._writer = run, writer
+        self._run, self._writer, self._journal = run, writer, journal
         self._pending_bytes = self._flushes = 0
         # Ids of nodes with copies on the disk, and in host memory, or on the way.
         self._copied, self._in_host = set[int](), set[int]()
@@ -103,11 +106,13 @@ class BlockCopies:
         self._flushes += 1
         self._in_host.clear()
         self._prefixes.flush()
+        self._journal.collect(self._prefixes.stores)
 
     def forget(self) -> None:
-        """Forget which nodes are copied: the stores change."""
+        """Forget the copied nodes: the weights and the stores change."""
         self._copied.clear()
         self._in_host.clear()
+        self._journal.drop_all("weights")
 
     def close(self) -> None:
         """End the writer."""
@@ -119,6 +124,7 @@ class BlockCopies:
         if now >= self._relief:
             self._relief = now + RELIEF_SECONDS
             self._prefixes.relieve()
+            self._journal.collect(self._prefixes.stores)
         if self._due is not None and now >= self._due:
             self.write_idle()
 
@@ -201,16 +207,35 @@ class BlockCopies:
             for i in range(begin // BLOCK, len(prompt.keys) - 1)
             if (missing := _lacking(stores, prompt.keys[i + 1]))
         ]
+        self._note_present(prompt, begin // BLOCK, blocks, stores)
         size = max(1, PART_BYTES // self._transfer.block_bytes)
         for first in range(0, len(blocks), size):
             if not self._submit(node.id, blocks[first : first + size], self._transfer):
                 self.counts["dropped_blocks"] += len(blocks) - first
+                for store in stores:
+                    keys = [block.key for block, missing in blocks[first:] if store in missing]
+                    self._journal.change(store.name, "busy", keys)
+
                 self.note_change()
                 return False
 
         if any(store.name == "disk" for store in stores):
             self._note_items(prompt)
         return True
+
+    def _note_present(
+        self,
+        prompt: StoredPrompt,
+        first: int,
+        blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
+        stores: Sequence[BlockStore],
+    ) -> None:
+        """Report the present copies of blocks from `first` on. blocks: blocks to copy."""
+        self._journal.name(prompt.keys, prompt.ids)
+        for store in stores:
+            lacking = {block.key for block, missing in blocks if store in missing}
+            present = [key for key in prompt.keys[first + 1 :] if key not in lacking]
+            self._journal.change(store.name, STORED, present)
 
     def _copy_states(self, node: Node, stores: Sequence[BlockStore]) -> None:
         """Copy the states at the end of a node to the stores without them."""
@@ -280,7 +305,10 @@ class BlockCopies:
             for ((key, parent, tokens, _, seconds), stores), data, is_finite in zip(
                 blocks, rows, flags, strict=True
             ):
-                if is_finite:
+                if not is_finite:
+                    for store in stores:
+                        store.changes.append(CopyChange(key, "not finite"))
+                else:
                     block = Block(key, parent, tokens, seconds, data)
                     written = [
                         store.write(block)
@@ -294,6 +322,7 @@ class BlockCopies:
     def _written(self, node: int, complete: bool, count: int, size: int) -> None:
         """Count copies. A node with a missing copy is offered again."""
         self._pending_bytes -= size
+        self._journal.collect(self._prefixes.stores)
         self.counts["stored_blocks"] += count
         if not complete:
             self._copied.discard(node)

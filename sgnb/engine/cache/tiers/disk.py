@@ -13,6 +13,7 @@ import os
 import time
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -22,7 +23,7 @@ import numpy as np
 
 from ....errors import SgnbWarning, printable
 from ..radix import Ints
-from .blocks import BLOCK, Block, Bytes
+from .blocks import BLOCK, Block, Bytes, CopyChange
 from .folder import (
     FORMAT,
     MEASURED,
@@ -75,15 +76,20 @@ class DiskBlocks:
         self._levels = [str(root / FORMAT), str(root / FORMAT / fingerprint)]
         self._shape = (BLOCK, unit_bytes)
         self._file_bytes = HEADER_BYTES + BLOCK * unit_bytes
-        self._janitor = Janitor(root, fingerprint, limit_bytes, self._file_bytes, read_seconds)
+        self.changes: deque[CopyChange] = deque()
+        self._janitor = Janitor(
+            root, fingerprint, limit_bytes, self._file_bytes, read_seconds, self._evicted
+        )
         self.records = ItemRecords(root / FORMAT / fingerprint, self._janitor)
         self._resume = 0.0  # of writes, in monotonic time
+        self._fault = ""  # last error of a write
         self._reported: set[str] = set()
 
     def for_states(self, unit_bytes: int) -> DiskBlocks:
         """Return a store for states in the same folder, with the same bound."""
         store = copy(self)
         store._suffix, store._reported = STATE_SUFFIX, set()
+        store.changes = deque()
         store._shape = (BLOCK, unit_bytes)
         store._file_bytes = HEADER_BYTES + BLOCK * unit_bytes
         self._janitor.expect(store._file_bytes)
@@ -127,6 +133,7 @@ class DiskBlocks:
         if not complete or not self._is_valid(header, key, parent, tokens, data):
             with suppress(OSError):
                 os.unlink(path)
+            self.changes.append(CopyChange(key, "damaged"))
             reason = "is damaged, or belongs to another prompt or model"
             self._report("damaged", f"{path} {reason}. sgnb deletes it and computes the block")
             return False
@@ -141,7 +148,11 @@ class DiskBlocks:
                 touch(path, os.lstat(path).st_mtime)
 
             return True
-        if time.monotonic() < self._resume or not self._janitor.reserve(self._file_bytes):
+        if time.monotonic() < self._resume:
+            self.changes.append(CopyChange(block.key, "full", self._fault))
+            return False
+        if not self._janitor.reserve(self._file_bytes):
+            self.changes.append(CopyChange(block.key, "bound"))
             return False
 
         try:
@@ -151,11 +162,14 @@ class DiskBlocks:
             if not isinstance(error, FileNotFoundError):  # `forget` in another process
                 self._resume = time.monotonic() + PAUSE_SECONDS
                 reason = f"cannot be written: {error.strerror}"
+                self._fault = str(error.strerror)
+                self.changes.append(CopyChange(block.key, "full", self._fault))
                 self._report(
                     "full", f"{path} {reason}. sgnb tries again after {PAUSE_SECONDS:.0f} s"
                 )
 
             return False
+        self.changes.append(CopyChange(block.key, "stored"))
         return True
 
     def flush(self) -> None:
@@ -166,6 +180,14 @@ class DiskBlocks:
 
     def close(self) -> None:
         pass
+
+    def _evicted(self, path: str) -> None:
+        """Record an evicted file of this model."""
+        folder, name = os.path.split(path)
+        if os.path.dirname(folder) == self._levels[-1] and name.endswith(self._suffix):
+            with suppress(ValueError):
+                key = bytes.fromhex(name.removesuffix(self._suffix))
+                self.changes.append(CopyChange(key, "room"))
 
     def _path(self, key: bytes) -> str:
         name = key.hex()

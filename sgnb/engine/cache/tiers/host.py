@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..radix import Ints
-from .blocks import BLOCK, Block, Bytes
+from .blocks import BLOCK, Block, Bytes, CopyChange
 
 ARENA_BYTES = 1 << 30
 
@@ -83,6 +84,7 @@ class HostBlocks:
     ) -> None:
         self.total = self.moving = 0
         self._free_bytes = free_bytes
+        self.changes: deque[CopyChange] = deque()
         self._unit_bytes, self._pin = unit_bytes, pin
         self._device = _current_device() if pin else 0
         self._sizes = _arena_sizes(limit_bytes, BLOCK * unit_bytes, pin)  # of further arenas
@@ -150,6 +152,7 @@ class HostBlocks:
             rank, flushes = self._rank(block.seconds), self._flushes
             place = self._places.pop() if self._places else self._evict(rank)
             if place is None:
+                self.changes.append(CopyChange(block.key, "bound"))
                 return False
 
             self.moving += 1
@@ -169,6 +172,7 @@ class HostBlocks:
                     parent, tokens = block.parent, block.tokens.tobytes()
                     self._blocks[block.key] = HeldBlock(place, parent, tokens, block.seconds, rank)
                     heapq.heappush(self._queue, (rank, block.key))
+                    self.changes.append(CopyChange(block.key, "stored"))
 
         return block.key in self._blocks
 
@@ -176,6 +180,7 @@ class HostBlocks:
         with self._lock:
             self._flushes += 1
             self.moving += len(self._blocks)
+            self.changes.extend(CopyChange(key, "flush") for key in self._blocks)
             for block in self._blocks.values():
                 if not block.readers:
                     self._vacate(block.place)
@@ -211,6 +216,7 @@ class HostBlocks:
         for key, block in list(self._blocks.items()):
             if block.place.arena is arena:
                 del self._blocks[key]
+                self.changes.append(CopyChange(key, "memory"))
                 self.moving += 1
                 if not block.readers:
                     self._vacate(block.place)
@@ -247,6 +253,7 @@ class HostBlocks:
                 with_readers.append((queued, key))
             else:
                 place = self._blocks.pop(key).place
+                self.changes.append(CopyChange(key, "room"))
 
         for entry in with_readers:
             heapq.heappush(self._queue, entry)

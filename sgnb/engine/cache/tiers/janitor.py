@@ -51,6 +51,7 @@ class Janitor:
         limit_bytes: Bound of all files.
         file_bytes: Largest size of a file.
         seconds: Returns the compute time that a file saves.
+        evicted: Receives the path of each evicted file.
     """
 
     def __init__(
@@ -60,8 +61,10 @@ class Janitor:
         limit_bytes: int,
         file_bytes: int,
         seconds: Callable[[str], float],
+        evicted: Callable[[str], None] = lambda path: None,
     ) -> None:
         self._root, self._fingerprint, self._seconds = root, fingerprint, seconds
+        self._evicted = evicted
         self._limit = limit_bytes
         self._share = max(file_bytes, limit_bytes // SHARES)
         self._lock = threading.Lock()
@@ -79,8 +82,12 @@ class Janitor:
         with self._lock:
             while self._room < size:
                 if self._victims and deletions < DELETIONS:
-                    freed = _delete(self._victims.pop())
+                    victim = self._victims.pop()
+                    freed = _delete(victim)
                     self._room += freed
+                    if freed:
+                        self._evicted(victim.path)
+
                     deletions += freed > 0
                 elif self._victims or scanned or not self._scan():
                     return False

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .blocks import BLOCK, BlockStore
+from .load_report import LoadReport
 from .stored_prefixes import StoredPrefixes
 from .stored_prompt import StoredPrompt
 from .tier_costs import MIN_STEPS, TierCosts
@@ -35,6 +36,13 @@ class LoadPlan(NamedTuple):
     saved_tokens: int
     compute_seconds: float  # estimated time of computing these tokens
 
+    @property
+    def store(self) -> BlockStore:
+        """Store of the first content."""
+        source = self.blocks[0] if self.blocks else self.state
+        assert source is not None
+        return source.store
+
 
 class LoadPlanner:
     """Finds the stored blocks of prompts, and the best end of a load.
@@ -59,7 +67,9 @@ class LoadPlanner:
         self._block_bytes, self._state_bytes = block_bytes, state_bytes
         self._max_blocks = max_blocks
 
-    def plan(self, prompt: StoredPrompt, usable: int, held: int) -> LoadPlan | None:
+    def plan(
+        self, prompt: StoredPrompt, usable: int, held: int, report: LoadReport
+    ) -> LoadPlan | None:
         """Return the load that saves the most time; None if no load saves time.
 
         Args:
@@ -67,11 +77,13 @@ class LoadPlanner:
             usable: Tokens that a request need not compute without a load.
             held: Tokens with keys and values in the tree, at least `usable`. Only recurrent layers
                 need to compute again tokens that are not usable.
+            report: Receives the stored blocks, and the reason why no load saves time.
         """
         begin, first = usable // BLOCK, min(held, len(prompt.tokens)) // BLOCK
         while not prompt.permits(first * BLOCK):  # the tree may keep the tokens before `first` only
             first -= 1
         blocks = list(self._stored(prompt, first))
+        report.found(prompt, first, [b.store for b in blocks], self._prefixes.stores.blocks)
         load_seconds = [
             0.0,
             *accumulate(self._costs.load_seconds(b.store.name, self._block_bytes) for b in blocks),
@@ -94,7 +106,9 @@ class LoadPlanner:
 
         if ends and best is None:
             stores = self._prefixes.stores
-            self._costs.doubt_load((blocks[0].store if blocks else stores.states[0]).name)
+            store = blocks[0].store if blocks else stores.states[0]
+            self._costs.doubt_load(store.name)
+            report.refused(store, end - begin, load, compute)
         return best
 
     def _stored(self, prompt: StoredPrompt, first: int) -> Iterator[StoredBlock]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,11 +16,14 @@ import torch
 
 from ....cache_file import cache_folder
 from ....errors import ModelError, OptionError, SgnbWarning, printable
+from ....events import TiersStarted
 from ..kv_cache import KVCache
 from ..manager import CacheManager
 from ..radix import Ints
 from ..state_pool import StatePool
+from .blocks import BLOCK, root_key
 from .copies import MIN_TOKENS
+from .other_weights import find_other_weights
 from .payloads import Payloads, make_payloads
 from .stored_prefixes import Stores
 from .stored_prompt import ItemSpan
@@ -99,7 +102,7 @@ def make_tiers(
 
     def open_stores() -> Stores:
         identity = fingerprint(find_model(), *facts)
-        root = hashlib.blake2b(identity.encode(), digest_size=16).digest()
+        root = root_key(identity)
         host_bytes = None if host_cache is None else int(host_cache * GIB)
         pin = kv.device.type == "cuda"
         return payloads.open_stores(root, identity, host_bytes, disk, pin, free_bytes)
@@ -111,6 +114,7 @@ def make_tiers(
             return alive is not None and not changed and not _has_hooks(alive)
         return False
 
+    emit(_started(host_cache, disk))
     return CacheTiers(
         cache,
         payloads.tokens,
@@ -118,7 +122,17 @@ def make_tiers(
         states=payloads.states,
         find_items=find_items,
         is_current=is_current,
+        find_other_weights=partial(find_other_weights, disk),
         emit=emit,
+    )
+
+
+def _started(host_cache: float | None, disk: tuple[Path, int] | None) -> TiersStarted:
+    return TiersStarted(
+        host_bytes=0 if host_cache is None else int(host_cache * GIB),
+        disk_bytes=0 if disk is None else disk[1],
+        block=BLOCK,
+        min_tokens=MIN_TOKENS,
     )
 
 

@@ -42,6 +42,7 @@ class StoredPrompt(NamedTuple):
     tokens: Ints  # with content ids
     keys: Sequence[bytes]  # the root key, and the keys of the full blocks
     spans: Sequence[ItemSpan]
+    ids: Ints  # of one engine
 
     def permits(self, end: int) -> bool:
         """Return whether a load may end at a position: not between mutually visible tokens."""
@@ -60,6 +61,7 @@ def read_prompt(root: bytes, tokens: Ints, spans: Sequence[ItemSpan]) -> StoredP
         tokens: Token ids of one engine, int32[n].
         spans: Items of the prompt.
     """
+    request_ids = tokens
     if spans:
         tokens = tokens.copy()
     digests: dict[int, bytes] = {}
@@ -69,7 +71,7 @@ def read_prompt(root: bytes, tokens: Ints, spans: Sequence[ItemSpan]) -> StoredP
         for block in range(begin // BLOCK, (begin + item.count - 1) // BLOCK + 1):
             digests[block] = digests.get(block, b"") + item.key
 
-    return StoredPrompt(tokens, [root, *block_keys(root, tokens, digests)], spans)
+    return StoredPrompt(tokens, [root, *block_keys(root, tokens, digests)], spans, request_ids)
 
 
 def _content_ids(item: StoredItem) -> Ints:

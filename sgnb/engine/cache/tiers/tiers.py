@@ -22,11 +22,13 @@ from ..radix import Ints, Node
 from ..sequence import SHARED, CachedSequence
 from .block_transfer import BlockTransfer
 from .blocks import BLOCK, Bytes
-from .copies import BlockCopies
+from .copies import MIN_TOKENS, BlockCopies
+from .copy_journal import CopyJournal
 from .load import READERS, Load
 from .load_plan import LoadPlan, LoadPlanner
+from .load_report import LoadReport
 from .stored_prefixes import StoredPrefixes, Stores, guarded
-from .stored_prompt import ItemSpan
+from .stored_prompt import ItemSpan, StoredPrompt
 from .tier_costs import TierCosts
 
 
@@ -42,6 +44,8 @@ class CacheTiers:
         find_items: Returns the images, videos and sounds of a prompt.
         is_current: Returns whether the model still computes what `open_stores` identified; with
             True, compares numbers too.
+        find_other_weights: Returns the fingerprint of different weights with files of a prompt,
+            and the number of stored tokens, for the prompt and the first missing block.
         emit: Receives the events.
         executor: Creates threads for a number and a name.
 
@@ -59,6 +63,9 @@ class CacheTiers:
         states: BlockTransfer | None = None,
         find_items: Callable[[Ints], Sequence[ItemSpan]] = lambda tokens: (),
         is_current: Callable[[bool], bool] = lambda thorough: True,
+        find_other_weights: Callable[[StoredPrompt, int], tuple[str, int]] = (
+            lambda prompt, first: ("", 0)
+        ),
         emit: Callable[[Any], None] = lambda event: None,
         executor: Callable[[int, str], Executor] = ThreadPoolExecutor,
     ) -> None:
@@ -73,8 +80,9 @@ class CacheTiers:
             None if states is None else states.block_bytes,
             cache.slots.total // (2 * BLOCK),
         )
-        self._is_current = is_current
+        self._is_current, self._find_other_weights = is_current, find_other_weights
         self.run: Callable[[Callable[[], object]], None] = lambda work: None
+        self._journal = CopyJournal(emit)
         self.copies = BlockCopies(
             cache,
             transfer,
@@ -84,6 +92,7 @@ class CacheTiers:
             is_current,
             lambda work: self.run(work),
             executor(1, "sgnb-cache-writer"),
+            self._journal,
         )
         self._emit = emit
         self._readers = executor(READERS, "sgnb-cache-reader")
@@ -119,28 +128,36 @@ class CacheTiers:
         """True if blocks are on the way to slots."""
         return bool(self._loads)
 
-    def cancel(self) -> bool:
-        """End all loads and free their slots. Returns whether there were any."""
+    def cancel(self, reason: str = "cancelled") -> bool:
+        """End all loads and free their slots. Returns whether there were any. reason: see
+        `PrefixNotLoaded`."""
         loads = set(self._loads.values())
         for load in loads:
             self._end_load(load, load.slots)
+            self._report(load.request).not_loaded(
+                load.plan.store.name,
+                reason,
+                load.plan.saved_tokens,
+                computing=round(load.plan.compute_seconds, 6),
+            )
         return bool(loads)
 
     def observe(self, starts: Longs, lengths: Longs, seconds: float) -> None:
         """Learn from a step. starts: positions of the first tokens, per request."""
         self.copies.note_change()
+        self._journal.collect(self.prefixes.stores)
         if (lengths > 1).any():
             attended = float((lengths * (starts + lengths / 2)).sum())
             self.costs.observe_step(int(lengths.sum()), attended, seconds)
 
     def flush(self) -> None:
         """Empty host memory, and end all loads. Files stay."""
-        self.cancel()
+        self.cancel("flush")
         self.copies.flush()
 
     def adopt_weights(self) -> None:
         """End all loads and serve the blocks of the changed weights from now on."""
-        self.cancel()
+        self.cancel("weights")
         self.copies.forget()
         self.prefixes.close()
         try:
@@ -151,7 +168,7 @@ class CacheTiers:
 
     def close(self) -> None:
         """End all work and return the memory."""
-        self.cancel()
+        self.cancel("closed")
         self._readers.shutdown(wait=False, cancel_futures=True)
         self.copies.close()
         self.prefixes.close()
@@ -176,10 +193,21 @@ class CacheTiers:
             running = self._loads.get(prompt.keys[usable // BLOCK + 1])
             if running is not None:
                 return running
-        plan = self._planner.plan(prompt, usable, held)
+
+        self._journal.collect(self.prefixes.stores)
+        report = self._report(request.id)
+        plan = self._planner.plan(prompt, usable, held, report)
+        if not report.num_found and len(tokens) >= MIN_TOKENS:
+            fingerprint, count = self._find_other_weights(prompt, usable // BLOCK)
+            if count:
+                report.other_weights(fingerprint, count)
+
         if plan is None or not self._is_current(False):
             return None
         return self._loads.get(prompt.keys[plan.end]) or self._start_load(request.id, tokens, plan)
+
+    def _report(self, request: int) -> LoadReport:
+        return LoadReport(self._journal, self._emit, request)
 
     def _start_load(self, request: int, tokens: Ints, plan: LoadPlan) -> Load | None:
         """Start a load; None without memory."""
@@ -191,6 +219,7 @@ class CacheTiers:
         slots = self._cache.allocate(count)
         if slots is None:
             tree.unlock(node)
+            self._report(request).not_loaded(plan.store.name, "memory", plan.saved_tokens)
             return None
 
         self._transfer.begin_writes()
@@ -235,6 +264,7 @@ class CacheTiers:
         finally:
             self._end_load(load, unused)
 
+        self._journal.collect(self.prefixes.stores)
         if useful:
             tokens = count if load.state is None else load.plan.saved_tokens
             self._learn(load, count, tokens, load.ended - load.began)

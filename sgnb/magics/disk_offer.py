@@ -1,0 +1,75 @@
+"""Offer of the disk cache, once per kernel. Pure except for the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from ..viz.state.metrics import duration
+from ..viz.state.run_state import RunState
+from ..viz.state.tree import TreeState
+from .engines import LoadedEngine, RemoteBackend
+
+OFFER_SECONDS = 1.0
+"""Shortest prefill before an offer."""
+
+MIN_TOKENS = 256
+"""Shortest prefix in a disk cache."""
+
+VARIABLE = "SGNB_DISK_CACHE"
+
+
+class DiskOffer:
+    """Offer for at most one run of a kernel."""
+
+    def __init__(self) -> None:
+        self._offered = False
+
+    def __call__(self, loaded: LoadedEngine | RemoteBackend, run: RunState) -> str:
+        """Return the offer as a sentence, or ""."""
+        if self._offered or not isinstance(loaded, LoadedEngine) or loaded.options is None:
+            return ""
+        if not _is_possible(loaded.options, loaded.emitter.tree):
+            return ""
+
+        bars = (bar for lane in run.lanes for bar in lane.bars)
+        slowest = max(
+            (bar for bar in bars if bar.computed >= MIN_TOKENS and not bar.namespace),
+            key=lambda bar: bar.prefill_seconds,
+            default=None,
+        )
+        if slowest is None or slowest.prefill_seconds < OFFER_SECONDS:
+            return ""
+
+        self._offered = True
+        return (
+            f"{slowest.computed:,} prompt tokens took {duration(slowest.prefill_seconds)} to"
+            f" compute; {_command(loaded)} keeps such prefixes in files (not encrypted), also for"
+            " the next kernel."
+        )
+
+
+def _is_possible(options: dict[str, Any], tree: TreeState) -> bool:
+    """Return whether a disk cache is possible, and absent by default."""
+    chosen = options.get("disk_cache") is not None or os.environ.get(VARIABLE)
+    has_states = tree.engine is not None and tree.engine.states > 0
+    has_disk = tree.tiers is not None and tree.tiers.disk_bytes > 0
+    return not (chosen or has_states or has_disk) and options.get("prefix_cache", True)
+
+
+def _command(loaded: LoadedEngine) -> str:
+    """Return the command for a reload of the engine with a disk cache."""
+    options = dict(loaded.options or {})
+    if loaded.name != re.split(r"[\\/]", loaded.model)[-1]:
+        options = {"name": loaded.name} | options
+
+    words = ["%sglang load", loaded.model]
+    for name, value in options.items():
+        shown = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+        words += ["--as" if name == "name" else f"--{name.replace('_', '-')}", shown]
+
+    if all(re.fullmatch(r"[\w./:~-]+", word) for word in words[1:]):
+        return " ".join([*words, "--disk-cache on"])
+    arguments = [f"{loaded.model!r}", *(f"{name}={value!r}" for name, value in options.items())]
+    return f"sgnb.load({', '.join([*arguments, 'disk_cache=True'])})"
