@@ -164,7 +164,7 @@ PARTS = st.lists(st.sampled_from([0, 1, 2, "text", "longer"]), min_size=1, max_s
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(prompts=st.lists(PARTS, min_size=2, max_size=4), restarts=st.integers(0, 2**32))
 def test_random_prompts_answer_as_without_tiers(
     tmp_path_factory: pytest.TempPathFactory, prompts: Any, restarts: int
@@ -272,6 +272,39 @@ def test_a_payload_that_is_not_restored_refuses_the_tiers(
         assert len(continued(engine, tokens_of(1, 300))[0]) == 8
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("family", THREE)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32))
+def test_random_requests_of_a_hybrid_answer_as_without_tiers(
+    family: str, tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    """Several requests at once, in little memory, with idle moments and restarts."""
+    folder, chance = tmp_path_factory.mktemp("kv"), random.Random(seed)
+    documents = [tokens_of(chance.randrange(2**32), chance.randrange(260, 600)) for _ in range(4)]
+    prompts = []
+    for _ in range(24):
+        document = chance.choice(documents)
+        end = chance.choice([len(document), chance.randrange(200, len(document))])
+        prompts.append([*document[:end], *tokens_of(chance.randrange(9), chance.randrange(1, 90))])
+    model = hybrid_model(family, max_position_embeddings=2048)
+    with Engine(model, device="cpu", prefix_cache=False, max_total_tokens=8192) as engine:
+        exact = [output.token_ids for output in engine.generate(prompts, GREEDY)]
+
+    tight: Any = {"max_total_tokens": 1600, "max_states": 14, "host_cache": 0.01}
+    for _ in range(2):
+        disk = str(folder) if chance.random() < 0.7 else False
+        with Engine(model, device="cpu", disk_cache=disk, **tight) as engine:
+            for _ in range(4):
+                chosen = [chance.randrange(len(prompts)) for _ in range(6)]
+                outputs = engine.generate([prompts[i] for i in chosen], GREEDY)
+                assert [output.token_ids for output in outputs] == [exact[i] for i in chosen]
+                time.sleep(chance.choice([0, 0, 0.7]))
+            stats = engine.stats()
+            assert stats["free"] + stats["cached"] + stats["in_flight"] == 1600
+            assert stats["in_flight"] == 0
+
+
 CHILD = """
 import sys, time
 from tests.engine.test_stored_payloads import *
@@ -294,7 +327,7 @@ time.sleep(60)
 def test_killed_processes_leave_a_usable_folder(case: str, tmp_path: Path) -> None:
     """Killed at a random moment around the copies; the next process answers the same."""
     answers, chance = set(), random.Random(0)
-    for _ in range(6):
+    for _ in range(4):
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD, str(tmp_path), case],
             stdout=subprocess.PIPE,
