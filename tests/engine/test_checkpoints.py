@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sgnb.engine.cache import checkpoints, manual
-from sgnb.engine.cache.checkpoints import FEWEST_STATES, Checkpoints
+from sgnb.engine.cache.checkpoints import FEWEST_STATES, GAP, Checkpoints
 from sgnb.engine.cache.radix import Node, RadixTree
 from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
@@ -280,6 +283,24 @@ def test_checkpoints_are_apart(
 ) -> None:
     states = Checkpoints(RadixTree(), SlotAllocator(8), every, lambda event: None)
     assert states.positions(begin, wanted, stops[-1]) == stops
+
+
+@given(
+    begin=st.integers(0, 900),
+    wanted=st.lists(st.integers(0, 1500), max_size=3),
+    last=st.integers(0, 1500),
+)
+def test_stores_of_blocks_get_aligned_checkpoints(begin: int, wanted: list[int], last: int) -> None:
+    """Without a change of the other checkpoints, except the regular ones."""
+    states = Checkpoints(RadixTree(), SlotAllocator(8), 10**6, lambda event: None)
+    plain = states.positions(begin, wanted, last)
+    states.alignment = 64
+    stops = states.positions(begin, wanted, last)
+    assert set(plain) <= set(stops)
+    assert all(stop % 64 == 0 and stop >= 256 for stop in set(stops) - set(plain))
+    assert all(b - a >= GAP for a, b in pairwise([begin, *stops]))
+    if last >= max(begin, 256) + 64 + 2 * GAP and not wanted:
+        assert any(last - 64 - GAP < stop and stop % 64 == 0 for stop in stops)
 
 
 def test_nodes_that_are_gone_are_forgotten() -> None:

@@ -91,6 +91,38 @@ def test_the_header_holds_the_largest_ids(tmp_path: Path) -> None:
     assert store.seconds(block.key) == disk.MAX_SECONDS
 
 
+def test_states_of_a_block_are_a_file_of_their_own(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    states, block = store.for_states(7), make(1)
+    state = make_block(1, 7)
+    assert store.write(block) and not states.holds(block.key)
+    assert states.write(state) and read(states, state) and read(store, block)
+    assert {path.suffix for path in (tmp_path / "kv" / "v1").rglob("*.s*")} == {
+        ".safetensors",
+        ".state",
+    }
+    [model] = folder.stored_models(tmp_path / "kv")
+    assert model.blocks == 1 and model.bytes == 2 * HEADER_BYTES + BLOCK * (UNIT + 7)
+
+    store.flush()
+    assert not read(states, state)
+
+
+def test_all_files_share_the_bound(tmp_path: Path) -> None:
+    """Blocks, larger states and small records."""
+    store = open_store(tmp_path, blocks=60)
+    states, rng = store.for_states(500), random.Random(0)
+    for number in range(300):
+        store.write(make(number))
+        if rng.random() < 0.3:
+            states.write(make_block(number, 500, 99.0))
+        store.records.write(bytes([number % 256]) * 32, 1.0, rng.randbytes(rng.randrange(900)))
+        size = sum(path.stat().st_size for path in (tmp_path / "kv" / "v1").rglob("*.*"))
+        assert size <= 60 * SIZE
+    kinds = {path.suffix for path in (tmp_path / "kv" / "v1").rglob("*.*")}
+    assert kinds == {".safetensors", ".state", ".item"} and size > 40 * SIZE
+
+
 def test_only_the_user_may_read(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -153,12 +185,14 @@ def test_a_folder_that_cannot_be_created(monkeypatch: Any) -> None:
 
 
 class Damage:
-    """Ways to damage the file of block 1. Block 2 and a file of another model lie next to it."""
+    """Ways to damage the file of block 1. Block 2, a file of another model, and states of the same
+    block lie next to it."""
 
-    def __init__(self, root: Path, rng: random.Random) -> None:
+    def __init__(self, root: Path, rng: random.Random, states: bool) -> None:
         self.root, self.rng = root, rng
         shutil.rmtree(root / "kv", ignore_errors=True)
-        self.store, other = open_store(root), open_store(root, model=OTHER)
+        stores = [open_store(root), open_store(root, model=OTHER)]
+        self.store, other = (store.for_states(UNIT) for store in stores) if states else stores
         for number in (1, 2):
             self.store.write(make(number))
         other.write(make(1))
@@ -225,10 +259,11 @@ WAYS.remove("overwrite")
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("count", [4, pytest.param(45, marks=pytest.mark.slow)])
-def test_a_damaged_file_is_a_miss(tmp_path: Path, way: str, count: int) -> None:
+@pytest.mark.parametrize("states", [False, True], ids=["blocks", "states"])
+def test_a_damaged_file_is_a_miss(tmp_path: Path, way: str, states: bool, count: int) -> None:
     misses = 0
     for seed in range(count):
-        damage = Damage(tmp_path, random.Random(seed))
+        damage = Damage(tmp_path, random.Random(seed), states)
         getattr(damage, way)()
         changed = damage.path.is_fifo() or damage.path.read_bytes() != damage.content
         changed |= damage.path.is_symlink()

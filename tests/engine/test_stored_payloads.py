@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +27,7 @@ from sgnb.segment import Segment
 
 from ..hybrid_models import THREE, hybrid_model
 from ..multimodal_models import multimodal_model
-from ..multimodal_models.items import picture
+from ..multimodal_models.items import clip, picture, sound
 
 TEXT = "one 17 and two 4 make 21, see "
 GREEDY: Any = {"temperature": 0, "max_new_tokens": 8, "ignore_eos": True}
@@ -141,11 +146,25 @@ def test_a_record_of_another_processor_is_an_error(tmp_path: Path) -> None:
             engine.items.process_again(item, image(1)).result()
 
 
+def test_videos_and_sounds_are_found_again(tmp_path: Path) -> None:
+    for kind, item in (
+        ("qwen2_5_vl", as_media(clip(1), "video")),
+        ("qwen2_audio", as_media(sound(1), "audio")),
+    ):
+        with multimodal(kind, tmp_path) as engine:
+            exact = store(engine, TEXT * 9, item, TEXT * 9)
+            wait_for(lambda: bool(list(tmp_path.rglob("*.item"))))
+        with multimodal(kind, tmp_path) as engine:
+            answer, cached = ask(engine, TEXT * 9, item, TEXT * 9)
+            assert answer == exact and cached > 256 and engine.stats()["encoded_items"] == 0
+        shutil.rmtree(tmp_path / "v1")
+
+
 PARTS = st.lists(st.sampled_from([0, 1, 2, "text", "longer"]), min_size=1, max_size=5)
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(prompts=st.lists(PARTS, min_size=2, max_size=4), restarts=st.integers(0, 2**32))
 def test_random_prompts_answer_as_without_tiers(
     tmp_path_factory: pytest.TempPathFactory, prompts: Any, restarts: int
@@ -251,3 +270,75 @@ def test_a_payload_that_is_not_restored_refuses_the_tiers(
     message = "byte 0 of the recurrent layers' state is not restored; load without them"
     with pytest.warns(SgnbWarning, match=message), hybrid("qwen3_next", tmp_path) as engine:
         assert len(continued(engine, tokens_of(1, 300))[0]) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", THREE)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32))
+def test_random_requests_of_a_hybrid_answer_as_without_tiers(
+    family: str, tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    """Several requests at once, in little memory, with idle moments and restarts."""
+    folder, chance = tmp_path_factory.mktemp("kv"), random.Random(seed)
+    documents = [tokens_of(chance.randrange(2**32), chance.randrange(260, 600)) for _ in range(4)]
+    prompts = []
+    for _ in range(24):
+        document = chance.choice(documents)
+        end = chance.choice([len(document), chance.randrange(200, len(document))])
+        prompts.append([*document[:end], *tokens_of(chance.randrange(9), chance.randrange(1, 90))])
+    model = hybrid_model(family, max_position_embeddings=2048)
+    with Engine(model, device="cpu", prefix_cache=False, max_total_tokens=8192) as engine:
+        exact = [output.token_ids for output in engine.generate(prompts, GREEDY)]
+
+    tight: Any = {"max_total_tokens": 1600, "max_states": 14, "host_cache": 0.01}
+    for _ in range(2):
+        disk = str(folder) if chance.random() < 0.7 else False
+        with Engine(model, device="cpu", disk_cache=disk, **tight) as engine:
+            for _ in range(4):
+                chosen = [chance.randrange(len(prompts)) for _ in range(6)]
+                outputs = engine.generate([prompts[i] for i in chosen], GREEDY)
+                assert [output.token_ids for output in outputs] == [exact[i] for i in chosen]
+                time.sleep(chance.choice([0, 0, 0.7]))
+            stats = engine.stats()
+            assert stats["free"] + stats["cached"] + stats["in_flight"] == 1600
+            assert stats["in_flight"] == 0
+
+
+CHILD = """
+import sys, time
+from tests.engine.test_stored_payloads import *
+folder = Path(sys.argv[1])
+if sys.argv[2] == "images":
+    engine = multimodal("qwen2_5_vl", folder)
+    run = lambda: ask(engine, TEXT * 9, image(1), TEXT * 9)[0]
+else:
+    engine = hybrid("qwen3_next", folder)
+    run = lambda: continued(engine, tokens_of(1, 500))[0]
+print(run(), flush=True)
+run()
+print("twice", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["images", "recurrent"])
+def test_killed_processes_leave_a_usable_folder(case: str, tmp_path: Path) -> None:
+    """Killed at a random moment around the copies; the next process answers the same."""
+    answers, chance = set(), random.Random(0)
+    for _ in range(4):
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(tmp_path), case],
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        assert child.stdout is not None
+        answers.add(child.stdout.readline())
+        child.stdout.readline()
+        time.sleep(chance.choice([chance.uniform(0.45, 0.6), 2.0]))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert len(answers) == 1
+    assert list(tmp_path.rglob("*.state" if case == "recurrent" else "*.item"))

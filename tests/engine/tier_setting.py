@@ -127,7 +127,7 @@ class Setting:
         self.state_stores = [Memory(kind) for kind in kinds]
         self.events: list[Any] = []
         self.ids = 0
-        sizes = [3, 40, 40, 41, 90, 150] if images else []
+        sizes = [3, 40, 150, 40, 90, 41] if images else []
         self.items = [
             FakeItem(i, size, joint=i % 2 == 0 and not hybrid) for i, size in enumerate(sizes)
         ]

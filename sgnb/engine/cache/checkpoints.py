@@ -42,6 +42,9 @@ GAP = 16
 """Minimum tokens between checkpoints: fewer tokens are recomputed as fast as a checkpoint is read
 and written."""
 
+LEAST_ALIGNED = 256
+"""Smallest position of a checkpoint for stores of blocks."""
+
 
 class StatePlan(NamedTuple):
     """States of one request in a step: the state to read and the states to write."""
@@ -183,8 +186,8 @@ class Checkpoints:
 
     Attributes:
         zero_state: Row of the state before the first token, which has no owner.
-        alignment: Prompts have further checkpoints at multiples of this number, which stores of
-            blocks can keep; 1 for none.
+        alignment: Long prompts have further checkpoints at multiples of this number, which stores
+            of blocks can keep; 1 for none.
         on_drop: Receives a node before its checkpoint is dropped.
     """
 
@@ -244,7 +247,7 @@ class Checkpoints:
         preferred = [stop for stop in (*wanted, last) if begin + GAP <= stop <= last]
         if self.alignment > 1:
             aligned = [self._align(stop) for stop in preferred]
-            preferred += [stop for stop in aligned if begin + GAP <= stop]
+            preferred += [stop for stop in aligned if max(begin + GAP, LEAST_ALIGNED) <= stop]
         stops: list[int] = []
         for stop in preferred:
             if all(abs(stop - other) >= GAP for other in stops):

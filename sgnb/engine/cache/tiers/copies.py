@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints import LEAST_ALIGNED
 from ..manager import CacheManager
 from ..radix import Ints, Node
 from .block_transfer import PART_BYTES, BlockTransfer
@@ -21,7 +22,7 @@ from .stored_prefixes import StoredPrefixes, guarded
 from .stored_prompt import StoredPrompt
 from .tier_costs import TierCosts
 
-MIN_TOKENS = 256
+MIN_TOKENS = LEAST_ALIGNED
 """Shortest prompt prefix that is stored."""
 
 DISK_SECONDS = 0.5
