@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ...events import EventLog
 from ...sampling import read_option, scalar
 from ..cache import manual
 from ..cache.manager import CacheManager
 from ..cache.manual import EvictionReport
+from ..cache.part_extents import CachedPrompt, PartsPrompt
 from ..request import arguments
 from ..request.input_processor import InputProcessor, Prompt
 from .engine_loop import EngineLoop
+
+T = TypeVar("T")
 
 
 class CacheMethods:
@@ -93,6 +97,23 @@ class CacheMethods:
         self.log.home.check()
         (tokens,) = self._input_processor.tokens([prompt])
         return self._loop.call(lambda: self._cache.cached_length(tokens))
+
+    def find_part_order(
+        self, find: Callable[[CachedPrompt], T], prompt: PartsPrompt, then: Callable[[T], object]
+    ) -> None:
+        """Search an order of a prompt's parts in the cache, between two steps.
+
+        Args:
+            find: Returns the order, for measurements of the cache.
+            prompt: The prompt with the parts.
+            then: Receives the result, on the engine's thread.
+        """
+
+        def search() -> None:
+            stored = self._loop.tiers.stored_keys()
+            then(find(CachedPrompt(self._cache.tree, prompt, stored)))
+
+        self._loop.run_soon(search)
 
     def prefetch(self, prompt: Prompt) -> int:
         """Load the stored prefix of a prompt from `host_cache` or `disk_cache`, before a request

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..cache.part_extents import StoredKeys
 from ..cache.tiers.stored_prefixes import guarded
 from ..cache.tiers.tiers import CacheTiers
 from ..request.batch import Batch
@@ -73,6 +74,15 @@ class TierWork:
     def prefetch(self, tokens: Any) -> int:
         """See `Engine.prefetch`."""
         return 0 if self._tiers is None else self._tiers.prefetch(tokens)
+
+    def stored_keys(self) -> StoredKeys | None:
+        """Return the keys of all copies; None without tiers."""
+        if self._tiers is None:
+            return None
+        prefixes = self._tiers.prefixes
+        return StoredKeys(
+            prefixes.root, lambda key: any(store.holds(key) for store in prefixes.stores)
+        )
 
     def statistics(self) -> dict[str, Any]:
         """See `CacheTiers.statistics`."""

@@ -155,6 +155,7 @@ function newRun(event, t) {
       total: event.total,
     },
     items: newRunItems(),
+    orders: { count: 0, gained: 0, last: "" }, // of parts, other than the given orders
     loads: new Map(), // by store: [tokens, seconds, seconds of computing]
     time: newTimeParts(),
     stops: new Map(),

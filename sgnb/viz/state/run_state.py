@@ -25,6 +25,7 @@ from ...events import (
     MediaNamed,
     ModelAnswered,
     ModelAsked,
+    PartsOrdered,
     PrefixLoaded,
     ProgramCalled,
     Record,
@@ -158,9 +159,6 @@ class RunState:
 
     def _start(self, event: RunStarted) -> None:
         self.title, self.metrics.total, self.status = event.title, event.total, "running"
-
-    def _edited(self, event: RunEdited) -> None:
-        self.edit = event
 
     def _finish(self, event: RunFinished) -> None:
         self.status, self.message = event.status, event.message
@@ -385,18 +383,18 @@ class RunState:
         return True
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
-        TokensNamed: _name,
-        MediaNamed: _name,
+        **dict.fromkeys((TokensNamed, MediaNamed), _name),
         ItemsEncoded: _encoded,
         PrefixLoaded: _loaded,
         RunStarted: _start,
-        RunEdited: _edited,
+        RunEdited: lambda run, event: setattr(run, "edit", event),
         RunFinished: _finish,
         BranchStarted: _branch_start,
         RowsNumbered: _numbered,
         ProgramCalled: _called,
         BranchFinished: _branch_finish,
         TextAppended: _text,
+        PartsOrdered: lambda run, event: run.loads.ordered(event),
         TextStreamed: _streamed,
         ModelAsked: _asked,
         ModelAnswered: _answered,
@@ -412,8 +410,9 @@ class RunState:
 
     def item_of(self, kind: str) -> MediaNamed | None:
         """Return the image, video or sound of a kind of text, or None for text."""
-        mark = mark_of(kind)
-        return mark and self._trees[mark.engine].token_table.media.item(mark.first_id)
+        return (mark := mark_of(kind)) and self._trees[mark.engine].token_table.media.item(
+            mark.first_id
+        )
 
     def passages(self) -> Iterator[Passage]:
         """Yield the text of all branches in reading order, with forks at the fork position."""
