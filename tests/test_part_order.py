@@ -137,7 +137,10 @@ def test_copies_of_the_tiers_continue_the_tree(in_tree: int) -> None:
     prompt = joined(parts, (2, 0, 3, 1))
     held = set(block_keys(b"root", np.array(prompt, np.int32)))
     tree = tree_of([prompt[:in_tree]] if in_tree else [])
-    cache = tree_cache(parts, tree, StoredKeys(b"root", held.__contains__))
+    stored = StoredKeys(
+        b"root", lambda key, tokens: next(block_keys(key, tokens)), held.__contains__
+    )
+    cache = tree_cache(parts, tree, stored)
     found = find_order(parts, 0, cache, OrderMemory())
     assert found.order == (2, 0, 3, 1)
     assert found.gained == len(prompt) // BLOCK * BLOCK - len(HEAD)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import pytest
-
-from sgnb.events import EventLog, PartsOrdered, PrefixLoaded
+from sgnb.events import EventLog, PrefixLoaded
 from sgnb.viz import Trees
 from sgnb.viz.state.run_loads import RunLoads
 from sgnb.viz.state.run_state import RunState
@@ -33,54 +31,11 @@ def test_loads_are_added_and_worded() -> None:
         loads.loaded(event)
     assert loads.line() == WORDS
     script = """
-      const run = { loads: new Map(), orders: { count: 0 } };
+      const run = { loads: new Map() };
       for (const event of given) countLoad(run, event);
       return wordsOfLoads(run);
     """
     assert node(script, ("dom", "loads"), [asdict(event) for event in LOADS]) == WORDS
-
-
-ORDERS = [
-    PartsOrdered("r1", "0", (0, 1, 2), 0, True),
-    PartsOrdered("r1", "0", (1, 0, 2), 1900, False),
-    PartsOrdered("r1", "0", tuple(range(13, -1, -1)), 0, True),
-    PartsOrdered("r1", "0", (1, 0), 1, False),
-]
-ORDER_WORDS = [
-    "",
-    "parts in the order 2, 1, 3: 1,900 more tokens cached",
-    "parts of 2 texts in another order: 1,900 more tokens cached",
-    "parts of 3 texts in another order: 1,901 more tokens cached",
-]
-
-
-@pytest.mark.parametrize("count", range(len(ORDERS)))
-def test_orders_of_parts_are_worded(count: int) -> None:
-    loads = RunLoads()
-    for event in ORDERS[: count + 1]:
-        loads.ordered(event)
-    assert loads.line() == ORDER_WORDS[count]
-    script = """
-      const run = { loads: new Map(), orders: { count: 0, gained: 0, last: "" } };
-      for (const event of given) countOrder(run, event);
-      return wordsOfLoads(run);
-    """
-    events = [asdict(event) for event in ORDERS[: count + 1]]
-    assert node(script, ("dom", "loads"), events) == ORDER_WORDS[count]
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_the_words_of_an_order(number: int) -> None:
-    loads = RunLoads()
-    loads.ordered(ORDERS[number])
-    words = [ORDER_WORDS[1], "parts in the order 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, …: as in"]
-    assert loads.line().startswith(words[number - 1])
-    script = """
-      const run = { loads: new Map(), orders: { count: 0, gained: 0, last: "" } };
-      countOrder(run, given);
-      return wordsOfLoads(run);
-    """
-    assert node(script, ("dom", "loads"), asdict(ORDERS[number])) == loads.line()
 
 
 def test_a_run_counts_its_own_loads() -> None:
@@ -95,13 +50,9 @@ def test_a_run_counts_its_own_loads() -> None:
         r.event.request for r in log.read().records if type(r.event).__name__ == "RequestQueued"
     )
     log.emit(PrefixLoaded(number, "disk", 3200, 0.071, 0.384))
-    log.emit(PartsOrdered("r1", "0", (1, 0), 1900, False))
-    log.emit(PartsOrdered("r2", "0", (1, 0), 1900, False))
     log.emit(PrefixLoaded(number + 50, "disk", 64, 0.01, 0.02))
     list(words)
     state = RunState("r1", Trees())
     for record in log.read().records:
         state.apply(record)
-    text = plain_text([state])
-    assert "3,200 tokens from the disk in 71 ms, instead of about 384 ms" in text
-    assert "parts in the order 2, 1: 1,900 more tokens cached" in text
+    assert "3,200 tokens from the disk in 71 ms, instead of about 384 ms" in plain_text([state])

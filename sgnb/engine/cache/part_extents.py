@@ -11,7 +11,7 @@ import numpy as np
 
 from ...part_order import NOT_CACHED, CachedPart
 from .radix import Ints, Node, RadixTree, common_length
-from .tiers.blocks import BLOCK, block_keys
+from .tiers.blocks import BLOCK
 
 
 class PartTokens(NamedTuple):
@@ -48,6 +48,7 @@ class StoredKeys(NamedTuple):
     """Copies of blocks below the radix tree."""
 
     root: bytes  # key of the empty prompt
+    after: Callable[[bytes, Ints], bytes]  # key of a block, for the key before and the tokens
     holds: Callable[[bytes], bool]  # for the key of a block
 
 
@@ -177,7 +178,7 @@ class CachedPrompt:
         key, tail = place.key, np.concatenate([place.tail, tokens])
         end = place.length - len(place.tail)
         while len(tail) >= BLOCK and cached >= end:
-            key = next(block_keys(key, tail[:BLOCK]))
+            key = stored.after(key, tail[:BLOCK])
             tail, begin, end = tail[BLOCK:], end, end + BLOCK
             if cached < end and cached >= begin and stored.holds(key):
                 cached = end

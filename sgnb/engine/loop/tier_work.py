@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..cache.part_extents import StoredKeys
+from ..cache.tiers.blocks import block_keys
 from ..cache.tiers.stored_prefixes import guarded
 from ..cache.tiers.tiers import CacheTiers
 from ..request.batch import Batch
@@ -81,7 +82,9 @@ class TierWork:
             return None
         prefixes = self._tiers.prefixes
         return StoredKeys(
-            prefixes.root, lambda key: any(store.holds(key) for store in prefixes.stores)
+            root=prefixes.root,
+            after=lambda key, tokens: next(block_keys(key, tokens)),
+            holds=lambda key: any(store.holds(key) for store in prefixes.stores),
         )
 
     def statistics(self) -> dict[str, Any]:
