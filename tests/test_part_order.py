@@ -135,10 +135,10 @@ def test_copies_of_the_tiers_continue_the_tree(in_tree: int) -> None:
     generator = np.random.default_rng(0)
     parts = [tuple(generator.integers(100, 9000, 90).tolist()) for _ in range(4)]
     prompt = joined(parts, (2, 0, 3, 1))
-    held = set(block_keys(b"root", np.array(prompt, np.int32)))
+    held = set(block_keys(b"root", np.array(prompt, np.int32), {}))
     tree = tree_of([prompt[:in_tree]] if in_tree else [])
     stored = StoredKeys(
-        b"root", lambda key, tokens: next(block_keys(key, tokens)), held.__contains__
+        b"root", lambda key, tokens: next(block_keys(key, tokens, {})), held.__contains__
     )
     cache = tree_cache(parts, tree, stored)
     found = find_order(parts, 0, cache, OrderMemory())

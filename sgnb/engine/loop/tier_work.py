@@ -32,6 +32,11 @@ class TierWork:
             scheduler.loads = tiers
             tiers.run = lambda work: send(partial(self._run, work))
 
+    @property
+    def tiers(self) -> CacheTiers | None:
+        """The cache tiers, or None."""
+        return self._tiers
+
     def _run(self, work: Command) -> None:
         work()
         self._scheduler.reconsider()
@@ -80,11 +85,11 @@ class TierWork:
         """Return the keys of all copies; None without tiers."""
         if self._tiers is None:
             return None
-        prefixes = self._tiers.prefixes
+        stores = self._tiers.prefixes.stores
         return StoredKeys(
-            root=prefixes.root,
-            after=lambda key, tokens: next(block_keys(key, tokens)),
-            holds=lambda key: any(store.holds(key) for store in prefixes.stores),
+            root=stores.root,
+            after=lambda key, tokens: next(block_keys(key, tokens, {})),
+            holds=lambda key: any(store.holds(key) for store in stores.blocks),
         )
 
     def statistics(self) -> dict[str, Any]:

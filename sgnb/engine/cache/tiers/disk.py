@@ -23,6 +23,7 @@ import numpy as np
 from ....errors import SgnbWarning, printable
 from ..radix import Ints
 from .blocks import BLOCK, Block, Bytes
+from .durable_pins import DurablePins
 from .folder import (
     FORMAT,
     MEASURED,
@@ -78,6 +79,7 @@ class DiskBlocks:
         self._janitor = Janitor(root, fingerprint, limit_bytes, self._file_bytes, read_seconds)
         self.records = ItemRecords(root / FORMAT / fingerprint, self._janitor)
         self._resume = 0.0  # of writes, in monotonic time
+        self.pins = DurablePins(root, fingerprint, limit_bytes)
         self._reported: set[str] = set()
 
     def for_states(self, unit_bytes: int) -> DiskBlocks:
@@ -157,6 +159,11 @@ class DiskBlocks:
 
             return False
         return True
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of the file of a block."""
+        return self._file_bytes
 
     def flush(self) -> None:
         remove_files(Path(self._levels[-1]))
