@@ -28,6 +28,7 @@ from sgnb.errors import OptionError
 from .test_disk_blocks import MODEL, OTHER, SIZE, make, open_store, path_of
 from .test_disk_cache import DOCUMENT, answer, engine
 from .test_disk_janitor import held
+from .test_stored_payloads import continued, hybrid, tokens_of
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -242,7 +243,7 @@ def test_durable_pins_need_a_disk_cache_and_a_cached_text(tmp_path: Path) -> Non
         assert tiny.pin(DOCUMENT) and tiny.pins()[0]["durable"] == 0
 
     with engine(tmp_path / "kv") as tiny:
-        with pytest.raises(OptionError, match="cached text of 256 tokens, not 0"):
+        with pytest.raises(OptionError, match=r"cached text of 256 tokens, .* 0 tokens are cached"):
             tiny.pin(DOCUMENT, durable=True)
         answer(tiny)
         with pytest.raises(OptionError, match="durable="):
@@ -296,3 +297,26 @@ def test_marks_above_the_limit_are_not_read(tmp_path: Path, monkeypatch: Any) ->
     pins.add(pin_of(range(2)))
     monkeypatch.setattr(durable_pins, "MAX_BYTES", 20)
     assert not pins.all()
+
+
+@pytest.mark.parametrize("family", ["qwen3_next", "lfm2"])
+def test_a_pin_of_a_hybrid_keeps_the_states(family: str, tmp_path: Path) -> None:
+    ids = tokens_of(1, 500)
+    with hybrid(family, tmp_path) as tiny:
+        exact, _ = continued(tiny, ids)
+        tiny.pin(ids, "me", durable=True)
+        for _ in range(1000):
+            if tiny.pins()[0]["durable"] == 448 and list(tmp_path.rglob("*.state")):
+                break
+            time.sleep(0.02)
+        [pin] = durable_pins.DurablePins(tmp_path, fingerprint_in(tmp_path), 1 << 30).all()
+        states = [path for path in tmp_path.rglob("*.state") if path.stem == pin.names[-1]]
+        assert pin.state_bytes == states[0].stat().st_size
+    with hybrid(family, tmp_path) as tiny:
+        assert tiny.restore_pins() == 448
+        assert continued(tiny, ids) == (exact, 448)
+
+
+def fingerprint_in(folder: Path) -> str:
+    [path] = (folder / "pins").iterdir()
+    return path.name

@@ -29,7 +29,10 @@ def pin_durably(tiers: CacheTiers | None, node: Node, owner: str) -> None:
         raise OptionError("durable=True needs a disk cache", "load the model with disk_cache=True")
     prefix = _stored_prefix(tiers, node)
     if prefix is None:
-        message = f"a durable pin needs a cached text of {MIN_TOKENS} tokens or more"
+        message = (
+            f"a durable pin needs a cached text of {MIN_TOKENS} tokens, and states of recurrent"
+            f" layers at a block end; {node.end:,} tokens are cached"
+        )
         hint = "pin a longer prompt, after a request that computed the prompt"
         raise OptionError(message, hint)
 
