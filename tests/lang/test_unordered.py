@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +17,16 @@ from hypothesis import strategies as st
 import sgnb as sgl
 from sgnb.backends import executor_of
 from sgnb.engine.engine import Engine
-from sgnb.errors import Aborted, OptionError, ProgramError, TraceError
-from sgnb.events import PartsOrdered
+from sgnb.errors import Aborted, OptionError, ProgramError, RecordError, TraceError
+from sgnb.events import PartsOrdered, decode, encode
 from sgnb.lang import CompiledProgram, Graph, Snapshot, function, gen, unordered, user
+from sgnb.lang.core.stepping import describe
 from sgnb.lang.executor import OrderCall
 from sgnb.lang.ir import PartSet, UnreadMedia
 from sgnb.part_order import PartOrder
 
+from ..engine.test_stored_payloads import image as picture_of
+from ..engine.test_stored_payloads import multimodal
 from .fake import FakeExecutor
 from .test_media import BLUE, RED
 from .test_media import sees as sees
@@ -342,3 +347,69 @@ def test_a_closed_engine_reports_its_own_error() -> None:
     with pytest.raises(Exception, match="closed"):
         state.sync()
     assert sorted(state["order"]) == [0, 1]
+
+
+def test_stored_prefixes_decide_the_order_after_a_restart(tmp_path: Path) -> None:
+    options: Any = {"max_total_tokens": 4096, "disk_cache": str(tmp_path)}
+    documents = [document(number, 90) for number in range(4)]
+    with Engine("tiny", **options) as engine:
+        first = run(engine, documents)
+        engine.pin(first.token_ids(), durable=True)
+        while not engine.pins()[0]["durable"] >= len(first.token_ids()) // 64 * 64:
+            time.sleep(0.01)
+    with Engine("tiny", **options) as engine:
+        engine.generate([1, 2, 3], max_tokens=2)
+        state = run(engine, [documents[i] for i in (2, 0, 3, 1)])
+        assert state["order"] == [1, 3, 0, 2] and state["answer"] == first["answer"]
+        assert engine.stats()["loaded_tokens"] > 300
+
+
+def test_images_in_parts_on_an_engine() -> None:
+    @function
+    def looks(s: Any, pictures: list[Any]) -> None:
+        parts = [f"No. {number}: " + sgl.image(picture) for number, picture in pictures]
+        s += user(unordered(*parts, separator="; ", name="order") + " tell")
+        s += sgl.assistant(gen("answer", max_tokens=2))
+
+    pictures = [(number, picture_of(number)) for number in (1, 2, 3)]
+    with multimodal("gemma3", None) as engine:
+        first = looks.run(pictures, backend=engine, temperature=0)
+        first.sync()
+        executor_of(engine)._part_orders.forget()
+        second = looks.run(pictures[::-1], backend=engine, temperature=0)
+        assert second["order"] == [2, 1, 0] and second.text() == first.text()
+        assert cached(second) > 0.9 * second.get_meta_info("answer")["prompt_tokens"]
+
+
+def test_streams_steps_and_async_programs(engine: Engine) -> None:
+    @function
+    async def later(s: Any) -> None:
+        s += unordered("b", "a", name="order") + gen("answer", max_tokens=2)
+        await s["order"]
+
+    state = later.run(backend=engine, temperature=0)
+    assert state["order"] == [0, 1]
+    streamed = answers.run(DOCUMENTS, backend=engine, stream=True, temperature=0)
+    assert "".join(streamed.text_iter()) == streamed.text()
+    op = unordered("a", "b")
+    assert describe(op) == "2 unordered parts"
+
+
+def test_a_service_reads_ahead_past_the_parts(make: Any) -> None:
+    @function(num_api_spec_tokens=64)
+    def program(s: Any) -> None:
+        s += "Name:" + gen("name", stop="\n") + "\n" + unordered("x", "y", separator=",")
+        s += gen("answer", stop="\n")
+
+    state = program.run(backend=make(), temperature=0)
+    assert "\nx,y" in state.text() and state["answer"]
+
+
+def test_records_of_orders_are_checked(engine: Engine) -> None:
+    run(engine, DOCUMENTS)
+    run(engine, DOCUMENTS[::-1])
+    records = [r for r in engine.log.read(0).records if isinstance(r.event, PartsOrdered)]
+    line = encode(records[-1])
+    assert decode(line).event == records[-1].event
+    with pytest.raises(RecordError, match="not a permutation"):
+        decode(line.replace("[4,3,2,1,0]", "[4,3,2,1,1]"))
