@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.cache.part_extents import PartsPrompt, PartTokens
+from ..errors import SgnbError
 from ..lang.executor import OrderCall
 from ..part_order import OrderMemory, PartOrder, find_order, given_order
 from ..segment import Segment
@@ -59,9 +60,10 @@ class PartOrders:
         mail = self._executor._mail
         try:
             self._ask(call, self.memory, lambda order: mail.put_result(partial(sink, order)))
-        except Exception:
+        except Exception as error:
             sink(given_order(len(call.parts)))
-            raise
+            if not isinstance(error, SgnbError):  # the next call reports its own error
+                raise
 
     def _ask(
         self, call: OrderCall, memory: OrderMemory, then: Callable[[PartOrder], object]
@@ -77,7 +79,7 @@ class PartOrders:
         def find(cache: Any) -> PartOrder:
             return find_order(keys, start, cache, memory)
 
-        engine.find_part_order(find, prompt, then)
+        engine.find_part_order(find, prompt, given_order(len(keys)), then)
 
 
 def parts_prompt(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import sgnb as sgl
 from sgnb.backends import executor_of
 from sgnb.engine.engine import Engine
-from sgnb.errors import Aborted, OptionError, ProgramError, RecordError, TraceError
+from sgnb.errors import Aborted, OptionError, ProgramError, RecordError, RequestError, TraceError
 from sgnb.events import PartsOrdered, decode, encode
 from sgnb.lang import CompiledProgram, Graph, Snapshot, function, gen, unordered, user
 from sgnb.lang.core.stepping import describe
@@ -413,3 +413,23 @@ def test_records_of_orders_are_checked(engine: Engine) -> None:
     assert decode(line).event == records[-1].event
     with pytest.raises(RecordError, match="not a permutation"):
         decode(line.replace("[4,3,2,1,0]", "[4,3,2,1,1]"))
+
+
+def test_a_text_that_cannot_be_tokenized_is_an_error_of_the_call(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = answers.run(["a", "\ud800"], backend=engine)
+    with pytest.raises(RequestError, match="surrogate"):
+        state.sync()
+    assert state["order"] == [0, 1] and not caplog.text
+
+
+def test_an_error_of_the_search_keeps_the_given_order(
+    engine: Engine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("sgnb.engine.cache.part_extents.CachedPrompt.measure", fails)
+    assert run(engine, DOCUMENTS)["order"] == [0, 1, 2, 3, 4]
+    assert "the search for an order of parts failed" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +23,8 @@ from .durable_pinning import list_pins, pin_durably, restorable, unpin
 from .engine_loop import EngineLoop
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.005
 
@@ -149,19 +152,29 @@ class CacheMethods:
         return self._loop.call(lambda: self._cache.cached_length(tokens))
 
     def find_part_order(
-        self, find: Callable[[CachedPrompt], T], prompt: PartsPrompt, then: Callable[[T], object]
+        self,
+        find: Callable[[CachedPrompt], T],
+        prompt: PartsPrompt,
+        default: T,
+        then: Callable[[T], object],
     ) -> None:
         """Search an order of a prompt's parts in the cache, between two steps.
 
         Args:
             find: Returns the order, for measurements of the cache.
             prompt: The prompt with the parts.
+            default: The result after an error, which is only logged.
             then: Receives the result, on the engine's thread.
         """
 
         def search() -> None:
-            stored = self._loop.tiers.stored_keys()
-            then(find(CachedPrompt(self._cache.tree, prompt, stored)))
+            result = default
+            try:
+                stored = self._loop.tiers.stored_keys()
+                result = find(CachedPrompt(self._cache.tree, prompt, stored))
+            except Exception:
+                _log.exception("the search for an order of parts failed")
+            then(result)
 
         self._loop.run_soon(search)
 
