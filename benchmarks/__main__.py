@@ -52,6 +52,7 @@ NAMES = (
     "planning",
     "bounds",
     "row_order",
+    "unordered",
     "api_speculation",
     "hostile_service",
     "soak_cpu",

@@ -54,6 +54,7 @@ _LANGUAGE = (
     "tool",
     "tree_search",
     "unconditional_likelihood_normalized",
+    "unordered",
     "use_tools",
     "user",
     "user_begin",

@@ -38,7 +38,9 @@ ALLOWED = {
     "grammar": {"cache_file", "errors", "native_calls", "sequences"},
     "sampling": {"errors", "grammar"},
     "segment": set(),
+    "part_order": set(),
     "engine": {
+        "part_order",
         "cache_file",
         "codec",
         "errors",
@@ -55,6 +57,7 @@ ALLOWED = {
         "models",
     },
     "lang": {
+        "part_order",
         "codec",
         "errors",
         "latch",
@@ -68,6 +71,7 @@ ALLOWED = {
         "sequences",
     },
     "backends": {
+        "part_order",
         "errors",
         "event_loops",
         "home_process",
@@ -80,7 +84,7 @@ ALLOWED = {
         "engine",
         "lang",
     },
-    "viz": {"errors", "latch", "events", "sequences"},
+    "viz": {"errors", "latch", "events", "part_order", "sequences"},
     "models": {"errors"},
     "benchmark": {
         "errors",

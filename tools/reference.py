@@ -67,7 +67,7 @@ PAGES = {
         "What a program appends to its state. In a `%%sglang` cell they need no import.",
         "gen gen_int gen_string select system user assistant system_begin system_end user_begin "
         "user_end assistant_begin assistant_end image video audio raw data separate_reasoning tool "
-        "use_tools "
+        "use_tools unordered "
         "REGEX_INT REGEX_FLOAT REGEX_BOOL REGEX_STR",
     ),
     "patterns": (

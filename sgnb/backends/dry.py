@@ -19,10 +19,12 @@ from ..grammar.compiler import CompiledGrammar, TokenGrammar, compile_spec
 from ..grammar.grammar_report import GrammarReport, explain
 from ..grammar.grammar_warnings import compare, seam
 from ..grammar.spec import GrammarSpec
-from ..lang.executor import Call, Executor, Result, ScoreCall, Scores, model_name
-from ..lang.graph.dry_execution import Answers, choice_score
+from ..lang.core.part_orders import remembered_order
+from ..lang.executor import Call, Executor, OrderCall, Result, ScoreCall, Scores, model_name
+from ..lang.graph.dry_execution import Answers, choice_score, likely_order
 from ..lang.graph.estimate import SimulatedCache
 from ..lang.location import Location
+from ..part_order import OrderMemory, PartOrder
 from ..sampling import SamplingParams
 from ..segment import Segment
 
@@ -95,6 +97,7 @@ class EngineAnswers:
         self._executor, self._engine = executor, executor.engine
         self._model = "" if main is None else model_name(executor)
         self._cache = SimulatedCache(executor.cached_length)
+        self._orders = OrderMemory()
         self._scored: set[tuple[int, ...]] = set()  # choices already scored without a prompt
         self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], _Grammar] = {}
 
@@ -144,6 +147,9 @@ class EngineAnswers:
         )
         self.calls.append(dry_call)
         return _result(text, params.n, (Segment(text, "output", tuple(answer)),))
+
+    def order(self, call: OrderCall) -> PartOrder:
+        return likely_order(self._executor, call, self._orders)
 
     def score(self, call: ScoreCall) -> Scores:
         prompt, continued, start = self._executor.encode_choices(call)
@@ -240,7 +246,7 @@ class RemoteAnswers:
 
     def __init__(self, backend: Executor, calls: list[DryCall]) -> None:
         self.calls = calls
-        self._model = model_name(backend)
+        self._model, self._orders = model_name(backend), OrderMemory()
 
     def for_backend(self, backend: Executor) -> Answers:
         return RemoteAnswers(backend, self.calls)
@@ -249,6 +255,9 @@ class RemoteAnswers:
         text, params = _stand_in(call.params, None), call.params
         self._record(call, text, params.max_new_tokens, params.n)
         return _result(text, params.n)
+
+    def order(self, call: OrderCall) -> PartOrder:
+        return remembered_order(call, self._orders)
 
     def score(self, call: ScoreCall) -> Scores:
         self._record(call, call.choices[0], 0, 1)

@@ -29,15 +29,17 @@ from ..errors import (
     shown,
 )
 from ..events import Wait, WaitingRequest, WaitReason
-from ..lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
+from ..lang.executor import Call, Delta, OrderCall, Result, Room, ScoreCall, Scores
 from ..lang.graph.dry_execution import DryExecutor
 from ..lang.location import warn_once
+from ..part_order import OrderMemory, PartOrder
 from ..sampling import SamplingParams
 from ..segment import Segment
 from ..sequences import common_length
 from .choice_scores import Logprobs, OutputGather, Tokens, build_scores
 from .dry import EngineAnswers
 from .mail import Mail
+from .order_search import PartOrders
 from .pending_call import PendingCall
 from .template_reader import chat_template, special_tokens
 
@@ -84,6 +86,7 @@ class LocalExecutor:
         self._weight_changes = 0  # of the engine at the last score
         self._processing: dict[int, PendingCall] = {}  # by `id`: items are not processed yet
         self._mail = Mail(engine.before_next_step)
+        self._part_orders = PartOrders(self)
         self.close = weakref.finalize(self, self._mail.close)
 
     def with_overrides(self, overrides: CallOverrides) -> LocalExecutor:
@@ -91,6 +94,7 @@ class LocalExecutor:
         _check("overrides", overrides, isinstance(overrides, CallOverrides), "CallOverrides")
         other = copy.copy(self)
         other._overrides, other._unconditional_logprobs = overrides, {}
+        other._part_orders = PartOrders(other)
         other._served_by = self  # keeps the thread's owner alive
         return other
 
@@ -194,6 +198,15 @@ class LocalExecutor:
         except SgnbError as error:
             self._mail.put(partial(sink, Scores(error=error)))
             return lambda: None
+
+    def order(self, call: OrderCall, sink: Callable[[PartOrder], None]) -> None:
+        """Search the order of a prompt's parts without waiting; see `lang.core.part_orders`."""
+        self._check_open()
+        self._part_orders.send(call, sink)
+
+    def find_order(self, call: OrderCall, memory: OrderMemory) -> PartOrder:
+        """Return the order of a prompt's parts with a separate memory, for a dry run."""
+        return self._part_orders.find(call, memory)
 
     def encode_choices(self, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:
         """Return the prompt's tokens, the tokens of the prompt with each choice, and the first
@@ -307,6 +320,7 @@ class LocalExecutor:
         return str(token) if self.engine.tokenizer is None else self.engine.tokenizer.text(token)
 
     def flush_cache(self) -> int:
+        self._part_orders.forget()
         self._unconditional_logprobs = {}
         return self.engine.flush_cache()
 

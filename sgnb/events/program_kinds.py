@@ -75,6 +75,17 @@ class TextAppended:
 
 
 @dataclass(frozen=True, slots=True)
+class PartsOrdered:
+    """The parts of `unordered` follow as the branch's next `TextAppended`."""
+
+    run: str
+    branch: str
+    order: tuple[int, ...]  # indices of the parts, in the order of the text
+    gained: int  # further cached tokens, compared with the given order
+    follows: bool  # the order is that of an earlier prompt
+
+
+@dataclass(frozen=True, slots=True)
 class ModelAsked:
     """A program called another model than the run's default model."""
 

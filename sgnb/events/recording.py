@@ -38,6 +38,7 @@ from .kinds import (
 from .program_kinds import (
     BranchStarted,
     ChoiceMade,
+    PartsOrdered,
 )
 from .reader import LogReader
 from .tier_kinds import BlocksNamed
@@ -259,6 +260,8 @@ def _check(event: Any) -> None:
             _check_lengths(event, "tokens", "logprobs", "allowed")
         case ChoiceMade():
             _check_lengths(event, "choices", "scores")
+        case PartsOrdered() if sorted(event.order) != list(range(len(event.order))):
+            raise ValueError("the order of parts is not a permutation")
         case NodeAdded() if not event.tokens:
             raise ValueError("a node without tokens")
         case BlocksNamed():

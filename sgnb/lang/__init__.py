@@ -64,6 +64,7 @@ from .primitives.roles import (
     user_begin,
     user_end,
 )
+from .primitives.unordered import unordered
 
 set_default_backend = set_default_executor
 ir.SglFunction = SglFunction  # SGLang's path
@@ -119,6 +120,7 @@ __all__ = [
     "tool",
     "tree_search",
     "unconditional_likelihood_normalized",
+    "unordered",
     "use_tools",
     "user",
     "user_begin",

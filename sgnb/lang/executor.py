@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, cast
 
 from ..errors import MediaError, OptionError, shown
@@ -97,6 +98,37 @@ class ScoreCall:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderCall:
+    """Search for the order of parts with the longest cached prefix."""
+
+    segments: tuple[Segment, ...]  # before the parts
+    parts: tuple[tuple[Segment, ...], ...]
+    separator: Segment
+    branch: str
+    location: Location | None = field(default=None, compare=False)  # the user's line
+
+    @property
+    def all_segments(self) -> list[Segment]:
+        """Segments of the text before the parts, and of the parts in the given order."""
+        return [*self.segments, *chain.from_iterable(self.parts)]
+
+    @property
+    def head_key(self) -> int:
+        """Hash of everything before the second part except the first part."""
+        return hash((self.separator.text, *map(_identity, self.segments)))
+
+    @property
+    def part_keys(self) -> list[int]:
+        """Hash of each part."""
+        return [hash(tuple(map(_identity, part))) for part in self.parts]
+
+
+def _identity(segment: Segment) -> tuple[Any, ...]:
+    content = segment.text if segment.item is None else segment.item.digest
+    return segment.kind, content, segment.tokens
+
+
+@dataclass(frozen=True, slots=True)
 class ChoiceScore:
     """Log-probabilities (natural logarithm) of the tokens of a choice."""
 
@@ -139,10 +171,10 @@ class Executor(Protocol):
     sink must not block. A cancelled call also ends with a `Result` or `Scores`, with `Aborted` as
     the error.
 
-    Optional attributes: `model_name` (see `model_name`), `stand_in` (see `instead_of`), `room` (see
-    `room_of`), `generates_calls`, `declares_tools`, `continues_output` and `modalities` (see the
-    functions), and
-    `token_stepper` for stops after tokens (see `engine.loop.token_gate`).
+    Optional methods: `order` and `find_order` (see `core.part_orders`). Optional attributes:
+    `model_name` (see `model_name`), `stand_in` (see `instead_of`), `room` (see `room_of`),
+    `generates_calls`, `declares_tools`, `continues_output` and `modalities` (see the functions),
+    and `token_stepper` for stops after tokens (see `engine.loop.token_gate`).
     """
 
     chat: ChatTemplate

@@ -6,7 +6,7 @@ Expressions can be concatenated, stored and reused. They hold no state and no ex
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import isawaitable, signature
 from typing import Any
 
@@ -114,6 +114,10 @@ class UnreadMedia(_MediaBase):
                 raise ValueError(f"{self.kind} has no argument {shown(name)}")
 
 
+Part = Text | MediaExpr | UnreadMedia
+"""An expression of a part."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gen(Expr):
     """Generation."""
@@ -150,6 +154,28 @@ class Select(Expr):
                 raise OptionError(f"choice {choice!r} cannot be scored", hint)
             if self.choices.count(choice) > 1:
                 raise OptionError(f"choice {choice!r} is repeated", "list each choice once")
+
+
+@dataclass(frozen=True, slots=True)
+class PartSet(Expr):
+    """Parts in the order with the longest cached prefix, see `unordered`."""
+
+    parts: tuple[tuple[Part, ...], ...]
+    separator: Text
+    name: str | None  # variable of the order
+    location: Location = field(compare=False)
+
+    def map(self, change: Callable[[Part], Part]) -> PartSet:
+        """Return the parts with `change` applied to each text and item, and to the separator."""
+        separator = change(self.separator)
+        assert isinstance(separator, Text)
+        changed = tuple(tuple(map(change, part)) for part in self.parts)
+        return replace(self, parts=changed, separator=separator)
+
+    @property
+    def media(self) -> frozenset[str]:
+        """Kinds of the items in the parts."""
+        return frozenset(n.kind for part in self.parts for n in part if not isinstance(n, Text))
 
 
 @dataclass(frozen=True, slots=True)

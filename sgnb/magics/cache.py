@@ -76,7 +76,7 @@ class Cache:
         tokens."""
         return self._engines.get().engine.flush_cache()
 
-    def pin(self, target: int | str | lang.ProgramState) -> int:
+    def pin(self, target: int | str | lang.ProgramState, durable: bool = False) -> int:
         """Pin cached tokens against eviction, until `unpin`.
 
         The log is bounded and may have dropped the prompts of old runs.
@@ -84,24 +84,33 @@ class Cache:
         Args:
             target: Run id or program state, to pin the cached prompts of the run, or number of a
                 tree node.
+            durable: Keep the prefixes on the disk, too, for later processes: see `Engine.pin`.
+                Prompts of a run below 256 tokens are pinned in memory only.
 
         Returns:
             Total number of pinned tokens.
 
         Raises:
-            OptionError: The log has no prompt of the run.
+            OptionError: The log has no prompt of the run; or `durable` without a disk cache, or
+                above half of its size.
         """
+        from ..engine.cache.tiers.copies import MIN_TOKENS
+
         engine, run = self._engines.get().engine, _node_or_run(target)
         if isinstance(run, int):
-            engine.pin(run)
+            engine.pin(run, durable=durable)
         else:
             events = [record.event for record in engine.log.read().records]
             queued = [e for e in events if isinstance(e, RequestQueued) and e.run == run]
             if not queued:
                 hint = "sgnb.runs() lists the runs; the view of the tree shows the numbers of nodes"
                 raise OptionError(f"the log has no prompt of run {run!r}", hint)
+            if durable and max(len(event.prompt) for event in queued) < MIN_TOKENS:
+                message = f"no prompt of run {run!r} has {MIN_TOKENS} tokens"
+                raise OptionError(message, "durable pins are for longer prompts")
             for event in queued:
-                engine.pin(event.prompt, run, event.namespace)
+                is_durable = durable and len(event.prompt) >= MIN_TOKENS
+                engine.pin(event.prompt, run, event.namespace, is_durable)
         pinned: int = engine.stats()["pinned"]
         return pinned
 
@@ -121,22 +130,32 @@ class Cache:
         return engine.unpin(node_or_run)
 
     def pins(self) -> Table:
-        """Return a table of pins: node, owner and the tokens from the root."""
+        """Return a table of pins: node, owner, the tokens from the root, and the tokens on the disk
+        of a durable pin."""
         return Table(self._engines.get().engine.pins(), "nothing is pinned")
 
+    def restore_pins(self) -> int:
+        """Load the durable pins of earlier processes from the disk, and pin them in memory. Returns
+        the number of restored tokens."""
+        return self._engines.get().engine.restore_pins()
+
     def stored(self, folder: str | Path | None = None) -> Table:
-        """Return a table of the models with prefixes on the disk: tokens, size and last use.
+        """Return a table of the models with prefixes on the disk: tokens, tokens of durable pins,
+        size and last use.
 
         Args:
             folder: Folder of `disk_cache`; by default sgnb's own.
         """
         from ..engine.cache.tiers.blocks import BLOCK
+        from ..engine.cache.tiers.durable_pins import pinned_tokens
         from ..engine.cache.tiers.folder import stored_models
 
+        pinned = pinned_tokens(folder)
         rows = [
             {
                 "model": model.fingerprint[:KEPT_DIGITS],
                 "tokens": model.blocks * BLOCK,
+                "pinned": pinned.get(model.fingerprint, 0),
                 "MiB": round(model.bytes / 2**20, 1),
                 "last use": time.strftime("%Y-%m-%d %H:%M", time.localtime(model.last_use)),
             }

@@ -63,11 +63,16 @@ class Commands:
             message = f"%sglang cache {call.action} takes no {call.argument!r}"
             raise OptionError(message, "pin, unpin, evict and forget do")
 
+        if call.options and call.action != "pin":
+            raise OptionError(f"%sglang cache {call.action} takes no --durable", "pin does")
+
         match call.action:
             case "flush":
                 say(f"freed {cache.flush():,} tokens")
             case "pin":
-                say(f"{cache.pin(target):,} tokens are pinned")
+                say(f"{cache.pin(target, **call.options):,} tokens are pinned")
+            case "restore":
+                say(f"{cache.restore_pins():,} tokens were loaded and pinned")
             case "unpin":
                 num_pins = cache.unpin(target)
                 if target is not None and not num_pins:

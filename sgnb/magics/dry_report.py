@@ -33,6 +33,7 @@ class DryReport(Displayable):
     Attributes:
         calls: Calls in order of execution.
         notes: Further remarks for the user.
+        orders: Orders of unordered parts, in words.
         explanation: Analysis of the program's graph, or None without a graph.
     """
 
@@ -41,8 +42,9 @@ class DryReport(Displayable):
         calls: Iterable[DryCall],
         notes: Iterable[str] = (),
         explanation: Explanation | None = None,
+        orders: Iterable[str] = (),
     ) -> None:
-        self.calls, self.notes = list(calls), list(notes)
+        self.calls, self.notes, self.orders = list(calls), list(notes), list(orders)
         self.explanation = explanation
 
     @property
@@ -81,12 +83,17 @@ class DryReport(Displayable):
 
     def __repr__(self) -> str:
         marked = [one_line(f"! {line}") for line in (*self.warnings, *self.notes)]
-        return "\n".join([repr(self.table()), *marked, self.line(), *self.outlook()])
+        lines = [self.line(), *self.orders, *self.outlook()]
+        return "\n".join([repr(self.table()), *marked, *map(one_line, lines)])
 
     def _html(self) -> str:
         marked = html_lines("li", (*self.warnings, *self.notes))
         listed = f"<ul>{marked}</ul>" if marked else ""
-        return self.table()._html() + listed + html_lines("p", [self.line(), *self.outlook()])
+        return (
+            self.table()._html()
+            + listed
+            + html_lines("p", [self.line(), *self.orders, *self.outlook()])
+        )
 
 
 def dry_run(
@@ -115,7 +122,7 @@ def dry_run(
         raise
     except Exception as error:
         notes.append(_stopped(error, program))
-    return DryReport(dry_executor.calls, notes, explanation)
+    return DryReport(dry_executor.calls, notes, explanation, dry_executor.orders)
 
 
 def _explained(

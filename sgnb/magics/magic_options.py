@@ -135,10 +135,11 @@ COMMANDS = {
     ),
     "cache": Command(
         "the radix tree and its statistics; flush the cache; pin or unpin a run or a node; list"
-        " pins; evict a node and its descendants; list models on the disk; forget a model there, or"
-        " all",
-        ("show", "stats", "flush", "pin", "unpin", "pins", "evict", "stored", "forget"),
+        " pins; load durable pins from the disk; evict a node and its descendants; list models on"
+        " the disk; forget a model there, or all",
+        ("show", "stats", "flush", "pin", "unpin", "pins", "restore", "evict", "stored", "forget"),
         "[RUN|NODE|MODEL]",
+        (option("--durable", "of pin: keep the prefix on the disk, for later processes, too"),),
     ),
     "fsm": Command(
         "the automaton of a regex, JSON schema, dtype or choices, or the rules of a grammar: size,"

@@ -105,7 +105,7 @@ def test_a_pinned_prefix_outlives_flush_and_pressure() -> None:
         engine.generate(PROMPT, max_new_tokens=1, **GREEDY)
         assert engine.pin(PROMPT) == len(PROMPT)
         (pin,) = engine.pins()
-        assert pin == {"node": pin["node"], "owner": "user", "tokens": len(PROMPT)}
+        assert pin == {"node": pin["node"], "owner": "user", "tokens": len(PROMPT), "durable": 0}
         engine.flush_cache()
         engine.generate([[i] * 30 for i in range(5)], max_new_tokens=1, **GREEDY)
         assert engine.stats()["pinned"] == len(PROMPT)

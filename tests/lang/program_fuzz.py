@@ -121,7 +121,7 @@ class DrawnProgram:
 
     def _statement(self, known: list[str], deep: bool) -> list[str]:
         draw = self.random
-        kind = draw.choice(["text"] * 3 + ["gen"] * 3 + ["role", "set", "call", "run"])
+        kind = draw.choice(["text"] * 3 + ["gen"] * 3 + ["role", "set", "call", "run", "parts"])
         if deep and draw.random() < 0.35:
             kind = draw.choice(["if", "if", "for", "fork"])
         if kind == "text":
@@ -134,6 +134,11 @@ class DrawnProgram:
             return [f"s += {self._expression(known)} + sgl.gen({name!r}{option})"]
         if kind == "role":
             return [f"s += sgl.user({self._expression(known)})"]
+        if kind == "parts":
+            parts = ", ".join(self._expression(known) for _ in range(draw.randint(1, 3)))
+            return [
+                f"s += sgl.unordered({parts}, separator={draw.choice(['q', 'TONE', repr(' ')])})"
+            ]
         if kind == "set":
             return [f"s['v{len(known)}'] = {self._expression(known)}"]
         if kind == "call":

@@ -281,3 +281,18 @@ s += gen("sum", regex="{}", max_tokens=5)
     prompt, asked = "12 + 34 =", {"max_new_tokens": 5, "temperature": 0}
     assert engine.generate(prompt, asked, regex="[0-9]{1,4}").text != "46"
     assert engine.generate(prompt, asked, regex=" ?[0-9]{1,4}").text == " 46"
+
+
+def test_a_cell_with_unordered_parts(shell: Any, engine: Any) -> None:
+    body = (
+        'notes = [f"Note {i} about ships and trains." for i in range(3)]\n'
+        's += user(unordered(*notes[::turn], name="order") + " Why?")\n'
+        's += assistant(gen("a", max_tokens=2))\n'
+    )
+    shell.ns["turn"] = 1
+    shell("%%sglang --temperature 0\n" + body)
+    shell.ns["turn"] = -1
+    report = shell("%%sglang --dry\n" + body)
+    assert "parts in the order 3, 2, 1: " in repr(report)
+    shell("%%sglang --temperature 0\n" + body)
+    assert shell.ns["s"]["order"] == [2, 1, 0]

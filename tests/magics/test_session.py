@@ -343,3 +343,28 @@ def test_prefixes_on_the_disk_are_listed_and_forgotten(
     assert capsys.readouterr().out == "deleted 0.0 MiB\n"
     assert [row["model"] for row in sgnb.cache.stored()] == ["cd" * 6]
     assert sgnb.cache.forget() > 4096 and not list(sgnb.cache.stored())
+
+
+def test_durable_pins(shell: Any, engine: Any, capsys: Any, tmp_path: Any) -> None:
+    assert "pin does" in " ".join(shell.fails("%sglang cache stats --durable"))
+    folder = str(tmp_path / "kv")
+    sgnb.load("tiny", disk_cache=folder, max_total_tokens=4096)
+    try:
+        shell("%%sglang\ns += 'A page about ships. ' * 60 + gen('a', max_tokens=2)")
+        run = shell.ns["s"].run_id
+        capsys.readouterr()
+        shell(f"%sglang cache pin {run} --durable")
+        assert "tokens are pinned" in capsys.readouterr().out
+        (pin,) = shell("%sglang cache pins")
+        assert pin["owner"] == run and pin["tokens"] > 256
+        (row,) = sgnb.cache.stored(folder)
+        assert row["pinned"] == pin["tokens"] // 64 * 64
+        shell("%sglang cache restore")
+        assert capsys.readouterr().out.endswith("0 tokens were loaded and pinned\n")
+        shell("%%sglang\ns += 'Short' + gen('a', max_tokens=2)")
+        short = shell.ns["s"].run_id
+        assert "has 256 tokens" in shell.fails(f"%sglang cache pin {short} --durable")[0]
+        shell("%sglang cache unpin")
+        assert not list(sgnb.cache.pins()) and sgnb.cache.stored(folder)[0]["pinned"] == 0
+    finally:
+        sgnb.load("tiny")

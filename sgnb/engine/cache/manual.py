@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...errors import OptionError, shown
@@ -28,7 +29,13 @@ class EvictionReport(NamedTuple):
         return "; ".join(parts)
 
 
-def pin(tree: RadixTree, target: int | Ints, owner: str, namespace: str = "") -> int:
+def pin(
+    tree: RadixTree,
+    target: int | Ints,
+    owner: str,
+    namespace: str = "",
+    check: Callable[[Node], object] = lambda node: None,
+) -> int:
     """Protect a node and its path from eviction.
 
     Args:
@@ -36,6 +43,7 @@ def pin(tree: RadixTree, target: int | Ints, owner: str, namespace: str = "") ->
         target: Id of a node, or a prompt whose cached prefix is pinned and counts as used.
         owner: Name of the pin's owner, for `unpin`.
         namespace: Part of the cache, for a prompt.
+        check: Called with the node before the pin; an error prevents the pin.
 
     Returns:
         Tokens from the root to the end of the node.
@@ -44,6 +52,7 @@ def pin(tree: RadixTree, target: int | Ints, owner: str, namespace: str = "") ->
         OptionError: If the tree has no node with the id.
     """
     node = find(tree, target) if isinstance(target, int) else tree.match(target, namespace)
+    check(node)
     tree.pin(node, owner)
     return node.end
 

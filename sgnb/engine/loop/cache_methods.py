@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ...events import EventLog
 from ...sampling import read_option, scalar
 from ..cache import manual
 from ..cache.manager import CacheManager
 from ..cache.manual import EvictionReport
+from ..cache.part_extents import CachedPrompt, PartsPrompt
+from ..cache.radix import Node
 from ..request import arguments
 from ..request.input_processor import InputProcessor, Prompt
+from .durable_pinning import list_pins, pin_durably, restorable, unpin
 from .engine_loop import EngineLoop
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.005
 
 
 class CacheMethods:
@@ -35,7 +50,13 @@ class CacheMethods:
         namespace = arguments.optional_string("namespace", namespace)
         return self._loop.call(lambda: self._loop.flush(namespace), at_once=False) or 0
 
-    def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
+    def pin(
+        self,
+        what: int | Prompt,
+        owner: str = "user",
+        namespace: str = "",
+        durable: bool = False,
+    ) -> int:
         """Pin the cached prefix of a prompt, or a tree node with all ancestors, until `unpin`.
 
         Pinned tokens survive eviction and `flush_cache`. The oldest pins yield if a request could
@@ -45,12 +66,16 @@ class CacheMethods:
             what: Node id or prompt.
             owner: Label for `unpin`.
             namespace: Cache namespace of the prompt.
+            durable: Write the prefix to the `disk_cache` at once, and keep the files there until
+                `unpin`: new processes list the pin, and load the prefix. Durable pins use at most
+                half of the disk cache.
 
         Returns:
             The number of pinned tokens from the root on.
 
         Raises:
-            OptionError: No node has this id.
+            OptionError: No node has this id; or `durable` without a disk cache, below 256 cached
+                tokens, or above the limit.
         """
         self.log.home.check()
         owner = arguments.string("owner", owner)
@@ -61,21 +86,53 @@ class CacheMethods:
         else:
             [target] = self._input_processor.tokens([target])
 
+        durable = arguments.switch("durable", durable)
+
+        def keep(node: Node) -> None:
+            if durable:
+                pin_durably(self._loop.tiers.tiers, node, owner)
+
         def pin() -> int:
             self._loop.tiers.note_change()
-            return manual.pin(self._cache.tree, target, owner, namespace)
+            return manual.pin(self._cache.tree, target, owner, namespace, keep)
 
         return self._loop.call(pin)
 
     def unpin(self, node: int | None = None, owner: str | None = None) -> int:
-        """Remove the pins of a node, of an owner, or all pins. Returns the number of pins."""
+        """Remove the pins of a node, of an owner, or all pins, durable pins of this model included.
+        Returns the number of pins."""
         node = arguments.optional_number("node", node)
         owner = arguments.optional_string("owner", owner)
-        return self._loop.call(lambda: manual.unpin(self._cache.tree, node, owner))
+        return self._loop.call(lambda: unpin(self._loop.tiers.tiers, self._cache.tree, node, owner))
 
     def pins(self) -> list[dict[str, Any]]:
-        """Return node, owner and tokens from the root of each pin, oldest first."""
-        return self._loop.call(lambda: manual.pins(self._cache.tree))
+        """Return node, owner and tokens from the root of each pin, oldest first. "durable" is the
+        number of tokens on the disk of a durable pin, otherwise 0; the node is None if the pin is
+        on the disk only, see `restore_pins`."""
+        return self._loop.call(lambda: list_pins(self._loop.tiers.tiers, self._cache.tree))
+
+    def restore_pins(self) -> int:
+        """Load the durable pins of earlier processes from the disk, and pin them in memory.
+
+        Waits for the loads. A prefix stays on the disk if computing is faster than loading, or if
+        the prefix needs more than half of the memory.
+
+        Returns:
+            The number of restored tokens.
+        """
+        self.log.home.check()
+        pins = self._loop.call(lambda: restorable(self._loop.tiers.tiers, self._cache.tree))
+        restored = 0
+        for tokens, owner in pins:
+            # A load omits the last token of a prompt, which a request computes.
+            prompt = np.append(tokens, tokens[-1:])
+            self._loop.call(partial(self._loop.tiers.prefetch, prompt))
+            cached = partial(self._cache.tree.peek, tokens)
+            while self._loop.call(cached).length < len(tokens) and self._loop.tiers:
+                time.sleep(POLL_SECONDS)
+            if self._loop.call(cached).length:
+                restored += self.pin(tokens.tolist(), owner)
+        return restored
 
     def evict(self, node: int) -> EvictionReport:
         """Evict unused, unpinned tokens of a tree `node` (an id) and of all descendants. Raises
@@ -93,6 +150,33 @@ class CacheMethods:
         self.log.home.check()
         (tokens,) = self._input_processor.tokens([prompt])
         return self._loop.call(lambda: self._cache.cached_length(tokens))
+
+    def find_part_order(
+        self,
+        find: Callable[[CachedPrompt], T],
+        prompt: PartsPrompt,
+        default: T,
+        then: Callable[[T], object],
+    ) -> None:
+        """Search an order of a prompt's parts in the cache, between two steps.
+
+        Args:
+            find: Returns the order, for measurements of the cache.
+            prompt: The prompt with the parts.
+            default: The result after an error, which is only logged.
+            then: Receives the result, on the engine's thread.
+        """
+
+        def search() -> None:
+            result = default
+            try:
+                stored = self._loop.tiers.stored_keys()
+                result = find(CachedPrompt(self._cache.tree, prompt, stored))
+            except Exception:
+                _log.exception("the search for an order of parts failed")
+            then(result)
+
+        self._loop.run_soon(search)
 
     def prefetch(self, prompt: Prompt) -> int:
         """Load the stored prefix of a prompt from `host_cache` or `disk_cache`, before a request

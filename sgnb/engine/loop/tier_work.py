@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..cache.part_extents import StoredKeys
+from ..cache.tiers.blocks import block_keys
 from ..cache.tiers.stored_prefixes import guarded
 from ..cache.tiers.tiers import CacheTiers
 from ..request.batch import Batch
@@ -29,6 +31,11 @@ class TierWork:
         if tiers is not None:
             scheduler.loads = tiers
             tiers.run = lambda work: send(partial(self._run, work))
+
+    @property
+    def tiers(self) -> CacheTiers | None:
+        """The cache tiers, or None."""
+        return self._tiers
 
     def _run(self, work: Command) -> None:
         work()
@@ -73,6 +80,17 @@ class TierWork:
     def prefetch(self, tokens: Any) -> int:
         """See `Engine.prefetch`."""
         return 0 if self._tiers is None else self._tiers.prefetch(tokens)
+
+    def stored_keys(self) -> StoredKeys | None:
+        """Return the keys of all copies; None without tiers."""
+        if self._tiers is None:
+            return None
+        stores = self._tiers.prefixes.stores
+        return StoredKeys(
+            root=stores.root,
+            after=lambda key, tokens: next(block_keys(key, tokens, {})),
+            holds=lambda key: any(store.holds(key) for store in stores.blocks),
+        )
 
     def statistics(self) -> dict[str, Any]:
         """See `CacheTiers.statistics`."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted
 from ...events import BranchFinished, BranchResumed, BranchStarted, TextAppended
+from ...part_order import PartOrder
 from ...segment import Segment
 from ..chat.tools import Tool
 from ..executor import Delta, Executor, LookaheadBuffer, Result, Scores
@@ -59,6 +60,7 @@ class Branch:
         self.earlier: dict[str, tuple[Any, ...]] = {}  # replaced values
         self.meta: dict[str, Any] = {}
         self.calls: list[CallRecord] = []
+        self.orders: list[PartOrder] = []  # of parts, for later edits
         self.messages: list[dict[str, str]] = []
         self.chat = program.executor.chat  # with the program's declared tools
         self.tools: tuple[Tool, ...] = ()  # declared to an executor with `declares_tools`
@@ -178,7 +180,7 @@ class Branch:
                 self._complete()
         self._changed()
 
-    def deliver(self, op: Op, message: Delta | Result | Scores) -> None:
+    def deliver(self, op: Op, message: Delta | Result | Scores | PartOrder) -> None:
         """Process a message of the executor for the call of `op`. Ignored after the end of the
         op."""
         if self.waiting is not op:
@@ -188,10 +190,12 @@ class Branch:
             return
 
         self.cancel = None
-        self.calls[-1].answer = message
-        if message.error is not None:
-            self._end_call(op, message, message.error)
-            return
+        if not isinstance(message, PartOrder):
+            if isinstance(op, Generate | Choose):
+                self.calls[-1].answer = message
+            if message.error is not None:
+                self._end_call(op, message, message.error)
+                return
         try:
             over = FINISH[type(op)](self, op, message)
         except Exception as error:  # malformed values or answers

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import OptionError, ProgramError, nearest, shown
 from ...events import RunEdited
+from ...part_order import PartOrder
 from ...sampling import integer, optional, read_option
 from ...sampling import text as read_text
 from ...segment import Segment
@@ -118,9 +119,7 @@ class Edit:
     def _answer(self, branch: Branch, call: Call | ScoreCall) -> Call | ScoreCall | Result | Scores:
         """Return the recorded result of a queued call, the edited call, or the call itself; an
         error if the prompt of the edited call is not the prompt of the earlier run."""
-        number, path = len(branch.calls) - 1, _path(branch)
-        branches = self.call.branch.program.branches
-        earlier = next((other for other in branches if _path(other) == path), None)
+        number, earlier = len(branch.calls) - 1, self._earlier(branch)
         if earlier is None or number >= len(earlier.calls):
             return call
 
@@ -146,6 +145,18 @@ class Edit:
             return replace(call, given_output=self.output)
         assert isinstance(recorded.answer, Scores)
         return replace(recorded.answer, chosen=self.choice)
+
+    def earlier_order(self, branch: Branch) -> PartOrder | None:
+        """Return the order that the earlier run chose at the same place of the program, if any."""
+        number, earlier = len(branch.orders), self._earlier(branch)
+        if earlier is None or number >= len(earlier.orders):
+            return None
+        return earlier.orders[number]
+
+    def _earlier(self, branch: Branch) -> Branch | None:
+        """Return the branch of the earlier run at the same place of the program."""
+        path, branches = _path(branch), self.call.branch.program.branches
+        return next((other for other in branches if _path(other) == path), None)
 
     def check_applied(self, root: Branch) -> None:
         """Fail the root branch of the new run if the program ended without the edited call."""

@@ -94,7 +94,7 @@ class FallbackExecutor:
 
     def __getattr__(self, name: str) -> Any:
         """Return the optional attributes of the first backend for estimates and prefill."""
-        if name not in ("cached_length", "dry_executor", "fill_cache"):
+        if name not in ("cached_length", "dry_executor", "fill_cache", "find_order", "order"):
             raise AttributeError(name)
         return getattr(self.backends[0], name)
 

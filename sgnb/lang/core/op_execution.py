@@ -24,6 +24,7 @@ from ..executor import (
 )
 from ..ir import (
     MediaExpr,
+    PartSet,
     RoleBegin,
     RoleEnd,
     Text,
@@ -45,6 +46,7 @@ from .ops import (
     VarScopeBegin,
     VarScopeEnd,
 )
+from .part_orders import start_order, take_order
 
 if TYPE_CHECKING:
     from .branch import Branch
@@ -296,6 +298,7 @@ def _kind_of(branch: Branch, kind: Kind | None) -> Kind:
 START: dict[type, Callable[[Branch, Any], bool]] = {
     Text: append_text,
     MediaExpr: append_media,
+    PartSet: start_order,
     RoleBegin: begin_role,
     RoleEnd: end_role,
     UseTools: use_tools,
@@ -315,5 +318,6 @@ FINISH: dict[type, Callable[[Branch, Any, Any], bool]] = {
     Generate: take_texts,
     GenerateCalls: take_step,
     Choose: take_scores,
+    PartSet: take_order,
 }
 """Functions that process the result of an op's call. Return True if the op is complete."""

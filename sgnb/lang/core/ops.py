@@ -1,5 +1,6 @@
 """Ops of a branch's queue: expressions with resolved names and sampling parameters. `Text`,
-`MediaExpr`, `RoleBegin`, `RoleEnd`, `UseTools` and `ToolResults` are ops themselves."""
+`MediaExpr`, `PartSet`, `RoleBegin`, `RoleEnd`, `UseTools` and `ToolResults` are ops
+themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ...sampling import SamplingParams
 from ..chat.reasoning import Reasoning
 from ..chat.tools import ToolUse
 from ..executor import Executor
-from ..ir import MediaExpr, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
+from ..ir import MediaExpr, PartSet, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
 from ..location import Location
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Join:
 Op = (
     Text
     | MediaExpr
+    | PartSet
     | RoleBegin
     | RoleEnd
     | UseTools

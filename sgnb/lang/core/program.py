@@ -15,32 +15,34 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted, ProgramError
 from ...events import ToolCalled, ToolReturned
+from ...part_order import PartOrder
 from ..chat.tools import tool_listener
-from ..executor import Call, Delta, Result, ScoreCall, Scores, check_modalities, is_own
-from ..ir import Expr, Gen, Select, Text, UnreadMedia, parts
+from ..executor import Call, Delta, OrderCall, Result, ScoreCall, Scores, check_modalities
+from ..ir import Expr, Gen, Select, parts
 from ..location import caller
 from ..pool import blocking
 from .branch import Branch
 from .choices import METHODS, apply_method
 from .joining import gathered_names
 from .ops import Assign, Choose, Fork, Generate, Join, Op
+from .part_orders import ask_order
 from .scope import Scope
 from .snapshot import Snapshot
 from .stopping import limit_call, no_answer, stop_call
 from .taint import TaintedTexts
+from .text_kinds import with_kinds
 from .waits import WAIT_SECONDS, WORKER_WAIT_SECONDS, Waits
 
 if TYPE_CHECKING:
     from .editing import Edit
     from .run import Run
 
-Outgoing = tuple[Branch, Op, Call | ScoreCall]
+Outgoing = tuple[Branch, Op, Call | ScoreCall | OrderCall]
 """Call not yet sent to the executor."""
 
 _log = logging.getLogger(__name__)
@@ -115,7 +117,7 @@ class Program:
                 self.check_open(branch)
                 for node in nodes:
                     self.check_media(branch, node)
-                    for part in self._split_by_taint(node, branch.scope.role):
+                    for part in with_kinds(self, node, branch.scope.role):
                         branch.append(branch.scope.lower(part, self.run.params))
                 self.waits.notify()
         finally:
@@ -131,35 +133,6 @@ class Program:
         """Mark all texts in `value` as data."""
         with self.changed:
             self.tainted.add(value)
-
-    def _split_by_taint(self, node: Expr, role: str | None) -> list[Expr]:
-        """Return `node` with the kinds of its text resolved.
-
-        Text in a role, arguments and generated texts are data; other text is raw.
-        """
-        if isinstance(node, UnreadMedia):
-            hint = f"write {node.kind}(x) inside the program"
-            raise ProgramError(f"{caller()}: {node.kind}() was called in a trace", hint)
-        node = self._for_own_backend(node)
-        if isinstance(node, Text) and node.kind is None:
-            if role is not None:
-                if not self.run.special_tokens:
-                    self.tainted.warn_of_special_tokens(node.text, role)
-                return [replace(node, kind="data")]
-            return [Text(text, kind) for text, kind in self.tainted.split_by_taint(node.text)]
-        if isinstance(node, Select):
-            is_tainted = any(
-                kind == "data" for c in node.choices for _, kind in self.tainted.split_by_taint(c)
-            )
-            return [replace(node, kind="data" if role or is_tainted else "raw")]
-        return [node]
-
-    def _for_own_backend(self, node: Expr) -> Expr:
-        """Return `node` without a backend that is the run's own."""
-        other = node.backend if isinstance(node, Gen | Select) else None
-        if other is not None and is_own(self.executor, other):
-            return replace(node, backend=None)  # type: ignore[type-var]
-        return node
 
     def add(self, branch: Branch, op: Op) -> None:
         """Queue an op without an expression. Does not wait. `Assign` is allowed after the program's
@@ -241,7 +214,10 @@ class Program:
                 self.outbox[:0] = [c for c in calls if c[0].waiting is c[1] and not c[0].cancel]
             raise
 
-    def _send(self, branch: Branch, op: Op, call: Call | ScoreCall) -> None:
+    def _send(self, branch: Branch, op: Op, call: Call | ScoreCall | OrderCall) -> None:
+        if isinstance(call, OrderCall):
+            ask_order(self, branch, op, call)
+            return
         sink = partial(self._receive, branch, op)
         assert isinstance(op, Generate | Choose)
         edited = call if self.run.edit is None else self.run.edit.take(branch, op, call)
@@ -288,7 +264,7 @@ class Program:
         # User code may be slow, and other programs wait for this thread.
         threading.Thread(target=work, name="sgnb-choices", daemon=True).start()
 
-    def deliver(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
+    def deliver(self, branch: Branch, op: Op, message: Delta | Result | Scores | PartOrder) -> None:
         with self.changed:
             if isinstance(message, Result):
                 self.num_tokens += sum(info.get("completion_tokens", 0) for info in message.meta)

@@ -18,6 +18,7 @@ from ..ir import (
     Expr,
     Gen,
     MediaExpr,
+    PartSet,
     RoleBegin,
     RoleEnd,
     Select,
@@ -75,6 +76,11 @@ class Scope:
             case MediaExpr() | UnreadMedia():
                 self.media |= {node.kind}
                 op = cast(Op, node)  # a traced branch records an `UnreadMedia` and never begins
+            case PartSet():
+                if node.name is not None:
+                    self.check_new(node.name)
+                self.media |= node.media
+                op = node
             case Gen():
                 params = params_of(node.options, self.role == "assistant", node.backend)
                 if params.ignored:
@@ -115,6 +121,8 @@ class Scope:
         """Count `op` and register the names that the op sets."""
         self.num_ops += 1
         if isinstance(op, (Generate, Choose, Assign, VarScopeEnd)):
+            self.gather([op.name])
+        if isinstance(op, PartSet) and op.name is not None:
             self.gather([op.name])
         if isinstance(op, Generate) and op.reasoning is not None and op.name not in self.unnamed:
             self.gather([reasoning_name(op.name)])

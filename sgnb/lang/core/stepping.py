@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import EngineError, OptionError, shown
 from ...events import BranchPaused
-from ..ir import MediaExpr, Text
+from ..ir import MediaExpr, PartSet, Text
 from ..location import Location
 from .ops import Choose, Generate, Op
 
@@ -183,4 +183,6 @@ def describe(op: Op) -> str:
         return f"text {text!r}"
     if isinstance(op, MediaExpr):
         return str(op.kind)
+    if isinstance(op, PartSet):
+        return f"{len(op.parts)} unordered parts"
     return type(op).__name__.lower()

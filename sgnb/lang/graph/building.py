@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...errors import TraceError
 from ..core.ops import Assign
-from ..ir import Gen, Select, Text, ToolResults, UnreadMedia, UseTools
+from ..ir import Gen, Part, PartSet, Select, Text, ToolResults, UnreadMedia, UseTools
 from ..location import Location, caller, standing
 from .nodes import CallNode, Constant, ForkItem, ForkNode, JoinNode, Node, NodeOp, ReturnNode
 from .placeholders import Placeholders, Variable, cut, numbers
@@ -106,6 +106,13 @@ class NodeBuilder:
         return setter
 
 
+def _texts_of(part: Part) -> Any:
+    """Return the values of a part that can contain placeholders."""
+    if isinstance(part, Text):
+        return part.text
+    return (part.source, part.options) if isinstance(part, UnreadMedia) else ()
+
+
 def _numbers_in(op: NodeOp) -> dict[int, None]:
     """Return the numbers of the placeholders inside a node, in order."""
     match op:
@@ -115,6 +122,8 @@ def _numbers_in(op: NodeOp) -> dict[int, None]:
             inner = op.choices
         case UnreadMedia():
             inner = (op.source, op.options)
+        case PartSet():
+            inner = (op.separator.text, [[_texts_of(node) for node in part] for part in op.parts])
         case Assign() | ReturnNode():
             inner = op.value
         case CallNode():

@@ -21,6 +21,7 @@ from ...events import EventLog
 from ...grammar.automaton.automaton import START
 from ...grammar.compiler import compile_spec
 from ...grammar.spec import GrammarSpec
+from ...part_order import OrderMemory, PartOrder
 from ...sampling import SamplingParams
 from ...segment import Segment
 from ...sequences import common_length
@@ -30,6 +31,7 @@ from ..core.choices import (
     unconditional_likelihood_normalized,
     wants_unconditional,
 )
+from ..core.part_orders import remembered_order
 from ..core.run import Run
 from ..core.snapshot import Snapshot
 from ..executor import (
@@ -37,6 +39,7 @@ from ..executor import (
     ChoiceScore,
     Delta,
     Executor,
+    OrderCall,
     Result,
     ScoreCall,
     Scores,
@@ -94,6 +97,8 @@ class Answers(Protocol):
 
     def score(self, call: ScoreCall) -> Scores: ...
 
+    def order(self, call: OrderCall) -> PartOrder: ...
+
     def for_backend(self, backend: Executor) -> Answers:
         """Return the answers of another model, with the same list of calls."""
         ...
@@ -110,6 +115,7 @@ class DryExecutor:
         self.modalities, self.model_name = modalities(executor), model_name(executor)
         self._executor, self._answers = executor, answers
         self._stand_ins: WeakKeyDictionary[EventLog, DryExecutor] = WeakKeyDictionary()
+        self.orders: list[str] = []  # chosen orders of parts, in words
         self._lock = threading.Lock()  # guards the answers and the stand-ins
 
     @property
@@ -138,6 +144,13 @@ class DryExecutor:
             scores = self._answers.score(call)
         sink(scores)
         return lambda: None
+
+    def order(self, call: OrderCall, sink: Callable[[PartOrder], None]) -> None:
+        """See `core.part_orders`."""
+        with self._lock:
+            order = self._answers.order(call)
+            self.orders.append(f"{call.location}: {order.line()}")
+        sink(order)
 
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         return self._executor.encode(segments)
@@ -190,8 +203,10 @@ class DryExecution:
         arguments: Mapping[str, Any],
         defaults: SamplingParams | Mapping[str, Any] | None = None,
         initial: Snapshot | None = None,
+        orders: list[str] | None = None,
     ) -> list[NodeRequests]:
-        """Return the calls of a run with these `arguments`, in node order.
+        """Return the calls of a run with these `arguments`, in node order. Appends the orders of
+        parts, in words, to `orders`.
 
         See `Run` for `defaults` and `initial`. Raises the errors of the program, such as
         ExpressionError.
@@ -217,6 +232,8 @@ class DryExecution:
         state.program.taint(dict(arguments))
         self._plan.run(state, arguments, executor_for)
         state.raise_error()
+        if orders is not None:
+            orders += dry_executor.orders
         return list(map(NodeRequests, self._call_nodes, dry_executor.calls))
 
 
@@ -232,6 +249,7 @@ class LongestAnswers:
         self.calls: list[tuple[DryRequest, ...]] = [] if calls is None else calls
         self._is_main = calls is None
         self._executor = executor
+        self._orders = OrderMemory()
         self._num_written = 0  # number of generated tokens
         room = room_of(executor)
         self._context = inf if room is None else room.context
@@ -256,6 +274,9 @@ class LongestAnswers:
         self._record([request._replace(answer=answer), *[request] * (params.n - 1)])
         texts = tuple([self._text(f"{self._num_written}.{i}", new) for i in range(params.n)])
         return Result(texts, ({},) * params.n, segments=(Segment(texts[0], "output", answer),))
+
+    def order(self, call: OrderCall) -> PartOrder:
+        return likely_order(self._executor, call, self._orders)
 
     def score(self, call: ScoreCall) -> Scores:
         segments = call.segments or (Segment(call.prompt),)
@@ -294,6 +315,19 @@ class LongestAnswers:
 
     def _text(self, name: str, tokens: int) -> str:
         return f" {name}{self._unit * (tokens + -(-tokens // SLACK))}" if tokens else ""
+
+
+def likely_order(executor: Executor, call: OrderCall, memory: OrderMemory) -> PartOrder:
+    """Return the order that a run would choose now, without a trace in the executor.
+
+    Args:
+        executor: The executor of a run.
+        call: The parts.
+        memory: Orders of the dry run's earlier prompts.
+    """
+    find = getattr(executor, "find_order", None)
+    order: PartOrder = (remembered_order if find is None else find)(call, memory)
+    return order
 
 
 def choice_score(tokens: Sequence[int], is_chosen: bool) -> ChoiceScore:

@@ -144,9 +144,11 @@ def explain_graph(
     Raises:
         ProgramError: The calls of the graph are not known before the run.
     """
-    calls = DryExecution(graph, executor).run(arguments, defaults)
+    orders: list[str] = []
+    calls = DryExecution(graph, executor).run(arguments, defaults, orders=orders)
     cached: Callable[[Sequence[int]], int] = getattr(executor, "cached_length", lambda _: 0)
-    return Explanation(graph.title, estimate_calls(graph, calls, cached), bound(graph, calls))
+    estimates = estimate_calls(graph, calls, cached)
+    return Explanation(graph.title, estimates, bound(graph, calls), note="\n".join(orders))
 
 
 def explain_dry(
@@ -165,6 +167,7 @@ def explain_dry(
         run(dry).sync()
     except Exception as error:
         note += f"; its code ended on a stand-in: {type(error).__name__}: {error}"
+    note = "\n".join([*dry.orders, note])
 
     estimates: list[CallEstimate] = []
     for call in dry.calls:

@@ -17,7 +17,16 @@ from ...media import MediaItem, from_plain, to_plain
 from ..chat.reasoning import Reasoning
 from ..core.choices import METHODS
 from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
-from ..ir import Gen, MediaExpr, RoleBegin, RoleEnd, Select, UnreadMedia
+from ..ir import (
+    Gen,
+    MediaExpr,
+    PartSet,
+    RoleBegin,
+    RoleEnd,
+    Select,
+    Text,
+    UnreadMedia,
+)
 from ..location import Location
 from .drawing import picture
 from .nodes import (
@@ -39,8 +48,8 @@ _SAVED_TYPES: dict[str, Any] = {
     type_.__name__: type_
     for type_ in (
         Argument, Assign, CallNode, Constant, ForkItem, ForkNode, Gen, JoinNode, Location,
-        MediaExpr, Node, Reasoning, ReturnNode, RoleBegin, RoleEnd, RunSettings, Select,
-        UnreadMedia, Variable, VarScopeBegin, VarScopeEnd,
+        MediaExpr, Node, Reasoning, ReturnNode, RoleBegin, RoleEnd, RunSettings, Select, Text,
+        PartSet, UnreadMedia, Variable, VarScopeBegin, VarScopeEnd,
     )
 }  # fmt: skip
 _UNSAVED_FIELDS = {Node: {"dependencies"}, MediaExpr: {"source", "options"}}
@@ -93,7 +102,7 @@ class Graph:
         names = []
         for node in self.nodes:
             inside = [placeholder for _, placeholder in node.placeholders]
-            values = inside if isinstance(node.op, UnreadMedia) else [node.op]
+            values = inside if isinstance(node.op, UnreadMedia | PartSet) else [node.op]
             names += [value.name for value in values if isinstance(value, Argument)]
         return tuple(dict.fromkeys(names))
 
@@ -298,11 +307,9 @@ def _check_sources(graph: Graph) -> None:
     """Raise ValueError if the graph itself names a file to read. Saved graphs come from other
     people, so only arguments of a run may name files and URLs."""
     defaults = dict(graph.defaults)
-    for node in graph.nodes:
-        if not isinstance(node.op, UnreadMedia):
-            continue
+    for node, media in _unread_media(graph):
         placeholders = dict(node.placeholders)
-        texts = node.op.source if isinstance(node.op.source, list | tuple) else [node.op.source]
+        texts = media.source if isinstance(media.source, list | tuple) else [media.source]
         for text in texts:
             pieces = _pieces(text)
             names = [placeholders[piece] for piece in pieces if isinstance(piece, int)]
@@ -310,6 +317,13 @@ def _check_sources(graph: Graph) -> None:
                 raise ValueError(f"{node.label()} reads a file that no argument names")
             if names[0].name in defaults:
                 raise ValueError(f"{node.label()} reads the default of {names[0].name!r}")
+
+
+def _unread_media(graph: Graph) -> Iterator[tuple[Node, UnreadMedia]]:
+    for node in graph.nodes:
+        op = node.op
+        inner = [each for part in op.parts for each in part] if isinstance(op, PartSet) else [op]
+        yield from ((node, each) for each in inner if isinstance(each, UnreadMedia))
 
 
 def _pieces(text: Any) -> list[str | int]:

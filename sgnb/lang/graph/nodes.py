@@ -13,9 +13,12 @@ from ..executor import Executor, model_name
 from ..ir import (
     Gen,
     MediaExpr,
+    Part,
+    PartSet,
     RoleBegin,
     RoleEnd,
     Select,
+    Text,
     ToolResults,
     UnreadMedia,
     UseTools,
@@ -94,6 +97,7 @@ NodeOp = (
     | Variable
     | MediaExpr
     | UnreadMedia
+    | PartSet
     | Gen
     | Select
     | RoleBegin
@@ -163,6 +167,10 @@ class Node:
                     (name, value) for name, value in op.options if value not in (None, False)
                 ]
                 return f"{op.kind}({', '.join([show(op.source), *self._keywords(options)])})"
+            case PartSet():
+                texts = ["".join(map(self._part, part)) for part in op.parts]
+                options = [("separator", op.separator.text), *[("name", op.name)] * bool(op.name)]
+                return f"unordered({', '.join([*map(show, texts), *self._keywords(options)])})"
             case Gen():
                 details = *self._keywords(op.options), *_backend_and_timeout(op)
                 return f"gen({', '.join([repr(name), *details])})"
@@ -191,6 +199,9 @@ class Node:
                 return f"use_tools({', '.join(tool.name for tool in op.tools)})"
             case ToolResults():
                 return f"tool({', '.join(call.name for call in op.calls)})"
+
+    def _part(self, part: Part) -> str:
+        return part.text if isinstance(part, Text) else f"[{part.kind}]"
 
     def _show(self, value: Any) -> str:
         """Format `value` like Python, with names of placeholders; truncates long values."""

@@ -12,15 +12,23 @@ from ...errors import TraceError
 from ..chat.reasoning import reasoning_name
 from ..core.branch import Branch
 from ..core.ops import Assign, Generate, GenerateCalls, Join, Op, VarScopeBegin, VarScopeEnd
-from ..ir import Expr, Gen, Select, Text, UnreadMedia
+from ..ir import Expr, Gen, Part, PartSet, Select, Text, UnreadMedia
 from ..location import Location, caller
 from .building import GIVE_VALUE, NodeBuilder, TraceEntry
 from .graph import Graph
 from .nodes import CallNode, ForkNode, JoinNode, NodeOp, ReturnNode
 from .placeholders import Placeholder, Placeholders, PlaceholderText, Variable, is_marked, plain
 
-TOOL_CALLS = object()
-"""Value of a variable that may hold tool calls."""
+
+class UnknownValue:
+    """Value of a variable that a graph cannot hold. `reason`: the end of "s[name], which"."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+TOOL_CALLS = UnknownValue("may be a call of a tool")
+PART_ORDER = UnknownValue("is the order of parts that the run decides")
 
 
 class Variables(list[Any]):
@@ -99,9 +107,7 @@ class GraphRecorder:
     def record_expr(self, branch: Branch, expr: Expr, op: Op, location: Location) -> None:
         """Record an expression appended as `op` at `location`."""
         if isinstance(expr, Text):
-            text = expr.text
-            expr = expr if type(text) is str else Text(plain(text), expr.kind)
-            self._add(branch, expr, location=location)
+            self._add(branch, _plain_part(expr), location=location)
         elif isinstance(expr, Gen):
             assert isinstance(op, Generate)
             names = [op.name]
@@ -116,8 +122,11 @@ class GraphRecorder:
             entry = self._add(branch, expr, [name], expr.location)
             self.values[branch][name] = Variable(entry.stream, *entry.assignments[0])
         elif isinstance(expr, UnreadMedia):
-            expr = UnreadMedia(expr.kind, plain(expr.source), plain(expr.options))
-            self._add(branch, expr, location=location)
+            self._add(branch, _plain_part(expr), location=location)
+        elif isinstance(expr, PartSet):
+            names = [] if expr.name is None else [expr.name]
+            self._add(branch, expr.map(_plain_part), names, expr.location)
+            self.values[branch] |= dict.fromkeys(names, PART_ORDER)
         else:
             self._add(branch, expr, location=location)  # type: ignore[arg-type]
 
@@ -162,8 +171,8 @@ class GraphRecorder:
             if join.keep:
                 self.values[branch][name] = gathered[0]
             else:
-                has_calls = any(value is TOOL_CALLS for value in gathered)
-                self.values[branch][name] = TOOL_CALLS if has_calls else gathered
+                unknown = (value for value in gathered if isinstance(value, UnknownValue))
+                self.values[branch][name] = next(unknown, gathered)
 
     def graph(self, signature: Signature, values: Mapping[str, Any], stopped: str = "") -> Graph:
         """Return the recorded graph of a program traced with argument `values`.
@@ -216,6 +225,15 @@ class GraphRecorder:
         entry = TraceEntry(self._streams[branch], op, assignments, self._titles[-1], location)
         self.entries.append(entry)
         return entry
+
+
+def _plain_part(part: Part) -> Part:
+    """Return a text or item with marks instead of placeholders."""
+    if isinstance(part, Text):
+        return part if type(part.text) is str else Text(plain(part.text), part.kind)
+    if isinstance(part, UnreadMedia):
+        return UnreadMedia(part.kind, plain(part.source), plain(part.options))
+    return part
 
 
 def is_open(parameter: Parameter, values: Mapping[str, Any]) -> bool:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from ...errors import shown
 from ...events import ProgramCalled
 from ..core.branch import Branch
 from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
@@ -22,8 +21,9 @@ from ..core.program import Program, inside
 from ..core.run import Run
 from ..core.state import ProgramState
 from ..executor import Executor
-from ..ir import ExpressionError, Gen, Select, Text, UnreadMedia, media
+from ..ir import Gen, PartSet, Select, Text, UnreadMedia
 from ..location import standing
+from .filling import Filler
 from .graph import Graph
 from .nodes import (
     CallNode,
@@ -35,7 +35,7 @@ from .nodes import (
     ReturnNode,
     RunSettings,
 )
-from .placeholders import Argument, Placeholder, Variable, cut, fill
+from .placeholders import Argument, Placeholder, Variable
 
 
 class _ArgumentRepr(reprlib.Repr):
@@ -110,88 +110,6 @@ class Plan:
             executor_of: Returns the executor of a called program's `backend`.
         """
         return Replay(self, state, arguments, executor_of).run()
-
-
-class Filler:
-    """Fills the placeholders of nodes with the values of a run.
-
-    Args:
-        arguments: The values of the graph's parameters, defaults included.
-    """
-
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.arguments = arguments
-
-    def read(self, placeholder: Placeholder) -> str:
-        """Return the text of `placeholder`.
-
-        Raises:
-            ExpressionError: The value of an argument is not a text.
-        """
-        if isinstance(placeholder, Argument):
-            kind, value = "argument", self.arguments[placeholder.name]
-            hint = f"give a string: {placeholder.name}=str(value)"
-        else:
-            kind, value = "variable", self._variable(placeholder)
-            hint = "it was one at the trace"
-        if placeholder.conversion is None and not isinstance(value, str):
-            reason = f"the {kind} {placeholder.name!r} is {shown(value)}, which is no text"
-            raise ExpressionError(f"{standing.get()}: {reason}", hint)
-        return _formatted(value, placeholder.conversion)
-
-    def fill(self, value: Any, node: Node) -> Any:
-        """Fill the placeholders of `value` for this run; lists and dicts are copied."""
-        placeholders = dict(node.placeholders)
-        return fill(value, lambda number: self.read(placeholders[number]))
-
-    def text(self, step: Step) -> str:
-        """Return the text of a step with pieces."""
-        return "".join([p if isinstance(p, str) else self.read(p) for p in step.pieces])
-
-    def gen(self, node: Node) -> Any:
-        """Return the generation of a node."""
-        gen: Any = node.op
-        if not node.placeholders:
-            return gen
-        options = [(name, _hashable(self._option(value, node))) for name, value in gen.options]
-        return replace(gen, options=tuple(item for item in options if item[1] is not None))
-
-    def select(self, node: Node) -> Any:
-        """Return the select of a node."""
-        select: Any = node.op
-        if not node.placeholders:
-            return select
-        return replace(select, choices=self.fill(select.choices, node))
-
-    def media(self, node: Node) -> Any:
-        """Return the image, video or audio of a node."""
-        unread: Any = node.op
-        options = [(name, self.filled(value, node)) for name, value in unread.options]
-        return media(unread.kind, self.filled(unread.source, node), tuple(options))
-
-    def call_arguments(self, node: Node) -> tuple[tuple[str, Any], ...]:
-        """Return names and values of the arguments of a called program."""
-        call: Any = node.op
-        return tuple([(name, self.filled(value, node)) for name, value in call.arguments])
-
-    def filled(self, value: Any, node: Node) -> Any:
-        """Fill the placeholders of `value`. An argument keeps its type, also in a list or tuple."""
-        if type(value) in (list, tuple):
-            return type(value)([self.filled(item, node) for item in value])
-        return self._option(value, node)
-
-    def _variable(self, variable: Variable) -> Any:
-        raise NotImplementedError
-
-    def _option(self, value: Any, node: Node) -> Any:
-        """Return the value of an option; an option that is an argument keeps the argument's
-        type."""
-        match cut(value) if isinstance(value, str) else ():
-            case [int(number)]:
-                placeholder = dict(node.placeholders)[number]
-                if isinstance(placeholder, Argument) and placeholder.conversion is None:
-                    return self.arguments[placeholder.name]
-        return self.fill(value, node)
 
 
 class Replay(Filler):
@@ -312,13 +230,16 @@ class Replay(Filler):
         self._record_setter(step, branch)
 
     def _text(self, step: Step) -> None:
-        self._append(step, Text(self.text(step), step.node.kind))
+        self._append(step, Text(self.text(step.pieces), step.node.kind))
 
     def _expr(self, step: Step) -> None:
         self._append(step, step.node.op)
 
     def _media(self, step: Step) -> None:
         self._append(step, self.media(step.node))
+
+    def _unordered(self, step: Step) -> None:
+        self._append(step, self.unordered(step.node))
 
     def _gen(self, step: Step) -> None:
         self._append(step, self.gen(step.node))
@@ -391,21 +312,12 @@ class Replay(Filler):
         program.close()
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _formatted(value: Any, conversion: str | None) -> str:
-    if conversion is None or conversion == "s":
-        return str(value)
-    return repr(value) if conversion == "r" else format(value, conversion[1:])
-
-
 _DO = {
     Constant: "_text",
     Argument: "_text",
     Variable: "_text",
     UnreadMedia: "_media",
+    PartSet: "_unordered",
     Gen: "_gen",
     Select: "_select",
     Assign: "_op",

@@ -9,12 +9,13 @@ from typing import Any
 
 from ...errors import printable, shown
 from ..core.ops import Assign
-from ..ir import ExpressionError, Gen, MediaExpr, Select, Text, UnreadMedia
+from ..ir import ExpressionError, Gen, MediaExpr, PartSet, Select, Text, UnreadMedia
 from .building import TraceEntry
+from .filling import Filler
 from .graph import Graph
 from .nodes import CallNode, Node, ReturnNode
 from .placeholders import Variable, mark
-from .replay import Filler, Plan, Step
+from .replay import Plan, Step
 
 Pairs = tuple[tuple[str, Any], ...]
 
@@ -83,7 +84,9 @@ def _is_equal(step: Step, entry: TraceEntry, expected: _ExpectedValues) -> bool:
         if isinstance(op, MediaExpr):
             return _is_equal_media(node, op, expected)
         if isinstance(op, Text):
-            return bool(step.pieces) and op.kind == node.kind and op.text == expected.text(step)
+            return (
+                bool(step.pieces) and op.kind == node.kind and op.text == expected.text(step.pieces)
+            )
         return not step.pieces and type(op) is type(node.op) and _is_equal_op(node, op, expected)
     except (ExpressionError, ValueError, TypeError):
         # An argument that is no text where the graph needs a text, or a wrong format
@@ -114,6 +117,8 @@ def _is_equal_op(node: Node, op: Any, expected: _ExpectedValues) -> bool:
             return bool(op == expected.gen(node))
         case Select():
             return bool(op == expected.select(node))
+        case PartSet():
+            return bool(op == expected.unordered(node))
         case Assign() | ReturnNode():
             known: Any = node.op
             return _is_equal_value(op.value, expected.fill(known.value, node))

@@ -21,6 +21,7 @@ from ..core.program import Program, inside
 from ..core.run import Run
 from ..core.scope import Scope
 from ..core.state import ProgramState
+from ..core.text_kinds import for_own_backend
 from ..executor import Executor
 from ..ir import parts
 from ..location import caller, line_of_error
@@ -39,7 +40,7 @@ from .placeholders import (
     plain,
     with_placeholders,
 )
-from .recorder import TOOL_CALLS, GraphRecorder, is_open
+from .recorder import GraphRecorder, UnknownValue, is_open
 from .replay import Plan, Replay, Step
 from .watched_code import watched
 from .watchers import WATCHERS, kept_random_state
@@ -143,7 +144,7 @@ class Tracer(Program):
         location = caller()
         for node in parts(expr):
             self.check_media(branch, node)
-            op = branch.scope.lower(self._for_own_backend(node), self.run.params)
+            op = branch.scope.lower(for_own_backend(self, node), self.run.params)
             self.recorder.record_expr(branch, node, op, location)
 
     def add(self, branch: Branch, op: Op) -> None:
@@ -220,8 +221,8 @@ class TracingState(ProgramState):
             raise self._branch.scope.unknown(name, self._names_in_forks())
         self.tracer.check_not_caught(f"s[{name!r}]")
         self.tracer.recorder.placeholders.are_used = True
-        if values[name] is TOOL_CALLS:
-            self.tracer.refuse(f"s[{name!r}], which may be a call of a tool")
+        if isinstance(values[name], UnknownValue):
+            self.tracer.refuse(f"s[{name!r}], which {values[name].reason}")
         return self.tracer.recorder.read(self._branch, name)
 
     def __setitem__(self, name: str, value: Any) -> None:

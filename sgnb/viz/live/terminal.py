@@ -53,7 +53,8 @@ def render_text(state: RunState) -> RenderableType:
     """Render the coloured text of a run or the rows of a batch, with legend and metrics."""
     out = Text(run_heading(state) + "\n", style="bold", end="")
     text = Text("\n".join(batch_lines(state, BATCH_ROWS))) if state.is_batch else _text(state)
-    heads = state.gain(), state.loads.line(), state.items.line(), state.line(), state.time.line()
+    savings = state.gain(), state.loads.line(), state.orders.line(), state.items.line()
+    heads = *savings, state.line(), state.time.line()
     lines = *heads, *state.stops.lines(), *model_lines(state), *losses(state)
     metrics = [Text(line) for line in lines if line]
     return Group(out, text, _legend(state), *metrics)

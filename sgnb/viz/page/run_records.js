@@ -146,6 +146,9 @@ const OF_RUNS = {
     if (row) Object.assign(row, status, { ended: t });
     if (branch) Object.assign(branch, status);
   },
+  PartsOrdered(run, event) {
+    countOrder(run, event);
+  },
   TextAppended(run, event) {
     const branch = run.branches.get(event.branch);
     if (!branch) return;

@@ -161,6 +161,7 @@ function newRun(event, t) {
       total: event.total,
     },
     items: newRunItems(),
+    orders: { count: 0, gained: 0, last: "" }, // of parts, other than the given orders
     loads: new Map(), // by store: [tokens, seconds, seconds of computing]
     loadBars: [], // the first loads
     time: newTimeParts(),

@@ -25,6 +25,7 @@ from ...events import (
     MediaNamed,
     ModelAnswered,
     ModelAsked,
+    PartsOrdered,
     PrefixLoaded,
     ProgramCalled,
     Record,
@@ -48,6 +49,7 @@ from .metrics import Metrics, Row, is_stop
 from .models import Model, OpenCall, made_by
 from .run_items import RunItems
 from .run_loads import RunLoads
+from .run_orders import RunOrders
 from .run_request import RunRequest
 from .stops import STOP_EVENTS, Stops
 from .time_parts import TIMED_EVENTS, TimeParts
@@ -76,7 +78,8 @@ class RunState:
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = self.stopped = 0  # stopped: programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
-        self.metrics, self.items, self.loads = Metrics(), RunItems(), RunLoads()
+        self.metrics, self.orders = Metrics(), RunOrders()
+        self.items, self.loads = RunItems(), RunLoads()
         self.time, self.stops, self.lanes = TimeParts(run), Stops(run), Lanes(run)
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now, self._engine = 0.0, 0  # time and engine of the current record
@@ -158,12 +161,6 @@ class RunState:
 
     def _start(self, event: RunStarted) -> None:
         self.title, self.metrics.total, self.status = event.title, event.total, "running"
-
-    def _edited(self, event: RunEdited) -> None:
-        self.edit = event
-
-    def _finish(self, event: RunFinished) -> None:
-        self.status, self.message = event.status, event.message
 
     def _branch_start(self, event: BranchStarted) -> None:
         if "." not in event.branch:
@@ -385,18 +382,20 @@ class RunState:
         return True
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
-        TokensNamed: _name,
-        MediaNamed: _name,
+        **dict.fromkeys((TokensNamed, MediaNamed), _name),
         ItemsEncoded: _encoded,
         PrefixLoaded: _loaded,
         RunStarted: _start,
-        RunEdited: _edited,
-        RunFinished: _finish,
+        RunEdited: lambda run, event: setattr(run, "edit", event),
+        RunFinished: lambda run, event: vars(run).update(
+            status=event.status, message=event.message
+        ),
         BranchStarted: _branch_start,
         RowsNumbered: _numbered,
         ProgramCalled: _called,
         BranchFinished: _branch_finish,
         TextAppended: _text,
+        PartsOrdered: lambda run, event: run.orders.ordered(event),
         TextStreamed: _streamed,
         ModelAsked: _asked,
         ModelAnswered: _answered,
@@ -412,8 +411,9 @@ class RunState:
 
     def item_of(self, kind: str) -> MediaNamed | None:
         """Return the image, video or sound of a kind of text, or None for text."""
-        mark = mark_of(kind)
-        return mark and self._trees[mark.engine].token_table.media.item(mark.first_id)
+        return (mark := mark_of(kind)) and self._trees[mark.engine].token_table.media.item(
+            mark.first_id
+        )
 
     def passages(self) -> Iterator[Passage]:
         """Yield the text of all branches in reading order, with forks at the fork position."""

@@ -56,7 +56,7 @@ def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
         state: State of the run.
         batch_rows: Maximum number of table rows for a batch.
     """
-    savings = state.gain(), state.loads.line(), state.items.line()
+    savings = state.gain(), state.loads.line(), state.orders.line(), state.items.line()
     lines = [run_heading(state), *filter(None, savings), state.line()]
     lines += [*filter(None, [state.time.line()]), *state.stops.lines()]
     lines += [*model_lines(state), *losses(state)]

@@ -50,8 +50,8 @@ def draw_run(state: RunState, rows: int, thumbnails: Thumbnails) -> tuple[str, f
     gain = state.gain()
     style = "g" if state.metrics.cached_tokens else "m"
     heads = [(run_heading(state), "h"), *([(gain, style)] if gain else [])]
-    lines = state.loads.line(), state.items.line(), state.line(), state.time.line()
-    heads += [(line, "m") for text in lines for line in text.splitlines()]
+    lines = state.loads.line(), state.orders.line(), state.items.line(), state.line()
+    heads += [(line, "m") for text in (*lines, state.time.line()) for line in text.splitlines()]
     heads += [(line, "m") for line in (*state.stops.lines(), *model_lines(state), *losses(state))]
     out, y = [], 0.0
     for text, style in heads:

@@ -156,6 +156,17 @@ class BlockCopies:
                 break
             self._keep(node)
 
+    def can_copy(self, node: Node, end: int) -> bool:
+        """Return whether the disk can hold the prefix of a node up to a block end."""
+        return self._states is None or (end == node.end and self._has_states(node))
+
+    def copy_now(self, node: Node) -> None:
+        """Copy a prefix to the disk without waiting for idle time. Copies above the limit of
+        waiting copies follow in idle time."""
+        if self._is_current(False):
+            guarded(partial(self._copy_to_disk, node))
+        self.note_change()
+
     def keep(self, nodes: Sequence[Node]) -> None:
         """Copy the blocks of evicted nodes before their slots are used again."""
         if not self._is_current(False):

@@ -24,6 +24,7 @@ import numpy as np
 from ....errors import SgnbWarning, printable
 from ..radix import Ints
 from .blocks import BLOCK, Block, Bytes, CopyChange
+from .durable_pins import DurablePins
 from .folder import (
     FORMAT,
     MEASURED,
@@ -83,6 +84,7 @@ class DiskBlocks:
         self.records = ItemRecords(root / FORMAT / fingerprint, self._janitor)
         self._resume = 0.0  # of writes, in monotonic time
         self._fault = ""  # last error of a write
+        self.pins = DurablePins(root, fingerprint, limit_bytes)
         self._reported: set[str] = set()
 
     def for_states(self, unit_bytes: int) -> DiskBlocks:
@@ -171,6 +173,11 @@ class DiskBlocks:
             return False
         self.changes.append(CopyChange(block.key, "stored"))
         return True
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of the file of a block."""
+        return self._file_bytes
 
     def flush(self) -> None:
         remove_files(Path(self._levels[-1]))

@@ -30,6 +30,9 @@ TOUCH_SECONDS = 3600.0
 NO_WAIT = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Flags that refuse symbolic links, and do not wait for the writer of a pipe."""
 
+PINS = "pins"
+"""Folder of durable pins, with a folder per model; see `durable_pins`."""
+
 TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# Disk cache of sgnb: computed prompts.\n"
 """Content of CACHEDIR.TAG: backups skip the folder, and sgnb deletes files of no other folder."""
 
@@ -57,7 +60,7 @@ def stored_models(folder: str | Path | None = None) -> list[StoredModel]:
     Args:
         folder: None for the folder `kv` of sgnb's cache folder.
     """
-    root = _locate(folder)
+    root = locate(folder)
     models = []
     for name in _names(root / FORMAT) if _is_tagged(root) else ():
         files = [each for each in walk(str(root / FORMAT / name)) if not each.path.endswith(".tmp")]
@@ -79,18 +82,20 @@ def forget(folder: str | Path | None = None, fingerprint: str | None = None) -> 
     Raises:
         OptionError: The folder has no blocks of the model.
     """
-    root = _locate(folder)
+    root = locate(folder)
     if not _is_tagged(root):
         return 0
 
     if fingerprint is None:
-        return sum(remove_files(root / name) for name in _names(root) if is_format(name))
+        names = [name for name in _names(root) if is_format(name) or name == PINS]
+        return sum(remove_files(root / name) for name in names)
     if fingerprint not in _names(root / FORMAT):
         stored = ", ".join(model.fingerprint for model in stored_models(root)) or "no model"
         message = f"fingerprint={shown(fingerprint)} is not a model in {shown(str(root))}"
         raise OptionError(message, f"stored: {stored}")
 
-    return remove_files(root / FORMAT / fingerprint)
+    size = remove_files(root / PINS / fingerprint)
+    return size + remove_files(root / FORMAT / fingerprint)
 
 
 def open_folder(folder: str | Path | None) -> Path:
@@ -99,7 +104,7 @@ def open_folder(folder: str | Path | None) -> Path:
     Raises:
         OptionError: The folder cannot be created, or is unsafe.
     """
-    root = _locate(folder)
+    root = locate(folder)
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
@@ -170,7 +175,8 @@ def remove_files(folder: Path) -> int:
     return size
 
 
-def _locate(folder: str | Path | None) -> Path:
+def locate(folder: str | Path | None) -> Path:
+    """Return the absolute path of a folder. folder: None for sgnb's own."""
     return cache_folder() / "kv" if folder is None else Path(folder).expanduser().absolute()
 
 

@@ -12,12 +12,13 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
 
+from .durable_pins import pinned_names
 from .folder import FORMAT, CachedFile, is_format, walk
 
 SHARES = 40
@@ -114,7 +115,8 @@ class Janitor:
         free = shutil.disk_usage(self._root).free - reserve
         self._room = min(self._share, self._limit - sum(file.bytes for file in files), free)
         missing, victims = self._share - self._room, []
-        for file in self._rank(file for file in files if not file.path.endswith(".tmp")):
+        pinned = pinned_names(self._root)
+        for file in self._rank(file for file in files if _may_go(file, pinned)):
             if missing <= 0:
                 break
             victims.append(file)
@@ -152,6 +154,12 @@ class Janitor:
             (number, last if number < 2 else value(file), file) for number, last, file in oldest
         )
         return [file for *_, file in ranked]
+
+
+def _may_go(file: CachedFile, pinned: Collection[str]) -> bool:
+    """Return whether a file may be evicted. pinned: names without suffix."""
+    name = os.path.basename(file.path).partition(".")[0]
+    return not file.path.endswith(".tmp") and name not in pinned
 
 
 def _delete(file: CachedFile) -> int:

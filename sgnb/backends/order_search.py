@@ -1,0 +1,142 @@
+"""Orders of a prompt's parts on an engine: tokens of the parts, and the search in the cache."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..engine.cache.part_extents import PartsPrompt, PartTokens
+from ..errors import SgnbError
+from ..lang.executor import OrderCall
+from ..part_order import OrderMemory, PartOrder, find_order, given_order
+from ..segment import Segment
+from ..sequences import common_length
+
+SEAM = 64
+"""Characters before a part that decide how the beginning of the part becomes tokens."""
+
+_AFTER_TOKENS = Segment("", "output")
+"""Beginning of a text that is not the beginning of the prompt."""
+
+
+class PartOrders:
+    """Orders of parts for the programs of an engine.
+
+    Args:
+        executor: The `LocalExecutor` of the engine.
+    """
+
+    def __init__(self, executor: Any) -> None:
+        self._executor = executor
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the orders of earlier prompts."""
+        self.memory = OrderMemory()  # read and written on the engine's thread
+
+    def send(self, call: OrderCall, sink: Callable[[PartOrder], None]) -> None:
+        """Search the order without waiting. `sink` receives the order on the executor's thread; the
+        given order after an error, which the call of the model reports."""
+        contents = [segment.item for segment in call.all_segments if segment.kind == "media"]
+        items = self._executor.engine.items
+
+        def search(error: Exception | None = None) -> None:
+            self._executor._mail.put(partial(self._search, call, sink))
+
+        if not (contents and items and items.prepare_soon(contents, search)):
+            search()
+
+    def find(self, call: OrderCall, memory: OrderMemory) -> PartOrder:
+        """Return the order with a separate memory, for a dry run."""
+        results: queue.SimpleQueue[PartOrder] = queue.SimpleQueue()
+        self._ask(call, memory, results.put)
+        return results.get()
+
+    def _search(self, call: OrderCall, sink: Callable[[PartOrder], None]) -> None:
+        mail = self._executor._mail
+        try:
+            self._ask(call, self.memory, lambda order: mail.put_result(partial(sink, order)))
+        except Exception as error:
+            sink(given_order(len(call.parts)))
+            if not isinstance(error, SgnbError):  # the next call reports its own error
+                raise
+
+    def _ask(
+        self, call: OrderCall, memory: OrderMemory, then: Callable[[PartOrder], object]
+    ) -> None:
+        engine = self._executor.engine
+        namespace = self._executor._overrides.cache_scope.namespace
+        if not engine.options.prefix_cache:
+            namespace = None
+        prompt = parts_prompt(engine.encode, call, namespace)
+        start = hash((namespace, call.head_key))
+        keys = call.part_keys
+
+        def find(cache: Any) -> PartOrder:
+            return find_order(keys, start, cache, memory)
+
+        engine.find_part_order(find, prompt, given_order(len(keys)), then)
+
+
+def parts_prompt(
+    encode: Callable[[Sequence[Sequence[Segment]]], list[list[int]]],
+    call: OrderCall,
+    namespace: str | None,
+) -> PartsPrompt:
+    """Return the tokens of a prompt with parts.
+
+    Each part is tokenized once between separators and once after the text before the parts, instead
+    of once per place: for ordinary separators the tokens are the same.
+    """
+    separator = (call.separator,)
+    context = _last_text(call.segments)
+    anchor = (_AFTER_TOKENS,) if call.segments else ()
+    texts = [
+        *([*anchor, *context, *part, *separator] for part in call.parts),
+        *([_AFTER_TOKENS, *separator, *part, *separator] for part in call.parts),
+    ]
+    [start, context_ids, separator_ids, anchor_ids, head, *encoded] = encode(
+        [
+            (_AFTER_TOKENS,),
+            [*anchor, *context],
+            [_AFTER_TOKENS, *separator],
+            [*anchor],
+            call.segments,
+            *texts,
+        ]
+    )
+    begins = len(anchor_ids) if call.segments else 0
+    context_ids = context_ids[begins:] if call.segments else []
+    separator_ids = separator_ids[len(start) :]
+
+    count = len(call.parts)
+    first = [_piece(context_ids, tokens[begins:]) for tokens in encoded[:count]]
+    later = [_piece(separator_ids, tokens[len(start) :]) for tokens in encoded[count:]]
+    return PartsPrompt(
+        head=np.array(head if call.segments else [], np.int32),
+        first=first,
+        later=later,
+        separator=len(separator_ids) + 1,  # the end of a part may merge with the separator
+        namespace=namespace,
+    )
+
+
+def _piece(context: list[int], tokens: list[int]) -> PartTokens:
+    common = common_length(context, tokens)
+    return PartTokens(len(context) - common, np.array(tokens[common:], np.int32))
+
+
+def _last_text(segments: Sequence[Segment]) -> list[Segment]:
+    """Return the end of the text before the parts, after the last generated token or image."""
+    texts: list[Segment] = []
+    missing = SEAM
+    for segment in reversed(segments):
+        if segment.kind not in ("raw", "data") or missing <= 0:
+            break
+        texts.append(segment._replace(text=segment.text[-missing:]))
+        missing -= len(segment.text)
+    return texts[::-1]
