@@ -19,7 +19,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from sgnb.engine.cache.tiers import disk, folder
+from sgnb.engine.cache.tiers import disk, folder, janitor
 from sgnb.engine.cache.tiers.blocks import BLOCK, BlockStore
 from sgnb.engine.cache.tiers.disk import HEADER_BYTES, DiskBlocks
 from sgnb.engine.cache.tiers.folder import forget, stored_models
@@ -340,6 +340,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_file_system(small_disk: Path, monkeypatch: Any) -> None:
     now = [time.monotonic()]
     monkeypatch.setattr(disk.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(janitor, "RESERVE_BYTES", 0)
     store = open_store(small_disk)
     with pytest.warns(SgnbWarning, match="No space left on device.*again after 60 s") as caught:
         written = [number for number in range(40) if store.write(make(number))]
