@@ -16,7 +16,7 @@ from sgnb.engine.cache.tiers.blocks import BLOCK
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
 from sgnb.events import PrefixLoaded
 
-from .tier_setting import Kind, Setting
+from .tier_setting import Kind, Setting, copy_idle, work_all
 
 
 @pytest.fixture(params=[("host",), ("disk",), ("host", "disk")], ids="+".join)
@@ -115,8 +115,7 @@ def test_a_prefix_on_the_disk_has_its_first_blocks() -> None:
         setting.cache.release(request)
     costs = setting.tiers.costs
     costs.compute_seconds = lambda begin, end: (end - begin) * 0.6 / 600  # type: ignore[method-assign]
-    setting.tiers.copies.write_idle()
-    work_all(setting)
+    copy_idle(setting)
     assert stored(setting) == 600 // BLOCK
 
 
@@ -130,14 +129,6 @@ def computed(setting: Setting, document: Ints) -> None:
     setting.kv.restore(request.slots[begin : request.num_tokens], content)
     request.num_computed = request.num_tokens
     setting.cache.release(request)
-
-
-def work_all(setting: Setting) -> None:
-    while any(executor.tasks for executor in setting.executors) or setting.commands:
-        for executor in setting.executors:
-            while executor.tasks:
-                executor.tasks.pop(0)()
-        setting.deliver()
 
 
 def stored(setting: Setting) -> int:
@@ -194,8 +185,7 @@ def test_a_copy_that_fails_is_tried_again() -> None:
     setting.tiers.copies.write_idle()
     assert setting.tiers.copies._pending_bytes == 0
     transfer.read = read
-    setting.tiers.copies.write_idle()
-    work_all(setting)
+    copy_idle(setting)
     assert stored(setting) == 500 // BLOCK and setting.tiers.copies._pending_bytes == 0
     [node] = setting.cache.tree.nodes()
     assert node.id in setting.tiers.copies._copied

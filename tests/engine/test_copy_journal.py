@@ -26,8 +26,8 @@ from sgnb.events import BlocksNamed, CopiesChanged, PrefixNotLoaded
 from sgnb.viz.state.copied_blocks import CopiedBlocks
 
 from .numbered_blocks import make_block, read
-from .test_cache_tiers import computed, work_all
-from .tier_setting import VOCAB, FakeItem, Kind, Memory, Setting
+from .test_cache_tiers import computed
+from .tier_setting import VOCAB, FakeItem, Kind, Memory, Setting, copy_idle, work_all
 
 
 class Undamaged(Setting):
@@ -218,8 +218,7 @@ def test_loads_that_do_not_happen_have_a_reason(monkeypatch: pytest.MonkeyPatch)
     costs: Any = setting.tiers.costs
     costs.compute_seconds = lambda begin, end: (end - begin) * 0.01
     prompt = prompt_of(setting)
-    setting.tiers.copies.write_idle()
-    work_all(setting)
+    copy_idle(setting)
     evict_all(setting)
     assert setting.tiers.prefetch(prompt) > 0
     setting.tiers.cancel()

@@ -15,8 +15,8 @@ from sgnb.engine.cache.tiers.load_report import LoadReport
 from sgnb.engine.cache.tiers.stored_prompt import ItemSpan, StoredPrompt, read_prompt
 from sgnb.engine.items.item_facts import ItemFacts
 
-from .test_cache_tiers import computed, work_all
-from .tier_setting import VOCAB, FakeItem, Setting
+from .test_cache_tiers import computed
+from .tier_setting import VOCAB, FakeItem, Setting, copy_idle, work_all
 
 SIZES = 1, 63, 64, 130
 PARTS = st.lists(st.one_of(st.integers(0, 3), st.sampled_from("abcd")), min_size=1, max_size=8)
@@ -74,8 +74,7 @@ def test_a_load_ends_before_an_item_with_a_damaged_block() -> None:
     document = setting.encode(parts)
     computed(setting, document)
     computed(setting, document)
-    setting.tiers.copies.write_idle()
-    work_all(setting)
+    copy_idle(setting)
     keys = setting.tiers.prefixes.read(document).keys
 
     # The tokens 362 to 508 see each other, so loads may not end at 384 and 448.
@@ -99,9 +98,9 @@ def test_a_cached_prefix_that_ends_in_an_item_is_loaded_from_before() -> None:
     assert not prompt.permits(320) and prompt.permits(256) and prompt.permits(384 + BLOCK)
     computed(setting, tokens)
     computed(setting, tokens)
-    setting.tiers.copies.write_idle()
-    work_all(setting)
-    plan = setting.tiers._planner.plan(prompt, 330, 330, LoadReport())
+    copy_idle(setting)
+    report = LoadReport(setting.tiers._journal, setting.events.append, 0)
+    plan = setting.tiers._planner.plan(prompt, 330, 330, report)
     assert plan is not None and plan.first == 4 and plan.end == len(tokens) // BLOCK
 
 

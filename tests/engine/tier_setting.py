@@ -354,3 +354,18 @@ class Setting:
             private = [sum(ref.node is None for ref in s._refs) for s in states]
             total = cache.checkpoints.pool.available + cache.checkpoints.kept
             assert total + sum(pending) + sum(private) == STATES
+
+
+def work_all(setting: Setting) -> None:
+    while any(executor.tasks for executor in setting.executors) or setting.commands:
+        for executor in setting.executors:
+            while executor.tasks:
+                executor.tasks.pop(0)()
+        setting.deliver()
+
+
+def copy_idle(setting: Setting) -> None:
+    """Copy to the stores what idle time copies; on a busy machine this takes several turns."""
+    for _ in range(10):
+        setting.tiers.copies.write_idle()
+        work_all(setting)
