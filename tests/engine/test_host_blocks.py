@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -291,18 +295,48 @@ def test_a_full_memory_keeps_the_present_arenas(monkeypatch: Any) -> None:
     assert store.total == store.stored == 2
 
 
-def test_pinned_arenas_are_powers_of_two(monkeypatch: Any) -> None:
-    pinned: list[tuple[int, int]] = []
+def test_arenas_are_pinned_until_their_last_use(monkeypatch: Any) -> None:
+    pinned: dict[int, int] = {}
 
-    def allocate(size: int, device: int) -> Any:
-        pinned.append((size, device))
-        return np.zeros(size, np.uint8)
+    class Runtime:
+        @staticmethod
+        def cudaHostRegister(address: int, size: int, flags: int) -> int:
+            pinned[address] = size
+            return 0
 
-    monkeypatch.setattr(host, "_pinned", allocate)
+        cudaHostUnregister = staticmethod(pinned.pop)
+
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: Runtime)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
     monkeypatch.setattr(host, "_current_device", lambda: 3)
-    store = HostBlocks(14 * SIZE, UNIT, pin=True)
-    blocks = [make_block(number, UNIT) for number in range(20)]
+    monkeypatch.setattr(host, "ARENA_BYTES", 4 * SIZE + 1)
+    store = HostBlocks(7 * SIZE, UNIT, pin=True)
+    blocks = [make_block(number, UNIT) for number in range(12)]
     assert all(store.write(block) for block in blocks)
-    assert pinned == [(2048, 3), (512, 3)]
-    assert store.total == 2048 // SIZE + 512 // SIZE
-    assert host._arena_sizes(3 << 30, 1 << 23, True) == [1 << 30] * 3
+    assert sorted(pinned.values()) == [3 * SIZE - 1, 4 * SIZE + 1]
+    assert store.total == 2 + 4
+
+    last = next(block for block in blocks if store.holds(block.key))
+    with store.open(last.key, last.parent, last.tokens, lambda: last.data) as content:
+        store.close()
+        assert len(pinned) == 1 and content is not None and (content == last.data).all()
+    del content
+    gc.collect()
+    assert not pinned
+
+
+def test_memory_that_cannot_be_pinned_is_not_used(monkeypatch: Any) -> None:
+    runtime = SimpleNamespace(cudaHostRegister=lambda *_: 2)
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    monkeypatch.setattr(host, "_current_device", lambda: 0)
+    store = HostBlocks(7 * SIZE, UNIT, pin=True)
+    assert not store.write(make(1)) and not store.write(make(2)) and store.total == 0
+
+
+def test_sizes_of_arenas() -> None:
+    full = host.ARENA_BYTES
+    assert host._arena_sizes(3 * full + 9, 5) == [9, full, full, full]
+    assert host._arena_sizes(3 * full + 9, 10) == [full, full, full]
+    assert host._arena_sizes(9, 10) == []
+    assert host._arena_sizes(5 * full, 2 * full) == [2 * full, 2 * full]

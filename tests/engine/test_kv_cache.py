@@ -11,6 +11,8 @@ import torch
 
 from sgnb.engine.cache.kv_cache import ALIGNMENT, KVCache, LayerShape
 
+from .interpreter import interpreted, needs_triton
+
 MB = 1 << 20
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
@@ -52,3 +54,8 @@ def test_what_was_not_written_is_zero(dtype: torch.dtype) -> None:
     assert all(not x.any() for x in (*kv.keys.values(), *kv.values.values()))
     kv.values[0][4] = 1
     assert kv.values[0].sum() == 10
+
+
+@needs_triton
+def test_the_kernel_moves_the_same_rows() -> None:
+    assert interpreted("row_kernel_check") == ["4", "tensors", "agree"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,12 @@ class KVCache:
 def copy_rows(tensors: Iterable[Tensor], ids: Ints, destination: Tensor) -> None:
     """Copy the rows `ids` of each tensor to consecutive columns of `destination`, uint8[len(ids),
     bytes of the rows]."""
-    begin, rows = 0, torch.from_numpy(ids).to(destination.device)
+    tensors, begin, rows = list(tensors), 0, _on_device(ids, destination)
+    if _kernel_takes(tensors, destination):
+        from .row_kernel import move_rows
+
+        move_rows(tensors, rows, destination, restore=False)
+        return
     for tensor in tensors:
         selected = tensor.index_select(0, rows).flatten(1)
         size = selected.shape[1] * selected.element_size()
@@ -82,7 +88,12 @@ def copy_rows(tensors: Iterable[Tensor], ids: Ints, destination: Tensor) -> None
 
 def restore_rows(tensors: Iterable[Tensor], ids: Ints, source: Tensor) -> None:
     """Undo `copy_rows`: write consecutive columns of `source` to the rows `ids` of each tensor."""
-    begin, rows = 0, torch.from_numpy(ids).to(source.device, torch.int64)
+    tensors, begin, rows = list(tensors), 0, _on_device(ids, source)
+    if _kernel_takes(tensors, source):
+        from .row_kernel import move_rows
+
+        move_rows(tensors, rows, source, restore=True)
+        return
     for tensor in tensors:
         size = tensor[0].numel() * tensor.element_size()
         columns = source[:, begin : begin + size]
@@ -91,6 +102,22 @@ def restore_rows(tensors: Iterable[Tensor], ids: Ints, source: Tensor) -> None:
         values = columns.view(tensor.dtype).unflatten(1, tensor.shape[1:])
         tensor.index_copy_(0, rows, values)
         begin += size
+
+
+def _on_device(ids: Ints, packed: Tensor) -> Tensor:
+    rows = torch.from_numpy(ids.astype(np.int64))
+    return rows.pin_memory().to(packed.device, non_blocking=True) if packed.is_cuda else rows
+
+
+def _kernel_takes(tensors: list[Tensor], packed: Tensor) -> bool:
+    """Return whether one kernel can move the rows of all tensors: hundreds of launches take longer
+    than the copies."""
+    return (
+        packed.is_cuda
+        and find_spec("triton") is not None
+        and packed.stride(0) % 4 == 0
+        and all(tensor[0].nbytes % 4 == 0 for tensor in tensors)
+    )
 
 
 def _fits(columns: Tensor, dtype: torch.dtype) -> bool:

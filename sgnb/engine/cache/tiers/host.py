@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ import numpy as np
 from ..radix import Ints
 from .blocks import BLOCK, Block, Bytes, CopyChange
 
-ARENA_BYTES = 1 << 30
+ARENA_BYTES = 1 << 28
 
 RESERVE_BYTES = 1 << 30
 """Host memory that stays free: below this, an arena is returned."""
@@ -87,7 +88,7 @@ class HostBlocks:
         self.changes: deque[CopyChange] = deque()
         self._unit_bytes, self._pin = unit_bytes, pin
         self._device = _current_device() if pin else 0
-        self._sizes = _arena_sizes(limit_bytes, BLOCK * unit_bytes, pin)  # of further arenas
+        self._sizes = _arena_sizes(limit_bytes, BLOCK * unit_bytes)  # of further arenas
         self._arenas: list[Arena] = []
 
         self._lock = threading.Lock()
@@ -288,17 +289,11 @@ class HostBlocks:
                 self.total += count
 
 
-def _arena_sizes(limit: int, block_bytes: int, pin: bool) -> list[int]:
-    """Return the bytes of each arena, the largest last. torch rounds pinned memory up to a power of
-    two, so the sizes of pinned arenas are powers of two."""
-    sizes: list[int] = []
-    size = min(limit, max(ARENA_BYTES, block_bytes))
-    while size >= block_bytes:
-        sizes.append(1 << (size.bit_length() - 1) if pin else size)
-        limit -= sizes[-1]
-        size = min(limit, size)
-
-    return [size for size in reversed(sizes) if size >= block_bytes]
+def _arena_sizes(limit: int, block_bytes: int) -> list[int]:
+    """Return the bytes of each arena, the largest last."""
+    full = max(ARENA_BYTES, block_bytes)
+    sizes = [limit % full] if limit % full >= block_bytes else []
+    return sizes + [full] * (limit // full)
 
 
 def _current_device() -> int:
@@ -308,9 +303,20 @@ def _current_device() -> int:
 
 
 def _pinned(size: int, device: int) -> Bytes:
-    """Allocate pinned memory. On another thread, torch would open a context on the first GPU."""
+    """Allocate pinned memory. The pages are taken before CUDA pins them: CUDA's own allocation
+    stops all launches for half a second per GiB.
+
+    Raises:
+        MemoryError: CUDA cannot pin the memory.
+    """
     import torch
 
-    with torch.cuda.device(device):
-        memory: Bytes = torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
+    memory = np.empty(size, np.uint8)
+    memory.fill(0)
+    runtime, address = torch.cuda.cudart(), memory.ctypes.data
+    with torch.cuda.device(device):  # otherwise a context on the first GPU
+        status = int(runtime.cudaHostRegister(address, size, 0))
+    if status:
+        raise MemoryError(f"CUDA cannot pin {size:,} bytes of host memory: error {status}")
+    weakref.finalize(memory, runtime.cudaHostUnregister, address).atexit = False
     return memory
