@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.tiers.blocks import BLOCK
-from sgnb.engine.cache.tiers.load_report import LoadReport
 from sgnb.engine.cache.tiers.stored_prompt import ItemSpan, StoredPrompt, read_prompt
 from sgnb.engine.items.item_facts import ItemFacts
 
@@ -101,7 +100,7 @@ def test_a_cached_prefix_that_ends_in_an_item_is_loaded_from_before() -> None:
     computed(setting, tokens)
     setting.tiers.copies.write_idle()
     work_all(setting)
-    plan = setting.tiers._planner.plan(prompt, 330, 330, LoadReport())
+    plan = setting.tiers._planner.plan(prompt, 330, 330, setting.tiers._report(0))
     assert plan is not None and plan.first == 4 and plan.end == len(tokens) // BLOCK
 
 
