@@ -82,6 +82,7 @@ SUBJECTS = {
         "lanes",
         "state",
         "residency",
+        "copy_reasons",
         "tree_records",
         "run_records",
         "reduce",

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from sgnb import events
-from sgnb.events import EventLog, Record
+from sgnb.events import EventLog, Record, encode
 from sgnb.viz.state.cache_miss import Lookup, lookups
 
 from .make_log import WordEngine
+from .page import node
+from .test_page import REDUCERS
 
 BLOCK = 4
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
@@ -85,6 +87,18 @@ STATES = [
 ]
 
 
+def first_on_the_page(case: Case) -> str:
+    """The reason of the last request as the page gives it."""
+    script = """
+      const store = newStore();
+      store.add(given.map(parseLine));
+      return [...store.state.requests.values()].at(-1).notUsed;
+    """
+    lines = [encode(record) for record in case.records()]
+    text: str = node(script, ("dom", *REDUCERS), lines)
+    return text
+
+
 @pytest.mark.parametrize(
     ("store", "state", "message", "kind", "text"), STATES, ids=[f"{s}-{t}" for s, t, *_ in STATES]
 )
@@ -94,7 +108,19 @@ def test_states_of_copies(store: str, state: str, message: str, kind: str, text:
     case.copies(store, "stored", state, state, message=message)
     first = case.ask().reasons[0]
     assert (first.kind, first.tokens) == (kind, 12)
-    assert text in first.text
+    assert text in first.text and first_on_the_page(case) == first.text
+
+
+def test_copies_of_the_cached_part_do_not_matter() -> None:
+    case = Case()
+    case.evict()
+    case.copies("host", "room", "room", "gone")
+    case.engine.insert(case.tokens[:9])
+    reasons = case.ask().reasons
+    assert (reasons[0].kind, reasons[0].tokens) == ("dropped", 3)
+    assert "another process" in reasons[0].text and first_on_the_page(case) == reasons[0].text
+    case.engine.insert(case.tokens)
+    assert case.ask(WORDS).reasons[0].kind == "last token" and first_on_the_page(case) == ""
 
 
 def test_the_most_specific_reason_counts() -> None:
@@ -107,9 +133,9 @@ def test_the_most_specific_reason_counts() -> None:
 
 LOADS = [
     (
-        refused("compute", 8, seconds=1.25, compute_seconds=0.4),
+        refused("compute", 8, seconds=1.3, compute_seconds=0.4),
         "compute",
-        "8 tokens are on disk, but computing was faster: about 400 ms instead of about 1.2 s;"
+        "8 tokens are on disk, but computing was faster: about 400 ms instead of about 1.3 s;"
         " host_cache loads faster",
     ),
     (refused("cancelled"), "cancelled", "a larger max_total_tokens has room"),
@@ -132,7 +158,7 @@ def test_loads_that_did_not_happen(event: events.PrefixNotLoaded, kind: str, tex
     case.copies("disk", "stored", "stored")
     reasons = case.ask(f"{WORDS} and more", event).reasons
     assert (reasons[0].kind, reasons[0].tokens) == (kind, 8)
-    assert text in reasons[0].text
+    assert text in reasons[0].text and first_on_the_page(case) == reasons[0].text
     assert case.ask("Other words", event).reasons[0].tokens < 8, "of this request only"
 
 

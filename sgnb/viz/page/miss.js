@@ -96,6 +96,7 @@ function missFacts(state, request) {
   const facts = [["not found", whyNot(state, request)]],
     missed = missedAt(request);
   if (isFoundWhole(request, missed)) return facts;
+  if (request.notUsed) facts.push(["copies", visible(request.notUsed)]);
   const compared = nearestOf(state, request);
   if (!compared) return [...facts, ["other prompt", "no earlier prompt"]];
   const { nearest, common, block } = compared;

@@ -29,6 +29,9 @@ const OF_ENGINE = {
     countLoad(run, event, t);
     timed(run, t);
   },
+  PrefixNotLoaded(state, event) {
+    state.requests.get(event.request)?.notLoaded.push(event);
+  },
   // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
     const { comparison: id, variant, run, note, left } = event;
@@ -90,6 +93,8 @@ const OF_ENGINE = {
       pending: NO_BYTES,
       forced: NO_BYTES,
       leaves: null,
+      notLoaded: [], // events about stored tokens without a load
+      notUsed: "", // why stored copies were not used
       grammar: "",
       states: 0,
       automaton: 0,
@@ -108,6 +113,7 @@ const OF_ENGINE = {
     if (!request || request.admitted !== null) return;
     const { cached, again = 0 } = event;
     Object.assign(request, { admitted: t, cached, again });
+    request.notUsed = whyNotLoaded(state, request);
     request.leaves = markHits(state, request.prompt, cached, again, t, request.namespace);
     const run = state.runs.get(request.run);
     if (!run) return;

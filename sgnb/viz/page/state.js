@@ -70,7 +70,11 @@ function copyState(state) {
     tokenTable: new Map(state.tokenTable),
     media: { ...state.media },
     runs: copied(state.runs, run),
-    requests: copied(state.requests, (request) => ({ ...request, output: [...request.output] })),
+    requests: copied(state.requests, (request) => ({
+      ...request,
+      output: [...request.output],
+      notLoaded: [...request.notLoaded],
+    })),
     automata: new Map(state.automata),
   };
   copy.others = copied(state.others, (own) => shareWith(copy, tree(own)));

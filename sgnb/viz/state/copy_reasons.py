@@ -138,7 +138,8 @@ def copy_reasons(
             yield CopyReason(begin + event.tokens, kind, _of_load(text, event))
 
     path = list(_path(tree, prompt)) if not namespace else []
-    missing = next((each for each in path if not each.stores), None)
+    beyond = path[cached // block :]
+    missing = next((each for each in beyond if not each.stores), None)
     if missing is not None:
         yield from _of_block(tree, missing, len(path) * block)
 

@@ -15,6 +15,7 @@ from ...events import (
     GrammarReady,
     Jumped,
     NodeEvicted,
+    PrefixLoaded,
     Record,
     RequestAdmitted,
     RequestFinished,
@@ -23,6 +24,7 @@ from ...events import (
     StepRan,
 )
 from ...events.kinds import Masked
+from .run_loads import RunLoads
 
 
 class CallToken(NamedTuple):
@@ -78,6 +80,7 @@ class RunDetails:
         self.calls: list[RunCall] = []
         self.steps: list[StepFigures] = []
         self.evictions: list[float] = []
+        self.loads = RunLoads()  # of the run's engine, prefetches included
         self.automata: dict[int, AutomatonDrawn] = {}
         self._open: dict[tuple[int, int], RunCall] = {}
         self._prompts: dict[int, int] = {}  # prompt tokens by request of the run's engine
@@ -99,6 +102,8 @@ class RunDetails:
             self._step(event, record)
         elif isinstance(event, AutomatonDrawn):
             self.automata[event.automaton] = event
+        elif isinstance(event, PrefixLoaded) and not record.engine:
+            self.loads.loaded(event, record.t)
         elif isinstance(event, NodeEvicted) and not record.engine:
             self.evictions.append(record.t)
         elif key in self._open:

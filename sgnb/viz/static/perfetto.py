@@ -16,6 +16,7 @@ from ...events import (
     Jumped,
     ModelAsked,
     NodeEvicted,
+    PrefixLoaded,
     Record,
     RequestAdmitted,
     RequestFinished,
@@ -138,6 +139,13 @@ class _Export:
         fields = _engine_track(engine) | {"args": counts}
         self.events.append({"ph": "X", "name": "encode", "cat": "encode"} | span | fields)
 
+    def load(self, event: PrefixLoaded, t: float, engine: int) -> None:
+        span = {"ts": MICRO * (t - event.seconds), "dur": MICRO * event.seconds}
+        facts = {"request": event.request, "store": event.store, "tokens": event.tokens}
+        facts["seconds of computing"] = event.compute_seconds
+        fields = _engine_track(engine) | {"args": facts}
+        self.events.append({"ph": "X", "name": "load", "cat": "load"} | span | fields)
+
     def jump(self, event: Jumped, t: float, engine: int) -> None:
         call = self._calls.get((engine, event.request))
         if call is not None:
@@ -171,6 +179,7 @@ _HANDLERS: dict[type, Callable[[_Export, Any, float, int], None]] = {
     RequestAdmitted: _Export.admit,
     StepRan: _Export.step,
     ItemsEncoded: _Export.encode,
+    PrefixLoaded: _Export.load,
     Jumped: _Export.jump,
     NodeEvicted: _Export.evict,
     RequestFinished: _Export.finish,

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ..state.copied_blocks import PLACES
 from ..state.metrics import duration
 from ..state.run_details import RunDetails, StepFigures
 from ..state.token_table import visible
+from .lanes_svg import draw_legend
 from .media_svg import Thumbnails
 from .plain_text import counted, label
-from .svg import INSIDE, tag, text_at
+from .svg import COPY_STYLE, INSIDE, tag, text_at
 
 LEFT, ROOM = 64, INSIDE - 64 - 74
 """Start and width of the time axis in pixels."""
-POOL, BATCH, RATE = 74, 62, 46
+POOL, BATCH, LOADS, RATE = 74, 62, 20, 46
 """Heights of the strips in pixels."""
 COLUMNS_PER_ROW = 8
 """Columns of time per row of the limit on the size."""
@@ -34,6 +36,7 @@ class TimeView:
         self.begin, self.end = details.began, max(details.ended, details.began + 1e-4)
         self.steps = [step for step in details.steps if step.t >= self.begin]
         self.evictions = [t for t in details.evictions if t >= self.begin]
+        self.loads = [bar for bar in details.loads.bars if bar.ended >= self.begin]
 
     def sentence(self) -> str:
         """Return the figures of the run as a sentence."""
@@ -50,7 +53,8 @@ class TimeView:
 
     def text(self) -> str:
         heading = f"cache and batch of {visible(self.title)} over time"
-        return "\n".join([heading, self.sentence(), *map(" ".join, self._maxima())])
+        loads = (bar.line() for bar in self.loads)
+        return "\n".join([heading, self.sentence(), *loads, *map(" ".join, self._maxima())])
 
     def draw(self, rows: int, thumbnails: Thumbnails) -> tuple[str, float]:
         columns = grouped(self.steps, self.end - self.begin, COLUMNS_PER_ROW * rows)
@@ -66,13 +70,24 @@ class TimeView:
             out += draw(columns, y, height)
             y += height + 8
 
+        if self.loads:
+            tokens = sum(bar.tokens for bar in self.loads)
+            out += [*self._frame("loads", [f"{tokens:,} tokens"], y, LOADS), *self._load_bars(y)]
+            y += LOADS + 8
+
         out += self._frame("hit rate", [self._rate()], y, RATE)
         out.append(tag("path", class_="u cached", d=self._rates(y, RATE)))
         y += RATE
 
         out += [text_at(LEFT, y + 14, "0", "m")]
         out += [text_at(LEFT + ROOM, y + 14, duration(self.end - self.begin), "r")]
-        return "".join([*out, *_legend(y + 24)]), y + 42
+        out += _legend(y + 24)
+        if self.loads:
+            stores = {bar.store for bar in self.loads}
+            marks = [(name, f"loaded from {place}") for name, place in PLACES.items()]
+            out += draw_legend(y + 40, [mark for mark in marks if mark[0] in stores])
+            y += 18
+        return "".join(out), y + 42
 
     def _maxima(self) -> Iterator[list[str]]:
         """Yield the name of each strip and the figures at the right."""
@@ -126,6 +141,15 @@ class TimeView:
             if s.waiting
         )
         yield tag("path", class_="v", d=waiting) if waiting else ""
+
+    def _load_bars(self, y: float) -> Iterator[str]:
+        yield tag("style", COPY_STYLE)
+        for bar in self.loads:
+            left = self._x(bar.began)
+            right = max(left + 2, self._x(bar.ended))
+            yield tag("rect", class_="w", x=left, y=y + 2, width=right - left, height=LOADS - 4)
+            style = bar.store if bar.store in PLACES else "v"
+            yield tag("path", class_=style, d=f"M{left:.1f} {y + LOADS - 3.5:.1f}H{right:.1f}")
 
     def _rate(self) -> str:
         prompt = sum(len(call.queued.prompt) for call in self._calls if call.admitted)

@@ -197,8 +197,9 @@ class CacheTiers:
         self._journal.collect(self.prefixes.stores)
         report = self._report(request.id)
         plan = self._planner.plan(prompt, usable, held, report)
-        if not report.num_found and len(tokens) >= MIN_TOKENS:
-            fingerprint, count = self._find_other_weights(prompt, usable // BLOCK)
+        # Only for uncached prompts: the search computes the keys before the first missing block.
+        if not report.num_found and usable < BLOCK and len(tokens) >= MIN_TOKENS:
+            fingerprint, count = self._find_other_weights(prompt, 0)
             if count:
                 report.other_weights(fingerprint, count)
 
