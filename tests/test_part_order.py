@@ -32,7 +32,10 @@ class SlowCache:
     def begin(self) -> None:
         self.prefix: Tokens = HEAD
 
-    def measure(self, part: int) -> CachedPart:
+    def measure(self, parts: Sequence[int]) -> dict[int, CachedPart]:
+        return {part: self._measure(part) for part in parts}
+
+    def _measure(self, part: int) -> CachedPart:
         self.asked += 1
         text = self.prefix + self.parts[part]
         cached = max(0, cached_length(text, self.prompts) - len(self.prefix))
@@ -125,9 +128,9 @@ def test_merged_seams_replace_the_end_of_the_text_before() -> None:
     cache = CachedPrompt(tree, PartsPrompt(prompt[:3], first, later, separator=1), None)
     assert find_order("ab", 0, cache, OrderMemory()) == PartOrder((1, 0), gained=5)
     cache.begin()
-    assert cache.measure(0) == (0, False, 0) and cache.measure(1) == (2, True, 2)
+    assert cache.measure([0, 1]) == {1: (2, True, 2)}
     cache.append(1)
-    assert cache.measure(0) == (3, True, 5)
+    assert cache.measure([0]) == {0: (3, True, 5)}
 
 
 @pytest.mark.parametrize("in_tree", [0, 3, 40, 64, 100, 190])

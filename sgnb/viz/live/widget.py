@@ -47,7 +47,7 @@ from .views import (
 
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
-    "dom", "branch", "models", "media", "copied_blocks", "loads", "time_parts", "stops",
+    "dom", "branch", "models", "orders", "media", "copied_blocks", "loads", "time_parts", "stops",
     "lanes", "state", "residency", "tree_records", "run_records", "reduce", "store", "draw",
     "miss", "items", "edits", "text", "layout", "minimap", "tree_marks", "tree", "axis",
     "lane_search", "lane_drawing", "pair", "branches", "rerun", "compare", "time",
