@@ -71,11 +71,14 @@ def tree_of(prompts: Sequence[Tokens]) -> RadixTree:
 
 
 def tree_cache(
-    parts: Sequence[Tokens], tree: RadixTree, stored: StoredKeys | None = None
+    parts: Sequence[Tokens],
+    tree: RadixTree,
+    stored: StoredKeys | None = None,
+    namespace: str | None = "",
 ) -> CachedPrompt:
     pieces = [PartTokens(0, np.array(part, np.int32)) for part in parts]
     head = np.array(HEAD, np.int32)
-    return CachedPrompt(tree, PartsPrompt(head, pieces, pieces, separator=0), stored)
+    return CachedPrompt(tree, PartsPrompt(head, pieces, pieces, 0, namespace), stored)
 
 
 PARTS = st.lists(
@@ -147,14 +150,15 @@ def test_copies_of_the_tiers_continue_the_tree(in_tree: int) -> None:
     found = find_order(parts, 0, cache, OrderMemory())
     assert found.order == (2, 0, 3, 1)
     assert found.gained == len(prompt) // BLOCK * BLOCK - len(HEAD)
+    private = tree_cache(parts, RadixTree(), stored, "private")
+    assert find_order(parts, 0, private, OrderMemory()).order == (0, 1, 2, 3)
 
 
 def test_a_private_prompt_finds_nothing() -> None:
     parts = [(1, 1), (2, 2)]
     tree = tree_of([joined(parts, (1, 0))])
-    pieces = [PartTokens(0, np.array(part, np.int32)) for part in parts]
-    prompt = PartsPrompt(np.array(HEAD, np.int32), pieces, pieces, separator=0, namespace=None)
-    assert find_order(parts, 0, CachedPrompt(tree, prompt, None), OrderMemory()).order == (0, 1)
+    cache = tree_cache(parts, tree, namespace=None)
+    assert find_order(parts, 0, cache, OrderMemory()).order == (0, 1)
 
 
 def test_the_order_of_an_earlier_prompt_is_remembered() -> None:

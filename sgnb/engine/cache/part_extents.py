@@ -87,6 +87,8 @@ class CachedPrompt:
 
     def __init__(self, tree: RadixTree, prompt: PartsPrompt, stored: StoredKeys | None) -> None:
         self.sizes = [len(piece.tokens) for piece in prompt.later]
+        if prompt.namespace != "":  # the tiers hold the shared part of the cache only
+            stored = None
         self._prompt, self._stored = prompt, stored
         self._namespace = prompt.namespace or ""
         key = b"" if stored is None else stored.root
