@@ -6,7 +6,7 @@ Knows no engine and no tokens: a `CachedParts` measures the cache. Imports no ot
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -83,9 +83,10 @@ class CachedParts(Protocol):
     def begin(self) -> None:
         """Return to the prompt without parts."""
 
-    def measure(self, part: int) -> CachedPart:
-        """Return the cached tokens of a part, if the part was next; none if the prompt so far is
-        not in the cache."""
+    def measure(self, parts: Sequence[int]) -> Mapping[int, CachedPart]:
+        """Return the cached tokens of parts, each as the next part; parts without cached tokens may
+        be absent. Parts in a slower cache may be absent if another part is whole in a faster
+        cache."""
 
     def append(self, part: int) -> None:
         """Append a part."""
@@ -100,8 +101,8 @@ class NoCache:
     def begin(self) -> None:
         pass
 
-    def measure(self, part: int) -> CachedPart:
-        return NOT_CACHED
+    def measure(self, parts: Sequence[int]) -> Mapping[int, CachedPart]:
+        return {}
 
     def append(self, part: int) -> None:
         pass
@@ -187,7 +188,7 @@ def _greedy(
     remaining, order, prefix, is_cached = list(range(len(keys))), list[int](), start, True
     cache.begin()
     while len(remaining) > 1:
-        measured = {i: cache.measure(i) for i in remaining} if is_cached else {}
+        measured = cache.measure(remaining) if is_cached else {}
         whole = {i: part.tokens for i, part in measured.items() if part.is_whole}
         longest = whole or {i: cache.sizes[i] for i in remaining if memory.follows(prefix, keys[i])}
         longest = longest or {i: part.tokens for i, part in measured.items() if part.tokens}
@@ -222,7 +223,7 @@ def _value(
     prefix, is_cached = start, True
     cache.begin()
     for part in order:
-        measured = cache.measure(part) if is_cached else NOT_CACHED
+        measured = cache.measure([part]).get(part, NOT_CACHED) if is_cached else NOT_CACHED
         cached = max(cached, measured.end)
         is_cached = measured.is_whole
         if is_cached:

@@ -32,7 +32,10 @@ class SlowCache:
     def begin(self) -> None:
         self.prefix: Tokens = HEAD
 
-    def measure(self, part: int) -> CachedPart:
+    def measure(self, parts: Sequence[int]) -> dict[int, CachedPart]:
+        return {part: self._measure(part) for part in parts}
+
+    def _measure(self, part: int) -> CachedPart:
         self.asked += 1
         text = self.prefix + self.parts[part]
         cached = max(0, cached_length(text, self.prompts) - len(self.prefix))
@@ -68,11 +71,14 @@ def tree_of(prompts: Sequence[Tokens]) -> RadixTree:
 
 
 def tree_cache(
-    parts: Sequence[Tokens], tree: RadixTree, stored: StoredKeys | None = None
+    parts: Sequence[Tokens],
+    tree: RadixTree,
+    stored: StoredKeys | None = None,
+    namespace: str | None = "",
 ) -> CachedPrompt:
     pieces = [PartTokens(0, np.array(part, np.int32)) for part in parts]
     head = np.array(HEAD, np.int32)
-    return CachedPrompt(tree, PartsPrompt(head, pieces, pieces, separator=0), stored)
+    return CachedPrompt(tree, PartsPrompt(head, pieces, pieces, 0, namespace), stored)
 
 
 PARTS = st.lists(
@@ -125,9 +131,9 @@ def test_merged_seams_replace_the_end_of_the_text_before() -> None:
     cache = CachedPrompt(tree, PartsPrompt(prompt[:3], first, later, separator=1), None)
     assert find_order("ab", 0, cache, OrderMemory()) == PartOrder((1, 0), gained=5)
     cache.begin()
-    assert cache.measure(0) == (0, False, 0) and cache.measure(1) == (2, True, 2)
+    assert cache.measure([0, 1]) == {1: (2, True, 2)}
     cache.append(1)
-    assert cache.measure(0) == (3, True, 5)
+    assert cache.measure([0]) == {0: (3, True, 5)}
 
 
 @pytest.mark.parametrize("in_tree", [0, 3, 40, 64, 100, 190])
@@ -144,14 +150,15 @@ def test_copies_of_the_tiers_continue_the_tree(in_tree: int) -> None:
     found = find_order(parts, 0, cache, OrderMemory())
     assert found.order == (2, 0, 3, 1)
     assert found.gained == len(prompt) // BLOCK * BLOCK - len(HEAD)
+    private = tree_cache(parts, RadixTree(), stored, "private")
+    assert find_order(parts, 0, private, OrderMemory()).order == (0, 1, 2, 3)
 
 
 def test_a_private_prompt_finds_nothing() -> None:
     parts = [(1, 1), (2, 2)]
     tree = tree_of([joined(parts, (1, 0))])
-    pieces = [PartTokens(0, np.array(part, np.int32)) for part in parts]
-    prompt = PartsPrompt(np.array(HEAD, np.int32), pieces, pieces, separator=0, namespace=None)
-    assert find_order(parts, 0, CachedPrompt(tree, prompt, None), OrderMemory()).order == (0, 1)
+    cache = tree_cache(parts, tree, namespace=None)
+    assert find_order(parts, 0, cache, OrderMemory()).order == (0, 1)
 
 
 def test_the_order_of_an_earlier_prompt_is_remembered() -> None:

@@ -320,3 +320,17 @@ def test_a_pin_of_a_hybrid_keeps_the_states(family: str, tmp_path: Path) -> None
 def fingerprint_in(folder: Path) -> str:
     [path] = (folder / "pins").iterdir()
     return path.name
+
+
+def test_a_pin_writes_blocks_again_that_were_evicted(tmp_path: Path) -> None:
+    with engine(tmp_path / "kv") as tiny:
+        answer(tiny)
+        pinned = tiny.pin(DOCUMENT, durable=True)
+        wait_for(tiny, pinned // 64 * 64)
+        files = list((tmp_path / "kv").rglob("*.safetensors"))
+        for path in files[:3]:
+            path.unlink()
+        tiny.unpin()
+        tiny.pin(DOCUMENT, durable=True)
+        wait_for(tiny, pinned // 64 * 64)
+        assert sorted((tmp_path / "kv").rglob("*.safetensors")) == sorted(files)

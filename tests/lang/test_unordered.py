@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 import sgnb as sgl
 from sgnb.backends import executor_of
+from sgnb.backends.order_search import parts_prompt
 from sgnb.engine.engine import Engine
+from sgnb.engine.request.tokenizer import Tokenizer
 from sgnb.errors import Aborted, OptionError, ProgramError, RecordError, RequestError, TraceError
 from sgnb.events import PartsOrdered, decode, encode
 from sgnb.lang import CompiledProgram, Graph, Snapshot, function, gen, unordered, user
@@ -24,7 +26,9 @@ from sgnb.lang.core.stepping import describe
 from sgnb.lang.executor import OrderCall
 from sgnb.lang.ir import PartSet, UnreadMedia
 from sgnb.part_order import PartOrder
+from sgnb.segment import Segment
 
+from ..byte_tokenizers import byte_level, pieces
 from ..engine.test_stored_payloads import image as picture_of
 from ..engine.test_stored_payloads import multimodal
 from .fake import FakeExecutor
@@ -433,3 +437,29 @@ def test_an_error_of_the_search_keeps_the_given_order(
     monkeypatch.setattr("sgnb.engine.cache.part_extents.CachedPrompt.measure", fails)
     assert run(engine, DOCUMENTS)["order"] == [0, 1, 2, 3, 4]
     assert "the search for an order of parts failed" in caplog.text
+
+
+@pytest.mark.parametrize("make", [None, byte_level, pieces], ids=["tiny", "bytes", "pieces"])
+@pytest.mark.parametrize("separator", ["\n\n", "\n", " | ", "\n---\n", " "])
+def test_pieces_join_to_the_tokens_of_the_text(engine: Engine, separator: str, make: Any) -> None:
+    """For ordinary separators, the tokens of the search are those of the prompt."""
+    encode = engine.encode if make is None else Tokenizer(make()).encode
+    generator = random.Random(separator)
+    for head in ("", "<|user|>\n", "Read these notes: "):
+        documents = generator.sample(DOCUMENTS, 4)
+        kinds: Any = "data"
+        call = OrderCall(
+            segments=(Segment(head),) if head else (),
+            parts=tuple((Segment(text, kinds),) for text in documents),
+            separator=Segment(separator, kinds),
+            branch="0",
+        )
+        prompt = parts_prompt(encode, call, "")
+        for order in permutations(range(4)):
+            ids = prompt.head.tolist()
+            for place, index in enumerate(order):
+                piece = (prompt.later if place else prompt.first)[index]
+                ids = ids[: len(ids) - piece.replaced] + piece.tokens.tolist()
+            texts = [segment for index in order for segment in (*call.parts[index], call.separator)]
+            exact = encode([[*call.segments, *texts, Segment("x", kinds)]])[0]
+            assert ids[: -prompt.separator] == exact[: len(ids) - prompt.separator]

@@ -42,7 +42,7 @@ def test_orders_of_parts_are_worded(count: int) -> None:
       return wordsOfOrders(run);
     """
     events = [asdict(event) for event in ORDERS[: count + 1]]
-    assert node(script, ("dom", "branch", "models"), events) == ORDER_WORDS[count]
+    assert node(script, ("dom", "orders"), events) == ORDER_WORDS[count]
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -56,7 +56,7 @@ def test_the_words_of_an_order(number: int) -> None:
       countOrder(run, given);
       return wordsOfOrders(run);
     """
-    assert node(script, ("dom", "branch", "models"), asdict(ORDERS[number])) == orders.line()
+    assert node(script, ("dom", "orders"), asdict(ORDERS[number])) == orders.line()
 
 
 def test_a_run_states_its_own_orders() -> None:

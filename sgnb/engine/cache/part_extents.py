@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...part_order import NOT_CACHED, CachedPart
+from ...part_order import CachedPart
 from .radix import Ints, Node, RadixTree, common_length
 from .tiers.blocks import BLOCK
 
@@ -87,6 +87,8 @@ class CachedPrompt:
 
     def __init__(self, tree: RadixTree, prompt: PartsPrompt, stored: StoredKeys | None) -> None:
         self.sizes = [len(piece.tokens) for piece in prompt.later]
+        if prompt.namespace != "":  # the tiers hold the shared part of the cache only
+            stored = None
         self._prompt, self._stored = prompt, stored
         self._namespace = prompt.namespace or ""
         key = b"" if stored is None else stored.root
@@ -102,24 +104,39 @@ class CachedPrompt:
         if self._prompt.namespace is None:
             self._start = None
 
-    def measure(self, part: int) -> CachedPart:
-        """See `CachedParts`."""
-        piece = self._parts[part]
+    def measure(self, parts: Sequence[int]) -> dict[int, CachedPart]:
+        """See `CachedParts`. The tiers are read if no part is whole in the tree."""
+        pieces = [(part, self._parts[part]) for part in parts]
+        found = {part: cached for part, piece in pieces if (cached := self._in_tree(piece))}
+        if self._stored is None or any(cached.is_whole for cached in found.values()):
+            return found
+        return {part: cached for part, piece in pieces if (cached := self._in_tiers(piece))}
+
+    def _in_tree(self, piece: PartTokens) -> CachedPart | None:
+        """Return the cached tokens of a part in the tree, or None."""
+        place = self._place(piece.replaced)
+        if place is None or place.cached < place.length:
+            return None
+        count = self._descend(place.node, place.child, place.common, piece.tokens)[0]
+        return self._cached_part(place, piece, count)
+
+    def _in_tiers(self, piece: PartTokens) -> CachedPart | None:
+        """Return the cached tokens of a part in the tree and the tiers, or None."""
         place = self._place(piece.replaced)
         if place is None:
-            return NOT_CACHED
-        least = max(1, len(piece.tokens) - self._prompt.separator)
-        if self._stored is None:
-            cached = self._descend(place.node, place.child, place.common, piece.tokens)[0]
-            is_whole = cached >= least
-        else:
-            end = self._advance(place, piece.tokens)
-            cached = max(0, end.cached - place.length)
-            # The next block may hold the end of the part.
-            is_whole = cached >= least or end.cached >= end.length - len(end.tail) > place.length
-        if not cached:
-            return NOT_CACHED
-        return CachedPart(cached, is_whole, place.length + cached - len(self._prompt.head))
+            return None
+        end = self._advance(place, piece.tokens)
+        # The next block may hold the end of the part.
+        reaches_end = end.cached >= end.length - len(end.tail) > place.length
+        return self._cached_part(place, piece, end.cached - place.length, reaches_end)
+
+    def _cached_part(
+        self, place: _PrefixEnd, piece: PartTokens, count: int, reaches_end: bool = False
+    ) -> CachedPart | None:
+        if count <= 0:
+            return None
+        is_whole = reaches_end or count >= max(1, len(piece.tokens) - self._prompt.separator)
+        return CachedPart(count, is_whole, place.length + count - len(self._prompt.head))
 
     def append(self, part: int) -> None:
         """See `CachedParts`."""

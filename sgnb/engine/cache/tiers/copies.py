@@ -163,6 +163,7 @@ class BlockCopies:
     def copy_now(self, node: Node) -> None:
         """Copy a prefix to the disk without waiting for idle time. Copies above the limit of
         waiting copies follow in idle time."""
+        self._copied.difference_update(above.id for above in node.path())  # files may be evicted
         if self._is_current(False):
             guarded(partial(self._copy_to_disk, node))
         self.note_change()
