@@ -42,6 +42,7 @@ NAMES = (
     "views",
     "steps_shown",
     "restart",
+    "approximate",
     "compile",
     "compiler",
     "compiled_check",

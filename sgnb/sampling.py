@@ -80,6 +80,8 @@ class SamplingParams:
     # start with an unconstrained thinking section: True, or its end mark
     thinking: bool | str = False
     jump_forward: bool = True  # append text forced by the grammar without a decode step
+    # Reuse keys and values of a similar cached prompt at other positions: see docs/CACHE.md.
+    approximate: bool = False
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -403,6 +405,7 @@ _RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
         lambda v: _mark(v) if isinstance(v, str) else switch(v),
     ),
     "jump_forward": ("True or False", switch),
+    "approximate": ("True or False", switch),
 }
 """Option -> (rule for the error message, converter). Values equal to the default skip the
 converter."""

@@ -153,6 +153,8 @@ class Engine(CacheMethods):
         asked = arguments.submission(prompts, *values)
         states = self._factory.make(asked, stream, stacklevel=3)
         self._weight_guard.check(stacklevel=5)  # the caller of `generate`
+        if any(state.request.params.approximate for state in states):
+            self._loop.call(self._loop.tiers.splices.check)
         self._loop.submit(states)
         return [state.request.id for state in states]
 
@@ -335,6 +337,10 @@ class Engine(CacheMethods):
             grammar_budget=parts.options.grammar_budget_ms / 1000,
         )
         self._factory = parts.request_factory(self._loop.check_open)
+        splices = self._loop.tiers.splices
+        splices.verifier.make = self._factory.make
+        self._scheduler.begin_splice = splices.begin
+        splices.min_seconds = parts.options.approximate_seconds
 
     def compiled_grammar(self, number: int) -> CompiledGrammar | None:
         """Return the grammar numbered by a `GrammarReady` event, or None if forgotten."""

@@ -58,6 +58,10 @@ class EngineOptions:
     # prompts, not encrypted, readable by the user alone.
     disk_cache: bool | float | str | None = None
 
+    # Estimated seconds of an exact prefill from which a request with approximate=True is
+    # approximate.
+    approximate_seconds: float = 1.0
+
     # Processor time of a request for masks and endings of a recursive or large grammar.
     grammar_budget_ms: int = 30_000
     # Launch a step before the tokens of the last step are read. None: on a GPU.
@@ -142,6 +146,13 @@ def _gibibytes(value: Any) -> float:
     return value
 
 
+def _seconds(value: Any) -> float:
+    value = scalar(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 2**53:
+        raise ValueError
+    return value
+
+
 def _disk_cache(value: Any) -> bool | float | str | None:
     if value is None or isinstance(value, bool):
         return value
@@ -155,6 +166,7 @@ _RULES: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     "bool | None": ("None, True or False", optional(switch)),
     "int": ("an int from 1 to 2**53", integer(1, 2**53)),
     "int | None": ("None or an int from 1 to 2**53", optional(integer(1, 2**53))),
+    "float": ("a number of seconds, 0 or more", _seconds),
     "float | None": ("None or a number of GiB above 0, at most 2**53", optional(_gibibytes)),
     "bool | float | str | None": (
         "None, True, False, a number of GiB above 0, or a folder",

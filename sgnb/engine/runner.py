@@ -12,6 +12,7 @@ from torch import Tensor
 from .attention import AttentionBackend
 from .device.transfer import to_device
 from .model.decoder import Decoder, takes_logits_to_keep
+from .model.key_rotation import KeyRotation, find_rotation
 from .model.recurrent import StepStates, serving
 from .model.weight_monitor import WeightMonitor
 from .request.batch import Batch
@@ -54,7 +55,7 @@ class ModelRunner:
         self.sampler, self.weights = sampler, weights
         self._decoder = decoder
         self._model = decoder.model
-        self._device = decoder.device
+        self.vocab_size, self.device = decoder.vocab_size, decoder.device
         self._attention = attention
         self._states = states
         self._keeps = takes_logits_to_keep(decoder.model)
@@ -100,6 +101,13 @@ class ModelRunner:
             with torch.inference_mode(), self.stream:
                 self._graphs.precompile()
 
+    def find_rotation(self) -> KeyRotation:
+        """See `key_rotation.find_rotation`. Call in `torch.inference_mode` and in `stream`."""
+        if self._states is not None:
+            raise ValueError("its recurrent layers have states")
+        decoder = self._decoder
+        return find_rotation(decoder.model, decoder.probe, decoder.context_length)
+
     def adopt_weights(self) -> None:
         """Use the changed weights reported by `weights`."""
         assert self.weights is not None
@@ -119,11 +127,11 @@ class ModelRunner:
         self._attention.plan(step.attention)
         if self._states is not None:
             self._states.plan(step.states, step.attention)
-        ids = to_device(step.tokens, self._device)
+        ids = to_device(step.tokens, self.device)
         if (step.tokens < 0).any():
             ids = torch.where(ids < 0, self.sampler.sampled[(-1 - ids).clamp_(min=0)], ids)
-        positions = to_device(step.positions, self._device)
-        rows = to_device(step.logit_rows, self._device)
+        positions = to_device(step.positions, self.device)
+        rows = to_device(step.logit_rows, self.device)
         return self._logits(ids, positions, rows, step.embeddings)
 
     def _logits(

@@ -67,6 +67,8 @@ class Scheduler:
         # Whether rows of the items from a position on are in memory; queues missing ones.
         self.items_ready: Callable[[PromptItems, int], bool] = lambda items, start: True
         self.loads: PrefixLoads | None = None
+        # Gives a started request approximate keys and values if useful.
+        self.begin_splice: Callable[[Request], None] = lambda request: None
         self._reserve = GrowthReserve()
         # Match and remaining tokens of the first request that did not fit. No request starts
         # until this request fits.
@@ -293,7 +295,7 @@ class Scheduler:
         being_computed = {
             self._next_tokens(r, Prefix(r.node, r.num_computed))
             for r in self.running
-            if r.node and r.num_uncomputed > 1
+            if r.node and r.num_uncomputed > 1 and self.cache.shares(r)
         }
         admitted = set()
         try:
@@ -326,7 +328,8 @@ class Scheduler:
                 waits.forget(request)
                 growth += request.remaining
                 admitted.add(request.id)
-                being_computed.add(upcoming)
+                if self.cache.shares(request):
+                    being_computed.add(upcoming)
                 builder.add(request)
         finally:  # also after a fault of one request
             for id in admitted:
@@ -358,6 +361,8 @@ class Scheduler:
             self.loads.forget(request)
         self.running.append(request)
         self._num_synchronous += not request.runs_ahead
+        if request.params.approximate:
+            self.begin_splice(request)
         self._emit(RequestAdmitted(request.id, cached, recomputed))
         return True
 

@@ -18,6 +18,8 @@ from .event_log import EventLog, Read, Record
 from .kinds import (
     EVENT_KINDS,
     Alternatives,
+    AnswerSpliced,
+    AnswerVerified,
     AttentionSwitched,
     AutomatonDrawn,
     CheckpointDropped,
@@ -80,6 +82,8 @@ from .waiting import Wait, WaitingRequest, WaitReason
 __all__ = [
     "EVENT_KINDS",
     "Alternatives",
+    "AnswerSpliced",
+    "AnswerVerified",
     "AttentionSwitched",
     "AutomatonDrawn",
     "BlocksNamed",

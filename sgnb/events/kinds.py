@@ -75,7 +75,7 @@ class RequestQueued:
     run: str  # "" outside programs
     branch: str  # branch of the generation
     name: str  # variable set by the generation
-    purpose: str  # "generate", or "score" for a choice without sampling
+    purpose: str  # "generate", "score" (a choice without sampling) or "verify" (an exact run)
     prompt: Sequence[int]  # token ids; empty if the backend reports no tokens
     file: str = ""  # file of the call in the program
     line: int = 0
@@ -113,6 +113,35 @@ class PrefixLoaded:
     tokens: int
     seconds: float  # from the decision to the tree
     compute_seconds: float  # estimated time of computing the tokens
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSpliced:
+    """A request starts with approximate keys and values of a similar cached text.
+    `RequestAdmitted` follows."""
+
+    request: int
+    prompt_tokens: int
+    computed: int  # prompt tokens that are computed
+    reused: int  # prompt tokens with keys and values from other positions
+    donor: int  # node at the end of the cached text
+    begin: int  # position of the first reused token
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerVerified:
+    """The comparison of an approximate answer with an exact run ended."""
+
+    request: int
+    status: str  # "same", "differs" or "unverified"
+    same_tokens: int  # leading tokens that the exact run generates, too.
+    tokens: int  # tokens of the answer.
+    mean_kl: float  # divergence of the probabilities, in nats.
+    rotation_error: float  # relative error of the first layer's reused keys.
+    key_error: float  # relative error of the worst layer.
+    seconds: float  # from the end of the answer to the end of the comparison.
+    text: str  # exact answer
+    reason: str = ""  # why there was no comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,12 @@ LOAD_OPTIONS = (
         on_off,
     ),
     option(
+        "--approximate-seconds",
+        "estimated prefill from which --approximate has an effect (default: 1)",
+        "S",
+        number,
+    ),
+    option(
         "--host-cache", "host memory for copies of evicted prefixes (default: none)", "GIB", number
     ),
     option(

@@ -65,6 +65,10 @@ CELL_OPTIONS = (
         dest="recorded_alternatives",
     ),
     option(
+        "--approximate",
+        "reuse keys and values of a similar cached prompt after an edit; verified when idle",
+    ),
+    option(
         "--vs",
         f"compare with variants without: {', '.join(PER_REQUEST)}; several with commas",
         "VARIANTS",
@@ -106,7 +110,9 @@ TRACE_OPTIONS = (
     option("--export", "write a file: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
 )
 
-SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed", "recorded_alternatives")
+SAMPLING = (
+    "temperature", "top_p", "max_new_tokens", "seed", "recorded_alternatives", "approximate",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

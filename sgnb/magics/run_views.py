@@ -4,8 +4,10 @@ as data."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ..errors import OptionError
@@ -20,6 +22,9 @@ from .session import Session
 
 END_SECONDS = 0.02
 """Poll interval for the end of an edited run whose program has finished."""
+
+VERIFY_SECONDS = 30
+"""Longest time for which views wait for the comparison of approximate answers."""
 
 
 class Views:
@@ -64,6 +69,7 @@ class Views:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: set[str] = set()  # ids of the run and of its edits
         self._reported = False  # the cell shows the error of the run
+        self._close_by = 0.0  # see `_waits_for_verdicts`
 
     def show(self, work: Callable[[], Any], runs: list[Run]) -> Any:
         """Start a run by calling `work`, with views and time limit, and wait for the result.
@@ -112,7 +118,7 @@ class Views:
             self._states = value
 
         self._open.discard(run or (display.run.run if display.run else ""))
-        if self._open:
+        if self._open or self._waits_for_verdicts(run, reported):
             return
 
         self._reported = self._reported or reported
@@ -124,6 +130,20 @@ class Views:
             earlier = runs[: runs.index(name)] if name in runs else []
             hint = self._disk_offer(self._loaded, display.run) if display.has_live_view else ""
             display.offer(earlier, self._states is not None, hint)
+
+    def _waits_for_verdicts(self, run: str, reported: bool) -> bool:
+        """Return whether a live view stays open for the comparison of approximate answers, at most
+        `VERIFY_SECONDS`. Then `close` is called again."""
+        now = time.monotonic()
+        if self._loop is None or not self._display.verifies or now > (self._close_by or now):
+            self._close_by = 0.0
+            return False
+        if not self._close_by:
+            self._close_by = now + VERIFY_SECONDS
+            self._display.refresh()  # the picture of a kernel that ends before the comparison
+        again = partial(self.close, run=run, reported=reported)
+        self._loop.call_soon_threadsafe(self._loop.call_later, END_SECONDS, again)
+        return True
 
     def _compare(self, earlier: str) -> bytes:
         """Return the records of an earlier run and the run of the views, compared."""

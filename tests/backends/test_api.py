@@ -301,6 +301,8 @@ class TestOptions:
     def test_what_only_has_less_effect_is_a_warning(self, service) -> None:
         with pytest.warns(UserWarning, match="top_k=5 has no effect.*does not support it"):
             ask.run(backend=chat(service), top_k=5).sync()
+        with pytest.warns(UserWarning, match="approximate=True has no effect"):
+            ask.run(backend=chat(service), approximate=True).sync()
 
     def test_many_stops(self, service) -> None:
         """The service takes four of them."""

@@ -95,7 +95,7 @@ def test_load_options_are_the_engine_s() -> None:
         "--max-states 300 --checkpoint-every 512 --context-length 2048 "
         "--cuda-graphs off --overlap off --precompile off --fuse off --compile off "
         "--fork-attention off "
-        "--deterministic on --host-cache 2 --disk-cache on"
+        "--deterministic on --host-cache 2 --disk-cache on --approximate-seconds 0.5"
     )
     given = LineCall.parse(line).options
     assert set(given) == {option.dest for option in LOAD_OPTIONS}
@@ -108,6 +108,7 @@ def test_load_options_are_the_engine_s() -> None:
     )
     assert (options.max_states, options.checkpoint_every) == (300, 512)
     assert (options.host_cache, options.disk_cache) == (2, True)
+    assert options.approximate_seconds == 0.5
     assert (options.fuse, options.cuda_graphs, options.deterministic) == (False, False, True)
     with pytest.raises(OptionError, match="--fuse 'no' is neither on nor off"):
         LineCall.parse("load some/model --fuse no")

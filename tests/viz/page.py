@@ -77,6 +77,7 @@ SUBJECTS = {
         "media",
         "copied_blocks",
         "loads",
+        "approximations",
         "time_parts",
         "stops",
         "lanes",

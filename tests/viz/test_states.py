@@ -85,9 +85,9 @@ def test_what_is_computed_again_has_its_own_kind(log: EventLog) -> None:
     assert kinds == ["cached", "again", "computed", "sampled"]
     assert run.branches["1"].segments[1] == ["again", " three"]
     assert run.metrics.by_kind() == {"cached": 6, "computed": 5, "again": 1, "sampled": 2}
-    assert "6 of 11 prompt tokens found in the cache" in run.gain()
-    assert run.gain().endswith("; 1 more recomputed for lack of a checkpoint")
-    assert run.gain() in plain_text([run])
+    assert "6 of 11 prompt tokens found in the cache" in run.metrics.gain()
+    assert run.metrics.gain().endswith("; 1 more recomputed for lack of a checkpoint")
+    assert run.metrics.gain() in plain_text([run])
 
 
 def test_rows_have_a_column_where_something_was_computed_again() -> None:

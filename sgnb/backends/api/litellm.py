@@ -49,7 +49,14 @@ _REFUSED = (
     "thinking",
     "logprob_start_len",
 )
-_IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace", "recorded_alternatives")
+_IGNORED = (
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "json_whitespace",
+    "recorded_alternatives",
+    "approximate",
+)
 _OPTIONAL = ("seed", "frequency_penalty", "presence_penalty", "top_p")
 """Parameters ignored instead of refused by services without support."""
 

@@ -43,7 +43,14 @@ MIN_SECRET = 8
 """Minimum number of characters of a secret in a header; "Bearer" and language names are shorter."""
 
 _REFUSED = ("min_new_tokens", "stop_token_ids", "stop_regex", "ignore_eos", "thinking")
-_IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace", "recorded_alternatives")
+_IGNORED = (
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "json_whitespace",
+    "recorded_alternatives",
+    "approximate",
+)
 
 
 class OpenAIEndpoint:

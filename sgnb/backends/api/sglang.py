@@ -118,7 +118,7 @@ class SGLangEndpoint:
     def check(self, params: SamplingParams, location: Location | None) -> None:
         hint = "omit the option, or use a local engine"
         refuse(self._service, params, ("thinking", "json_whitespace", "json_strict"), hint)
-        ignore(self._service, params, ("recorded_alternatives",), location)
+        ignore(self._service, params, ("recorded_alternatives", "approximate"), location)
 
     async def complete(
         self, request: CompletionRequest, on_text: Callable[[str], None]

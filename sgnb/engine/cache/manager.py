@@ -19,6 +19,7 @@ from .checkpoints import GAP, Checkpoints, RecurrentStates, StatePlan
 from .radix import EvictionPolicy, Ints, Node, Prefix, RadixTree, common_length
 from .sequence import SHARED, CachedSequence
 from .slot_allocator import SlotAllocator
+from .splice import Splice
 
 Longs = NDArray[np.int64]
 
@@ -89,7 +90,8 @@ class CacheManager:
 
     def shares(self, request: CachedSequence) -> bool:
         """Return whether the request finds tokens in the tree and leaves its tokens there."""
-        return self.prefix_cache and request.cache_scope.namespace is not None
+        scope = request.cache_scope
+        return self.prefix_cache and scope.namespace is not None and request.splice is None
 
     def look_up(self, request: CachedSequence) -> Prefix:
         """Return the usable cached prefix of a request, without any change to the tree."""
@@ -230,6 +232,20 @@ class CacheManager:
             return False
         return True
 
+    def start_splice(self, request: CachedSequence, splice: Splice) -> None:
+        """Give a started request a splice: a step ends at its begin, and the request shares no
+        further tokens. Locks the donor."""
+        self.tree.lock(splice.donor)
+        request.splice, request.split = splice, splice.begin
+
+    def finish_splice(self, request: CachedSequence) -> None:
+        """Count the tokens of a splice as computed, after the copy to the request's slots."""
+        splice = request.splice
+        assert splice is not None
+        self.tree.unlock(splice.donor)
+        splice.donor = self.tree.root  # which needs no lock
+        request.num_computed, request.split = splice.end, 0
+
     def release(self, request: CachedSequence, insert: bool = True) -> None:
         """Take all slots and states from a running request. A launched step may still write to the
         slots; the next user of the slots follows on the same stream.
@@ -253,6 +269,9 @@ class CacheManager:
         first_private = node.end if end is None else computed
         self.slots.free(request.slots[first_private : request.num_slots])
         self.tree.unlock(node)
+        if request.splice is not None:
+            self.tree.unlock(request.splice.donor)
+            request.splice, request.split = None, 0
         request.node = request.prefix_hint = None
         request.num_slots = request.num_computed = 0
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .checkpoints import RecurrentStates
 from .radix import Ints, Node, Prefix
+from .splice import Splice
 
 
 class CacheScope(NamedTuple):
@@ -43,6 +44,7 @@ class CachedSequence:
         split: A step that computes tokens before this position ends there.
         prefix_hint: Result of the last look-up in the tree.
         rewrites: The last tokens may be rewritten.
+        splice: Tokens with approximate keys and values; a sequence with a splice shares no tokens.
     """
 
     # Hot loops over the requests of a step read and write these fields. More than 30 fields in an
@@ -62,6 +64,7 @@ class CachedSequence:
         "prefix_hint",
         "rewrites",
         "slots",
+        "splice",
         "split",
         "states",
     )
@@ -80,6 +83,7 @@ class CachedSequence:
         self.states: RecurrentStates | None = None
         self.prefix_hint: Prefix | None = None
         self.rewrites = False
+        self.splice: Splice | None = None
 
     @property
     def tokens(self) -> Ints:

@@ -31,6 +31,7 @@ from .endings import aborted, closed_error, failed
 from .grammar_work import WATCH, GrammarWork
 from .item_work import ItemWork
 from .journal import Journal
+from .splice_work import SpliceWork
 from .statistics import read_statistics, read_waiting
 from .step_output import NO_NUMBERS, AsyncStepOutput, InFlightStep, StepOutput
 from .tier_work import TierWork
@@ -72,7 +73,8 @@ class EngineLoop(CommandThread):
         self._results_at = 0.0
         self.journal = Journal(log, tokenizer, None if encoder is None else encoder.table)
         self._items = ItemWork(encoder, self.journal)
-        self.tiers = TierWork(tiers, scheduler, self._send_quietly)
+        splices = SpliceWork(scheduler, runner, self.submit, self.abort, log.emit)
+        self.tiers = TierWork(tiers, scheduler, self._send_quietly, splices)
         self.token_gate = TokenGate(self._states, scheduler, log.emit, self._process_results)
 
     def statistics(self) -> dict[str, Any]:
@@ -225,6 +227,7 @@ class EngineLoop(CommandThread):
         """Launch the next step. None without work, or after a handled failure."""
         began = time.perf_counter()
         try:
+            self.tiers.splices.copy()
             batch = self._scheduler.schedule()
         except RequestFault as fault:
             self._end_faulty(fault.request, fault.error)

@@ -211,6 +211,8 @@ def _accept(request: Request, sample: Sequence[Any], top: Likeliest, output: Ste
     state: RequestState = request.state
     constraint = state.constraint
     binds = constraint is not None and constraint.binds
+    if state.approximation is not None and top:
+        state.likeliest[request.num_output_tokens] = top[0]
     if not allowed:
         output.failed.append((request, explain(state) if binds else RequestError(*NO_TOKEN)))
         return

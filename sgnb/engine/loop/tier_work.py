@@ -1,4 +1,4 @@
-"""Loads and copies of the cache tiers between the steps."""
+"""Work for the cache between the steps: loads and copies of the tiers, and splices."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..cache.tiers.tiers import CacheTiers
 from ..request.batch import Batch
 from ..scheduler import Scheduler
 from .command_thread import Command
+from .splice_work import SpliceWork
 
 
 class TierWork:
@@ -22,12 +23,17 @@ class TierWork:
         tiers: Cache tiers, or None.
         scheduler: Scheduler, which waits for loads.
         send: Runs a command on the engine's thread soon.
+        splices: Work for approximate requests.
     """
 
     def __init__(
-        self, tiers: CacheTiers | None, scheduler: Scheduler, send: Callable[[Command], None]
+        self,
+        tiers: CacheTiers | None,
+        scheduler: Scheduler,
+        send: Callable[[Command], None],
+        splices: SpliceWork,
     ) -> None:
-        self._tiers, self._scheduler = tiers, scheduler
+        self._tiers, self._scheduler, self.splices = tiers, scheduler, splices
         if tiers is not None:
             scheduler.loads = tiers
             tiers.run = lambda work: send(partial(self._run, work))
@@ -48,16 +54,24 @@ class TierWork:
     @property
     def patience(self) -> float | None:
         """Seconds to wait for a command before `idle`; None: without limit."""
+        waits = [self._copy_patience, self.splices.verifier.patience]
+        return min([seconds for seconds in waits if seconds is not None], default=None)
+
+    @property
+    def _copy_patience(self) -> float | None:
         waits = self._tiers is None or self._scheduler.has_work  # the end of a load is a command
         return None if waits or self._tiers is None else self._tiers.copies.patience
 
     def idle(self) -> None:
-        """Use the time without requests, see `BlockCopies.idle`."""
-        if self.patience == 0 and self._tiers is not None:
+        """Use the time without requests: copies, see `BlockCopies.idle`, and comparisons of
+        approximate answers."""
+        if self._copy_patience == 0 and self._tiers is not None:
             guarded(self._tiers.copies.idle)
+        self.splices.verifier.idle()
 
     def stepped(self, batch: Batch, seconds: float) -> None:
         """Learn from a step."""
+        self.splices.observe(batch, seconds)
         if self._tiers is not None:
             self._tiers.observe(batch.starts, batch.lengths, seconds)
 
@@ -74,6 +88,7 @@ class TierWork:
 
     def adopt_weights(self) -> None:
         """Serve the blocks of changed weights only."""
+        self.splices.verifier.give_up("the weights changed")
         if self._tiers is not None:
             self._tiers.adopt_weights()
 
@@ -98,5 +113,6 @@ class TierWork:
 
     def close(self) -> None:
         """End all work."""
+        self.splices.close()
         if self._tiers is not None:
             self._tiers.close()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...sampling import SamplingParams
+from .approximation import Approximation
 
 TokenLogprob = tuple[int, float]
 Logprob = float | None
@@ -72,6 +73,8 @@ class Output(Mapping[str, Any]):
     params: SamplingParams = field(default=SamplingParams(), repr=False, compare=False)
     # Converts a token to text, if token texts are requested.
     token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
+    # Of an answer on approximate keys and values (`approximate=True`); None for an exact answer.
+    approximate: Approximation | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Any:
         """Return an entry of SGLang's result. `key` is "text", "output_ids" or "meta_info"."""
@@ -116,6 +119,8 @@ class Output(Mapping[str, Any]):
             ]
         if self.reasoning:
             info["reasoning"] = self.reasoning
+        if self.approximate is not None:
+            info["approximate"] = self.approximate
         return info
 
     def _finish(self) -> dict[str, Any] | None:

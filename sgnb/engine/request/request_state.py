@@ -14,6 +14,8 @@ from ...errors import GrammarError
 from ...events import Jumped
 from ...grammar.automaton.automaton import Automaton
 from ...grammar.compiler import TokenGrammar
+from .approximation import ALTERNATIVES as COMPARED
+from .approximation import Approximation, KeySample, Row
 from .constraint import Constraint
 from .detokenizer import Detokenizer
 from .output import Output
@@ -89,6 +91,7 @@ class RequestState:
         self.table_offset: int | None = None
         self.holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
         self.stops_at_tokens = False  # see `stop_at_tokens`
+        self.approximation: Approximation | None = None  # see `approximate`
         self._classify()
 
         self._on_output = on_output
@@ -154,6 +157,22 @@ class RequestState:
 
         request.appends_only = False
         self._classify()
+
+    def approximate(
+        self, approximation: Approximation, ended: Callable[[RequestState, Output], None]
+    ) -> None:
+        """Mark the answer as approximate, and record alternatives for the comparison.
+
+        Args:
+            approximation: Record of the answer.
+            ended: Called with this state and the finished output.
+        """
+        self.approximation, self._ended, request = approximation, ended, self.request
+        self.likeliest: dict[int, Row] = {}  # by output position
+        self.key_sample: KeySample | None = None
+        recorded = max(request.params.recorded_alternatives, COMPARED)
+        request.params = replace(request.params, recorded_alternatives=recorded)
+        request.appends_only = False
 
     @property
     def constraint_ready(self) -> bool:
@@ -295,7 +314,10 @@ class RequestState:
         """Call `on_output` a last time with the decoded text. Increments `version` to void samples
         in flight, and deletes `request.state`."""
         try:
-            self._on_output(self._output(ending))
+            output = self._output(ending)
+            if self.approximation is not None:
+                self._ended(self, output)
+            self._on_output(output)
         finally:
             self.request.version += 1
             del self.request.state  # breaks the reference cycle
@@ -367,4 +389,5 @@ class RequestState:
             made[0] if made and params.scores_next else None,
             params,
             self._tokenizer.text if self._tokenizer and params.return_text_in_logprobs else None,
+            self.approximation,
         )

@@ -21,7 +21,7 @@ from .fork_group import ForkGroup
 from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .program import Program
 from .snapshot import Snapshot
-from .state_parts import ended_by, represent
+from .state_parts import approximate_answers, ended_by, names_in_forks, represent
 from .streaming import iterate, iterate_async
 from .timers import limit_of
 from .typed_values import probabilities_of, typed
@@ -128,6 +128,11 @@ class ProgramState:
         """
         return self._read(*self._reading(name, lambda: self._branch.meta.get(name, {})))
 
+    @property
+    def approximate(self) -> dict[str, Any]:
+        """Records of approximate answers by variable, see docs/CACHE.md. Waits as `text` does."""
+        return self._read(self._idle, lambda: approximate_answers(self._branch.meta))
+
     def get(self, name: str, type_: Any) -> Any:
         """Wait for the variable `name`, and return the value as an instance of a type.
 
@@ -186,8 +191,7 @@ class ProgramState:
         )
 
     def text(self) -> str:
-        """Wait for everything appended, and return the text of the branch; the text up to an
-        error."""
+        """Wait for everything appended, and return the text of the branch, up to an error."""
         return self._read(self._idle, lambda: self._branch.text + self._branch.partial)
 
     def token_ids(self) -> list[int]:
@@ -410,11 +414,7 @@ class ProgramState:
         def read() -> Any:
             if number is None or branch.done < number:
                 self.raise_error()
-                raise branch.scope.unknown(name, self._names_in_forks())
+                raise branch.scope.unknown(name, names_in_forks(branch))
             return value()
 
         return ready, read
-
-    def _names_in_forks(self) -> set[str]:
-        inside, branches = self._branch.id + ".", self.program.branches
-        return {name for b in branches if b.id.startswith(inside) for name in b.scope.names}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from ...errors import Aborted, ProgramError, shown
 from .branch import Branch
@@ -32,3 +33,24 @@ def represent(branch: Branch) -> str:
     begin, end = text[: SHOWN_TEXT // 2], text[-SHOWN_TEXT // 2 :]
     quoted = repr(text) if len(text) <= SHOWN_TEXT else f"{begin!r} … {end!r}"
     return f"branch {branch.id}, {status}, {quoted}"
+
+
+def names_in_forks(branch: Branch) -> set[str]:
+    """Return the variables of the forks of a branch."""
+    inside, branches = branch.id + ".", branch.program.branches
+    return {name for fork in branches if fork.id.startswith(inside) for name in fork.scope.names}
+
+
+def approximate_answers(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of each approximate answer; a list for several samples.
+
+    Args:
+        meta: Meta information by variable.
+    """
+    answers: dict[str, Any] = {}
+    for name, value in meta.items():
+        infos = value if isinstance(value, list) else [value]
+        records = [i["approximate"] for i in infos if isinstance(i, dict) and "approximate" in i]
+        if records:
+            answers[name] = records if isinstance(value, list) else records[0]
+    return answers

@@ -21,6 +21,7 @@ from ..core.program import Program, inside
 from ..core.run import Run
 from ..core.scope import Scope
 from ..core.state import ProgramState
+from ..core.state_parts import names_in_forks
 from ..core.text_kinds import for_own_backend
 from ..executor import Executor
 from ..ir import parts
@@ -218,7 +219,7 @@ class TracingState(ProgramState):
         if name not in values:
             if name in self._branch.scope.names:
                 self.tracer.refuse(f"s[{name!r}], which was set before the program")
-            raise self._branch.scope.unknown(name, self._names_in_forks())
+            raise self._branch.scope.unknown(name, names_in_forks(self._branch))
         self.tracer.check_not_caught(f"s[{name!r}]")
         self.tracer.recorder.placeholders.are_used = True
         if isinstance(values[name], UnknownValue):

@@ -130,9 +130,8 @@ class Display:
             self.feed.suspend()
         if self._view is not None:
             self._try(partial(self._view.end, reported) if self.live else self._view.end)
-        if self._static_view is not None:
-            self._try(partial(self._refresh_static, FINAL_LIMIT))
-        elif self.static and self._states:
+        self.refresh()
+        if self._static_view is None and self.static and self._states:
             print(self.text())
         if self.feed is not None:
             run = self.run.run if self.run is not None else ""
@@ -145,6 +144,20 @@ class Display:
             self._closed_views = self._view, self._static_view
         self._view = self._static_view = None
         self.static = False
+
+    @property
+    def verifies(self) -> bool:
+        """True if a live view waits for the comparison of approximate answers."""
+        if not self.live or self.run is None:
+            return False
+        self._emitter.flush()
+        with self._emitter.lock:
+            return self.run.splices.pending
+
+    def refresh(self) -> None:
+        """Redraw the static picture at the end of the run."""
+        if self._static_view is not None:
+            self._try(partial(self._refresh_static, FINAL_LIMIT))
 
     def begin_edit(self, run: str) -> None:
         """Show an edit of the run in the same views. Call before the first record of the edit.

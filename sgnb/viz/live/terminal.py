@@ -23,6 +23,7 @@ from ..static.plain_text import (
     BATCH_ROWS,
     Shown,
     batch_lines,
+    cache_lines,
     compare_text,
     copy_lines,
     counted,
@@ -41,6 +42,7 @@ STYLES = {
     "text": "dim",
     "cached": "green underline",
     "computed": "yellow",
+    "reused": "green italic",
     "again": "yellow underline",
     "sampled": "bold blue",
     "jumped": "magenta italic",
@@ -53,7 +55,7 @@ def render_text(state: RunState) -> RenderableType:
     """Render the coloured text of a run or the rows of a batch, with legend and metrics."""
     out = Text(run_heading(state) + "\n", style="bold", end="")
     text = Text("\n".join(batch_lines(state, BATCH_ROWS))) if state.is_batch else _text(state)
-    savings = state.gain(), state.loads.line(), state.orders.line(), state.items.line()
+    savings = state.metrics.gain(), *cache_lines(state)
     heads = *savings, state.line(), state.time.line()
     lines = *heads, *state.stops.lines(), *model_lines(state), *losses(state)
     metrics = [Text(line) for line in lines if line]

@@ -29,7 +29,7 @@ function comparedRows(state) {
       times: base ? run.seconds / base.seconds : 1,
       prompt_tokens: f.prompt_tokens,
       cached_tokens: f.cached_tokens,
-      computed_tokens: f.prompt_tokens - f.cached_tokens,
+      computed_tokens: f.prompt_tokens - f.cached_tokens - f.reused_tokens,
       recomputed_tokens: f.recomputed_tokens,
       passes: f.passes,
       sampled_tokens: f.output_tokens - f.jumped_tokens,

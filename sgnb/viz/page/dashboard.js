@@ -352,7 +352,7 @@ function newDashboard(host, store, options) {
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
     setText(note, notesOf(state, run, store.reported));
-    const lines = [wordsOfTime(run), ...wordsOfModels(run), wordsOfItems(run), wordsOfLoads(run), wordsOfOrders(run)];
+    const lines = [wordsOfTime(run), ...wordsOfModels(run), ...wordsOfCache(run)];
     setText(models, lines.filter(Boolean).join("\n"));
     list(
       legend,

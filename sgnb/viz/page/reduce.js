@@ -32,6 +32,18 @@ const OF_ENGINE = {
   PrefixNotLoaded(state, event) {
     state.requests.get(event.request)?.notLoaded.push(event);
   },
+  AnswerSpliced(state, event) {
+    const request = state.requests.get(event.request),
+      run = state.runs.get(request?.run);
+    if (!run || request.finished !== null) return;
+    request.reused = [event.begin, event.begin + event.reused];
+    run.metrics.reused_tokens += event.reused;
+    countSplice(run, event);
+  },
+  AnswerVerified(state, event) {
+    const run = state.runs.get(state.requests.get(event.request)?.run);
+    if (run) countVerdict(run, event);
+  },
   // Twin of sgnb/viz/state/comparison.py: the latest comparison of a log.
   VariantRan(state, event) {
     const { comparison: id, variant, run, note, left } = event;
@@ -88,6 +100,7 @@ const OF_ENGINE = {
       finished: null,
       cached: 0,
       again: 0,
+      reused: [0, 0], // positions of approximate keys and values
       written: 0,
       told: event.prompt.length,
       pending: NO_BYTES,

@@ -1,16 +1,22 @@
 // Runs and branches: handlers of records with a run id.
 
+function promptKind({ cached, again, reused: [begin, end] }, position) {
+  if (position < cached) return "cached";
+  if (position < cached + again) return "again";
+  return position >= begin && position < end ? "reused" : "computed";
+}
+
 // The text of a prompt by cache result, with a piece per image, video or sound.
-function promptPieces(state, { id, prompt, cached, again }) {
-  const borders = [0, cached, cached + again],
+function promptPieces(state, request) {
+  const { id, prompt, cached, again, reused } = request,
+    borders = [cached, cached + again, ...reused].sort((a, b) => a - b),
     pieces = [];
   let pending = NO_BYTES;
   const add = (from, to, item) => {
     let text;
     [text, pending] = decodeMore(pending, bytesOf(state.tokenTable, prompt.slice(from, to)));
     if (to === prompt.length && pending.length) text += "\ufffd";
-    const kind = from < cached ? "cached" : from < cached + again ? "again" : "computed";
-    pieces.push({ kind, text, request: id, from, to, ...(item && { item: item.first_id }) });
+    pieces.push({ kind: promptKind(request, from), text, request: id, from, to, ...(item && { item: item.first_id }) });
   };
   for (const { begin, end, item } of spansOf(state.media, prompt)) {
     const starts = item ? [begin] : [begin, ...new Set(borders.filter((at) => at > begin && at < end))];

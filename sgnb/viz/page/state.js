@@ -158,6 +158,7 @@ function newRun(event, t) {
       prompt_tokens: 0,
       cached_tokens: 0,
       recomputed_tokens: 0,
+      reused_tokens: 0, // with approximate keys and values
       output_tokens: 0,
       jumped_tokens: 0,
       passes: 0,
@@ -166,6 +167,7 @@ function newRun(event, t) {
     },
     items: newRunItems(),
     orders: { count: 0, gained: 0, last: "" }, // of parts, other than the given orders
+    splices: new Map(), // by request: events of the splice and of the comparison
     loads: new Map(), // by store: [tokens, seconds, seconds of computing]
     loadBars: [], // the first loads
     time: newTimeParts(),

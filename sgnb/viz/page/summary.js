@@ -83,3 +83,5 @@ function statsOf(store, run, view) {
     ...(run ? { status: run.status, ...run.metrics, hit_rate: hitRate } : {}),
   };
 }
+
+const wordsOfCache = (run) => [wordsOfItems(run), wordsOfLoads(run), wordsOfOrders(run), wordsOfSplices(run)];

@@ -2,6 +2,7 @@
 
 const KINDS = {
   cached: ["cached", "found in the radix tree and reused"],
+  reused: ["reused", "approximate: keys and values of a similar cached text, at other positions"],
   computed: ["computed", "computed by the model as prompt"],
   again: ["recomputed", "in the radix tree, but without a recurrent checkpoint to resume from"],
   jumped: ["jumped", "forced by the grammar"],
@@ -10,15 +11,14 @@ const KINDS = {
 };
 const COUNTS = {
   cached: (metrics) => metrics.cached_tokens,
-  computed: (metrics) => metrics.prompt_tokens - metrics.cached_tokens,
+  reused: (metrics) => metrics.reused_tokens,
+  computed: (metrics) => metrics.prompt_tokens - metrics.cached_tokens - metrics.reused_tokens,
   again: (metrics) => metrics.recomputed_tokens,
   sampled: (metrics) => metrics.output_tokens - metrics.jumped_tokens,
   jumped: (metrics) => metrics.jumped_tokens,
 };
 const SPLIT_AT_MOST = 2000; // maximum tokens of a prompt piece with an element per token; a longer piece selects its first token
 
-const promptKind = (request, position) =>
-  position < request.cached ? "cached" : position < request.cached + request.again ? "again" : "computed";
 const tokenAt = (request, position) =>
   position < request.prompt.length
     ? { token: request.prompt[position], kind: promptKind(request, position) }

@@ -21,6 +21,7 @@ class Metrics:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     recomputed_tokens: int = 0  # part of the computed tokens
+    reused_tokens: int = 0  # with approximate keys and values
     output_tokens: int = 0
     jumped_tokens: int = 0
     passes: int = 0  # forward passes
@@ -30,7 +31,7 @@ class Metrics:
 
     @property
     def computed_tokens(self) -> int:
-        return self.prompt_tokens - self.cached_tokens
+        return self.prompt_tokens - self.cached_tokens - self.reused_tokens
 
     @property
     def sampled_tokens(self) -> int:
@@ -40,12 +41,13 @@ class Metrics:
         """Return the nonzero tokens by kind of text; "again" is a part of the computed tokens."""
         counts = {
             "cached": self.cached_tokens,
+            "reused": self.reused_tokens,
             "computed": self.computed_tokens,
             "again": self.recomputed_tokens,
             "sampled": self.sampled_tokens,
             "jumped": self.jumped_tokens,
         }
-        return {k: n for k, n in counts.items() if n or k not in ("again", "jumped")}
+        return {k: n for k, n in counts.items() if n or k not in ("reused", "again", "jumped")}
 
     @property
     def hit_rate(self) -> float:
@@ -54,6 +56,19 @@ class Metrics:
     @property
     def tokens_per_second(self) -> float:
         return self.output_tokens / self.seconds if self.seconds else 0.0
+
+    def gain(self) -> str:
+        """Return the savings of the cache in tokens, or "" before the first admission.
+
+        The line states no time: a step has a fixed cost, and the events do not show the cost of a
+        further token.
+        """
+        if not self.prompt_tokens:
+            return ""
+        line = f"{self.cached_tokens:,} of {self.prompt_tokens:,} prompt tokens found in the cache"
+        if self.recomputed_tokens:
+            line += f"; {self.recomputed_tokens:,} more recomputed for lack of a checkpoint"
+        return line
 
     def line(self) -> str:
         """Return all metrics as a display line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from .branch_text import BranchText
 from .media import ItemMark
@@ -26,6 +27,7 @@ class RunRequest:
     model: Model
     token_table: TokenTable
     num_given: int = 0  # last prompt tokens that are output, see `RequestQueued`
+    reused: tuple[int, int] = 0, 0  # positions of approximate keys and values, see `AnswerSpliced`
     admitted: bool = False
     written: int = 0  # number of output tokens
     forced: bytes = b""  # text forced by the grammar before admission
@@ -39,22 +41,27 @@ class RunRequest:
             again: Number of recomputed tokens after the cached tokens.
         """
         prompt, decoder = self.prompt, _utf8("replace")
-        borders = [(0, "cached"), (cached, "again"), (cached + again, "computed")]
+
+        def kind(position: int) -> str:
+            if position < cached:
+                return "cached"
+            if position < cached + again:
+                return "again"
+            return "reused" if self.reused[0] <= position < self.reused[1] else "computed"
+
+        borders = sorted({cached, cached + again, *self.reused})
         pieces = []
         for span in self.token_table.media.spans(prompt):
-            kinds = [kind for start, kind in borders if start <= span.begin]
             if span.item is not None:
                 found = max(0, min(cached - span.begin, span.item.count))
                 mark = ItemMark(self.model.engine, span.item.first_id, span.begin, found)
                 text = decoder.decode(self.token_table.bytes(prompt[span.begin : span.end]))
-                pieces.append([mark.kind(kinds[-1]), text])
+                pieces.append([mark.kind(kind(span.begin)), text])
                 continue
-            inner = [(start, kind) for start, kind in borders if span.begin < start < span.end]
-            starts = [(span.begin, kinds[-1]), *inner]
-            ends = [start for start, _ in inner] + [span.end]
-            for (start, kind), end in zip(starts, ends, strict=True):
+            inner = [border for border in borders if span.begin < border < span.end]
+            for start, end in pairwise([span.begin, *inner, span.end]):
                 text = decoder.decode(self.token_table.bytes(prompt[start:end]))
-                pieces.append([kind, text])
+                pieces.append([kind(start), text])
         return [*pieces, ["computed", decoder.decode(b"", True)]]
 
     def given_length(self) -> int:

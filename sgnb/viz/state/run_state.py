@@ -2,8 +2,8 @@
 
 Kinds of text: "text" is constant text not yet sent to the engine; "cached" was read from the prefix
 cache; "computed" was prefilled. "again" was cached, but recomputed for lack of a recurrent
-checkpoint; "sampled" was generated; "jumped" was forced by a grammar. Text of another model has a
-letter appended: "sampled B".
+checkpoint; "reused" has approximate keys and values. "sampled" was generated; "jumped" was forced
+by a grammar. Text of another model has a letter appended: "sampled B".
 
 In a large batch only the first branches keep the text; the other branches are rows and counts. The
 live page implements the same reducer (`page/reduce.js`, `page/run_records.js`).
@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from ...events import (
+    AnswerSpliced,
+    AnswerVerified,
     BranchFinished,
     BranchStarted,
     ChoiceMade,
@@ -47,6 +49,7 @@ from .lanes import Lanes
 from .media import mark_of
 from .metrics import Metrics, Row, is_stop
 from .models import Model, OpenCall, made_by
+from .run_approximations import RunApproximations
 from .run_items import RunItems
 from .run_loads import RunLoads
 from .run_orders import RunOrders
@@ -79,7 +82,7 @@ class RunState:
         self.failed = self.lost = self.stopped = 0  # stopped: programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
         self.metrics, self.orders = Metrics(), RunOrders()
-        self.items, self.loads = RunItems(), RunLoads()
+        self.items, self.loads, self.splices = RunItems(), RunLoads(), RunApproximations()
         self.time, self.stops, self.lanes = TimeParts(run), Stops(run), Lanes(run)
         self.began: float | None = None  # start, in seconds of the log's clock
         self._now, self._engine = 0.0, 0  # time and engine of the current record
@@ -109,21 +112,6 @@ class RunState:
     @property
     def is_batch(self) -> bool:
         return self.metrics.total > 1 or bool(self.earlier)
-
-    def gain(self) -> str:
-        """Return the savings of the cache in tokens, or "" before the first admission.
-
-        The line states no time: a step has a fixed cost, and the events do not show the cost of a
-        further token.
-        """
-        metrics = self.metrics
-        if not metrics.prompt_tokens:
-            return ""
-        cached, prompt = metrics.cached_tokens, metrics.prompt_tokens
-        line = f"{cached:,} of {prompt:,} prompt tokens found in the cache"
-        if metrics.recomputed_tokens:
-            line += f"; {metrics.recomputed_tokens:,} more recomputed for lack of a checkpoint"
-        return line
 
     def apply(self, record: Record) -> None:
         event = record.event
@@ -158,6 +146,14 @@ class RunState:
             return False
         self.loads.loaded(event, self._now)
         return True
+
+    def _approximated(self, event: AnswerSpliced | AnswerVerified) -> bool:
+        request = self._requests[self._engine].get(event.request)
+        if isinstance(event, AnswerSpliced) and request is not None:
+            request.reused = event.begin, event.begin + event.reused
+            self.metrics.reused_tokens += event.reused
+        self.splices.apply(self._engine, event, request is not None)
+        return False  # the comparison is no part of the run's time
 
     def _start(self, event: RunStarted) -> None:
         self.title, self.metrics.total, self.status = event.title, event.total, "running"
@@ -385,6 +381,8 @@ class RunState:
         **dict.fromkeys((TokensNamed, MediaNamed), _name),
         ItemsEncoded: _encoded,
         PrefixLoaded: _loaded,
+        AnswerSpliced: _approximated,
+        AnswerVerified: _approximated,
         RunStarted: _start,
         RunEdited: lambda run, event: setattr(run, "edit", event),
         RunFinished: lambda run, event: vars(run).update(

@@ -49,6 +49,11 @@ def run_of(states: Sequence[Shown]) -> RunState | None:
     return next((state for state in reversed(states) if isinstance(state, RunState)), None)
 
 
+def cache_lines(state: RunState) -> tuple[str, ...]:
+    """Return loads, orders of parts, images and approximate answers; "" for each absent kind."""
+    return state.loads.line(), state.orders.line(), state.items.line(), state.splices.line()
+
+
 def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
     """Return a run as text: heading, cache savings, metrics and the text of all kept branches.
 
@@ -56,7 +61,7 @@ def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
         state: State of the run.
         batch_rows: Maximum number of table rows for a batch.
     """
-    savings = state.gain(), state.loads.line(), state.orders.line(), state.items.line()
+    savings = state.metrics.gain(), *cache_lines(state)
     lines = [run_heading(state), *filter(None, savings), state.line()]
     lines += [*filter(None, [state.time.line()]), *state.stops.lines()]
     lines += [*model_lines(state), *losses(state)]

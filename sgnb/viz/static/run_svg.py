@@ -12,6 +12,7 @@ from .chips import with_chips
 from .lanes_svg import draw_lanes
 from .media_svg import Thumbnails, draw_strip
 from .plain_text import (
+    cache_lines,
     counted,
     label,
     losses,
@@ -47,11 +48,11 @@ def draw_run(state: RunState, rows: int, thumbnails: Thumbnails) -> tuple[str, f
     Returns:
         SVG elements, and the height in pixels.
     """
-    gain = state.gain()
+    gain = state.metrics.gain()
     style = "g" if state.metrics.cached_tokens else "m"
     heads = [(run_heading(state), "h"), *([(gain, style)] if gain else [])]
-    lines = state.loads.line(), state.orders.line(), state.items.line(), state.line()
-    heads += [(line, "m") for text in (*lines, state.time.line()) for line in text.splitlines()]
+    lines = *cache_lines(state), state.line(), state.time.line()
+    heads += [(line, "m") for text in lines for line in text.splitlines()]
     heads += [(line, "m") for line in (*state.stops.lines(), *model_lines(state), *losses(state))]
     out, y = [], 0.0
     for text, style in heads:

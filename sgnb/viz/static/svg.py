@@ -24,12 +24,13 @@ fill:#1f2328}
 .h{font:600 13px system-ui,sans-serif}.m,.g,.r{font:12px system-ui,sans-serif;fill:#57606a}
 .g{fill:#1f2328;font-weight:600}.r{text-anchor:end}.x{fill:#c0392b}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
-.again{fill:#e69f0018}.sampled.other{fill:#6f42c12e}
+.again{fill:#e69f0018}.reused{fill:#009e7318}.sampled.other{fill:#6f42c12e}
 .model{fill:#1f2328;stroke:#1f2328}.model+path+text{fill:#fff;font-weight:700}
 .u{stroke-width:2;fill:none;display:none}.i .u{display:inline}
 @media(prefers-contrast:more){.u{display:inline}}
 .u.cached{stroke:#009e73;stroke-dasharray:2 2}
 .u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.again{stroke:#c98a00;stroke-dasharray:2 5}
+.u.reused{stroke:#009e73;stroke-dasharray:2 5}
 .u.sampled{stroke:#0072b2}.u.sampled.other{stroke:#6f42c1}
 .u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}
 .l{stroke:#d8dee4}
