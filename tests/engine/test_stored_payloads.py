@@ -82,7 +82,7 @@ def store(engine: Engine, *parts: Any) -> list[int]:
     return tokens
 
 
-@pytest.mark.parametrize("kind", ["llava", "qwen2_5_vl", "gemma3", "internvl"])
+@pytest.mark.parametrize("kind", ["llava", "qwen2_5_vl", "gemma3", "qwen3_5"])
 def test_a_new_engine_needs_neither_processor_nor_encoder(kind: str, tmp_path: Path) -> None:
     parts = TEXT * 9, image(1), " and ", image(2), TEXT * 9
     with multimodal(kind, tmp_path) as engine:
@@ -96,7 +96,10 @@ def test_a_new_engine_needs_neither_processor_nor_encoder(kind: str, tmp_path: P
         encoder.process = lambda content: (calls.append(content), process(content))[1]
         answer, cached = ask(engine, *parts)
         [ids] = engine.encode([prompt(*parts)])
-        assert answer == exact and cached == (len(ids) - 1) // 64 * 64
+        blocks = (len(ids) - 1) // 64
+        if kind == "qwen3_5":  # with recurrent layers: 16 tokens or more before the end
+            blocks = (len(ids) - 17) // 64
+        assert answer == exact and cached == 64 * blocks
         assert calls == [] and engine.stats()["encoded_items"] == 0
 
         # Another prompt needs the rows, whose processor runs now.
@@ -207,9 +210,9 @@ def continued(engine: Engine, ids: list[int]) -> tuple[list[int], int]:
 def stored_hybrid(family: str, folder: Path, ids: list[int]) -> list[int]:
     with hybrid(family, folder) as engine:
         exact, _ = continued(engine, ids)
-        assert continued(engine, ids)[0] == exact
+        continued(engine, [*ids[:-10], *tokens_of(7, 10)])  # the second use
         wait_for(lambda: bool(list(folder.rglob("*.state"))))
-        wait_for(lambda: engine.stats()["stored_blocks"] > len(ids) // 64)
+        wait_for(lambda: engine.stats()["stored_blocks"] >= len(ids) // 64)
     return exact
 
 
@@ -315,6 +318,7 @@ if sys.argv[2] == "images":
 else:
     engine = hybrid("qwen3_next", folder)
     run = lambda: continued(engine, tokens_of(1, 500))[0]
+    continued(engine, tokens_of(1, 490) + tokens_of(7, 10))
 print(run(), flush=True)
 run()
 print("twice", flush=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,8 +186,10 @@ class Checkpoints:
 
     Attributes:
         zero_state: Row of the state before the first token, which has no owner.
-        alignment: Long prompts have further checkpoints at multiples of this number, which stores
-            of blocks can keep; 1 for none.
+        alignment: Prompts have further checkpoints at multiples of this number, which stores of
+            blocks can keep; 1 for none. Each costs one more call per layer, so only prompts that
+            continue a cached prefix, or are expensive, have such checkpoints.
+        is_expensive: Returns whether stores keep a prompt of a number of tokens at the first use.
         on_drop: Receives a node before its checkpoint is dropped.
     """
 
@@ -198,6 +200,7 @@ class Checkpoints:
         self.zero_state = pool.total
         self._every = max(every, GAP)
         self.alignment = 1
+        self.is_expensive: Callable[[int], bool] = lambda num_tokens: False
         self.on_drop: Callable[[Node], object] = lambda node: None
         self._tree = tree
         self._emit = emit
@@ -236,7 +239,7 @@ class Checkpoints:
         """
         return _last_states(rewrites) + (self.has(node) and node not in self._readers)
 
-    def positions(self, begin: int, wanted: Iterable[int], last: int) -> list[int]:
+    def positions(self, begin: int, wanted: Sequence[int], last: int) -> list[int]:
         """Return the positions of a request's checkpoints, ascending, at least `GAP` apart.
 
         Args:
@@ -245,7 +248,9 @@ class Checkpoints:
             last: Last position. Positions of long prompts are added last.
         """
         preferred = [stop for stop in (*wanted, last) if begin + GAP <= stop <= last]
-        if self.alignment > 1:
+        if self.alignment > 1 and (
+            max(begin, *wanted, 0) >= LEAST_ALIGNED or self.is_expensive(last)
+        ):
             aligned = [self._align(stop) for stop in preferred]
             preferred += [stop for stop in aligned if max(begin + GAP, LEAST_ALIGNED) <= stop]
         stops: list[int] = []

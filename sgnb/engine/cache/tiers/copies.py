@@ -102,6 +102,12 @@ class BlockCopies:
         times += [self._relief] if self._prefixes.blocks("host") else []
         return max(0.0, min(times) - time.monotonic()) if times else None
 
+    def is_expensive(self, num_tokens: int) -> bool:
+        """Return whether a prompt is copied after the first use: to host memory always, to the disk
+        if its computation takes long."""
+        has_host = bool(self._prefixes.blocks("host"))
+        return has_host or self._costs.compute_seconds(0, num_tokens) >= DISK_SECONDS
+
     def flush(self) -> None:
         """Empty host memory. Copies on the way there are dropped."""
         self._flushes += 1

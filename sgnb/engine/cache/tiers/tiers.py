@@ -102,6 +102,7 @@ class CacheTiers:
         cache.on_eviction = lambda nodes: guarded(partial(self.copies.keep, nodes))
         if cache.checkpoints is not None:
             cache.checkpoints.alignment = BLOCK
+            cache.checkpoints.is_expensive = self.copies.is_expensive
             cache.checkpoints.on_drop = lambda node: guarded(partial(self.copies.keep, [node]))
 
     def ready(self, request: CachedSequence) -> bool:
