@@ -136,8 +136,9 @@ SCRIPT = """
     const shown = withCopies(store.at(position));
     return [...shown.nodes.values()]
       .sort((a, b) => a.id - b.id)
-      .map((n) => [n.id, n.parent, n.tokens, n.copied ?? {}, Boolean(n.outline),
-        n.id ? wordsOfCopies(n) : "", [...n.children.values()]]);
+      .map((n) => [n.id, n.parent, n.tokens, copiedOf(shown, n), Boolean(n.outline),
+        n.id ? wordsOfCopies(shown, n) : "",
+        [...n.children.values(), ...(shown.outlines?.get(n.id) ?? []).map(({ id }) => id)]]);
   });
   return [results, wordsOfTotals(store.state, "|"), store.state.copies.blocks.size];
 """
