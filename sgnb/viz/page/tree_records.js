@@ -132,4 +132,4 @@ const OF_TREE = {
 };
 
 // Records that change the tokens or the copies of nodes.
-const OF_SHAPE = new Set(["NodeAdded", "NodeSplit", "NodeEvicted", "BlocksNamed", "CopiesChanged"]);
+const OF_SHAPE = new Set(["NodeAdded", "NodeSplit", "NodeEvicted", "CopiesChanged"]);
