@@ -63,9 +63,10 @@ function canonical(state, engine = 0) {
   const { cachedTokens: tokens, evicted, missing, checkpoints } = own;
   const pins = Object.fromEntries(own.pins);
   const copies = sorted(own.copies.blocks.keys()).map((number) =>
-    [number, ...Object.values(own.copies.blocks.get(number)), followingOf(own.copies, number)]);
-  const shown = [...withCopies(own).nodes.values()].map((n) =>
-    [n.id, n.parent, n.tokens.map(ownNumber), n.copied ?? {}, Boolean(n.outline)]);
+    [number, ...Object.values(own.copies.blocks.get(number))]);
+  const all = withCopies(own);
+  const shown = [...all.nodes.values()].map((n) =>
+    [n.id, n.parent, n.tokens.map(ownNumber), copiedOf(all, n), Boolean(n.outline)]);
   return { runs, nodes, tokens, evicted, missing, checkpoints, pins, copies, shown };
 }
 """
@@ -151,7 +152,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
         "runs": found, "nodes": nodes, "tokens": tree.tokens, "evicted": tree.evicted,
         "missing": tree.missing, "checkpoints": tree.checkpoints, "pins": tree.pins,
         "copies": [
-            [number, *astuple(block), tree.copies.following.get(number, [])]
+            [number, *astuple(block)]
             for number, block in sorted(tree.copies.blocks.items())
         ],
         "shown": [

@@ -129,16 +129,20 @@ def test_nodes_and_outlines_have_the_copies_of_the_stores(seed: int) -> None:
     assert not any(one.copied for one in tree.nodes.values())
 
 
-SCRIPT = """
-  const store = newStore();
-  store.add(given.lines.map(parseLine));
-  const results = given.at.map((position) => {
-    const shown = withCopies(store.at(position));
+NODES = """
+  const nodesOf = (state) => {
+    const shown = withCopies(state);
     return [...shown.nodes.values()]
       .sort((a, b) => a.id - b.id)
-      .map((n) => [n.id, n.parent, n.tokens, n.copied ?? {}, Boolean(n.outline),
-        n.id ? wordsOfCopies(n) : "", [...n.children.values()]]);
-  });
+      .map((n) => [n.id, n.parent, n.tokens, copiedOf(shown, n), Boolean(n.outline),
+        n.id ? wordsOfCopies(shown, n) : "",
+        [...n.children.values(), ...(shown.outlines?.get(n.id) ?? []).map(({ id }) => id)]]);
+  };
+"""
+SCRIPT = f"""{NODES}
+  const store = newStore();
+  store.add(given.lines.map(parseLine));
+  const results = given.at.map((position) => nodesOf(store.at(position)));
   return [results, wordsOfTotals(store.state, "|"), store.state.copies.blocks.size];
 """
 
@@ -172,6 +176,19 @@ def test_the_page_has_the_same_copies_at_any_moment(seed: int) -> None:
     where = {"host": "in host memory", "disk": "on disk"}
     assert totals == "".join(f"|{count} tokens {where[name]}" for name, count in counts.items())
     assert any(node.is_outline for node in with_copies(trees[0]).nodes.values())
+
+
+def test_a_live_page_follows_each_record() -> None:
+    records = work(4, 40).log.read().records
+    script = f"""{NODES}
+      const state = newState();
+      return given.map((line) => {{ apply(state, parseLine(line)); return nodesOf(state); }});
+    """
+    live = node(script, ("dom", *REDUCERS), [encode(record) for record in records])
+    tree = TreeState()
+    for record, nodes in zip(records, live, strict=True):
+        tree.apply(record)
+        assert nodes == python_nodes(tree), record
 
 
 def chain(count: int, first: int = 1, parent: int = 0) -> events.BlocksNamed:

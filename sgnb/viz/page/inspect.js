@@ -113,7 +113,7 @@ function describeNode(cached, id) {
     ["node", `${id}: ${plural(node.tokens.length, "token")}, positions ${depth} to ${depth + node.tokens.length}`],
   ];
   const items = itemsOfNode(state, node),
-    copies = wordsOfCopies(node);
+    copies = wordsOfCopies(state, node);
   facts.push(...items.facts);
   if (copies) facts.push(["copies", copies]);
   if (node.outline) return { text: labelOfTokens(state, node.tokens, 2000), item: items.item, facts };

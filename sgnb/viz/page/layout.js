@@ -15,7 +15,11 @@ const WIDE_COLUMN = 240; // pixels from a node to the children in the link view
 function layoutTree(state, { mine, only, whole, opened, folded, links, width }) {
   const { nodes } = state;
   const inside = (id) => id !== ROOT && (!only || only.has(id));
-  const childrenOf = (node) => [...node.children.values()].filter(inside).map((id) => nodes.get(id));
+  const outlinesBelow = (node) => (only ? [] : (state.outlines?.get(node.id) ?? []));
+  const childrenOf = (node) => [
+    ...[...node.children.values()].filter(inside).map((id) => nodes.get(id)),
+    ...outlinesBelow(node),
+  ];
   const all = [...(only ?? nodes.keys())].filter(inside).map((id) => nodes.get(id));
   const leaves = all.filter((node) => (only ? !childrenOf(node).length : !node.children.size));
   const rank = (node) => (mine(node) ? 1e12 : 0) + node.used;

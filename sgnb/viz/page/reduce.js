@@ -236,13 +236,14 @@ function apply(state, record) {
   const { kind, t } = record,
     own = stateOf(state, record.of_engine);
   state.t = own.t = Math.max(state.t, t);
-  own.changes += 1;
   applyToTime(own, record, t);
   applyToStops(own, record);
   applyToLanes(own, record, t);
   if (OF_ENGINE[kind]) OF_ENGINE[kind](own, record, t);
-  else if (OF_TREE[kind]) OF_TREE[kind](own, record, t);
-  else if (OF_RUNS[kind] && state.runs.has(record.run)) {
+  else if (OF_TREE[kind]) {
+    OF_TREE[kind](own, record, t);
+    own.shape += OF_SHAPE.has(kind);
+  } else if (OF_RUNS[kind] && state.runs.has(record.run)) {
     const run = state.runs.get(record.run);
     OF_RUNS[kind](run, record, state, t);
     timed(run, t);

@@ -7,7 +7,7 @@ const KEPT_GHOSTS = 12;
 function newState() {
   return {
     t: 0,
-    changes: 0, // number of applied records
+    shape: 0, // number of changes of the tree and of the copies
     lost: 0,
     missing: 0,
     engine: null,

@@ -334,7 +334,8 @@ function newTreePanel(host, page) {
     context.lineWidth = thick;
     context.setLineDash(dashes);
     context.strokeRect(x + 1, y + 0.5, width - 2, tall - 1);
-    drawCopies(context, colours, node, x + 2, y + tall - 2, width - 4, dim);
+    const copied = copiedOf(shownState, node);
+    drawCopies(context, colours, node, copied, { x: x + 2, bottom: y + tall - 2, width: width - 4, dim });
     if (made) fillTinted(context, colours.computed, dim ? 0.3 : 1, x + 1, y, 3, tall);
     const above = Math.max(0, -y);
     const box = { x: x + 6, y: y + above, width, tall: Math.min(tall - above, height) };
@@ -347,7 +348,7 @@ function newTreePanel(host, page) {
       x + 7 + indent,
       y + above + 1,
       width - indent - (pinned ? 22 : 11),
-      Math.min(tall - above, height) - 2 - copyHeight(node),
+      Math.min(tall - above, height) - 2 - copyHeight(copied),
       hit,
     );
     if (pinned) drawPin(context, colours, x + width - 9, y + above + 9);
@@ -400,7 +401,8 @@ function newTreePanel(host, page) {
       side = thumbnailSide();
     if (indent) drawThumbnail(context, colours, item.picture[0], { x: x + 24, y: y - side / 2, side }, draw);
     context.fillText(labelOf(item), x + 24 + indent, y);
-    drawCopies(context, colours, node, x + 24, y + Math.min(row / 2, 15), 36, dim);
+    const bottom = y + Math.min(row / 2, 15);
+    drawCopies(context, colours, node, copiedOf(shownState, node), { x: x + 24, bottom, width: 36, dim });
     if (pinned) drawPin(context, colours, x + 2, y - 6);
     if (node.checkpoint) drawCheckpoint(context, colours, x + 5, y + 8, dim);
   }

@@ -37,7 +37,7 @@ function drawCheckpoint(context, colours, x, y, dim) {
 }
 
 // A bar per store with copies, as long as the copied part of [x, x + width]; the bars of the disk are striped. `bottom`: lower end.
-function drawCopies(context, colours, { tokens, copied = {} }, x, bottom, width, dim) {
+function drawCopies(context, colours, { tokens }, copied, { x, bottom, width, dim }) {
   const names = Object.keys(WHERE).filter((name) => copied[name]);
   context.globalAlpha = dim ? 0.3 : 1;
   context.lineWidth = COPY_BAR;
@@ -54,17 +54,17 @@ function drawCopies(context, colours, { tokens, copied = {} }, x, bottom, width,
 }
 
 // Pixels at the bottom of a node that the bars take.
-const copyHeight = ({ copied = {} }) => (COPY_BAR + 1) * Object.keys(WHERE).filter((name) => copied[name]).length;
+const copyHeight = (copied) => (COPY_BAR + 1) * Object.keys(WHERE).filter((name) => copied[name]).length;
 
 // Legend of copies, shown while a node has a copy. Returns a function that paints the legend.
 function newCopyLegend(legend) {
   const items = Object.keys(WHERE).map((name) => [name, legendItem(name, `also ${WHERE[name]}`)]),
     outlines = legendItem("outline", "evicted, with a copy");
   legend.append(...items.map(([, item]) => item), outlines);
-  return ({ nodes }) => {
-    const all = [...nodes.values()];
-    for (const [name, item] of items) item.hidden = !all.some(({ copied }) => copied?.[name]);
-    outlines.hidden = !all.some(({ outline }) => outline);
+  return (state) => {
+    const stores = new Set([...state.copies.blocks.values()].flatMap(storesOf));
+    for (const [name, item] of items) item.hidden = !stores.has(name);
+    outlines.hidden = !state.outlines?.size;
   };
 }
 

@@ -130,3 +130,6 @@ const OF_TREE = {
     state.nodes.get(ROOT).tick = event.tick;
   },
 };
+
+// Records that change the tokens or the copies of nodes.
+const OF_SHAPE = new Set(["NodeAdded", "NodeSplit", "NodeEvicted", "CopiesChanged"]);

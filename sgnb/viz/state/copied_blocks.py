@@ -30,6 +30,7 @@ class CopiedBlock:
     parent: int
     tokens: tuple[int, ...]
     states: dict[str, tuple[str, str]] = field(default_factory=dict)
+    children: int = 0
 
     @property
     def stores(self) -> list[str]:
@@ -43,13 +44,13 @@ class CopiedBlocks:
 
     Attributes:
         blocks: Known blocks; parents have lower numbers.
-        following: Numbers of the blocks after a block, the latest last.
+        following: Numbers of blocks by parent and first token, the latest last.
         length: Tokens of the longest block.
     """
 
     def __init__(self) -> None:
         self.blocks: dict[int, CopiedBlock] = {}
-        self.following = defaultdict[int, list[int]](list)
+        self.following = defaultdict[tuple[int, int], list[int]](list)
         self.length = 0
         self._absent: dict[int, None] = {}  # blocks without copies, the oldest first
 
@@ -58,11 +59,14 @@ class CopiedBlocks:
         parent, self.length = event.parent, max(self.length, length)
         for i in range(event.count):
             number = event.first + i
-            if number in self.blocks or not (parent == START or parent in self.blocks):
+            above = self.blocks.get(parent)
+            if number in self.blocks or not (parent == START or above is not None):
                 return
+            if above is not None:
+                above.children += 1
             tokens = tuple(event.tokens[i * length : (i + 1) * length])
             self.blocks[number] = CopiedBlock(parent, tokens)
-            self.following[parent].append(number)
+            self.following[parent, tokens[0]].append(number)
             self._absent[number] = None
             parent = number
 
@@ -81,7 +85,8 @@ class CopiedBlocks:
 
     def find(self, parent: int, tokens: Sequence[int], begin: int) -> int | None:
         """Return the block after `parent` with the tokens from `begin` on, or None."""
-        for number in reversed(self.following.get(parent, ())):
+        numbers = self.following.get((parent, tokens[begin]), ()) if begin < len(tokens) else ()
+        for number in reversed(numbers):
             block = self.blocks[number].tokens
             if tuple(tokens[begin : begin + len(block)]) == block:
                 return number
@@ -108,10 +113,12 @@ class CopiedBlocks:
         use."""
         del self._absent[oldest]
         number, block = oldest, self.blocks.get(oldest)
-        while not (
-            block is None or self.following.get(number) or block.stores or number in self._absent
-        ):
+        while not (block is None or block.children or block.stores or number in self._absent):
+            key = block.parent, block.tokens[0]
             del self.blocks[number]
-            self.following.pop(number, None)
-            self.following[block.parent].remove(number)
+            self.following[key].remove(number)
+            if not self.following[key]:
+                del self.following[key]
             number, block = block.parent, self.blocks.get(block.parent)
+            if block is not None:
+                block.children -= 1
