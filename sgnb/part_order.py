@@ -84,9 +84,9 @@ class CachedParts(Protocol):
         """Return to the prompt without parts."""
 
     def measure(self, parts: Sequence[int]) -> Mapping[int, CachedPart]:
-        """Return the cached tokens of parts, each as the next part; parts without cached tokens may
-        be absent. Parts in a slower cache may be absent if another part is whole in a faster
-        cache."""
+        """Return the cached tokens of parts, each as the next part. A part may be absent if an
+        earlier part has as many cached tokens or more, or if another part is whole in a faster
+        cache; whole parts of the fastest cache are never absent."""
 
     def append(self, part: int) -> None:
         """Append a part."""

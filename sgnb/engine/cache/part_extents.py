@@ -106,19 +106,26 @@ class CachedPrompt:
 
     def measure(self, parts: Sequence[int]) -> dict[int, CachedPart]:
         """See `CachedParts`. The tiers are read if no part is whole in the tree."""
-        pieces = [(part, self._parts[part]) for part in parts]
-        found = {part: cached for part, piece in pieces if (cached := self._in_tree(piece))}
+        found = self._in_tree(parts)
         if self._stored is None or any(cached.is_whole for cached in found.values()):
             return found
+        pieces = [(part, self._parts[part]) for part in parts]
         return {part: cached for part, piece in pieces if (cached := self._in_tiers(piece))}
 
-    def _in_tree(self, piece: PartTokens) -> CachedPart | None:
-        """Return the cached tokens of a part in the tree, or None."""
-        place = self._place(piece.replaced)
-        if place is None or place.cached < place.length:
-            return None
-        count = self._descend(place.node, place.child, place.common, piece.tokens)[0]
-        return self._cached_part(place, piece, count)
+    def _in_tree(self, parts: Sequence[int]) -> dict[int, CachedPart]:
+        """Return the parts that are whole in the tree, and the longest beginnings of parts."""
+        found: dict[int, CachedPart] = {}
+        longest = 0
+        for part in parts:
+            piece = self._parts[part]
+            place = self._place(piece.replaced)
+            if place is None or place.cached < place.length:
+                continue
+            count = self._descend(place.node, place.child, place.common, piece.tokens)[0]
+            if count > longest or count >= max(1, len(piece.tokens) - self._prompt.separator):
+                found[part] = self._cached_part(place, piece, count)
+                longest = max(longest, count)
+        return found
 
     def _in_tiers(self, piece: PartTokens) -> CachedPart | None:
         """Return the cached tokens of a part in the tree and the tiers, or None."""
@@ -128,13 +135,12 @@ class CachedPrompt:
         end = self._advance(place, piece.tokens)
         # The next block may hold the end of the part.
         reaches_end = end.cached >= end.length - len(end.tail) > place.length
-        return self._cached_part(place, piece, end.cached - place.length, reaches_end)
+        count = end.cached - place.length
+        return self._cached_part(place, piece, count, reaches_end) if count > 0 else None
 
     def _cached_part(
         self, place: _PrefixEnd, piece: PartTokens, count: int, reaches_end: bool = False
-    ) -> CachedPart | None:
-        if count <= 0:
-            return None
+    ) -> CachedPart:
         is_whole = reaches_end or count >= max(1, len(piece.tokens) - self._prompt.separator)
         return CachedPart(count, is_whole, place.length + count - len(self._prompt.head))
 
