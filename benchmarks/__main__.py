@@ -20,6 +20,7 @@ NAMES = (
     "single_stream",
     "shared_prefix",
     "hit_rate",
+    "eviction",
     "programs",
     "nested_batches",
     "first_runs",
@@ -121,12 +122,13 @@ def runnable() -> tuple[str, ...]:
 
 
 def _write(name: str, reports: list[Report]) -> None:
-    """Replace the benchmark's tables, or append new tables at the end."""
+    """Replace the tables of a benchmark. Tables of commands of their own stay, behind the others."""
     head, *sections = RESULTS.read_text(encoding="utf-8").split("\n## ")
     tables = {section.partition("\n")[0]: section for section in sections}
     where = f"`python -m benchmarks {name} --write` on {machine()}; {datetime.date.today()}"
     tables[name] = "\n".join([f"{name}\n\n{where}\n", *(report.markdown() for report in reports)])
-    ordered = [tables[name] for name in (*ALL_NAMES, *OF_SUITES) if name in tables]
+    names = dict.fromkeys((*ALL_NAMES, *OF_SUITES, *tables))
+    ordered = [tables[name] for name in names if name in tables]
     RESULTS.write_text("\n## ".join([head, *ordered]), encoding="utf-8")
 
 

@@ -21,8 +21,8 @@ from sgnb.events import (
 
 @dataclass
 class Mirror:
-    """A node as the events tell it. `hits` is kept by the test: looking up is no event of its
-    own."""
+    """A node as the events tell it. `hits` and `copied` are kept by the test, which changes both
+    without an event."""
 
     id: int
     parent: int
@@ -32,6 +32,7 @@ class Mirror:
     locks: int = 0
     tick: int = 0
     hits: int = 0
+    copied: bool = False
     checkpoint: bool = False
 
 
@@ -66,6 +67,7 @@ class Replay:
                     old.locks,
                     old.tick,
                     old.hits,
+                    old.copied,
                 )
                 old.parent, old.tokens, old.namespace = upper, old.tokens[length:], ""
             case NodeEvicted(node, reason):

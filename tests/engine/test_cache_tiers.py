@@ -53,7 +53,7 @@ def test_random_work_restores_the_content_of_each_token(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("payloads", PAYLOADS)
-@pytest.mark.parametrize("policy", ["lru", "slru"])
+@pytest.mark.parametrize("policy", ["slru", "cost"])
 def test_ten_thousand_steps(kinds: tuple[Kind, ...], policy: str, payloads: str) -> None:
     run(1, kinds, 2500, policy=policy, **PAYLOADS[payloads])
 

@@ -25,6 +25,7 @@ KEYS: dict[str, Callable[[Mirror], Any]] = {
     "lfu": lambda n: (n.hits, n.tick),
     "fifo": lambda n: n.born,
     "slru": lambda n: (n.hits >= 2, n.tick),
+    "cost": lambda n: (not n.copied, n.hits >= 2, n.tick),
 }
 
 Sequence = tuple[int, ...]
@@ -118,6 +119,14 @@ class Checked:
         count = self.rng.randint(0, 12)
         victims = self.replay.victims(count, KEYS[self.policy])
         self._remove(victims, lambda: slots(self.tree.evict(count)), "memory")
+
+    def copy(self) -> None:
+        """A lower tier has a copy of a node."""
+        nodes = list(self.tree.nodes())
+        if nodes:
+            node = self.rng.choice(nodes)
+            self.tree.mark_copied(node)
+            self.replay.nodes[node.id].copied = True
 
     def pin(self) -> None:
         """The node in which a prefix ends, by one of two people."""
@@ -250,6 +259,7 @@ OPERATIONS = {
     "pin": 2,
     "unpin": 2,
     "evict_subtree": 0.4,
+    "copy": 1,
 }
 
 

@@ -8,6 +8,7 @@ them; the caller frees their content. Depths and lengths are in tokens.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ class Node:
         attached: Ids of further payloads that belong to the node's end.
         locks: Number of locks on the node and on all nodes below.
         hits: Number of matches.
+        copied: A lower tier has a copy; set through `RadixTree.mark_copied`.
         alive: False after removal from the tree.
         queued: The heap of eviction candidates contains the node.
     """
@@ -59,6 +61,7 @@ class Node:
     attached: dict[Payload, Ints] = field(default_factory=dict)
     locks: int = 0
     hits: int = 0
+    copied: bool = False
     alive: bool = True
     queued: bool = False
 
@@ -83,15 +86,15 @@ class Node:
 
 _NO_INTS: Ints = np.empty(0, np.int32)
 
-EvictionPolicy = Literal["lru", "lfu", "fifo", "slru"]
+EvictionPolicy = Literal["lru", "lfu", "fifo", "slru", "cost"]
 EVICTION_POLICIES: dict[EvictionPolicy, Callable[[Node], Any]] = {
     "lru": lambda node: node.tick,
     "lfu": lambda node: (node.hits, node.tick),
     "fifo": lambda node: node.born,
     "slru": lambda node: (node.hits >= 2, node.tick),
+    "cost": lambda node: (not node.copied, node.hits >= 2, node.tick),
 }
-"""Keys of nodes: the smallest key is evicted first. A node's key must never fall while the node is
-in the tree."""
+"""Keys of nodes: the smallest key is evicted first. A node's key falls in `mark_copied` only."""
 
 
 class Prefix(NamedTuple):
@@ -136,7 +139,7 @@ class RadixTree:
         self.value = EVICTION_POLICIES[policy]
         self._emit = emit
         self._tick = 0
-        self._next_id = 1
+        self._ids = itertools.count(1)
         self._leaves: list[tuple[Any, int, Node]] = []
         self.size = 0
         self.locked = 0
@@ -259,6 +262,11 @@ class RadixTree:
         self._emit(NodePinned(node.id, owner, -1))
         self.unlock(node)
 
+    def mark_copied(self, node: Node) -> None:
+        """Note that a lower tier has a copy of the node's tokens."""
+        node.copied, node.queued = True, False
+        self._queue(node)
+
     def attach(self, node: Node, payload: Payload, ids: Ints) -> None:
         """Give the node units of a payload that the node does not have yet."""
         node.attached[payload] = ids
@@ -325,7 +333,7 @@ class RadixTree:
         self, parent: Node, key: Any, tokens: Ints, slots: Ints, namespace: str, request: int
     ) -> Node:
         edge = tokens[parent.end :].copy()
-        node = Node(self._take_id(), parent, key, edge, slots[parent.end :].copy(), self._tick)
+        node = Node(next(self._ids), parent, key, edge, slots[parent.end :].copy(), self._tick)
         parent.children[key] = node
         self.size += len(edge)
         if parent.parent is not None:
@@ -340,9 +348,10 @@ class RadixTree:
         parent = node.parent
         assert parent is not None
         upper = Node(
-            self._take_id(), parent, node.key, node.tokens[:length], node.slots[:length], node.tick
+            next(self._ids), parent, node.key, node.tokens[:length], node.slots[:length], node.tick
         )
         upper.locks, upper.hits, upper.born = node.locks, node.hits, node.born
+        upper.copied = node.copied
         node.parent, node.tokens, node.slots = upper, node.tokens[length:], node.slots[length:]
         node.key = node.tokens[0].item()
         parent.children[upper.key] = upper
@@ -395,10 +404,6 @@ class RadixTree:
         if node.parent is not None and not (node.queued or node.children or node.locks):
             node.queued = True
             heapq.heappush(self._leaves, (self.value(node), node.id, node))
-
-    def _take_id(self) -> int:
-        self._next_id += 1
-        return self._next_id - 1
 
 
 def common_length(a: Ints, b: Ints) -> int:

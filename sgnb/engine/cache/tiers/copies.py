@@ -192,6 +192,7 @@ class BlockCopies:
             return
         if host and self._copy(node, host, self._states is not None):
             self._in_host.add(node.id)
+            self._cache.tree.mark_copied(node)
             if self._states is not None:
                 self._copy_states(node, self._prefixes.states("host"))
 
@@ -229,7 +230,7 @@ class BlockCopies:
         self._note_present(prompt, begin // BLOCK, blocks, stores)
         size = max(1, PART_BYTES // self._transfer.block_bytes)
         for first in range(0, len(blocks), size):
-            if not self._submit(node.id, blocks[first : first + size], self._transfer):
+            if not self._submit(node, blocks[first : first + size], self._transfer):
                 self.counts["dropped_blocks"] += len(blocks) - first
                 for store in stores:
                     keys = [block.key for block, missing in blocks[first:] if store in missing]
@@ -266,7 +267,7 @@ class BlockCopies:
         before = checkpoints.deepest(node.parent, node.end)
         seconds = self._costs.compute_seconds(before.end, node.end)
         block = block._replace(units=node.attached[checkpoints.pool], seconds=seconds)
-        if missing and not self._submit(node.id, [(block, missing)], self._states):
+        if missing and not self._submit(node, [(block, missing)], self._states):
             self.counts["dropped_blocks"] += 1
             self._copied.discard(node.id)
             self.note_change()
@@ -288,7 +289,7 @@ class BlockCopies:
 
     def _submit(
         self,
-        node: int,
+        node: Node,
         blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
         transfer: BlockTransfer,
     ) -> bool:
@@ -309,7 +310,7 @@ class BlockCopies:
 
     def _write(
         self,
-        node: int,
+        node: Node,
         flushes: int,
         content: Callable[[], tuple[Bytes, NDArray[np.bool_]]],
         blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
@@ -338,14 +339,15 @@ class BlockCopies:
         finally:
             self._run(partial(self._written, node, stored == len(blocks), stored, size))
 
-    def _written(self, node: int, complete: bool, count: int, size: int) -> None:
+    def _written(self, node: Node, complete: bool, count: int, size: int) -> None:
         """Count copies. A node with a missing copy is offered again."""
         self._pending_bytes -= size
         self._journal.collect(self._prefixes.stores)
         self.counts["stored_blocks"] += count
         if not complete:
-            self._copied.discard(node)
-            self._in_host.discard(node)
+            self._copied.discard(node.id)
+            self._in_host.discard(node.id)
+            node.copied = False
 
     def _read(self, node: Node) -> StoredPrompt | None:
         """Return the prompt up to the end of a node; None if nothing of the prompt is stored."""
