@@ -60,7 +60,10 @@ def match_mlp(module: nn.Module, trace: ModuleTrace, operations: Operations) -> 
         return None
     if inner % ALIGNED and output.weight.format is DENSE:
         # Slow kernels compute products of sizes that are no multiple of 16 bytes.
-        merged, output = padded(merged, rows=_even(inner)), padded(output, columns=_even(inner))
+        merged, output = (
+            padded(merged, rows=_round_up(inner)),
+            padded(output, columns=_round_up(inner)),
+        )
 
     fused = FusedMLP(merged, output, activation, operations)
     if not trace.agrees(module, fused.forward):
@@ -70,5 +73,5 @@ def match_mlp(module: nn.Module, trace: ModuleTrace, operations: Operations) -> 
     return fused
 
 
-def _even(size: int) -> int:
+def _round_up(size: int) -> int:
     return -(-size // TILE) * TILE
