@@ -78,7 +78,8 @@ def tree_cache(
 ) -> CachedPrompt:
     pieces = [PartTokens(0, np.array(part, np.int32)) for part in parts]
     head = np.array(HEAD, np.int32)
-    return CachedPrompt(tree, PartsPrompt(head, pieces, pieces, 0, namespace), stored)
+    prompt = PartsPrompt(head, pieces, [pieces], [0] * len(pieces), 0, namespace)
+    return CachedPrompt(tree, prompt, stored)
 
 
 PARTS = st.lists(
@@ -128,7 +129,8 @@ def test_merged_seams_replace_the_end_of_the_text_before() -> None:
     first = [PartTokens(0, np.array(part, np.int32)) for part in ((3, 4, 9), (1, 2, 9))]
     later = [PartTokens(1, np.array(part, np.int32)) for part in ((50, 3, 4, 9), (50, 1, 2, 9))]
     tree = tree_of([tuple(prompt.tolist())])
-    cache = CachedPrompt(tree, PartsPrompt(prompt[:3], first, later, separator=1), None)
+    parts = PartsPrompt(prompt[:3], first, [later], [0, 0], separator=1)
+    cache = CachedPrompt(tree, parts, None)
     assert find_order("ab", 0, cache, OrderMemory()) == PartOrder((1, 0), gained=5)
     cache.begin()
     assert cache.measure([0, 1]) == {1: (2, True, 2)}

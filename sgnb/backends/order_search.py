@@ -19,6 +19,9 @@ from ..sequences import common_length
 SEAM = 64
 """Characters before a part that decide how the beginning of the part becomes tokens."""
 
+ENDINGS = 4
+"""Maximum number of endings of parts with tokens of their own."""
+
 _AFTER_TOKENS = Segment("", "output")
 """Beginning of a text that is not the beginning of the prompt."""
 
@@ -89,16 +92,16 @@ def parts_prompt(
 ) -> PartsPrompt:
     """Return the tokens of a prompt with parts.
 
-    Each part is tokenized once between separators and once after the text before the parts, instead
-    of once per place: for ordinary separators the tokens are the same.
+    Each part is tokenized once after the text before the parts and once between separators, instead
+    of once per place: for ordinary separators the tokens are the same. Spaces at the end of a part
+    change the tokens of the separator, therefore each part is tokenized after each such ending.
     """
     separator = (call.separator,)
     context = _last_text(call.segments)
     anchor = (_AFTER_TOKENS,) if call.segments else ()
-    texts = [
-        *([*anchor, *context, *part, *separator] for part in call.parts),
-        *([_AFTER_TOKENS, *separator, *part, *separator] for part in call.parts),
-    ]
+    ends = [_last_spaces(part) for part in call.parts]
+    endings = list(dict.fromkeys(ends))[:ENDINGS]
+    seams = [(_AFTER_TOKENS, *ending, *separator) for ending in endings]
     [start, context_ids, separator_ids, anchor_ids, head, *encoded] = encode(
         [
             (_AFTER_TOKENS,),
@@ -106,20 +109,26 @@ def parts_prompt(
             [_AFTER_TOKENS, *separator],
             [*anchor],
             call.segments,
-            *texts,
+            *seams,
+            *([*anchor, *context, *part, *separator] for part in call.parts),
+            *([*seam, *part, *separator] for seam in seams for part in call.parts),
         ]
     )
     begins = len(anchor_ids) if call.segments else 0
     context_ids = context_ids[begins:] if call.segments else []
     separator_ids = separator_ids[len(start) :]
+    seam_ids = [tokens[len(start) :] for tokens in encoded[: len(seams)]]
 
     count = len(call.parts)
-    first = [_piece(context_ids, tokens[begins:]) for tokens in encoded[:count]]
-    later = [_piece(separator_ids, tokens[len(start) :]) for tokens in encoded[count:]]
+    rows = [encoded[at : at + count] for at in range(len(seams), len(encoded), count)]
     return PartsPrompt(
         head=np.array(head if call.segments else [], np.int32),
-        first=first,
-        later=later,
+        first=[_piece(context_ids, tokens[begins:]) for tokens in rows[0]],
+        later=[
+            [_piece(seam, tokens[len(start) :]) for tokens in row]
+            for seam, row in zip(seam_ids, rows[1:], strict=True)
+        ],
+        endings=[endings.index(end) if end in endings else 0 for end in ends],
         separator=len(separator_ids) + 1,  # the end of a part may merge with the separator
         namespace=namespace,
     )
@@ -128,6 +137,15 @@ def parts_prompt(
 def _piece(context: list[int], tokens: list[int]) -> PartTokens:
     common = common_length(context, tokens)
     return PartTokens(len(context) - common, np.array(tokens[common:], np.int32))
+
+
+def _last_spaces(part: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Return the white space at the end of a part."""
+    if not part or part[-1].kind not in ("raw", "data"):
+        return ()
+    text = part[-1].text
+    spaces = text[len(text.rstrip()) :][-SEAM:]
+    return (part[-1]._replace(text=spaces),) if spaces else ()
 
 
 def _last_text(segments: Sequence[Segment]) -> list[Segment]:

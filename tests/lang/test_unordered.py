@@ -441,12 +441,16 @@ def test_an_error_of_the_search_keeps_the_given_order(
 
 @pytest.mark.parametrize("make", [None, byte_level, pieces], ids=["tiny", "bytes", "pieces"])
 @pytest.mark.parametrize("separator", ["\n\n", "\n", " | ", "\n---\n", " "])
-def test_pieces_join_to_the_tokens_of_the_text(engine: Engine, separator: str, make: Any) -> None:
+@pytest.mark.parametrize("endings", [("",), ("\n",), ("", "\n", " ", "  \n")])
+def test_pieces_join_to_the_tokens_of_the_text(
+    engine: Engine, endings: tuple[str, ...], separator: str, make: Any
+) -> None:
     """For ordinary separators, the tokens of the search are those of the prompt."""
     encode = engine.encode if make is None else Tokenizer(make()).encode
     generator = random.Random(separator)
     for head in ("", "<|user|>\n", "Read these notes: "):
-        documents = generator.sample(DOCUMENTS, 4)
+        texts = generator.sample(DOCUMENTS, 4)
+        documents = [text + endings[i % len(endings)] for i, text in enumerate(texts)]
         kinds: Any = "data"
         call = OrderCall(
             segments=(Segment(head),) if head else (),
@@ -457,9 +461,10 @@ def test_pieces_join_to_the_tokens_of_the_text(engine: Engine, separator: str, m
         prompt = parts_prompt(encode, call, "")
         for order in permutations(range(4)):
             ids = prompt.head.tolist()
-            for place, index in enumerate(order):
-                piece = (prompt.later if place else prompt.first)[index]
+            row = prompt.first
+            for index in order:
+                piece, row = row[index], prompt.later[prompt.endings[index]]
                 ids = ids[: len(ids) - piece.replaced] + piece.tokens.tolist()
-            texts = [segment for index in order for segment in (*call.parts[index], call.separator)]
-            exact = encode([[*call.segments, *texts, Segment("x", kinds)]])[0]
+            text = [segment for index in order for segment in (*call.parts[index], call.separator)]
+            exact = encode([[*call.segments, *text, Segment("x", kinds)]])[0]
             assert ids[: -prompt.separator] == exact[: len(ids) - prompt.separator]

@@ -31,7 +31,9 @@ class PartsPrompt:
     Attributes:
         head: Tokens before the parts.
         first: Each part as the first part, the separator after the part included.
-        later: Each part after the separator.
+        later: Each part after the separator, for each ending of the part before: spaces at the end
+            of a part can merge with the separator.
+        endings: Index into `later` of each part, for the next part.
         separator: Tokens after a part that do not belong to the part: the text after the last part
             of an earlier prompt may be another text.
         namespace: Part of the cache; None: nothing is cached.
@@ -39,7 +41,8 @@ class PartsPrompt:
 
     head: Ints
     first: Sequence[PartTokens]
-    later: Sequence[PartTokens]
+    later: Sequence[Sequence[PartTokens]]
+    endings: Sequence[int]
     separator: int
     namespace: str | None = ""
 
@@ -86,7 +89,7 @@ class CachedPrompt:
     """
 
     def __init__(self, tree: RadixTree, prompt: PartsPrompt, stored: StoredKeys | None) -> None:
-        self.sizes = [len(piece.tokens) for piece in prompt.later]
+        self.sizes = [len(piece.tokens) for piece in prompt.later[0]]
         if prompt.namespace != "":  # the tiers hold the shared part of the cache only
             stored = None
         self._prompt, self._stored = prompt, stored
@@ -148,7 +151,8 @@ class CachedPrompt:
         """See `CachedParts`."""
         piece = self._parts[part]
         self._start, self._last = self._place(piece.replaced), piece.tokens
-        self._parts, self._places = self._prompt.later, {}
+        self._parts = self._prompt.later[self._prompt.endings[part]]
+        self._places = {}
 
     def _place(self, replaced: int) -> _PrefixEnd | None:
         """Return the place of the prompt so far without the last `replaced` tokens; None if the
