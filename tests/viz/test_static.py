@@ -275,6 +275,23 @@ def test_a_longer_node_is_wider_in_any_tree() -> None:
     assert "widths grow with the logarithm of the tokens" in text
 
 
+def test_the_legend_stays_inside_the_picture() -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    program = Program(engine, "r1")
+    program.branch("0")
+    for i, length in enumerate([10, 22, 200, 973, 2_000]):
+        node = engine.insert((i + 100, *[7] * (length - 1)))
+    log.emit(events.NodePinned(node, "me", 1))
+    program.end("0")
+    program.finish()
+    state = LogState(log.read().records)
+    texts = [e for e in drawn(static_bundle([state.tree, state.runs["r1"]], "id1"), "m")]
+    ends = {e.text: float(e.get("x", 0)) + 6 * len(e.text or "") for e in texts if e.text}
+    assert {"pinned", "widths grow with the logarithm of the tokens"} <= ends.keys()
+    assert max(ends.values()) <= INSIDE
+
+
 def test_a_deep_tree_has_a_place_for_every_node() -> None:
     nodes = [TreeNode(i, i - 1, (i, i)) for i in range(1, 3_000)]
     placed, _, _ = layout(nodes, 800)

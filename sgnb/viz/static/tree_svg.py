@@ -31,6 +31,7 @@ MARK = 14
 COPY_BAR = 3
 """Height of a bar of copies, in pixels; equal to the stroke width in the style sheet."""
 
+LOGARITHMIC = "widths grow with the logarithm of the tokens"
 
 Extent = tuple[float, float]
 """Start and width of a node."""
@@ -294,13 +295,16 @@ def _tree_legend(
         out.append(text_at(x + 24, 13, text, "m"))
         x += 44 + 6 * len(text)
 
+    height = 18
+    if x + 6 * len(LOGARITHMIC) > INSIDE:
+        x, height = 0, 36
+    y = height - 18
     if scale is None:
-        out.append(text_at(x, 13, "widths grow with the logarithm of the tokens", "m"))
+        out.append(text_at(x, y + 13, LOGARITHMIC, "m"))
     else:
         length = max(1, round(60 / scale))
-        out.append(tag("path", class_="v", d=f"M{x} 5v8m0 -4h{length * scale:.1f}m0 -4v8"))
-        out.append(text_at(x + length * scale + 8, 13, counted(length, "token"), "m"))
-    height = 18
+        out.append(tag("path", class_="v", d=f"M{x} {y + 5}v8m0 -4h{length * scale:.1f}m0 -4v8"))
+        out.append(text_at(x + length * scale + 8, y + 13, counted(length, "token"), "m"))
     if tree.engine is not None and tree.engine.states:
         out.append(_diamond(9, height + 10))
         out.append(text_at(24, height + 14, "checkpoint: a request can resume here", "m"))
