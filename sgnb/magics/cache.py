@@ -144,12 +144,14 @@ class Cache:
         size and last use.
 
         Args:
-            folder: Folder of `disk_cache`; by default sgnb's own.
+            folder: Folder of `disk_cache`; by default the folder of the current engine, or sgnb's
+                own.
         """
         from ..engine.cache.tiers.blocks import BLOCK
         from ..engine.cache.tiers.durable_pins import pinned_tokens
         from ..engine.cache.tiers.folder import stored_models
 
+        folder = self._folder() if folder is None else folder
         pinned = pinned_tokens(folder)
         rows = [
             {
@@ -168,7 +170,7 @@ class Cache:
 
         Args:
             model: Model as in `stored`, or "all".
-            folder: Folder of `disk_cache`; by default sgnb's own.
+            folder: Folder of `disk_cache`, as in `stored`.
 
         Returns:
             Deleted bytes.
@@ -178,11 +180,20 @@ class Cache:
         """
         from ..engine.cache.tiers.folder import forget, stored_models
 
+        folder = self._folder() if folder is None else folder
         if model == "all":
             return forget(folder)
         known = [each.fingerprint for each in stored_models(folder)]
         found = [each for each in known if each[:KEPT_DIGITS] == model]
         return forget(folder, found[0] if found else model)
+
+    def _folder(self) -> Path | None:
+        """Return the folder of the current engine's disk cache; None for sgnb's own."""
+        from ..engine.cache.tiers.setup import disk_location
+
+        loaded = self._engines.loaded
+        location = disk_location(None if loaded is None else loaded.engine.options.disk_cache)
+        return None if location is None else location[0]
 
     def evict(self, node: int) -> EvictionReport:
         """Evict a node's subtree, except tokens of running requests and pinned tokens.

@@ -173,6 +173,11 @@ class Engines:
         """Return the engine called `name`, or the current backend."""
         return self._remote if self._remote is not None and not name else self.get(name)
 
+    @property
+    def loaded(self) -> LoadedEngine | None:
+        """The current engine; None before the first load. Loads nothing."""
+        return self._loaded.get(self._current)
+
     def get(self, name: str = "") -> LoadedEngine:
         """Return the engine called `name`, or the current engine, ready to run.
 

@@ -12,6 +12,8 @@ from sgnb.errors import EngineError, OptionError
 from sgnb.magics.magic_options import COMMANDS
 from sgnb.magics.session import SESSION
 
+from ..engine.test_stored_payloads import wait_for
+
 CELL = (
     "%%sglang --show none\ns += 'The capital of France is'\ns += gen('a', "
     "max_tokens=4, temperature=0)\n"
@@ -328,6 +330,7 @@ def test_prefixes_on_the_disk_are_listed_and_forgotten(
 
     monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
     assert "nothing is stored" in repr(shell("%sglang cache stored"))
+    assert "stored: no model" in " ".join(shell.fails("%sglang cache forget 123"))
     tokens = np.arange(BLOCK, dtype=np.int32)
     for name in ("ab" * 32, "cd" * 32):
         store = DiskBlocks(None, name, 8, 1 << 30)
@@ -357,7 +360,9 @@ def test_durable_pins(shell: Any, engine: Any, capsys: Any, tmp_path: Any) -> No
         assert "tokens are pinned" in capsys.readouterr().out
         (pin,) = shell("%sglang cache pins")
         assert pin["owner"] == run and pin["tokens"] > 256
+        wait_for(lambda: shell("%sglang cache pins")[0]["durable"] == pin["tokens"] // 64 * 64)
         (row,) = sgnb.cache.stored(folder)
+        assert list(shell("%sglang cache stored")) == [row], "the folder of the engine"
         assert row["pinned"] == pin["tokens"] // 64 * 64
         shell("%sglang cache restore")
         assert capsys.readouterr().out.endswith("0 tokens were loaded and pinned\n")
@@ -366,5 +371,7 @@ def test_durable_pins(shell: Any, engine: Any, capsys: Any, tmp_path: Any) -> No
         assert "has 256 tokens" in shell.fails(f"%sglang cache pin {short} --durable")[0]
         shell("%sglang cache unpin")
         assert not list(sgnb.cache.pins()) and sgnb.cache.stored(folder)[0]["pinned"] == 0
+        shell(f"%sglang cache forget {row['model']}")
+        assert not list(sgnb.cache.stored(folder))
     finally:
         sgnb.load("tiny")

@@ -83,13 +83,11 @@ def forget(folder: str | Path | None = None, fingerprint: str | None = None) -> 
         OptionError: The folder has no blocks of the model.
     """
     root = locate(folder)
-    if not _is_tagged(root):
-        return 0
-
+    is_cache = _is_tagged(root)
     if fingerprint is None:
         names = [name for name in _names(root) if is_format(name) or name == PINS]
-        return sum(remove_files(root / name) for name in names)
-    if fingerprint not in _names(root / FORMAT):
+        return sum(remove_files(root / name) for name in names) if is_cache else 0
+    if not is_cache or fingerprint not in _names(root / FORMAT):
         stored = ", ".join(model.fingerprint for model in stored_models(root)) or "no model"
         message = f"fingerprint={shown(fingerprint)} is not a model in {shown(str(root))}"
         raise OptionError(message, f"stored: {stored}")
