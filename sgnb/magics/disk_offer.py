@@ -9,6 +9,7 @@ from typing import Any
 from ..viz.state.metrics import duration
 from ..viz.state.run_state import RunState
 from ..viz.state.tree import TreeState
+from .command_options import LOAD_OPTIONS
 from .engines import LoadedEngine, RemoteBackend
 
 OFFER_SECONDS = 1.0
@@ -18,6 +19,9 @@ MIN_TOKENS = 256
 """Shortest prefix in a disk cache."""
 
 VARIABLE = "SGNB_DISK_CACHE"
+
+_FLAGS = frozenset(flag for option in LOAD_OPTIONS for flag in option.flags)
+"""Options of `%sglang load`. Python has further options."""
 
 
 class DiskOffer:
@@ -60,16 +64,17 @@ def _is_possible(options: dict[str, Any], tree: TreeState) -> bool:
 
 def _command(loaded: LoadedEngine) -> str:
     """Return the command for a reload of the engine with a disk cache."""
-    options = dict(loaded.options or {})
+    options = {name: value for name, value in (loaded.options or {}).items() if value is not None}
     if loaded.name != re.split(r"[\\/]", loaded.model)[-1]:
         options = {"name": loaded.name} | options
 
-    words = ["%sglang load", loaded.model]
-    for name, value in options.items():
+    flags = ["--as" if name == "name" else f"--{name.replace('_', '-')}" for name in options]
+    words = [loaded.model]
+    for flag, value in zip(flags, options.values(), strict=True):
         shown = {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-        words += ["--as" if name == "name" else f"--{name.replace('_', '-')}", shown]
+        words += [flag, shown]
 
-    if all(re.fullmatch(r"[\w./:~-]+", word) for word in words[1:]):
-        return " ".join([*words, "--disk-cache on"])
+    if _FLAGS.issuperset(flags) and all(re.fullmatch(r"[\w./:~-]+", word) for word in words):
+        return " ".join(["%sglang load", *words, "--disk-cache on"])
     arguments = [f"{loaded.model!r}", *(f"{name}={value!r}" for name, value in options.items())]
     return f"sgnb.load({', '.join([*arguments, 'disk_cache=True'])})"

@@ -101,10 +101,14 @@ COMMANDS = [
         loaded("/models/my model", dtype="float32"),
         "sgnb.load('/models/my model', dtype='float32', disk_cache=True)",
     ),
+    (
+        loaded("tiny", schedule_policy="fcfs", disk_cache=None, host_cache=None),
+        "sgnb.load('tiny', schedule_policy='fcfs', disk_cache=True)",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("made", "command"), COMMANDS, ids=["plain", "options", "blank"])
+@pytest.mark.parametrize(("made", "command"), COMMANDS, ids=["plain", "options", "blank", "python"])
 def test_the_command_loads_the_same_engine(made: LoadedEngine, command: str) -> None:
     sentence = DiskOffer()(made, run())
     assert f"; {command} keeps" in sentence
