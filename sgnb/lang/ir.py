@@ -54,7 +54,7 @@ class Expr:
         """Raise ExpressionError: an f-string would insert the representation into the prompt. Use
         `repr` to see the expression."""
         hint = 'append it next to the text: s += "Name: " + gen("name")'
-        message = f"{caller()}: a text cannot hold a {type(self).__name__.lower()}"
+        message = f"{caller()}: a text cannot hold {noun_of(self)}"
         raise ExpressionError(message, hint)
 
 
@@ -63,7 +63,7 @@ class Text(Expr):
     """Literal text."""
 
     text: str
-    kind: Kind | None = None  # None: decided by taint and role, see `Program._split_by_taint`
+    kind: Kind | None = None  # None: decided by taint and role, see `core.text_kinds`
 
 
 class _MediaBase(Expr):
@@ -281,6 +281,18 @@ def _has_unknown(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_has_unknown, value))
     return isinstance(value, TraceText)
+
+
+def noun_of(expr: Expr) -> str:
+    """Return the kind of an expression with an article, for errors."""
+    match expr:
+        case PartSet():
+            return "unordered parts"
+        case RoleBegin() | RoleEnd():
+            return f"the role {expr.role!r}"
+        case MediaExpr() | UnreadMedia():
+            return with_article(expr.kind)
+    return f"a {type(expr).__name__.lower()}"
 
 
 def role(name: str, expr: Any) -> Concat:

@@ -285,17 +285,19 @@ def test_few_parts_ask_nobody(make: Any, count: int) -> None:
 def test_errors() -> None:
     with pytest.raises(OptionError, match="give each part as an argument"):
         unordered(["a", "b"])
-    with pytest.raises(OptionError, match="separator=5 is not a text"):
+    with pytest.raises(OptionError, match=r"test_unordered\.py:\d+: separator=5 is not a text"):
         unordered("a", separator=5)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="name='' is not a name"):
+    with pytest.raises(OptionError, match=r"test_unordered\.py:\d+: name='' is not a name"):
         unordered("a", name="")
     with pytest.raises(ProgramError, match="a part with a gen"):
         unordered("a", "b" + gen("x"))
-    with pytest.raises(ProgramError, match="a part with a rolebegin"):
+    with pytest.raises(ProgramError, match="a part with the role 'user'"):
         unordered(user("a"))
+    with pytest.raises(ProgramError, match="a part with unordered parts"):
+        unordered(unordered("a"), "b")
     with pytest.raises(ValueError, match="cannot be appended"):
         unordered("a", 5)
-    with pytest.raises(ValueError, match="a text cannot hold"):
+    with pytest.raises(ValueError, match="a text cannot hold unordered parts"):
         f"{unordered('a')}"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import OptionError, ProgramError, shown
-from ..ir import MediaExpr, Part, PartSet, Text, UnreadMedia, parts
+from ..ir import MediaExpr, Part, PartSet, Text, UnreadMedia, noun_of, parts
 from ..location import caller
 
 
@@ -34,9 +34,10 @@ def unordered(*items: Any, separator: str | Text = "\n\n", name: str | None = No
         first = documents[s["order"][0]]
     """
     if name is not None and not (isinstance(name, str) and name):
-        raise OptionError(f"name={name!r} is not a name", "a name is a non-empty string")
+        message = f"{caller()}: name={shown(name)} is not a name"
+        raise OptionError(message, "a name is a non-empty string")
     if not isinstance(separator, str | Text):
-        message = f"separator={shown(separator)} is not a text"
+        message = f"{caller()}: separator={shown(separator)} is not a text"
         raise OptionError(message, 'give a string, such as separator="\\n"')
     for item in items:
         if isinstance(item, list | tuple):
@@ -54,5 +55,5 @@ def unordered(*items: Any, separator: str | Text = "\n\n", name: str | None = No
 def _checked(node: Any) -> Part:
     if isinstance(node, Text | MediaExpr | UnreadMedia):
         return node
-    message = f"{caller()}: unordered() has a part with a {type(node).__name__.lower()}"
+    message = f"{caller()}: unordered() has a part with {noun_of(node)}"
     raise ProgramError(message, "a part holds texts and images; append other expressions after it")
