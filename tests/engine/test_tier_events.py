@@ -97,6 +97,17 @@ def test_computing_was_faster_with_both_estimates(stored: Stored) -> None:
         assert "computing was faster: about" in text and text.endswith("host_cache loads faster")
 
 
+def test_a_load_takes_at_most_half_of_the_pool(stored: Stored) -> None:
+    folder, exact, blocks = stored
+    with engine(folder, max_total_tokens=1280) as tiny:
+        assert answer(tiny) == exact
+        [event] = not_loaded(tiny)
+        loaded = tiny.stats()["loaded_tokens"]
+        assert 0 < loaded <= 640 and loaded + event.tokens == 64 * blocks
+        text = first_reason(tiny, "cancelled")
+        assert text.startswith(f"{event.tokens} tokens are on disk, but a load takes at most half")
+
+
 def test_files_of_other_weights_are_found_by_the_prompt(stored: Stored) -> None:
     folder, _, blocks = stored
     [name] = [path.name for path in (folder / "v1").iterdir()]

@@ -4,7 +4,7 @@ const LANE = 20;
 const SHOWN_LANES = 40;
 const NARROWEST_GUTTER = 72; // pixels of the labels
 const WIDEST_GUTTER = 240;
-const FOUND = 92; // pixels of the column at the right
+const FOUND = 116; // pixels of the column at the right
 const AXIS = 24; // pixels of the ticks
 const UNMATCHED = 0.3; // opacity of calls without a match
 

@@ -20,6 +20,7 @@ const TEXTS_OF_STATES = {
 const TEXTS_OF_LOADS = {
   compute: "{tokens:,} tokens are {where}, but computing was faster: about {compute} instead of about {load}{hint}",
   memory: "{tokens:,} tokens are {where}, but had no free slots; a larger max_total_tokens has room",
+  pool: "{tokens:,} tokens are {where}, but a load takes at most half of the pool; a larger max_total_tokens loads more",
   cancelled:
     "the load of {tokens:,} tokens was cancelled, because running requests needed the memory; a larger max_total_tokens has room",
   flush: "the load of {tokens:,} tokens was cancelled by flush_cache(); run the prompt again",

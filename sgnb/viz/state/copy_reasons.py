@@ -83,6 +83,11 @@ OF_LOADS: dict[str, tuple[CopyKind, str]] = {
         "cancelled",
         "{tokens:,} tokens are {where}, but had no free slots; a larger max_total_tokens has room",
     ),
+    "pool": (
+        "cancelled",
+        "{tokens:,} tokens are {where}, but a load takes at most half of the pool; a larger"
+        " max_total_tokens loads more",
+    ),
     "cancelled": (
         "cancelled",
         "the load of {tokens:,} tokens was cancelled, because running requests needed the memory; a"

@@ -77,7 +77,7 @@ class LoadPlanner:
             usable: Tokens that a request need not compute without a load.
             held: Tokens with keys and values in the tree, at least `usable`. Only recurrent layers
                 need to compute again tokens that are not usable.
-            report: Receives the stored blocks, and the reason why no load saves time.
+            report: Receives the stored blocks, and the reason why stored blocks are not loaded.
         """
         begin, first = usable // BLOCK, min(held, len(prompt.tokens)) // BLOCK
         while not prompt.permits(first * BLOCK):  # the tree may keep the tokens before `first` only
@@ -104,7 +104,9 @@ class LoadPlanner:
                 saved = (end - begin) * BLOCK
                 best = LoadPlan(prompt, first, blocks[:count], state, end, ends, saved, compute)
 
-        if ends and best is None:
+        if best is not None:
+            self._report_beyond(best.store, prompt, first + len(blocks), report)
+        elif ends:
             stores = self._prefixes.stores
             store = blocks[0].store if blocks else stores.states[0]
             self._costs.doubt_load(store.name)
@@ -118,6 +120,16 @@ class LoadPlanner:
             if block is None:
                 break
             yield block
+
+    def _report_beyond(
+        self, store: BlockStore, prompt: StoredPrompt, last: int, report: LoadReport
+    ) -> None:
+        """Report the stored blocks behind the largest load."""
+        end = last
+        while end + 1 < len(prompt.keys) and _find(self._prefixes.stores.blocks, prompt, end + 1):
+            end += 1
+        if end > last:
+            report.not_loaded(store.name, "pool", (end - last) * BLOCK)
 
     def _ends(
         self, prompt: StoredPrompt, begin: int, last: int
