@@ -9,6 +9,8 @@ import pytest
 from sgnb.engine import Engine
 from sgnb.errors import OptionError
 from sgnb.lang import ProgramState, Snapshot, function, gen
+from sgnb.magics.why import WhyReport
+from sgnb.viz.state.cache_miss import lookups
 
 DOCUMENT = "".join(f"On day {i} the harbour master saw ship {i * 37 % 101}. " for i in range(60))
 
@@ -47,6 +49,17 @@ def test_each_answer_has_a_record(document: Engine) -> None:
         assert record.wait(60) is True, record
     exact = ask.run("The oldest log", "Which ship came first?", **options)
     assert exact.text() == state.text() and exact.approximate == {}
+
+
+def test_reused_tokens_are_not_computed_tokens(document: Engine) -> None:
+    state = ask.run("The new log", "Which?", backend=document, temperature=0, approximate=True)
+    record = state.approximate["answer"]
+    lookup = lookups(document.log.read().records, state.run_id)[0]
+    tokens = {reason.kind: reason.tokens for reason in lookup.reasons}
+    assert tokens["reused"] == record.reused_tokens > 100
+    total = lookup.cached_tokens + sum(reason.tokens for reason in lookup.reasons)
+    assert total == lookup.prompt_tokens == record.prompt_tokens
+    assert sum(row["computed"] for row in WhyReport([lookup]).table()) == record.computed_tokens
 
 
 def test_a_batch_and_several_samples(document: Engine) -> None:

@@ -286,7 +286,7 @@ def test_the_legend_stays_inside_the_picture() -> None:
     program.end("0")
     program.finish()
     state = LogState(log.read().records)
-    texts = [e for e in drawn(static_bundle([state.tree, state.runs["r1"]], "id1"), "m")]
+    texts = drawn(static_bundle([state.tree, state.runs["r1"]], "id1"), "m")
     ends = {e.text: float(e.get("x", 0)) + 6 * len(e.text or "") for e in texts if e.text}
     assert {"pinned", "widths grow with the logarithm of the tokens"} <= ends.keys()
     assert max(ends.values()) <= INSIDE

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from ...errors import shown
 from ...events import (
+    AnswerSpliced,
     CheckpointDropped,
     NodeEvicted,
     PrefixNotLoaded,
@@ -55,6 +56,7 @@ Kind = Literal[
     "namespace",
     "differs",
     "first",
+    "reused",
     CopyKind,
 ]
 
@@ -98,7 +100,7 @@ class Difference(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Reason for computed tokens."""
+    """Reason for uncached tokens. The tokens are computed, except for the kind "reused"."""
 
     kind: Kind
     tokens: int  # number of tokens with this reason
@@ -196,6 +198,7 @@ class _LookupReplay:
         self._earlier: deque[RequestQueued] = deque(maxlen=REMEMBERED)  # admitted requests
         self._finished: set[int] = set()
         self._not_loaded: dict[int, list[PrefixNotLoaded]] = {}  # by waiting request
+        self._spliced: dict[int, AnswerSpliced] = {}  # by waiting request
 
     def lookups(self, records: Iterable[Record]) -> Iterator[Lookup]:
         for record in records:
@@ -208,6 +211,8 @@ class _LookupReplay:
                     self._queued[event.request] = replace(event, prompt=tuple(event.prompt))
                 case PrefixNotLoaded(request=request) as event:
                     self._not_loaded.setdefault(request, []).append(event)
+                case AnswerSpliced(request=request) as event:
+                    self._spliced[request] = event
                 case RequestFinished(request=request):
                     self._queued.pop(request, None)
                     self._not_loaded.pop(request, None)
@@ -232,7 +237,10 @@ class _LookupReplay:
         )
         nearest = max(earlier, key=lambda e: common_length(prompt, e.prompt), default=None)
         differs = None if nearest is None else difference(prompt, nearest.prompt, token_table)
-        reasons = tuple(self._reasons(queued, admitted, nearest, differs))
+        reasons: Iterable[Reason] = self._reasons(queued, admitted, nearest, differs)
+        spliced = self._spliced.pop(queued.request, None)
+        if spliced is not None:
+            reasons = _with_reused(reasons, admitted.cached, spliced)
 
         return Lookup(
             request=queued.request,
@@ -242,7 +250,7 @@ class _LookupReplay:
             prompt_tokens=len(prompt),
             cached_tokens=admitted.cached,
             recomputed_tokens=admitted.again,
-            reasons=reasons,
+            reasons=tuple(reasons),
             nearest=None if nearest is None else nearest.request,
             difference=differs,
         )
@@ -355,6 +363,22 @@ class _LookupReplay:
             pieces.append(self._tree.nodes[node].tokens)
             node = self._tree.nodes[node].parent
         return tuple(token for piece in reversed(pieces) for token in piece)
+
+
+def _with_reused(reasons: Iterable[Reason], at: int, spliced: AnswerSpliced) -> Iterator[Reason]:
+    """Yield the reasons from the position `at` on, with the reused tokens of an approximate answer
+    as a reason."""
+    begin, end = spliced.begin, spliced.begin + spliced.reused
+    text = "approximate: keys and values of a similar cached text, at other positions"
+    for reason in reasons:
+        stop = at + reason.tokens
+        if at < begin:
+            yield reason._replace(tokens=min(stop, begin) - at)
+        if at <= begin < stop:
+            yield Reason("reused", spliced.reused, text)
+        if stop > end:
+            yield reason._replace(tokens=stop - max(at, end))
+        at = stop
 
 
 def _texts(tokens: Sequence[int], token_table: TokenTable) -> tuple[str, ...]:
