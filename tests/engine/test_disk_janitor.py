@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -145,6 +146,16 @@ def test_stale_temporary_files_are_removed(tmp_path: Path) -> None:
         store.write(make(number))
         assert total(tmp_path) <= 3 * SIZE
     assert [draft.exists() for draft in drafts] == [False, True]
+
+
+def test_a_deleted_folder_stays_deleted(tmp_path: Path) -> None:
+    """A folder without the tag would be refused at the next load."""
+    store = open_store(tmp_path, blocks=3)
+    assert store.write(make(0))
+    shutil.rmtree(tmp_path / "kv")
+    assert not any(store.write(make(number)) for number in range(1, 9))
+    assert not (tmp_path / "kv").exists()
+    assert open_store(tmp_path, blocks=3).write(make(1))
 
 
 def test_writes_do_not_wait_for_a_janitor(tmp_path: Path, monkeypatch: Any) -> None:
