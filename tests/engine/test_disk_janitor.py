@@ -180,6 +180,9 @@ def test_stored_models(tmp_path: Path) -> None:
         for number in range(count):
             store.write(make(number))
             age(path_of(store, number), 5000 if model == MODEL else 100)
+    foreign = os.fsencode(tmp_path / "kv" / "v1") + b"/\xff"  # no text
+    os.mkdir(foreign)
+    Path(os.fsdecode(foreign + b"/a.safetensors")).touch()
     rows = stored_models(tmp_path / "kv")
     assert [row[:3] for row in rows] == [(OTHER, 2, 2 * SIZE), (MODEL, 3, 3 * SIZE)]
     assert abs(rows[0].last_use - time.time() + 100) < 60

@@ -442,7 +442,7 @@ def test_an_error_of_the_search_keeps_the_given_order(
 @pytest.mark.parametrize("make", [None, byte_level, pieces], ids=["tiny", "bytes", "pieces"])
 @pytest.mark.parametrize("separator", ["\n\n", "\n", " | ", "\n---\n", " "])
 def test_pieces_join_to_the_tokens_of_the_text(engine: Engine, separator: str, make: Any) -> None:
-    """For ordinary separators, the tokens of the search are those of the prompt."""
+    """For ordinary separators, the search finds the tokens of the prompt."""
     encode = engine.encode if make is None else Tokenizer(make()).encode
     generator = random.Random(separator)
     for head in ("", "<|user|>\n", "Read these notes: "):
