@@ -122,7 +122,7 @@ def runnable() -> tuple[str, ...]:
 
 
 def _write(name: str, reports: list[Report]) -> None:
-    """Replace the tables of a benchmark. Tables of commands of their own stay, behind the others."""
+    """Replace the tables of a benchmark. Tables of other commands stay, behind the new tables."""
     head, *sections = RESULTS.read_text(encoding="utf-8").split("\n## ")
     tables = {section.partition("\n")[0]: section for section in sections}
     where = f"`python -m benchmarks {name} --write` on {machine()}; {datetime.date.today()}"
