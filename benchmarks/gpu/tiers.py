@@ -1,6 +1,6 @@
-"""`python -m benchmarks.gpu.tiers`: stored prefixes on a GPU. A long prompt from host memory, and
-in a new engine from files in the page cache, beside computing it; and chats that exceed the KV
-pool, with copies in host memory, without, and with a pool for everything.
+"""`python -m benchmarks.gpu.tiers`: stored prefixes on a GPU. Compares loads of a long prompt, from
+host memory and in a new engine from files in the page cache, with computing the prompt; and chats
+that exceed the KV pool, with copies in host memory, without, and with a pool for everything.
 
 The model has the shape of Llama-8B and random weights. `--toy` runs a small one, also on a CPU.
 """
@@ -48,7 +48,7 @@ def loads(engine: Engine) -> list[PrefixLoaded]:
 
 
 def await_copies(engine: Engine, blocks: int) -> float:
-    """Return the seconds until so many blocks are stored, or until `WAIT_SECONDS` passed."""
+    """Return the seconds until `blocks` blocks are stored, or until `WAIT_SECONDS` passed."""
     began = time.perf_counter()
     while engine.stats()["stored_blocks"] < blocks and time.perf_counter() < began + WAIT_SECONDS:
         time.sleep(0.01)

@@ -191,6 +191,32 @@ def test_a_copy_that_fails_is_tried_again() -> None:
     assert node.id in setting.tiers.copies._copied
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_idle_work_ends_although_the_time_is_short(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many nodes, the search alone takes longer than the time for idle work."""
+    monkeypatch.setattr(copies, "IDLE_WORK_SECONDS", 0.0)
+    setting = Setting(4, ("host", "disk"))
+    for _ in range(3):
+        computed(setting, setting.tokens(400))
+    work = setting.tiers.copies
+
+    def fail(ids: Any) -> Any:
+        raise MemoryError
+
+    if fails:
+        monkeypatch.setattr(work._transfer, "read", fail)
+    calls = 0
+    work.note_change()
+    while work._due is not None:
+        work.write_idle()
+        work_all(setting)
+        calls += 1
+        assert calls <= 4
+    assert stored(setting) == (0 if fails else 3 * (400 // BLOCK)) and not work._tried
+
+
 def test_a_flush_drops_copies_on_the_way_to_host_memory() -> None:
     setting = Setting(4, ("host",))
     computed(setting, setting.tokens(500))

@@ -265,6 +265,7 @@ def test_files_of_other_weights_are_found(tmp_path: Path, with_image: bool) -> N
         data, rows = np.zeros((BLOCK, 3), np.uint8), slice(i * BLOCK, (i + 1) * BLOCK)
         store.write(Block(there.keys[i + 1], there.keys[i], there.tokens[rows], 1.0, data))
     (tmp_path / "kv" / FORMAT / "unrelated").mkdir()
+    os.mkdir(os.fsencode(tmp_path / "kv" / FORMAT) + b"/\xff")  # no text
     disk = tmp_path / "kv", 1
     assert find_other_weights(disk, here, 0) == (other, 4 * BLOCK)
     assert find_other_weights(disk, here, 2) == (other, 4 * BLOCK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,6 +148,16 @@ def test_stale_temporary_files_are_removed(tmp_path: Path) -> None:
     assert [draft.exists() for draft in drafts] == [False, True]
 
 
+def test_a_deleted_folder_stays_deleted(tmp_path: Path) -> None:
+    """A folder without the tag would be refused at the next load."""
+    store = open_store(tmp_path, blocks=3)
+    assert store.write(make(0))
+    shutil.rmtree(tmp_path / "kv")
+    assert not any(store.write(make(number)) for number in range(1, 9))
+    assert not (tmp_path / "kv").exists()
+    assert open_store(tmp_path, blocks=3).write(make(1))
+
+
 def test_writes_do_not_wait_for_a_janitor(tmp_path: Path, monkeypatch: Any) -> None:
     """Another process scans: blocks within the share are written, others are refused at once."""
 
@@ -169,6 +180,9 @@ def test_stored_models(tmp_path: Path) -> None:
         for number in range(count):
             store.write(make(number))
             age(path_of(store, number), 5000 if model == MODEL else 100)
+    foreign = os.fsencode(tmp_path / "kv" / "v1") + b"/\xff"  # no text
+    os.mkdir(foreign)
+    Path(os.fsdecode(foreign + b"/a.safetensors")).touch()
     rows = stored_models(tmp_path / "kv")
     assert [row[:3] for row in rows] == [(OTHER, 2, 2 * SIZE), (MODEL, 3, 3 * SIZE)]
     assert abs(rows[0].last_use - time.time() + 100) < 60

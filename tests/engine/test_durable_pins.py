@@ -129,7 +129,7 @@ GOOD = {
     "file_bytes": 9,
     "state_bytes": 0,
     "names": ["0" * 32],
-    "tokens": [1],
+    "tokens": [1] * 64,
 }
 
 
@@ -146,7 +146,10 @@ GOOD = {
         {"names": "0" * 32},
         {"tokens": [1.5]},
         {"tokens": {"a": 1}},
-        {"tokens": [2**70]},
+        {"tokens": [2**70] * 64},
+        {"tokens": [2**31] * 64},
+        {"tokens": [1] * 63},
+        {"tokens": []},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -158,11 +161,39 @@ def test_a_damaged_mark_protects_nothing(tmp_path: Path, change: dict[str, Any])
     assert len(pins.all()) == 2
     (folder / "good.json").write_text(json.dumps(GOOD | change))
     (folder / "text.json").write_text("[[[")
+    (folder / "nested.json").write_text("[" * 200_000)
+    os.mkfifo(folder / "pipe.json")
     (folder / "bytes.json").write_bytes(b"\xff\xfe")
     (folder / "folder.json").mkdir()
     os.symlink("/etc/passwd", folder / "link.json")
     assert [pin.names for pin in pins.all()] == [pin_of(range(2)).names]
     assert pinned_names(tmp_path) == set(pin_of(range(2)).names)
+
+
+def test_a_mark_that_vanishes_hides_no_other_mark(tmp_path: Path, monkeypatch: Any) -> None:
+    """Another process undoes a pin while the marks are listed."""
+    pins = DurablePins(tmp_path, MODEL, 1000 * SIZE)
+    pins.add(pin_of(range(2)))
+    gone, iterate = tmp_path / "pins" / MODEL / "gone.json", Path.iterdir
+
+    def list_all(folder: Path) -> Any:
+        return iter([*iterate(folder), gone]) if folder.name == MODEL else iterate(folder)
+
+    monkeypatch.setattr(Path, "iterdir", list_all)
+    assert pinned_names(tmp_path) == set(pin_of(range(2)).names)
+
+
+def test_a_mark_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: Any) -> None:
+    pins = DurablePins(tmp_path, MODEL, 1000 * SIZE)
+    pins.add(pin_of(range(2)))
+
+    def fail(source: str, target: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OptionError, match=r"pin cannot be written .* No space left on device"):
+        pins.add(pin_of(range(3)))
+    assert len(list((tmp_path / "pins" / MODEL).iterdir())) == 1
 
 
 def test_only_the_user_may_read_marks(tmp_path: Path) -> None:
@@ -302,7 +333,7 @@ def test_marks_above_the_limit_are_not_read(tmp_path: Path, monkeypatch: Any) ->
 @pytest.mark.parametrize("family", ["qwen3_next", "lfm2"])
 def test_a_pin_of_a_hybrid_keeps_the_states(family: str, tmp_path: Path) -> None:
     ids = tokens_of(1, 500)
-    with hybrid(family, tmp_path) as tiny:
+    with hybrid(family, tmp_path, host_cache=0.1) as tiny:  # keeps states at block ends
         exact, _ = continued(tiny, ids)
         tiny.pin(ids, "me", durable=True)
         for _ in range(1000):

@@ -282,6 +282,19 @@ def test_arenas_leave_memory_to_the_machine(monkeypatch: Any) -> None:
     check(store)
 
 
+def test_an_arena_allocated_next_to_close_is_not_kept(monkeypatch: Any) -> None:
+    store = HostBlocks(4 * BLOCK * UNIT, UNIT, pin=False)
+    empty = np.empty
+
+    def allocate(*args: Any) -> Any:
+        store.close()
+        return empty(*args)
+
+    monkeypatch.setattr(host.np, "empty", allocate)
+    assert not store.write(make_block(1, UNIT))
+    assert not store.total and not store._arenas
+
+
 def test_a_full_memory_keeps_the_present_arenas(monkeypatch: Any) -> None:
     monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE)
     store = HostBlocks(6 * SIZE, UNIT, pin=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,11 @@ def test_facts_survive(count: int, axes: int, advance: int, cuts: list[int]) -> 
         "huge": b"[99999999, [], 3, 1]\n",
         "block": b"[3, [[0, 9]], 1, 1]\n",
         "pair": b"[3, [[0]], 1, 1]\n",
+        "number": b"[3, [5], 1, 1]\n",
+        "null": b"[3, [[null, 1]], 1, 1]\n",
+        "infinite": b"[Infinity, [], 1, 1]\n",
+        "nested": b"[" * 200_000,
+        "advance": b"[1, [], 1, 9223372036854775807]\n" + zlib.compress(bytes(4)),
         "texts": b'[3, ["ab"], 1, 1]\n',
         "positions": b"[3, [], 1, 1]\nabc",
         "short": ItemFacts(2, [], np.zeros((1, 2)), 1).pack().replace(b"[2,", b"[3,"),

@@ -37,15 +37,15 @@ class ItemFacts(NamedTuple):
             ValueError: The data is damaged.
         """
         head, _, packed = data.partition(b"\n")
-        fields = json.loads(head)
-        match fields:
-            case [int(count), list(pairs), int(axes), int(advance)]:
-                blocks = [(int(begin), int(end)) for begin, end in pairs]
-            case _:
-                raise ValueError("no facts of an item")
+        try:
+            count, pairs, axes, advance = json.loads(head)
+            blocks = [(int(begin), int(end)) for begin, end in pairs]
+            count, axes, advance = int(count), int(axes), int(advance)
+        except (TypeError, OverflowError, RecursionError) as error:
+            raise ValueError("no facts of an item") from error
 
         size = 4 * count * axes
-        if count < 1 or axes < 1 or size > 4 * MAX_TOKENS:
+        if count < 1 or axes < 1 or size > 4 * MAX_TOKENS or abs(advance) > MAX_TOKENS:
             raise ValueError("no size of an item")
         if any(not 0 <= begin < end <= count for begin, end in blocks):
             raise ValueError("a block outside of the item")

@@ -34,6 +34,8 @@ def pin_durably(tiers: CacheTiers | None, node: Node, owner: str) -> None:
             f" layers at a block end; {node.end:,} tokens are cached"
         )
         hint = "pin a longer prompt, after a request that computed the prompt"
+        if tiers.copies.has_states and node.end >= MIN_TOKENS:
+            hint = "load the model with host_cache, which keeps states at block ends, and ask again"
         raise OptionError(message, hint)
 
     disk.pins.add(_mark(tiers, prefix, owner))

@@ -95,7 +95,8 @@ class AnswerVerifier:
         self._idle_since = 0.0
 
     def add(self, state: RequestState, output: Output) -> None:
-        """Queue the comparison of an approximate answer."""
+        """Queue the comparison of an approximate answer. Raises nothing: the caller delivers the
+        answer afterwards."""
         request, approximation, sample = state.request, state.approximation, state.key_sample
         assert approximation is not None
         answer = Answer(
@@ -107,12 +108,18 @@ class AnswerVerifier:
             params=_exact(request),
             scope=request.cache_scope,
             rows=state.likeliest,
-            sample=None if sample is None else sample._replace(content=sample.content.cpu()),
+            sample=sample,
             ended_at=time.perf_counter(),
             text=output.text,
         )
         if output.finish_reason not in ("stop", "length") or not answer.tokens:
             self._decide(answer, None, "the answer was not completed")
+            return
+        try:
+            if sample is not None:
+                answer.sample = sample._replace(content=sample.content.cpu())
+        except Exception as error:  # the device is lost
+            self._decide(answer, None, f"the comparison failed: {first_line(error)}")
             return
         self._idle_since = answer.ended_at
         self._pending.append(answer)
@@ -186,7 +193,15 @@ class AnswerVerifier:
         if output.finish_reason == "abort":
             self._idle_since = time.perf_counter()
             self._pending.appendleft(answer)
-        elif output.error is not None:
+            return
+        try:
+            self._judge(answer, output)
+        except Exception as error:
+            self._decide(answer, None, f"the comparison failed: {first_line(error)}")
+
+    def _judge(self, answer: Answer, output: Output) -> None:
+        """Compare an answer with the output of an exact request."""
+        if output.error is not None:
             self._decide(answer, None, f"the comparison failed: {first_line(output.error)}")
         elif answer.mean_kl is None:
             self._take_scores(answer, output)

@@ -73,7 +73,7 @@ class Output(Mapping[str, Any]):
     params: SamplingParams = field(default=SamplingParams(), repr=False, compare=False)
     # Converts a token to text, if token texts are requested.
     token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
-    # Of an answer on approximate keys and values (`approximate=True`); None for an exact answer.
+    # Record of an approximate answer (`approximate=True`); None for an exact answer.
     approximate: Approximation | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Any:

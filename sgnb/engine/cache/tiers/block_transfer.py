@@ -87,13 +87,13 @@ class BlockTransfer:
         return wait
 
     def begin_writes(self) -> None:
-        """Let later writes follow the work that the engine's thread launched so far: that work may
-        use the units."""
+        """Order later writes after all launched work of the engine's thread, which may use the
+        units."""
         if self._writes is not None:
             self._writes.wait_stream(torch.cuda.current_stream(self._device))
 
     def end_writes(self) -> None:
-        """Let work that the engine's thread launches later follow all writes."""
+        """Order later work of the engine's thread after all writes."""
         if self._writes is not None:
             torch.cuda.current_stream(self._device).wait_stream(self._writes)
 

@@ -88,12 +88,14 @@ class BlockCopies:
         # Ids of nodes with copies on the disk, and in host memory, or on the way.
         self._copied, self._in_host = set[int](), set[int]()
         self._relief = 0.0  # time of the next check of the free memory
-        self._due: float | None = None  # time of the next copy to the disk; None: nothing to do
+        self._due: float | None = None  # time of the next idle copy; None: nothing to do
+        self._tried = set[int]()  # ids of nodes, until all were tried
         self.counts = {"stored_blocks": 0, "dropped_blocks": 0}
 
     def note_change(self) -> None:
         """Copy the cache to the disk at the next idle time: something was computed or pinned."""
         self._due = time.monotonic() + IDLE_SECONDS
+        self._tried.clear()
 
     @property
     def patience(self) -> float | None:
@@ -142,7 +144,7 @@ class BlockCopies:
         if not self._is_current(True):
             return
 
-        tree, end = self._cache.tree, time.monotonic() + IDLE_WORK_SECONDS
+        tree = self._cache.tree
         present = {node.id for node in tree.nodes()}
         self._copied &= present
         self._in_host &= present
@@ -150,17 +152,29 @@ class BlockCopies:
         nodes = [
             node
             for node in sorted(tree.nodes(), key=self._seconds, reverse=True)
-            if (has_disk and self._is_for_disk(node))
-            or (has_host and node.id not in self._in_host and node.end >= MIN_TOKENS)
+            if node.id not in self._tried
+            and (
+                (has_disk and self._is_for_disk(node))
+                or (has_host and node.id not in self._in_host and node.end >= MIN_TOKENS)
+            )
         ]
+        end = time.monotonic() + IDLE_WORK_SECONDS  # after the search: each call copies a node
         for node in nodes:
             if self._pending_bytes > MAX_PENDING_BYTES // 2:
                 self.note_change()
                 break
-            if time.monotonic() > end:  # go on after the next command
-                self._due = end
-                break
+            self._tried.add(node.id)  # a failed copy is not repeated at once
             self._keep(node)
+            if time.monotonic() > end:  # go on after the next command
+                self._due = self._due or end
+                break
+        else:
+            self._tried.clear()
+
+    @property
+    def has_states(self) -> bool:
+        """True for a model with recurrent layers."""
+        return self._states is not None
 
     def can_copy(self, node: Node, end: int) -> bool:
         """Return whether the disk can hold the prefix of a node up to a block end."""

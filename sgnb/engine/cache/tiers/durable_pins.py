@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,8 +16,9 @@ from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
-from ....errors import OptionError, RecordError
-from .folder import FORMAT, PINS, SUFFIX, locate
+from ....errors import OptionError, printable
+from .blocks import BLOCK
+from .folder import FORMAT, PINS, SUFFIX, locate, open_safely, replace_file
 
 SHARE = 2
 """Pins may use the limit of the disk cache divided by this number."""
@@ -76,7 +76,8 @@ class DurablePins:
         """Write the mark of a pin. The files of the pin count as used now.
 
         Raises:
-            OptionError: All pins together would use more than half of the disk cache.
+            OptionError: All pins together would use more than half of the disk cache, or the mark
+                cannot be written.
         """
         sizes = _file_sizes(self._root)
         used = sum(sizes.values())
@@ -89,9 +90,6 @@ class DurablePins:
             )
             raise OptionError(message, "undo a durable pin, or give a larger disk_cache")
 
-        for level in (self._folder.parent, self._folder):
-            with suppress(FileExistsError):
-                os.mkdir(level, 0o700)
         content = {
             "format": MARK,
             "owner": pin.owner,
@@ -100,10 +98,14 @@ class DurablePins:
             "names": pin.names,
             "tokens": pin.tokens,
         }
-        handle, draft = tempfile.mkstemp(".tmp", dir=self._folder)  # with mode 0600
-        with open(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-        os.replace(draft, self._folder / _mark_name(pin))
+        path = self._folder / _mark_name(pin)
+        try:
+            replace_file(str(path), [self._folder.parent], json.dumps(content).encode())
+        except OSError as error:
+            message = f"the durable pin cannot be written to {path}: {error.strerror}"
+            hint = "load the model with another disk_cache"
+            raise OptionError(printable(message), hint) from None
+
         for name in pin.names:
             with suppress(OSError):  # not written yet
                 os.utime(self._path(name))
@@ -170,11 +172,18 @@ def _folders(root: Path) -> list[Path]:
 
 def _read_all(folder: Path) -> Iterator[tuple[Path, DurablePin]]:
     """Yield the marks in a folder, the oldest first. Damaged marks protect nothing."""
+    paths: list[Path] = []
     with suppress(OSError):
         paths = [path for path in folder.iterdir() if path.suffix == ".json"]
-        for path in sorted(paths, key=lambda path: (os.lstat(path).st_mtime, path.name)):
-            with suppress(OSError, ValueError, RecordError):
-                yield path, _read(path)
+    for path in sorted(paths, key=lambda path: (_last_change(path), path.name)):
+        with suppress(OSError, ValueError, RecursionError):  # RecursionError: nested JSON
+            yield path, _read(path)
+
+
+def _last_change(path: Path) -> float:
+    with suppress(OSError):  # another process undid the pin
+        return os.lstat(path).st_mtime
+    return 0.0
 
 
 def _read(path: Path) -> DurablePin:
@@ -182,9 +191,9 @@ def _read(path: Path) -> DurablePin:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file is damaged.
+        ValueError, RecursionError: The file is damaged.
     """
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+    with open(path, "rb", opener=open_safely) as file:
         content: Any = json.loads(file.read(MAX_BYTES))
     if not isinstance(content, dict) or content.get("format") != MARK:
         raise ValueError("not a mark")
@@ -194,6 +203,8 @@ def _read(path: Path) -> DurablePin:
         raise ValueError("not an owner and a size")
     if not (_is_list(names, _is_name) and _is_list(tokens, _is_count) and names):
         raise ValueError("not names and tokens")
+    if len(tokens) != BLOCK * len(names) or max(tokens) >= 2**31:
+        raise ValueError("not the tokens of full blocks")
     return DurablePin(owner, tuple(tokens), tuple(names), size, state_size)
 
 

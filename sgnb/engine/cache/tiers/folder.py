@@ -62,7 +62,7 @@ def stored_models(folder: str | Path | None = None) -> list[StoredModel]:
     """
     root = locate(folder)
     models = []
-    for name in _names(root / FORMAT) if _is_tagged(root) else ():
+    for name in filter(str.isascii, _names(root / FORMAT) if _is_tagged(root) else ()):
         files = [each for each in walk(str(root / FORMAT / name)) if not each.path.endswith(".tmp")]
         blocks = sum(each.path.endswith(SUFFIX) for each in files)
         if blocks:

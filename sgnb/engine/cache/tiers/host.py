@@ -191,6 +191,7 @@ class HostBlocks:
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             self._sizes.clear()
             while self._arenas:
                 self._return_arena()

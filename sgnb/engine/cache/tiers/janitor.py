@@ -78,7 +78,7 @@ class Janitor:
 
     def reserve(self, size: int) -> bool:
         """Reserve room for a file; evicts files and scans if needed. Returns False if there is no
-        room, or another process scans."""
+        room, another process scans, or the folder is gone."""
         deletions, scanned = 0, size > self._limit
         with self._lock:
             while self._room < size:
@@ -104,7 +104,10 @@ class Janitor:
             self._room += size
 
     def _scan(self) -> bool:
-        """Count the files, and choose the next victims. Returns False if another process scans."""
+        """Count the files, and choose the next victims. Returns False if another process scans, or
+        the folder is gone."""
+        if not self._root.is_dir():  # the lock would create the folder without the tag
+            return False
         try:
             with FileLock(self._root / "janitor.lock", timeout=0, mode=0o600):
                 files = list(self._list_files())

@@ -31,7 +31,7 @@ def find_other_weights(
     models = disk[0] / FORMAT
     names: list[str] = []
     with suppress(OSError):
-        names = os.listdir(models)
+        names = list(filter(str.isascii, os.listdir(models)))  # foreign names may be no text
 
     def has(fingerprint: str, key: bytes) -> bool:
         name = key.hex()
