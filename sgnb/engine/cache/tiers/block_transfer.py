@@ -124,7 +124,10 @@ class BlockTransfer:
     def spare(self, count: int) -> Bytes:
         """Return memory for copies of blocks, uint8[count, BLOCK, row_bytes], pinned for a GPU."""
         size = count, BLOCK, self.row_bytes
-        return torch.empty(size, dtype=torch.uint8, pin_memory=self._on_gpu).numpy()
+        if not self._on_gpu:
+            return torch.empty(size, dtype=torch.uint8).numpy()
+        with torch.cuda.device(self._device):  # otherwise a context on the first GPU
+            return torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
 
     def find_fault(self) -> str:
         """Write random content to the units of a block and read it back. Returns the difference as
