@@ -100,6 +100,14 @@ def test_an_mlp_of_an_odd_size_is_padded() -> None:
     assert not torch.allclose(changed, expected, atol=2e-3)
 
 
+def test_one_module_for_gate_and_up_of_an_odd_size_is_fused() -> None:
+    model = varied_model("glm4", intermediate_size=83)
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    assert Counter(swap.kind for swap in pooled.fuse())["mlp"] == 2
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("family", ["qwen3_next", "mamba2", "nemotron_h", "olmo_hybrid"])
 def test_gated_norms_are_fused(family: str) -> None:
     """Gate before and after the norm, one group and several."""

@@ -58,7 +58,11 @@ def match_mlp(module: nn.Module, trace: ModuleTrace, operations: Operations) -> 
     activation = None if function is None else activation_name(function)
     if activation is None or merged.out_features != 2 * inner:
         return None
-    if inner % ALIGNED and merged.weight.format is output.weight.format is DENSE:
+    if (
+        inner % ALIGNED
+        and len(merged.sources) == 2
+        and merged.weight.format is output.weight.format is DENSE
+    ):
         # Slow kernels compute products of sizes that are no multiple of 16 bytes.
         merged, output = (
             padded(merged, rows=_round_up(inner)),
