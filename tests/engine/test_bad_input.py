@@ -55,7 +55,11 @@ def engine() -> Iterator[Engine]:
             "unknown engine option 'max_totl_tokens'",
             "did you mean 'max_total_tokens'?",
         ),
-        ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, checkpoint_every"),
+        (
+            {"zzz": 5},
+            "unknown engine option 'zzz'",
+            "known: approximate_seconds, attention, checkpoint_every",
+        ),
         ({"max_total_tokens": 0}, "max_total_tokens=0", "None or an int from 1"),
         ({"max_total_tokens": 10**19}, "max_total_tokens=10000000000000000000", "to 2**53"),
         ({"dtype": ["float16"]}, "unknown dtype", "float16"),
