@@ -102,6 +102,7 @@ def test_a_reload_shows_a_paused_run_and_a_restart_ends_it(notebook: Notebook, l
     notebook.open("restart.ipynb")
     bar = stepper(notebook.cell(1))
     expect(bar).to_contain_text("paused before text")
+    notebook.page.wait_for_timeout(3000)  # a click before the page is connected has no effect
     press(notebook.cell(1), "token")
     expect(bar).to_contain_text("paused before gen 'a'")
     notebook.run_cell(2)

@@ -226,7 +226,7 @@ def tell(s, what, tokens):
     s += what + sgnb.gen("text", max_tokens=tokens, temperature=0, ignore_eos=True)
 sgnb.dashboard()
 tell.run("The capital of France is", 4).text()
-state = tell.run("A story:", 1500)
+state = tell.run("A story:", 3500)
 """
 
 
