@@ -226,7 +226,7 @@ def tell(s, what, tokens):
     s += what + sgnb.gen("text", max_tokens=tokens, temperature=0, ignore_eos=True)
 sgnb.dashboard()
 tell.run("The capital of France is", 4).text()
-state = tell.run("A story:", 3500)
+state = tell.run("A story:", 1500)
 """
 
 
@@ -242,7 +242,6 @@ def test_a_node_is_pinned_and_evicted_by_a_button(notebook: Notebook, lab: Lab) 
     inspector, buttons = page.locator(".sgnb-inspector"), page.locator(".sgnb-actions")
     buttons.get_by_role("button", name="pin", exact=True).click()
     expect(inspector).to_contain_text("tokens are kept")
-    assert page.locator(".sgnb-status").inner_text() == "running"
     expect(inspector).to_contain_text("by view")
     expect(buttons.get_by_role("button", name="unpin")).to_be_visible()
     notebook.run_cell(1)
