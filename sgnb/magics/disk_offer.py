@@ -15,11 +15,6 @@ from .engines import LoadedEngine, RemoteBackend
 OFFER_SECONDS = 1.0
 """Shortest prefill before an offer."""
 
-MIN_TOKENS = 256
-"""Shortest prefix in a disk cache."""
-
-VARIABLE = "SGNB_DISK_CACHE"
-
 _FLAGS = frozenset(flag for option in LOAD_OPTIONS for flag in option.flags)
 """Options of `%sglang load`. Python has further options."""
 
@@ -32,6 +27,8 @@ class DiskOffer:
 
     def __call__(self, loaded: LoadedEngine | RemoteBackend, run: RunState) -> str:
         """Return the offer as a sentence, or ""."""
+        from ..engine.cache.tiers.copies import MIN_TOKENS
+
         if self._offered or not isinstance(loaded, LoadedEngine) or loaded.options is None:
             return ""
         if not _is_possible(loaded.options, loaded.emitter.tree):
@@ -56,10 +53,11 @@ class DiskOffer:
 
 def _is_possible(options: dict[str, Any], tree: TreeState) -> bool:
     """Return whether a disk cache is possible, and absent by default."""
+    from ..engine.cache.tiers.setup import VARIABLE
+
     chosen = options.get("disk_cache") is not None or os.environ.get(VARIABLE)
-    has_states = tree.engine is not None and tree.engine.states > 0
     has_disk = tree.tiers is not None and tree.tiers.disk_bytes > 0
-    return not (chosen or has_states or has_disk) and options.get("prefix_cache", True)
+    return not (chosen or has_disk) and options.get("prefix_cache", True)
 
 
 def _command(loaded: LoadedEngine) -> str:

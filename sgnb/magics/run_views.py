@@ -69,7 +69,7 @@ class Views:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: set[str] = set()  # ids of the run and of its edits
         self._reported = False  # the cell shows the error of the run
-        self._close_by = 0.0  # see `_waits_for_verdicts`
+        self._close_by: float | None = None  # see `_waits_for_verdicts`
 
     def show(self, work: Callable[[], Any], runs: list[Run]) -> Any:
         """Start a run by calling `work`, with views and time limit, and wait for the result.
@@ -135,10 +135,11 @@ class Views:
         """Return whether a live view stays open for the comparison of approximate answers, at most
         `VERIFY_SECONDS`. Then `close` is called again."""
         now = time.monotonic()
-        if self._loop is None or not self._display.verifies or now > (self._close_by or now):
-            self._close_by = 0.0
+        is_late = self._close_by is not None and now > self._close_by
+        if self._loop is None or not self._display.verifies or is_late:
+            self._close_by = None
             return False
-        if not self._close_by:
+        if self._close_by is None:
             self._close_by = now + VERIFY_SECONDS
             self._display.refresh()  # the picture of a kernel that ends before the comparison
         again = partial(self.close, run=run, reported=reported)

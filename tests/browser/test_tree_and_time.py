@@ -19,7 +19,7 @@ from sgnb.events import (
     VariantRan,
 )
 from sgnb.viz import VIEWS, Feed, Trees
-from sgnb.viz.live.widget import standalone
+from sgnb.viz.live.widget import module, standalone, style
 from tests.browser.lab import Lab, Notebook, findings
 from tests.viz.make_log import WordEngine, demo
 
@@ -231,7 +231,7 @@ state = tell.run("A story:", 1500)
 
 
 def test_a_node_is_pinned_and_evicted_by_a_button(notebook: Notebook, lab: Lab) -> None:
-    """Pinned while records come, which draw the pane again and again."""
+    """The records of a run draw the pane again meanwhile."""
     cells = CELL, "state.text()[:0]", "sgnb.cache.pins()"
     notebook.open(lab.write("pins.ipynb", *cells).name)
     notebook.run_cell(0)
@@ -288,6 +288,31 @@ def test_an_answer_of_the_kernel_is_kept_after_the_run(page: Page) -> None:
     page.locator(TREE).focus()
     page.keyboard.press("ArrowUp")
     expect(buttons).to_have_text(["unpin", "evict"])
+
+
+def test_a_request_without_an_answer_is_reported(page: Page) -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    engine.insert(engine.encode("a text"))
+    feed = Feed(Trees(), 0.0)
+    feed.push(list(log.read().records), 0)
+    values = {
+        "records": {"from": 0, "lines": "\n".join(feed.lines), "live": True, "reported": False},
+        "uid": "one", "run": "", "views": ["tree"], "controls": True, "steps": False,
+        "edits": False, "hint": "", "reruns": [], "batch": False,
+    }  # fmt: skip
+    page.set_content(f"""<style>{style()}</style><main></main><script type="module">{module()}
+        const values = {json.dumps(values)}, none = () => {{}};
+        const model = {{ get: (name) => values[name], on: none, off: none, set: none, send: none }};
+        const shown = widget();
+        shown.initialize({{ model }});
+        shown.render({{ model, el: document.querySelector("main") }});
+    </script>""")
+    page.locator(TREE).click(position={"x": 8, "y": 8})
+    page.locator(".sgnb-actions button").filter(has_text="pin").click()
+    inspector = page.locator(".sgnb-inspector")
+    expect(inspector).to_contain_text("no answer from the kernel", timeout=10_000)
+    expect(inspector).to_contain_text("reload the page")
 
 
 def test_an_empty_cache_says_so(page: Page) -> None:

@@ -339,7 +339,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_file_system(small_disk: Path, monkeypatch: Any) -> None:
     now = [time.monotonic()]
-    monkeypatch.setattr(disk.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(janitor, "RESERVE_BYTES", 0)
     store = open_store(small_disk)
     with pytest.warns(SgnbWarning, match="No space left on device.*again after 60 s") as caught:
@@ -359,7 +359,7 @@ def test_a_full_file_system(small_disk: Path, monkeypatch: Any) -> None:
 
 def test_a_full_device(tmp_path: Path, monkeypatch: Any) -> None:
     now = [time.monotonic()]
-    monkeypatch.setattr(disk.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     store = open_store(tmp_path)
     assert store.write(make(100))
     create, calls = folder.tempfile.mkstemp, []

@@ -41,7 +41,7 @@ def answer(engine: Engine, prompt: list[int]) -> list[int]:
 
 def content(engine: Engine, prompt: list[int]) -> Bytes:
     """Return the keys and values of the first 1,280 tokens of a cached prompt."""
-    tiers = engine._loop.tiers._tiers
+    tiers = engine._loop.tiers.tiers
     assert tiers is not None
     node = engine._loop._scheduler.cache.tree.match(np.array(prompt, np.int32))
     return tiers._transfer.read(node.path_slots()[:1280])()[0].copy()

@@ -88,7 +88,7 @@ def test_a_damaged_file_is_the_reason(stored: Stored) -> None:
 def test_computing_was_faster_with_both_estimates(stored: Stored) -> None:
     folder, exact, blocks = stored
     with engine(folder) as tiny:
-        tiers: Any = tiny._loop.tiers._tiers
+        tiers: Any = tiny._loop.tiers.tiers
         tiers.costs.load_seconds = lambda store, size: 60.0
         assert answer(tiny) == exact
         [event] = not_loaded(tiny)
@@ -126,7 +126,7 @@ def test_files_of_other_weights_are_found_by_the_prompt(stored: Stored) -> None:
 def test_a_cancelled_load_is_the_reason(stored: Stored) -> None:
     folder, exact, _ = stored
     with engine(folder) as tiny:
-        tiers: Any = tiny._loop.tiers._tiers
+        tiers: Any = tiny._loop.tiers.tiers
         started = tiers._start_load
 
         def start(*args: Any) -> Any:

@@ -35,11 +35,11 @@ def run(seconds: float = 1.5, tokens: int = 300, namespace: str = "") -> RunStat
     return state
 
 
-def loaded(model: str = "tiny", name: str = "", states: int = 0, **options: Any) -> LoadedEngine:
+def loaded(model: str = "tiny", name: str = "", **options: Any) -> LoadedEngine:
     made = LoadedEngine.__new__(LoadedEngine)
     made.name, made.model, made.options = name or model.split("/")[-1], model, options
     tree = Trees()[0]
-    tree.engine = events.EngineStarted("tiny", "cpu", "float32", "torch", 4096, 2048, 8, states)
+    tree.engine = events.EngineStarted("tiny", "cpu", "float32", "torch", 4096, 2048, 8)
     emitter: Any = SimpleNamespace(tree=tree)
     made.emitter = emitter
     return made
@@ -66,7 +66,6 @@ REFUSED = [
     {"disk_cache": "/tmp/kv"},
     {"disk_cache": True},
     {"prefix_cache": False},
-    {"states": 4},
 ]
 
 

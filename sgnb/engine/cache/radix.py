@@ -44,7 +44,7 @@ class Node:
         attached: Ids of further payloads that belong to the node's end.
         locks: Number of locks on the node and on all nodes below.
         hits: Number of matches.
-        copied: A lower tier has a copy; set through `RadixTree.mark_copied`.
+        copied: Host memory has a copy, or will have; set through `RadixTree.mark_copied`.
         alive: False after removal from the tree.
         queued: The heap of eviction candidates contains the node.
     """
@@ -263,7 +263,7 @@ class RadixTree:
         self.unlock(node)
 
     def mark_copied(self, node: Node) -> None:
-        """Note that a lower tier has a copy of the node's tokens."""
+        """Note that host memory has a copy of the node's tokens."""
         node.copied, node.queued = True, False
         self._queue(node)
 

@@ -20,10 +20,10 @@ class TierWork:
     """Work of the cache tiers on the engine's thread. Does nothing for an engine without tiers.
 
     Args:
-        tiers: Cache tiers, or None.
+        tiers: Cache tiers, or None. Also an attribute.
         scheduler: Scheduler, which waits for loads.
         send: Runs a command on the engine's thread soon.
-        splices: Work for approximate requests.
+        splices: Work for approximate requests. Also an attribute.
     """
 
     def __init__(
@@ -33,15 +33,10 @@ class TierWork:
         send: Callable[[Command], None],
         splices: SpliceWork,
     ) -> None:
-        self._tiers, self._scheduler, self.splices = tiers, scheduler, splices
+        self.tiers, self._scheduler, self.splices = tiers, scheduler, splices
         if tiers is not None:
             scheduler.loads = tiers
             tiers.run = lambda work: send(partial(self._run, work))
-
-    @property
-    def tiers(self) -> CacheTiers | None:
-        """The cache tiers, or None."""
-        return self._tiers
 
     def _run(self, work: Command) -> None:
         work()
@@ -49,7 +44,7 @@ class TierWork:
 
     def __bool__(self) -> bool:
         """True if requests may wait for a load."""
-        return self._tiers is not None and self._tiers.loading
+        return self.tiers is not None and self.tiers.loading
 
     @property
     def patience(self) -> float | None:
@@ -59,48 +54,48 @@ class TierWork:
 
     @property
     def _copy_patience(self) -> float | None:
-        waits = self._tiers is None or self._scheduler.has_work  # the end of a load is a command
-        return None if waits or self._tiers is None else self._tiers.copies.patience
+        waits = self.tiers is None or self._scheduler.has_work  # the end of a load is a command
+        return None if waits or self.tiers is None else self.tiers.copies.patience
 
     def idle(self) -> None:
         """Use the time without requests: copies, see `BlockCopies.idle`, and comparisons of
         approximate answers."""
-        if self._copy_patience == 0 and self._tiers is not None:
-            guarded(self._tiers.copies.idle)
+        if self._copy_patience == 0 and self.tiers is not None:
+            guarded(self.tiers.copies.idle)
         self.splices.verifier.idle()
 
     def stepped(self, batch: Batch, seconds: float) -> None:
         """Learn from a step."""
         self.splices.observe(batch, seconds)
-        if self._tiers is not None:
-            self._tiers.observe(batch.starts, batch.lengths, seconds)
+        if self.tiers is not None:
+            self.tiers.observe(batch.starts, batch.lengths, seconds)
 
     def note_change(self) -> None:
         """See `BlockCopies.note_change`."""
-        if self._tiers is not None:
-            self._tiers.copies.note_change()
+        if self.tiers is not None:
+            self.tiers.copies.note_change()
 
     def flush(self) -> None:
         """Empty host memory."""
-        if self._tiers is not None:
-            self._tiers.flush()
+        if self.tiers is not None:
+            self.tiers.flush()
             self._scheduler.reconsider()
 
     def adopt_weights(self) -> None:
         """Serve the blocks of changed weights only."""
         self.splices.verifier.give_up("the weights changed")
-        if self._tiers is not None:
-            self._tiers.adopt_weights()
+        if self.tiers is not None:
+            self.tiers.adopt_weights()
 
     def prefetch(self, tokens: Any) -> int:
         """See `Engine.prefetch`."""
-        return 0 if self._tiers is None else self._tiers.prefetch(tokens)
+        return 0 if self.tiers is None else self.tiers.prefetch(tokens)
 
     def stored_keys(self) -> StoredKeys | None:
         """Return the keys of all copies; None without tiers."""
-        if self._tiers is None:
+        if self.tiers is None:
             return None
-        stores = self._tiers.prefixes.stores
+        stores = self.tiers.prefixes.stores
         return StoredKeys(
             root=stores.root,
             after=lambda key, tokens: next(block_keys(key, tokens, {})),
@@ -109,10 +104,10 @@ class TierWork:
 
     def statistics(self) -> dict[str, Any]:
         """See `CacheTiers.statistics`."""
-        return {} if self._tiers is None else self._tiers.statistics()
+        return {} if self.tiers is None else self.tiers.statistics()
 
     def close(self) -> None:
         """End all work."""
         self.splices.close()
-        if self._tiers is not None:
-            self._tiers.close()
+        if self.tiers is not None:
+            self.tiers.close()

@@ -1,4 +1,4 @@
-"""Kinds of the texts that a program appends, and the executors of its calls."""
+"""Kinds of appended texts, and executors of calls."""
 
 from __future__ import annotations
 

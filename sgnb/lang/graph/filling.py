@@ -3,6 +3,7 @@ execution."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from .nodes import Node
 from .placeholders import Argument, Placeholder, Variable, cut, fill
 
 
-class Filler:
+class Filler(ABC):
     """Fills the placeholders of nodes with the values of a run.
 
     Args:
@@ -95,8 +96,9 @@ class Filler:
             return type(value)([self.filled(item, node) for item in value])
         return self._option(value, node)
 
+    @abstractmethod
     def _variable(self, variable: Variable) -> Any:
-        raise NotImplementedError
+        """Return the value of a variable."""
 
     def _option(self, value: Any, node: Node) -> Any:
         """Return the value of an option; an option that is an argument keeps the argument's

@@ -1,5 +1,7 @@
 // Transport of record lines to a page: from a kernel (protocol in sgnb/viz/live/widget.py), or from the page.
 
+const PATIENCE = 5000; // milliseconds
+
 // Hide the static twin while the live view is on the page.
 function hideTwin(uid) {
   const rule = `img[src*="sgnb-static-${uid}"]`; // the image address of the twin contains the uid
@@ -121,6 +123,12 @@ const widget = () => {
         answered({ text: "the kernel is gone: run the cell again", failed: true });
       }
     });
+  // As `ask`, for short work: JupyterLab and ipykernel may lose a message soon after a reload of the page.
+  const askBriefly = (link, content) => {
+    const text = "no answer from the kernel: if the kernel is idle, reload the page";
+    const late = new Promise((answered) => setTimeout(answered, PATIENCE, { text, failed: true }));
+    return Promise.race([ask(link, content), late]);
+  };
   function takeAll(link) {
     const { from, lines, live, reported } = link.get("records");
     stats.snapshots += 1;
@@ -186,8 +194,8 @@ const widget = () => {
         run: link.get("run"),
         views: link.get("views"),
         wordsOfCost: viewCost.words,
-        ask: link.get("controls") ? (action, node) => ask(link, { kind: "act", action, node }) : null,
-        steer: link.get("steps") ? (action) => ask(link, { kind: "step", action }) : null,
+        ask: link.get("controls") ? (action, node) => askBriefly(link, { kind: "act", action, node }) : null,
+        steer: link.get("steps") ? (action) => askBriefly(link, { kind: "step", action }) : null,
         edit: link.get("edits") ? (fields) => ask(link, { kind: "edit", ...fields }) : null,
         compare,
         reruns: () => link.get("reruns"),

@@ -14,6 +14,7 @@ from ...events import BlocksNamed, CopiesChanged
 STORED = "stored"
 
 PLACES = {"host": "host memory", "disk": "the disk"}
+WHERE = {"host": "in host memory", "disk": "on disk"}
 """Stores in words."""
 
 KEPT_ABSENT = 4096

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from ...events import PrefixNotLoaded
-from .copied_blocks import PLACES, START, CopiedBlock
+from .copied_blocks import PLACES, START, WHERE, CopiedBlock
 from .metrics import duration
 from .tree import TreeState
 
@@ -110,7 +110,6 @@ OF_LOADS: dict[str, tuple[CopyKind, str]] = {
 }
 """Kind and text by reason of `PrefixNotLoaded`."""
 
-WHERE = {"host": "in host memory", "disk": "on disk"}
 OPTIONS = {"host": "host_cache", "disk": "disk_cache"}
 
 

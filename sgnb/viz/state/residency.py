@@ -9,10 +9,8 @@ import copy
 from dataclasses import replace
 from typing import NamedTuple
 
-from .copied_blocks import START, CopiedBlocks
+from .copied_blocks import START, WHERE, CopiedBlocks
 from .tree import TreeNode, TreeState
-
-WHERE = {"host": "in host memory", "disk": "on disk"}
 
 MAX_OUTLINES = 400
 """Maximum number of evicted nodes in a view."""

@@ -9,9 +9,10 @@ from typing import Any
 from ...sequences import common_length
 from ..state.branch_text import BranchText, take
 from ..state.comparison import Comparison
+from ..state.copied_blocks import WHERE
 from ..state.metrics import Row, duration, is_stop
 from ..state.models import Model
-from ..state.residency import WHERE, with_copies, words_of_copies
+from ..state.residency import with_copies, words_of_copies
 from ..state.run_state import RunState
 from ..state.token_table import visible
 from ..state.tree import TreeNode, TreeState

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from ...events import MediaNamed
-from ..state.residency import WHERE, with_copies
+from ..state.copied_blocks import WHERE
+from ..state.residency import with_copies
 from ..state.run_state import RunState
 from ..state.tree import ROOT, TreeNode, TreeState
 from .media_svg import Thumbnails

@@ -85,8 +85,7 @@ class BlockCopies:
         self._costs, self._prefixes, self._is_current = costs, prefixes, is_current
         self._run, self._writer, self._journal = run, writer, journal
         self._pending_bytes = self._flushes = 0
-        # Ids of nodes with copies on the disk, and in host memory, or on the way.
-        self._copied, self._in_host = set[int](), set[int]()
+        self._copied = set[int]()  # ids of nodes with copies on the disk, or on the way
         self._relief = 0.0  # time of the next check of the free memory
         self._due: float | None = None  # time of the next idle copy; None: nothing to do
         self._tried = set[int]()  # ids of nodes, until all were tried
@@ -113,15 +112,19 @@ class BlockCopies:
     def flush(self) -> None:
         """Empty host memory. Copies on the way there are dropped."""
         self._flushes += 1
-        self._in_host.clear()
+        self._forget_host()
         self._prefixes.flush()
         self._journal.collect(self._prefixes.stores)
 
     def forget(self) -> None:
         """Forget the copied nodes: the weights and the stores change."""
         self._copied.clear()
-        self._in_host.clear()
+        self._forget_host()
         self._journal.drop_all("weights")
+
+    def _forget_host(self) -> None:
+        for node in self._cache.tree.nodes():
+            node.copied = False
 
     def close(self) -> None:
         """End the writer."""
@@ -147,7 +150,6 @@ class BlockCopies:
         tree = self._cache.tree
         present = {node.id for node in tree.nodes()}
         self._copied &= present
-        self._in_host &= present
         has_disk, has_host = map(bool, map(self._prefixes.blocks, ("disk", "host")))
         nodes = [
             node
@@ -155,7 +157,7 @@ class BlockCopies:
             if node.id not in self._tried
             and (
                 (has_disk and self._is_for_disk(node))
-                or (has_host and node.id not in self._in_host and node.end >= MIN_TOKENS)
+                or (has_host and not node.copied and node.end >= MIN_TOKENS)
             )
         ]
         end = time.monotonic() + IDLE_WORK_SECONDS  # after the search: each call copies a node
@@ -205,7 +207,6 @@ class BlockCopies:
         if self._states is not None and not has_states:
             return
         if host and self._copy(node, host, self._states is not None):
-            self._in_host.add(node.id)
             self._cache.tree.mark_copied(node)
             if self._states is not None:
                 self._copy_states(node, self._prefixes.states("host"))
@@ -360,7 +361,6 @@ class BlockCopies:
         self.counts["stored_blocks"] += count
         if not complete:
             self._copied.discard(node.id)
-            self._in_host.discard(node.id)
             node.copied = False
 
     def _read(self, node: Node) -> StoredPrompt | None:

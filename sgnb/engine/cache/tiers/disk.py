@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 import warnings
 import zlib
 from collections import deque
@@ -32,11 +31,10 @@ from .folder import (
     open_folder,
     open_safely,
     remove_files,
-    replace_file,
     touch,
 )
 from .item_records import ItemRecords
-from .janitor import Janitor
+from .janitor import PAUSE_SECONDS, Janitor
 
 STATE_SUFFIX = ".state"
 
@@ -45,9 +43,6 @@ HEADER_BYTES = 4096
 digits."""
 
 MAX_SECONDS = 9999.0
-
-PAUSE_SECONDS = 60.0
-"""Pause of writes after an error, such as a full disk."""
 
 
 class DiskBlocks:
@@ -82,8 +77,6 @@ class DiskBlocks:
             root, fingerprint, limit_bytes, self._file_bytes, read_seconds, self._evicted
         )
         self.records = ItemRecords(root / FORMAT / fingerprint, self._janitor)
-        self._resume = 0.0  # of writes, in monotonic time
-        self._fault = ""  # last error of a write
         self.pins = DurablePins(root, fingerprint, limit_bytes)
         self._reported: set[str] = set()
 
@@ -150,29 +143,17 @@ class DiskBlocks:
                 touch(path, os.lstat(path).st_mtime)
 
             return True
-        if time.monotonic() < self._resume:
-            self.changes.append(CopyChange(block.key, "full", self._fault))
-            return False
-        if not self._janitor.reserve(self._file_bytes):
-            self.changes.append(CopyChange(block.key, "bound"))
-            return False
-
         try:
-            self._save(path, block)
-        except OSError as error:
-            self._janitor.cancel(self._file_bytes)
-            if not isinstance(error, FileNotFoundError):  # `forget` in another process
-                self._resume = time.monotonic() + PAUSE_SECONDS
-                reason = f"cannot be written: {error.strerror}"
-                self._fault = str(error.strerror)
-                self.changes.append(CopyChange(block.key, "full", self._fault))
-                self._report(
-                    "full", f"{path} {reason}. sgnb tries again after {PAUSE_SECONDS:.0f} s"
-                )
-
+            saved = self._save(path, block)
+        except FileNotFoundError:  # `forget` in another process
             return False
-        self.changes.append(CopyChange(block.key, "stored"))
-        return True
+        except OSError as error:
+            self.changes.append(CopyChange(block.key, "full", str(error.strerror)))
+            reason = f"cannot be written: {error.strerror}"
+            self._report("full", f"{path} {reason}. sgnb tries again after {PAUSE_SECONDS:.0f} s")
+            return False
+        self.changes.append(CopyChange(block.key, "stored" if saved else "bound"))
+        return saved
 
     @property
     def file_bytes(self) -> int:
@@ -200,13 +181,13 @@ class DiskBlocks:
         name = key.hex()
         return f"{self._levels[-1]}/{name[:2]}/{name}{self._suffix}"
 
-    def _save(self, path: str, block: Block) -> None:
+    def _save(self, path: str, block: Block) -> bool:
         data = np.ascontiguousarray(block.data)
         seconds = f"{min(max(block.seconds, 0.0), MAX_SECONDS):.6f}"
         header = self._header(
             block.key, block.parent, block.tokens, seconds, f"{zlib.crc32(data.data):08x}"
         )
-        replace_file(path, self._levels, header, data.data)
+        return self._janitor.save(path, self._levels, header, data.data.cast("B"))
 
     def _header(self, key: bytes, parent: bytes, tokens: Ints, seconds: str, crc: str) -> bytes:
         """Return the header: equal blocks have equal headers, byte by byte."""

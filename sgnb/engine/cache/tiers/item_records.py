@@ -7,21 +7,17 @@ file is a line of JSON with a checksum, then the facts. Knows no contents of fac
 from __future__ import annotations
 
 import os
-import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
 
-from .folder import MEASURED, open_safely, replace_file, touch
+from .folder import MEASURED, open_safely, touch
 from .janitor import Janitor
 
 SUFFIX = ".item"
 
 MAX_BYTES = 1 << 24
 """Largest file that is read."""
-
-PAUSE_SECONDS = 60.0
-"""Pause of writes after an error, such as a full disk."""
 
 
 class ItemRecords:
@@ -34,7 +30,6 @@ class ItemRecords:
 
     def __init__(self, folder: Path, janitor: Janitor) -> None:
         self._folder, self._janitor = folder, janitor
-        self._resume = 0.0  # of writes, in monotonic time
 
     def read(self, key: bytes) -> bytes | None:
         """Return the facts of an item; None without a valid file. Deletes damaged files."""
@@ -67,18 +62,11 @@ class ItemRecords:
             return True
 
         content = _header(key, f"{min(max(seconds, 0.0), 9999.0):.6f}", facts) + b"\n" + facts
-        if len(content) > MAX_BYTES or time.monotonic() < self._resume:
+        if len(content) > MAX_BYTES:
             return False
-        if not self._janitor.reserve(len(content)):
-            return False
-        try:
-            replace_file(path, (self._folder.parent, self._folder), content)
-        except OSError as error:
-            self._janitor.cancel(len(content))
-            if not isinstance(error, FileNotFoundError):  # `forget` in another process
-                self._resume = time.monotonic() + PAUSE_SECONDS
-            return False
-        return True
+        with suppress(OSError):  # the prompt is computed again
+            return self._janitor.save(path, (self._folder.parent, self._folder), content)
+        return False
 
     def _path(self, key: bytes) -> str:
         name = key.hex()

@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
 from .durable_pins import pinned_names
-from .folder import FORMAT, CachedFile, is_format, walk
+from .folder import FORMAT, CachedFile, is_format, replace_file, walk
 
 SHARES = 40
 """Number of shares of the bound: a process scans after writes of one share."""
@@ -32,6 +33,9 @@ DELETIONS = 16
 
 RESERVE_BYTES = 2 << 30
 """Bytes of the disk that stay free for others."""
+
+PAUSE_SECONDS = 60.0
+"""Pause of writes after an error, such as a full disk."""
 
 STALE_SECONDS = 600.0
 """Age from which a temporary file has no writer."""
@@ -71,6 +75,8 @@ class Janitor:
         self._lock = threading.Lock()
         self._room = 0  # bytes to write before the next scan
         self._victims: list[CachedFile] = []  # the next to evict is the last
+        self._fault: tuple[Any, Any] = None, None  # errno and message of the last error
+        self._resume = 0.0  # of writes after an error, in monotonic time
 
     def expect(self, file_bytes: int) -> None:
         """Prepare for files of a further size."""
@@ -98,10 +104,28 @@ class Janitor:
             self._room -= size
         return True
 
-    def cancel(self, size: int) -> None:
-        """Return the room of a file that was not written."""
-        with self._lock:
-            self._room += size
+    def save(self, path: str, levels: Iterable[str | Path], *parts: bytes | memoryview) -> bool:
+        """Write a file within the bound, see `replace_file`. Returns False without room.
+
+        Raises:
+            OSError: The file cannot be written. Further files raise the same error for
+                `PAUSE_SECONDS`, except after FileNotFoundError: another process deleted a folder.
+        """
+        if time.monotonic() < self._resume:
+            raise OSError(*self._fault)
+        size = sum(map(len, parts))
+        if not self.reserve(size):
+            return False
+        try:
+            replace_file(path, levels, *parts)
+        except OSError as error:
+            with self._lock:
+                self._room += size
+            if not isinstance(error, FileNotFoundError):
+                self._fault = error.errno, error.strerror
+                self._resume = time.monotonic() + PAUSE_SECONDS
+            raise
+        return True
 
     def _scan(self) -> bool:
         """Count the files, and choose the next victims. Returns False if another process scans, or
