@@ -33,11 +33,11 @@ class KeySample(NamedTuple):
 class Verification(NamedTuple):
     """Comparison of an approximate answer with an exact run."""
 
-    same_tokens: int  # leading tokens that are equal in the exact run
-    tokens: int  # tokens of the answer
+    same_tokens: int  # leading tokens that are equal in the exact run.
+    tokens: int  # tokens of the answer.
     mean_kl: float  # see `divergence`
-    rotation_error: float  # relative error of the first layer's reused keys, median token
-    key_error: float  # the same of the worst layer, whose keys depend on the edit as well
+    rotation_error: float  # relative error of the first layer's reused keys, median token.
+    key_error: float  # the same of the worst layer, whose keys depend on the edit as well.
     seconds: float  # from the end of the answer to the end of the comparison
     text: str  # exact answer
 
