@@ -130,6 +130,12 @@ class Endpoint(Protocol):
     async def close(self) -> None: ...
 
 
+ENGINE_ONLY = ("recorded_alternatives", "approximate")
+"""Parameters ignored by all services."""
+
+CHAT_IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace", *ENGINE_ONLY)
+"""Parameters ignored by services with OpenAI's interface."""
+
 _DEFAULT = SamplingParams()
 
 

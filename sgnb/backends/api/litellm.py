@@ -13,6 +13,7 @@ from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
 from .endpoint import (
+    CHAT_IGNORED,
     CompletionRequest,
     CompletionResponse,
     ScoreResponse,
@@ -48,14 +49,6 @@ _REFUSED = (
     "ignore_eos",
     "thinking",
     "logprob_start_len",
-)
-_IGNORED = (
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "json_whitespace",
-    "recorded_alternatives",
-    "approximate",
 )
 _OPTIONAL = ("seed", "frequency_penalty", "presence_penalty", "top_p")
 """Parameters ignored instead of refused by services without support."""
@@ -99,7 +92,7 @@ class LiteLLMEndpoint:
         refused = [name for name in unsupported if name not in _OPTIONAL]
         refuse(self._service, params, (*_REFUSED, *refused), "leave it out for this model")
         ignored = [name for name in unsupported if name in _OPTIONAL]
-        ignore(self._service, params, (*_IGNORED, *ignored), location)
+        ignore(self._service, params, (*CHAT_IGNORED, *ignored), location)
 
     async def complete(
         self, request: CompletionRequest, on_text: Callable[[str], None]

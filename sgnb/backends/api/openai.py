@@ -17,6 +17,7 @@ from ...lang.location import Location
 from ...sampling import SamplingParams
 from .client_guard import guard_class
 from .endpoint import (
+    CHAT_IGNORED,
     CompletionRequest,
     CompletionResponse,
     ScoreResponse,
@@ -43,14 +44,6 @@ MIN_SECRET = 8
 """Minimum number of characters of a secret in a header; "Bearer" and language names are shorter."""
 
 _REFUSED = ("min_new_tokens", "stop_token_ids", "stop_regex", "ignore_eos", "thinking")
-_IGNORED = (
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "json_whitespace",
-    "recorded_alternatives",
-    "approximate",
-)
 
 
 class OpenAIEndpoint:
@@ -90,7 +83,7 @@ class OpenAIEndpoint:
             )
         if params.max_new_tokens == 0:
             raise OptionError(f"{self._service} cannot answer with 0 tokens", "ask for 1 or more")
-        ignore(self._service, params, _IGNORED, location)
+        ignore(self._service, params, CHAT_IGNORED, location)
 
     async def complete(
         self, request: CompletionRequest, on_text: Callable[[str], None]

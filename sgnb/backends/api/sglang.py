@@ -17,6 +17,7 @@ from ...lang.location import Location
 from ...sampling import SamplingParams
 from ...sequences import common_length
 from .endpoint import (
+    ENGINE_ONLY,
     CompletionRequest,
     CompletionResponse,
     Sample,
@@ -118,7 +119,7 @@ class SGLangEndpoint:
     def check(self, params: SamplingParams, location: Location | None) -> None:
         hint = "omit the option, or use a local engine"
         refuse(self._service, params, ("thinking", "json_whitespace", "json_strict"), hint)
-        ignore(self._service, params, ("recorded_alternatives", "approximate"), location)
+        ignore(self._service, params, ENGINE_ONLY, location)
 
     async def complete(
         self, request: CompletionRequest, on_text: Callable[[str], None]
