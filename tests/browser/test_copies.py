@@ -186,10 +186,9 @@ def test_loads_have_a_lane_and_a_strip(page: Page) -> None:
 
 
 SLOW = """import sgnb.magics.disk_offer as offer
-offer.OFFER_SECONDS = 0.001
-offer.MIN_TOKENS = 16"""
+offer.OFFER_SECONDS = 0.001"""
 ASK = """%%sglang
-s += "The harbour master wrote down each ship, its cargo and the hour. " * 8
+s += "The harbour master wrote down each ship, its cargo and the hour. " * 16
 s += gen("answer", max_tokens=2)"""
 
 
