@@ -22,9 +22,10 @@ def test_the_image_and_the_cause_are_named() -> None:
     session = Session()
     with Engine(model, device="cpu", processor=processor) as engine:
         session.set_default_backend(engine)
-        states = [ask.run(x=picture(n), question="one", backend=engine) for n in (1, 2)]
-        for state in states:
-            state.sync()
+        states = []
+        for number in (1, 2):
+            states.append(ask.run(x=picture(number), question="one", backend=engine))
+            states[-1].sync()
         (lookup,) = session.why_no_hit(states[1]).lookups
         between = session.why_no_hit(*states).difference
         same = session.why_no_hit(states[0], states[0]).difference
