@@ -144,7 +144,8 @@ def test_gaps_are_the_moments_outside(busy: list[tuple[int, int]]) -> None:
     assert all(a[1] < b[0] for a, b in pairwise(free))
 
 
-def test_the_page_has_the_same_lanes() -> None:
+@pytest.mark.parametrize("count", [4, pytest.param(12, marks=pytest.mark.slow)])
+def test_the_page_has_the_same_lanes(count: int) -> None:
     script = """
       return given.map((lines) => {
         const state = newState();
@@ -160,7 +161,7 @@ def test_the_page_has_the_same_lanes() -> None:
         });
       });
     """
-    logs = [FORKED, *(records_of(random_log(random.Random(seed))) for seed in range(12))]
+    logs = [FORKED, *(records_of(random_log(random.Random(seed))) for seed in range(count))]
     whole = EventLog()
     list(demo(whole))
     logs.append(records_of(whole))
