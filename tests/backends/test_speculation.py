@@ -313,6 +313,7 @@ def test_a_select_in_a_turn_that_went_otherwise_is_a_clear_error(service) -> Non
         state["mood"]
 
 
+@pytest.mark.slow
 def test_a_batch_of_fifty_rows(service) -> None:
     service.answer = lambda request: follows(
         CHARACTER.replace("Ada", request.prompt.split("Construct ")[1].split()[0])

@@ -96,6 +96,7 @@ def make():  # type: ignore[no-untyped-def]
     executor.close()
 
 
+@pytest.mark.slow
 @given(
     fields=st.lists(FIELD, min_size=1, max_size=4),
     after=TEXT,

@@ -10,7 +10,7 @@ from benchmarks.damaged_media import cases, outcome_of, problem_of, run
 from sgnb.errors import MediaError
 
 
-@pytest.mark.parametrize("changes", [60, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("changes", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_hostile_files_are_refused_in_time_and_memory(changes: int) -> None:
     hostile, changed = run(changes=changes, seed=1)
     assert hostile.met, hostile.markdown()

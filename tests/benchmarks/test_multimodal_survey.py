@@ -38,6 +38,7 @@ def test_masks_that_are_not_causal(kind: str, mask: str) -> None:
     assert row(kind)["mask"] == mask
 
 
+@pytest.mark.slow
 def test_types_that_no_generic_path_can_split() -> None:
     assert row("chameleon")["extras"] == "no separate decoder"
     assert row("blip-2")["ids"] == "item first"

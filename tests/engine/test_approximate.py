@@ -276,6 +276,7 @@ def test_a_stopped_answer_is_unverified(engine: Engine) -> None:
     check_memory(engine)
 
 
+@pytest.mark.slow
 def test_other_requests_come_before_a_comparison() -> None:
     rng = random.Random(0)
     with make(max_step_tokens=64, max_running_requests=8, max_total_tokens=16384) as engine:

@@ -151,6 +151,7 @@ def test_two_engines_at_once_and_nothing_left_of_them(make_engine: MakeEngine) -
     assert [model() for model in models] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_compiled_is_left_as_it_was() -> None:
     model = random_model("llama", num_hidden_layers=1)
     mlp = model.model.layers[0].mlp

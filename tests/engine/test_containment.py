@@ -376,6 +376,7 @@ def test_an_interrupt_in_a_threads_methods_loses_no_engine(make_engine: MakeEngi
     wait_until(lambda: whole(engine))
 
 
+@pytest.mark.slow
 def test_an_interrupt_where_threads_meet_stops_no_engine() -> None:
     """In the methods of `threading` and of futures it would leave a lock taken that the engine's
     thread waits for."""

@@ -133,6 +133,7 @@ def follow(rng: random.Random, config: TileConfig, *, fork: bool, slots: int, st
     return plans
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),

@@ -95,6 +95,7 @@ def test_prefetch_loads_before_a_request(stored: tuple[Path, list[int], int]) ->
         assert answer(tiny) == exact
 
 
+@pytest.mark.slow
 def test_private_namespaces_neither_find_nor_leave_blocks(
     stored: tuple[Path, list[int], int],
 ) -> None:

@@ -241,7 +241,7 @@ def start_writer(root: Path, blocks: int, seed: int, writes: int) -> subprocess.
     return process
 
 
-@pytest.mark.parametrize("blocks", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("blocks", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_two_processes_keep_the_bound(tmp_path: Path, blocks: int) -> None:
     """Sum of the files, counted while both write: below the bound and 5 %. No process waits."""
     processes = [start_writer(tmp_path, blocks, seed, 10 * blocks) for seed in (0, 1)]

@@ -253,6 +253,7 @@ def test_unpin_deletes_the_marks_of_its_pins(tmp_path: Path, way: str) -> None:
         assert len(list((tmp_path / "kv" / "pins").rglob("*.json"))) == 2 - count
 
 
+@pytest.mark.slow
 def test_a_pin_that_yields_in_memory_stays_on_the_disk(tmp_path: Path) -> None:
     with engine(tmp_path / "kv") as tiny:
         answer(tiny)
@@ -282,6 +283,7 @@ def test_durable_pins_need_a_disk_cache_and_a_cached_text(tmp_path: Path) -> Non
         assert not tiny.pins()
 
 
+@pytest.mark.slow
 def test_an_engine_reports_the_figures_of_the_bound(tmp_path: Path) -> None:
     with engine(tmp_path / "kv", disk_cache=0.01) as tiny:
         pass
@@ -310,6 +312,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_keeps_its_pins(tmp_path: Path) -> None:
     folder = tmp_path / "kv"
     command = [sys.executable, "-c", CHILD, str(folder)]
@@ -330,6 +333,7 @@ def test_marks_above_the_limit_are_not_read(tmp_path: Path, monkeypatch: Any) ->
     assert not pins.all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["qwen3_next", "lfm2"])
 def test_a_pin_of_a_hybrid_keeps_the_states(family: str, tmp_path: Path) -> None:
     ids = tokens_of(1, 500)
@@ -353,6 +357,7 @@ def fingerprint_in(folder: Path) -> str:
     return path.name
 
 
+@pytest.mark.slow
 def test_a_pin_writes_blocks_again_that_were_evicted(tmp_path: Path) -> None:
     with engine(tmp_path / "kv") as tiny:
         answer(tiny)

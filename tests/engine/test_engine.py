@@ -415,6 +415,7 @@ def test_nan_is_an_error_of_its_requests(options: dict[str, Any]) -> None:
             assert whole(engine)
 
 
+@pytest.mark.slow
 def test_an_error_that_is_kept_does_not_keep_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the last error of a notebook is."""
     model = random_model()
@@ -429,6 +430,7 @@ def test_an_error_that_is_kept_does_not_keep_the_model(monkeypatch: pytest.Monke
     assert isinstance(kept.value.__cause__, ZeroDivisionError)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begins", [True, False])
 def test_an_interrupt_as_the_thread_starts_leaves_none(
     begins: bool, monkeypatch: pytest.MonkeyPatch
@@ -586,6 +588,7 @@ def test_a_refused_device_leaves_the_heap_frozen(monkeypatch: pytest.MonkeyPatch
     gc.freeze()  # as it was when the tests began
 
 
+@pytest.mark.slow
 def test_a_heap_that_was_frozen_before_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.freeze()
     with Engine("tiny"):

@@ -153,6 +153,7 @@ def test_an_engine_does_not_change_the_fingerprint(family: str) -> None:
     assert loaded == before == fingerprint(model)
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_fingerprint() -> None:
     code = (
         "from sgnb.models import path\n"

@@ -52,7 +52,9 @@ def generate(engine: Engine, output: list[int], **params: Any) -> Output:
     return result
 
 
-@pytest.mark.parametrize("number", range(len(GRAMMARS)))
+@pytest.mark.parametrize(
+    "number", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(1, len(GRAMMARS)))]
+)
 def test_a_beginning_of_the_own_output_changes_nothing(engine: Engine, number: int) -> None:
     """Slow twin: the request without a given output."""
     params = GRAMMARS[number]

@@ -33,6 +33,7 @@ def test_some_requests(family: str, way: int) -> None:
     check(Job("requests", family, way, count=20, seed=0), "cached", "CheckpointDropped")
 
 
+@pytest.mark.slow
 def test_some_programs() -> None:
     check(Job("programs", ATTENTION, 0, count=16, seed=0), "cached", "NodeEvicted")
 

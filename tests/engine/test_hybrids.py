@@ -26,6 +26,7 @@ from sgnb.events import Jumped, RequestRetracted
 from sgnb.sampling import SamplingParams
 
 from ..hybrid_models import HYBRIDS, THREE, hybrid_model
+from ..marks import some_are_slow
 from ..random_models import VOCAB, continuations
 from .test_engine import whole
 
@@ -42,10 +43,6 @@ MakeEngine = Callable[..., Engine]
 
 QUICK = (*THREE, "lfm2", "falcon_h1", "nemotron_h", "zamba2", "zaya", "kimi_linear")
 """Each of another kind: what the others have is in these."""
-
-
-def some_are_slow(families: list[str], quick: tuple[str, ...]) -> list[Any]:
-    return [f if f in quick else pytest.param(f, marks=pytest.mark.slow) for f in families]
 
 
 def draw(rng: random.Random, length: int) -> list[int]:

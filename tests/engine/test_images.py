@@ -248,6 +248,7 @@ def test_an_aborted_request_leaves_its_image(engine: Engine) -> None:
     assert isinstance(cat, Image) and len(answer(engine, "see ", cat, " and").token_ids) == NEW
 
 
+@pytest.mark.slow
 def test_two_engines_on_one_model(llava: tuple[Any, Any]) -> None:
     """Engines on several threads: the one with images never changes the texts of the other."""
     model, processor = llava

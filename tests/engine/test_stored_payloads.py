@@ -26,6 +26,7 @@ from sgnb.media import Image
 from sgnb.segment import Segment
 
 from ..hybrid_models import THREE, hybrid_model
+from ..marks import some_are_slow
 from ..multimodal_models import multimodal_model
 from ..multimodal_models.items import clip, picture, sound
 
@@ -84,7 +85,9 @@ def store(engine: Engine, *parts: Any) -> list[int]:
     return tokens
 
 
-@pytest.mark.parametrize("kind", ["llava", "qwen2_5_vl", "gemma3", "qwen3_5"])
+@pytest.mark.parametrize(
+    "kind", some_are_slow(["llava", "qwen2_5_vl", "gemma3", "qwen3_5"], ["llava"])
+)
 def test_a_new_engine_needs_neither_processor_nor_encoder(kind: str, tmp_path: Path) -> None:
     parts = TEXT * 9, image(1), " and ", image(2), TEXT * 9
     with multimodal(kind, tmp_path) as engine:
@@ -112,6 +115,7 @@ def test_a_new_engine_needs_neither_processor_nor_encoder(kind: str, tmp_path: P
         assert ask(engine, "see ", image(2), " what")[0] == other
 
 
+@pytest.mark.slow
 def test_a_nearly_equal_image_ends_the_stored_prefix(tmp_path: Path) -> None:
     head, tail = TEXT * 12, TEXT * 9
     with multimodal("llava", tmp_path) as engine:
@@ -126,6 +130,7 @@ def test_a_nearly_equal_image_ends_the_stored_prefix(tmp_path: Path) -> None:
         assert ask(engine, head, image(1, changed=1), tail)[0] == answer
 
 
+@pytest.mark.slow
 def test_a_lost_record_costs_the_encoder_only(tmp_path: Path) -> None:
     parts = TEXT * 9, image(1), TEXT * 9
     with multimodal("qwen2_5_vl", tmp_path) as engine:
@@ -151,6 +156,7 @@ def test_a_record_of_another_processor_is_an_error(tmp_path: Path) -> None:
             engine.items.process_again(item, image(1)).result()
 
 
+@pytest.mark.slow
 def test_videos_and_sounds_are_found_again(tmp_path: Path) -> None:
     for kind, item in (
         ("qwen2_5_vl", as_media(clip(1), "video")),
@@ -218,7 +224,7 @@ def stored_hybrid(family: str, folder: Path, ids: list[int]) -> list[int]:
     return exact
 
 
-@pytest.mark.parametrize("family", THREE)
+@pytest.mark.parametrize("family", some_are_slow(THREE, THREE[:1]))
 def test_a_hybrid_continues_from_stored_states(family: str, tmp_path: Path) -> None:
     ids = tokens_of(1, 500)
     exact = stored_hybrid(family, tmp_path, ids)
@@ -235,6 +241,7 @@ def test_a_hybrid_continues_from_stored_states(family: str, tmp_path: Path) -> N
         assert continued(engine, ids)[0] == exact and continued(engine, other)[0] == answer
 
 
+@pytest.mark.slow
 def test_a_dropped_checkpoint_comes_back_from_host_memory() -> None:
     model = hybrid_model("qwen3_next", max_position_embeddings=2048)
     prompts = [tokens_of(seed, 400) for seed in range(8)]

@@ -106,6 +106,7 @@ def test_a_running_request_stops_and_others_go_on(engine: Engine) -> None:
     assert plain.outputs[-1].token_ids == long.outputs[-1].token_ids
 
 
+@pytest.mark.slow
 def test_a_paused_request_takes_no_place_of_others() -> None:
     with Engine("tiny", max_total_tokens=256, max_running_requests=1) as engine:
         engine.token_stepper.pause("r1")

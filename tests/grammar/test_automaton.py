@@ -71,6 +71,7 @@ def blocks(transitions: list[list[int]], final: list[bool]) -> list[int]:
         block = finer
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(trees, st.lists(texts, min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_agrees_with_the_tree_and_is_minimal_and_trimmed(

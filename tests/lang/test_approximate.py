@@ -62,6 +62,7 @@ def test_reused_tokens_are_not_computed_tokens(document: Engine) -> None:
     assert sum(row["computed"] for row in WhyReport([lookup]).table()) == record.computed_tokens
 
 
+@pytest.mark.slow
 def test_a_batch_and_several_samples(document: Engine) -> None:
     rows = [{"title": f"Copy {i}", "question": "Which ship came last?"} for i in range(3)]
     states = ask.run_batch(rows, backend=document, temperature=0, approximate=True)

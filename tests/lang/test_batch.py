@@ -394,6 +394,7 @@ def test_a_frame_back(make: Any) -> None:
         program.run_batch(frame, as_frame=True, generator_style=True, backend=make())
 
 
+@pytest.mark.slow
 def test_a_saved_batch_goes_on_where_it_stopped(make: Any, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     rows = [{"q": str(i)} for i in range(5)]

@@ -143,6 +143,7 @@ def test_a_trace_shows_one_row(echo: Any, tmp_path: Any) -> None:
     assert len(sgnb.recording(report.run).states.runs[report.run].rows) == 3
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_the_finished_rows(echo: Any, capsys: Any, monkeypatch: Any) -> None:
     def interrupt(self: Any, line: str) -> None:
         if line == "2 of 3 rows of echo":

@@ -94,6 +94,7 @@ def test_keep_prints_in_a_terminal(shell: Any, capsys: Any) -> None:
     assert "Two tips." in out
 
 
+@pytest.mark.slow
 def test_a_large_batch_stays_within_the_limit(shell: Any) -> None:
     shell("%sglang load tiny")
     shell(BATCH.format(options="", rows=300))

@@ -236,6 +236,7 @@ def test_labels_and_pictures_are_data() -> None:
             decode(line)
 
 
+@pytest.mark.slow
 def test_consecutive_ids_are_stored_as_pairs() -> None:
     rng = random.Random(0)
     for _ in range(300):

@@ -327,6 +327,7 @@ def test_the_page_tells_several_engines_apart() -> None:
             assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_an_earlier_state_is_the_one_that_was() -> None:
     log = random_log(random.Random(5))
     for seed in range(6, 30):

@@ -203,6 +203,7 @@ def test_a_layout_folds_and_filters() -> None:
     assert found["columns"] == [0, 240, 240] and found["rows"] == [[0, 2], [0, 1], [1, 1]]
 
 
+@pytest.mark.slow
 def test_a_node_with_very_many_children_is_laid_out_and_folded() -> None:
     script = (
         LAY

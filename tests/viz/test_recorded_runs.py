@@ -33,7 +33,7 @@ def engine() -> Iterator[Engine]:
         yield engine
 
 
-@pytest.mark.parametrize("programs", [6, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [2, pytest.param(100, marks=pytest.mark.slow)])
 def test_recording_changes_no_run(engine: Engine, tmp_path: Path, programs: int) -> None:
     forced = 0
     for seed in range(programs):
@@ -52,6 +52,7 @@ def test_recording_changes_no_run(engine: Engine, tmp_path: Path, programs: int)
     assert forced > programs, "too few programs with forced tokens"
 
 
+@pytest.mark.slow
 def test_scores_of_returned_tokens_may_change_a_run(engine: Engine) -> None:
     """The reason why the views record alternatives instead of returned log-probabilities."""
     assert any(
@@ -61,6 +62,7 @@ def test_scores_of_returned_tokens_may_change_a_run(engine: Engine) -> None:
     )
 
 
+@pytest.mark.slow
 def test_alternatives_belong_to_the_sampled_token(engine: Engine) -> None:
     """Also for a token in place of a drafted token, and with the grammar's mask at its position."""
 
@@ -89,6 +91,7 @@ def test_alternatives_belong_to_the_sampled_token(engine: Engine) -> None:
                 assert token in pairs or max(logprob, min(event.logprobs)) == min(event.logprobs)
 
 
+@pytest.mark.slow
 def test_every_node_has_the_run_and_the_line_that_made_it(engine: Engine) -> None:
     added, lines = 0, list[list[str]]()
     for seed in range(24):

@@ -122,7 +122,10 @@ def test_the_bundle_is_bounded() -> None:
     assert drawn(bundle)
 
 
-@pytest.mark.parametrize("rows, answer", [(8, " City {}."), (300, " City {}." + " \u6f22é" * 40)])
+@pytest.mark.parametrize(
+    "rows, answer",
+    [(8, " City {}."), pytest.param(300, " City {}." + " \u6f22é" * 40, marks=pytest.mark.slow)],
+)
 def test_a_saved_batch_is_small_and_its_answers_are_read(rows: int, answer: str) -> None:
     state = batch(rows, answer, failed=rows - 2)
     bundle = static_bundle([state.runs["r1"], state.tree], "id1")
