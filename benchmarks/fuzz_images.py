@@ -46,6 +46,9 @@ CASES = 60
 THREADS = 4
 """Threads that run programs on one engine."""
 
+ROUND = 40
+"""Programs of an engine: its log holds the events of all of them."""
+
 NOISE = 1e-4
 """Relative noise of the logits; programs whose answer changes with the noise are left out."""
 
@@ -191,17 +194,26 @@ def campaign(programs: int, seed: int) -> Report:
     """Run the programs of all types on all engines."""
     columns = "model", "engine", "programs", "cached tokens", "preempted", "encoded", "wrong", "s"
     report = Report("Random programs with similar images", columns)
-    each, total = math.ceil(programs / (len(TYPES) * len(TIGHT))), 0
+    rounds = math.ceil(programs / (len(TYPES) * len(TIGHT) * ROUND))
+    each = math.ceil(programs / (len(TYPES) * len(TIGHT) * rounds))
+    total = 0
     for kind, (number, options) in itertools.product(TYPES, enumerate(TIGHT, 1)):
-        began = time.perf_counter()
-        counts, wrong = work(kind, options, each, seed * 100 + number)
+        began, counts, wrong = time.perf_counter(), Counter[str](), 0
+        for part in range(rounds):
+            more, failed = work(kind, options, each, (seed * rounds + part) * 100 + number)
+            counts.update(more)
+            wrong += failed
+            print(
+                f"{kind}, engine {number}: {(part + 1) * each} programs, {wrong} wrong", flush=True
+            )
         total += wrong
         cells = counts["cached"], counts["RequestRetracted"], counts["encoded_items"], wrong
         seconds = time.perf_counter() - began
-        report.rows.append((kind, number, each, *(f"{n:,}" for n in cells), f"{seconds:.0f}"))
+        count = rounds * each
+        report.rows.append((kind, number, count, *(f"{n:,}" for n in cells), f"{seconds:.0f}"))
     report.bar = "each program as on a fresh engine"
     report.met = total == 0
-    report.note = f"{each * len(report.rows):,} programs, {total} wrong; seed {seed}."
+    report.note = f"{rounds * each * len(report.rows):,} programs, {total} wrong; seed {seed}."
     return report
 
 
