@@ -118,7 +118,7 @@ ALLOWED = {
 FLOORS: dict[str, tuple[set[str], ...]] = {
     "engine": (
         {"cache", "device"},
-        {"step_input"},
+        {"quantization", "step_input"},
         {"items"},
         {"attention", "sampling"},
         {"fusion"},
