@@ -105,7 +105,7 @@ def _way(place: Place, product: Product, rows: int) -> Way:
     import torch
 
     from sgnb.engine.fusion.types import Norm
-    from sgnb.engine.fusion.weights import DENSE, Weight
+    from sgnb.engine.fusion.weights import DenseWeight
 
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
@@ -116,7 +116,7 @@ def _way(place: Place, product: Product, rows: int) -> Way:
     heads = None if product.heads is None else _heads(place, product.heads, rows)
 
     def through(operations: Any, matrix: Any) -> Any:
-        weight = Weight(matrix, None, DENSE)
+        weight = DenseWeight(matrix)
         if heads is not None:
             return operations.project(x, weight, None, *heads, norm=norm)
         return operations.linear(x, weight, norm=norm, residual=residual, gated=gated)

@@ -13,10 +13,10 @@ graph: CUDA frees the memory afterwards.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -26,11 +26,19 @@ from .attention import AttentionBackend
 from .device.faults import is_device_lost, is_out_of_memory
 from .device.precompile import precompiling
 from .device.transfer import pinned, to_device
-from .model.recurrent import StepStates
 from .sampling.mask_kernel import resume
 from .sampling.sampler import TritonSampler, aligned, pack_inputs
 from .sampling.torch_sampler import SamplerOutput
-from .step_input import StepInput
+from .step_input import Spans, StatePlan, StepInput
+
+
+class PlannedStates(Protocol):
+    """States of recurrent layers; see `model.recurrent.StepStates`."""
+
+    def reserve(self, rows: int) -> None: ...
+
+    def plan(self, plans: Sequence[StatePlan], spans: Spans, padded: int | None = None) -> None: ...
+
 
 SIZES = (
     1,
@@ -82,7 +90,7 @@ class DecodeGraphs:
         max_rows: int,
         device: torch.device,
         room: int,
-        recurrent: StepStates | None = None,
+        recurrent: PlannedStates | None = None,
     ) -> None:
         self._forward, self._attention, self._sampler = forward, attention, sampler
         self._recurrent = recurrent

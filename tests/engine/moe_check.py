@@ -17,7 +17,10 @@ from sgnb.engine.fusion import moe
 from sgnb.engine.fusion.moe import Act, fused_experts
 from sgnb.engine.fusion.reference import ACTIVATIONS
 from sgnb.engine.fusion.types import GemmTiling
-from sgnb.engine.fusion.weights import EXPERT_FORMATS, Weight, WeightFormat, dense
+from sgnb.engine.fusion.weights import Weight, dense
+from sgnb.engine.quantization.modules import quantize_experts
+from sgnb.engine.quantization.packed import stack
+from sgnb.engine.quantization.quantize import quantize_fp8, quantize_int4
 
 ROUNDINGS = {torch.float32: 2e-5, torch.float16: 6e-3, torch.bfloat16: 5e-2}
 """Relative to a number plus their mean size."""
@@ -182,48 +185,41 @@ def check_families(device: str, dtype: torch.dtype = torch.float32) -> None:
         assert y.dtype == dtype and error <= 2 * ROUNDINGS[dtype], (name, error)
 
 
-def decode_int8(weight: Weight, dtype: torch.dtype) -> Tensor:
-    assert weight.scales is not None
-    return weight.data.to(dtype) * weight.scales[..., None].to(dtype)
-
-
-INT8 = WeightFormat("{matrix}", "{matrix}_scales", decode_int8)
-
-
-def int8_experts(module: str, name: str, dtype: torch.dtype, device: str) -> tuple[Any, Any]:
-    """Experts with int8 weights and a scale per row, of a class of their own; and experts with the
-    same weights in `dtype`."""
-    coded, plain = (make_experts(module, name, dtype, device) for _ in range(2))
-    coded.__class__ = type(f"Int8{name}", (type(coded),), {})
-    plain.load_state_dict(coded.state_dict())
-    for matrix in ("gate_up_proj" if coded.has_gate else "up_proj", "down_proj"):
-        rows = getattr(coded, matrix).detach()
-        inputs = 1 if coded.is_transposed else 2
-        scales = rows.abs().amax(inputs) / 127
-        codes = (rows / scales.unsqueeze(inputs)).round()
-        getattr(plain, matrix).data = codes * scales.unsqueeze(inputs)
-        setattr(coded, matrix, torch.nn.Parameter(codes.to(torch.int8), requires_grad=False))
-        coded.register_buffer(f"{matrix}_scales", scales)
-    return coded, plain
+def packed_experts(module: str, name: str, dtype: torch.dtype, device: str) -> tuple[Any, Any]:
+    """Experts with packed weights, and experts with the same weights in `dtype`."""
+    packed, plain = (make_experts(module, name, dtype, device) for _ in range(2))
+    plain.load_state_dict(packed.state_dict())
+    kinds = zip(("gate_up_proj" if packed.has_gate else "up_proj", "down_proj"), "48", strict=True)
+    for matrix, bits in kinds:
+        rows = getattr(packed, matrix).detach()
+        rows = rows.transpose(1, 2) if packed.is_transposed else rows
+        quantize = quantize_int4 if bits == "4" else quantize_fp8
+        weight = stack([quantize(expert) for expert in rows])
+        decoded = weight.reference(dtype)
+        getattr(plain, matrix).data = (
+            decoded.transpose(1, 2).contiguous() if packed.is_transposed else decoded
+        )
+        quantize_experts(packed, matrix, weight)
+    return packed, plain
 
 
 @torch.inference_mode()
-def check_int8(device: str) -> None:
-    """Experts of a registered format give what the decoded weights give."""
+def check_packed(device: str) -> None:
+    """Packed experts give what the decoded weights give."""
     shape = Shape(11, 2, 6, 40, 24)
     torch.manual_seed(0)
     for module, name, _ in FAMILIES:
-        coded, plain = int8_experts(module, name, torch.float32, device)
+        packed, plain = packed_experts(module, name, torch.float32, device)
         x, (ids, weights) = (
             torch.randn(shape.tokens, shape.hidden, device=device),
             route(shape, device),
         )
-        EXPERT_FORMATS[type(coded)] = INT8
-        y = moe.FusedExperts(coded, moe.activation_of(plain)).forward(x, ids, weights)
-        del EXPERT_FORMATS[type(coded)]
         expected = plain(x, ids, weights)
-        error = float(((y - expected).abs() / (expected.abs() + expected.abs().mean())).max())
-        assert error <= 2 * ROUNDINGS[torch.float32], (name, error)
+        own = packed(x, ids, weights)
+        fused = moe.FusedExperts(packed, moe.activation_of(plain)).forward(x, ids, weights)
+        for y in (own, fused):
+            error = float(((y - expected).abs() / (expected.abs() + expected.abs().mean())).max())
+            assert error <= 2 * ROUNDINGS[torch.float32], (name, error)
 
 
 def check_refusals(device: str) -> None:
@@ -271,6 +267,6 @@ if __name__ == "__main__":
     check(Shape(40, 2, 4, 64, 32), torch.float16, "cpu", tilings=moe.TILINGS[math.inf])
     check_order("cpu")
     check_families("cpu")
-    check_int8("cpu")
+    check_packed("cpu")
     check_refusals("cpu")
     print("all agree")

@@ -18,7 +18,10 @@ from sgnb.engine import fusion
 from sgnb.engine.fusion import module_trace, reference, unfuse
 from sgnb.engine.fusion.operations import Operations, Skinny
 from sgnb.engine.fusion.types import Norm
-from sgnb.engine.fusion.weights import DENSE, Weight, WeightFormat
+from sgnb.engine.fusion.weights import DenseWeight
+from sgnb.engine.quantization.modules import QuantizedLinear
+from sgnb.engine.quantization.packed import PackedWeight
+from sgnb.engine.quantization.quantize import QUANTIZERS
 
 from ..hybrid_models import hybrid_model
 from .fusion_models import Pooled, own_logits, varied_model
@@ -351,7 +354,7 @@ def test_a_scaled_product_is_none_for_few_rows() -> None:
         raise AssertionError("a kernel without a scale")
 
     skinny = Skinny(lambda x, weight, gated: True, linear, 0, linear, lambda plan, angles: True)
-    x, weight = torch.ones(1, 4), Weight(torch.ones(2, 4), None, DENSE)
+    x, weight = torch.ones(1, 4), DenseWeight(torch.ones(2, 4))
     found = Operations(skinny=skinny).linear(x, weight, residual=torch.ones(1, 2), scale=0.5)
     assert found.tolist() == [[3.0, 3.0]]
 
@@ -393,54 +396,34 @@ def test_every_product_goes_through_the_function_given(
     assert not any("forward" in vars(module) for module in model.modules())
 
 
-class Int8Linear(nn.Module):
-    """Linear module with int8 weights and a scale per row."""
-
-    def __init__(self, linear: nn.Linear) -> None:
-        super().__init__()
-        self.in_features, self.out_features = linear.in_features, linear.out_features
-        scales = linear.weight.detach().abs().amax(1) / 127
-        codes = (linear.weight.detach() / scales[:, None]).round().to(torch.int8)
-        self.codes = nn.Parameter(codes, requires_grad=False)
-        self.register_buffer("scales", scales)
-        self.bias = linear.bias
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, INT8.read(self).matrix(x.dtype), self.bias)
+def packed_linear(linear: nn.Linear, name: str) -> QuantizedLinear:
+    return QuantizedLinear(QUANTIZERS[name](linear.weight.detach()), linear.bias)
 
 
-def decode_int8(weight: Weight, dtype: torch.dtype) -> Tensor:
-    assert weight.scales is not None
-    return weight.data.to(dtype) * weight.scales[:, None].to(dtype)
-
-
-INT8 = WeightFormat("codes", "scales", decode_int8)
-
-
-def int8_model(family: str) -> Any:
-    """Random model with int8 weights except for the head and routers."""
+def packed_model(family: str, name: str) -> Any:
+    """Random model with packed weights except for the head and routers."""
     model: Any = varied_model(family)
     for module in list(model.model.modules()):
-        for name, part in list(module.named_children()):
+        for child, part in list(module.named_children()):
             if type(part) is nn.Linear:
-                setattr(module, name, Int8Linear(part))
+                setattr(module, child, packed_linear(part, name))
     return model
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "olmo2", "phi3", "gemma2", "phi"])
-def test_a_registered_format_is_fused_like_dense_weights(
-    family: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+PACKED = [(family, "int4", torch.float32) for family in ("qwen2", "qwen3", "olmo2", "phi3", "phi")]
+PACKED += [(family, "fp8", torch.bfloat16) for family in ("llama", "gemma2")]
+
+
+@pytest.mark.parametrize(("family", "name", "dtype"), PACKED, ids=lambda value: str(value))
+def test_packed_weights_are_fused_like_dense_weights(
+    family: str, name: str, dtype: torch.dtype
 ) -> None:
-    model = int8_model(family).to(dtype)
+    model = packed_model(family, name)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(dtype)
     expected = {rows: own_logits(model, rows).float() for rows in (ROWS, 1)}
     pooled = Pooled(model)
     before = pooled.logits(ROWS)
-    swaps = pooled.fuse()
-    assert not {"attention", "mlp", "layer"} & {swap.kind for swap in swaps}, "unknown format"
-    unfuse(swaps)
-
-    monkeypatch.setitem(fusion.weights.FORMATS, Int8Linear, INT8)
     swaps = pooled.fuse()
     assert Counter(swap.kind for swap in swaps) == FUSED[family]
     for rows, own in expected.items():
@@ -450,22 +433,20 @@ def test_a_registered_format_is_fused_like_dense_weights(
     assert torch.equal(pooled.logits(ROWS), before)
 
 
-def test_int8_weights_are_merged_once_and_refreshed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fusion.weights.FORMATS, Int8Linear, INT8)
-    model = int8_model("qwen2")
+def test_packed_weights_are_merged_once_and_refreshed() -> None:
+    model = packed_model("qwen2", "int4")
     attention = model.model.layers[0].self_attn
     linears = [attention.q_proj, attention.k_proj, attention.v_proj]
-    before = [(linear.codes.clone(), linear.scales.clone()) for linear in linears]
+    before = [linear.packed().reference(torch.float32) for linear in linears]
     pooled = Pooled(model)
     swaps = pooled.fuse()
-    for name in ("codes", "scales", "bias"):
+    for name in ("values", "scales", "zeros", "bias"):
         assert len({getattr(part, name).untyped_storage().data_ptr() for part in linears}) == 1
-    for linear, (codes, scales) in zip(linears, before, strict=True):
-        assert torch.equal(linear.codes, codes)
-        assert torch.equal(linear.scales, scales)
+    for linear, matrix in zip(linears, before, strict=True):
+        assert torch.equal(linear.packed().reference(torch.float32), matrix)
 
     attention.k_proj.scales = 2 * attention.k_proj.scales
-    attention.o_proj.codes = nn.Parameter(attention.o_proj.codes // 2, requires_grad=False)
+    attention.o_proj.values = attention.o_proj.values // 2
     for swap in swaps:
         if swap.refresh is not None:
             swap.refresh()
@@ -477,12 +458,37 @@ def test_int8_weights_are_merged_once_and_refreshed(monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_modules_of_different_formats_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fusion.weights.FORMATS, Int8Linear, INT8)
+def test_blocks_that_end_inside_a_module_become_scales_of_rows() -> None:
+    model: Any = varied_model("llama")
+    attention = model.model.layers[0].self_attn
+    for child in ("q_proj", "k_proj", "v_proj"):
+        rows, columns = getattr(attention, child).weight.shape
+        scales = torch.rand(-(-rows // 48), -(-columns // 32)) / 100 + 0.01
+        values = (torch.randn(rows, columns) * 10).to(torch.float8_e4m3fn)
+        weight = PackedWeight("fp8", values, scales, None, None, (48, 32))
+        setattr(attention, child, QuantizedLinear(weight, None))
+    before = attention.k_proj.packed().reference(torch.float32)
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    kinds = Counter(swap.kind for swap in pooled.fuse())
+    assert kinds == FUSED["llama"]
+    assert attention.k_proj.block == (1, 32)
+    assert torch.equal(attention.k_proj.packed().reference(torch.float32), before)
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("other", ["dense", "fp8"])
+def test_modules_of_different_formats_are_not_merged(other: str) -> None:
     model: Any = varied_model("llama")
     first = model.model.layers[0]
-    first.self_attn.k_proj = Int8Linear(first.self_attn.k_proj)
-    first.mlp.down_proj = Int8Linear(first.mlp.down_proj)
+    for part in (first.self_attn, first.mlp):
+        for child, linear in list(part.named_children()):
+            if type(linear) is nn.Linear:
+                setattr(part, child, packed_linear(linear, "int4"))
+    second: Any = varied_model("llama").model.layers[0]
+    changed = second.self_attn.k_proj
+    first.self_attn.k_proj = changed if other == "dense" else packed_linear(changed, other)
+    first.mlp.down_proj = packed_linear(second.mlp.down_proj, "fp8")
     expected = own_logits(model, ROWS)
     pooled = Pooled(model)
     kinds = Counter(swap.kind for swap in pooled.fuse())

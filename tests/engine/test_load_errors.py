@@ -16,8 +16,9 @@ from torch import Tensor
 from sgnb.engine import sizing
 from sgnb.engine.device import memory
 from sgnb.engine.engine import Engine
-from sgnb.engine.model import decoder, loading
+from sgnb.engine.model import decoder
 from sgnb.engine.model.loading import load_module
+from sgnb.engine.model.safetensors_reader import TensorReader
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
@@ -26,7 +27,7 @@ CPU = torch.device("cpu")
 Tensors = dict[str, Tensor]
 FP8 = {"quant_method": "fp8", "weight_block_size": [32, 32]}
 MXFP4 = {"quant_method": "mxfp4"}
-UP = "model.layers.1.mlp.up_proj.weight"
+UP, DOWN = "model.layers.1.mlp.up_proj.weight", "model.layers.0.mlp.down_proj.weight"
 
 
 @pytest.fixture
@@ -60,6 +61,14 @@ def quantize(dtype: torch.dtype, scale: str = "") -> Callable[[Tensors], Tensors
         return tensors
 
     return function
+
+
+def quantize_fp8(
+    folder: Path, settings: dict[str, Any] | None = None, scale: str = "weight_scale_inv"
+) -> None:
+    """Quantize a folder in blocks of 32 x 32. settings: other than those of this format."""
+    configure(folder, quantization_config=settings or FP8)
+    change(folder, quantize(torch.float8_e4m3fn, scale))
 
 
 def unused_scales(tensors: Tensors) -> Tensors:
@@ -125,7 +134,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "quantization unknown": (
         lambda f: configure(f, quantization_config={"quant_method": "mxfp44"}),
-        "quant_method 'mxfp44', which transformers .* does not have", "did you mean 'mxfp4'",
+        "quant_method 'mxfp44', which sgnb does not support", "did you mean 'mxfp4'",
     ),
     "quantization without method": (
         lambda f: configure(f, quantization_config={"bits": 4}),
@@ -135,43 +144,65 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         lambda f: configure(f, quantization_config="int8"),
         "quantization_config without quant_method: 'int8'", "saved with the quantized",
     ),
-    "quantized by a missing library": (
+    "quantized by an unsupported method": (
         lambda f: configure(f, quantization_config={"quant_method": "aqlm"}),
-        "aqlm", "install the library",
+        "quant_method 'aqlm', which sgnb does not support", "awq, gptq, compressed-tensors",
+    ),
+    "quantized by bitsandbytes": (
+        lambda f: configure(f, quantization_config={"load_in_4bit": True}),
+        "quant_method 'bitsandbytes', which sgnb does not support", 'with quantize="int4"',
+    ),
+    "quantized in eight bits": (
+        lambda f: configure(f, quantization_config={"quant_method": "gptq", "bits": 8}),
+        "quantization_config of gptq that sgnb does not support: bits is 8", "awq, gptq",
     ),
     "quantized and cut": (
         lambda f: (
-            configure(f, quantization_config=MXFP4),
+            quantize_fp8(f),
             (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]),
         ),
         "model.safetensors' cannot be loaded: it ends after", "copy the file again",
     ),
     "quantized and incomplete": (
         lambda f: (
-            configure(f, quantization_config=MXFP4),
-            change(f, lambda t: {n: w for n, w in t.items() if n != UP}),
+            quantize_fp8(f),
+            change(f, lambda t: {n: w for n, w in t.items() if not n.startswith(UP)}),
         ),
         f"its checkpoint has no {UP}, which would have random values", "the whole checkpoint",
     ),
     "quantized with other scales": (
-        lambda f: (
-            configure(f, quantization_config=FP8),
-            change(f, quantize(torch.float8_e4m3fn, "weight_scale")),
-        ),
-        "does not use model.layers.0.mlp.down_proj.weight_scale, .* and 11 more",
+        lambda f: quantize_fp8(f, scale="weight_scale"),
+        f"{DOWN} is stored as FP8 in blocks of 32 x 32, and the checkpoint has no {DOWN}_scale_inv",
         "that was saved with the weights",
     ),
     "quantized by another method": (
+        lambda f: quantize_fp8(f, MXFP4),
+        "its config.json describes MXFP4, and no tensor of its checkpoint is stored in this",
+        "with its quantization_config",
+    ),
+    "quantized in part by another method": (
         lambda f: (
-            configure(f, quantization_config=MXFP4),
-            change(f, quantize(torch.int8, "weight_scale")),
+            quantize_fp8(f),
+            change(f, lambda t: t | {UP: t[UP].view(torch.int8)}),
         ),
-        "does not use model.layers.0.mlp.down_proj.weight_scale, .* and 11 more",
+        "has weights in int8, which need scales", "with a quantization_config",
+    ),
+    "quantized with other blocks": (
+        lambda f: quantize_fp8(f, FP8 | {"weight_block_size": [16, 32]}),
+        f"{DOWN} cannot be read as FP8 in blocks of 16 x 32: the scales have shape",
         "that was saved with the weights",
     ),
     "quantized without scales": (
         lambda f: (configure(f, quantization_config=FP8), change(f, quantize(torch.float8_e4m3fn))),
-        "has weights in float8_e4m3fn, which need scales", "quantization_config",
+        f"the checkpoint has no {DOWN}_scale_inv", "that was saved with the weights",
+    ),
+    "a scale that is not finite": (
+        lambda f: (
+            quantize_fp8(f),
+            change(f, lambda t: t | {f"{UP}_scale_inv": t[f"{UP}_scale_inv"] / 0}),
+        ),
+        f"{UP} cannot be read as FP8 in blocks of 32 x 32: a scale is not finite",
+        "give the whole checkpoint",
     ),
 }  # fmt: skip
 
@@ -192,10 +223,11 @@ def test_layers_for_multi_token_prediction_may_be_unused(folder: Path) -> None:
 
 def test_quantized_weights_with_their_scales_load(folder: Path) -> None:
     before = load_file(folder / "model.safetensors")[UP]
-    configure(folder, quantization_config=FP8)
-    change(folder, quantize(torch.float8_e4m3fn, "weight_scale_inv"))
-    loaded = load_module(str(folder), CPU, torch.float32).state_dict()[UP]
-    assert torch.equal(loaded, 2 * before.to(torch.float8_e4m3fn).float())
+    quantize_fp8(folder)
+    module = load_module(str(folder), CPU, torch.float32)
+    loaded: Any = module.get_submodule(UP.removesuffix(".weight"))
+    decoded = loaded.packed().reference(torch.float32)
+    assert torch.equal(decoded, 2 * before.to(torch.float8_e4m3fn).float())
 
 
 def test_scales_of_activations_may_be_unused(folder: Path) -> None:
@@ -231,14 +263,14 @@ def test_a_file_that_may_not_be_read(
         load_module(str(folder), CPU)
 
 
-@pytest.mark.parametrize("quantization", [None, FP8])
+@pytest.mark.parametrize("is_quantized", [False, True])
 def test_weights_larger_than_the_memory_of_the_host(
-    quantization: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+    is_quantized: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configure(folder, quantization_config=quantization)
+    if is_quantized:
+        quantize_fp8(folder)
     monkeypatch.setattr(memory, "free_host_bytes", lambda: 1000)
-    for name in ("_read", "_read_quantized"):
-        monkeypatch.setattr(loading, name, lambda *args: pytest.fail("it was read"))
+    monkeypatch.setattr(TensorReader, "read", lambda *args: pytest.fail("it was read"))
     said = r"the weights of .* take 0\.0 GiB.*, and 0\.0 GiB are free on this machine"
     with refused(said, "load a smaller model"):
         load_module(str(folder), CPU, torch.float32)

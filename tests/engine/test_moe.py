@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sgnb.engine.fusion import moe, reference, weights
-from sgnb.engine.fusion.weights import Weight
+from sgnb.engine.fusion import moe, reference
+from sgnb.engine.fusion.weights import Weight, decoded
 
 from . import moe_check
 from .interpreter import interpreted, needs_triton
@@ -38,21 +38,26 @@ def test_modules_that_the_kernels_do_not_serve() -> None:
 
 
 @pytest.mark.parametrize("family", moe_check.FAMILIES, ids=lambda family: family[1])
-def test_experts_of_a_registered_format(
+def test_packed_experts(
     family: tuple[str, str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernels receive the decoded matrices of the module."""
-    coded, plain = moe_check.int8_experts(*family[:2], torch.float32, "cpu")
-    monkeypatch.setitem(weights.EXPERT_FORMATS, type(coded), moe_check.INT8)
+    """The kernels receive the decoded matrices of the module, and so does the module's own
+    forward."""
+    packed, plain = moe_check.packed_experts(*family[:2], torch.float32, "cpu")
+    shape = moe_check.Shape(11, 2, 6, 40, 24)
+    ids, shares = moe_check.route(shape, "cpu")
+    x = torch.randn(shape.tokens, shape.hidden)
+    with torch.inference_mode():
+        assert torch.allclose(packed(x, ids, shares), plain(x, ids, shares), atol=1e-5)
+
     calls: list[tuple[Tensor, Tensor]] = []
 
     def record(x: Tensor, gate_up: Weight, down: Weight, *args: Any, **options: Any) -> Tensor:
-        calls.append((gate_up.matrix(x.dtype), down.matrix(x.dtype)))
+        calls.append((decoded(gate_up, x.dtype), decoded(down, x.dtype)))
         return x
 
     monkeypatch.setattr(moe, "fused_experts", record)
-    x, ids, shares = torch.zeros(1, 40), torch.zeros(1, 1).long(), torch.ones(1, 1)
-    for module in (coded, plain):
+    for module in (packed, plain):
         moe.FusedExperts(module, "silu").forward(x, ids, shares)
-    for decoded, expected in zip(*calls, strict=True):
-        assert torch.equal(decoded, expected)
+    for matrix, expected in zip(*calls, strict=True):
+        assert torch.equal(matrix, expected)

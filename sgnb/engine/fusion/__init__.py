@@ -26,7 +26,7 @@ from .moe import looks_like_experts, match_experts
 from .norm import looks_like_gated_norm, looks_like_norm, match_gated_norm, match_norm
 from .operations import Linear, Operations, pick_operations
 from .rotary import match_rotary
-from .weights import FORMATS, merge
+from .weights import LINEARS, merge
 
 __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 
@@ -112,7 +112,7 @@ def _find(
 
     # Fusing a single linear module pays only for skinny GEMMs or a GEMM given by the caller.
     if operations.skinny is not None or operations.multiply is not F.linear:
-        linears = [module for module in modules if type(module) in FORMATS]
+        linears = [module for module in modules if type(module) in LINEARS]
         twins += [_linear(module, operations) for module in linears]
     return twins
 

@@ -12,7 +12,7 @@ from .module_trace import ModuleTrace
 from .operations import Operations
 from .reference import activation_name
 from .types import Activation
-from .weights import DENSE, Projection, find_linears, merge, padded
+from .weights import DenseWeight, Projection, find_linears, merge, padded
 
 ALIGNED = 8
 """Sizes that are a multiple of this are not padded: 16 bytes in half precision."""
@@ -61,7 +61,8 @@ def match_mlp(module: nn.Module, trace: ModuleTrace, operations: Operations) -> 
     if (
         inner % ALIGNED
         and len(merged.sources) == 2
-        and merged.weight.format is output.weight.format is DENSE
+        and isinstance(merged.weight, DenseWeight)
+        and isinstance(output.weight, DenseWeight)
     ):
         # Slow kernels compute products of sizes that are no multiple of 16 bytes.
         merged, output = (

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from ..device.precompile import is_precompiling, launch
+from ..quantization.modules import QuantizedExperts
 from .module_trace import ModuleTrace
 from .reference import ACTIVATIONS, activation_name
 from .types import DTYPES, Activation, GemmTiling
-from .weights import EXPERT_FORMATS, Weight, read_experts
+from .weights import DenseWeight, Weight, decoded, read_experts
 
 COMPARED_PAIRS = 16_384
 """Maximum number of pairs sorted by all-to-all comparison in one launch; above, torch sorts."""
@@ -79,7 +80,7 @@ def fused_experts(
     Raises:
         ValueError: A shape or dtype is not supported.
     """
-    first_matrix, second_matrix = gate_up.matrix(x.dtype), down.matrix(x.dtype)
+    first_matrix, second_matrix = decoded(gate_up, x.dtype), decoded(down, x.dtype)
     _check(x, first_matrix, second_matrix, topk_ids, topk_weights, act, gate_up_bias, down_bias)
     experts, top_k = len(first_matrix), topk_ids.shape[1]
     if x.numel() == 0 or top_k == 0:
@@ -247,7 +248,7 @@ def looks_like_experts(module: nn.Module) -> bool:
     """True if transformers allows a custom experts implementation: weights of all experts in one
     tensor."""
     marks = ("has_gate", "has_bias", "is_transposed", "is_concatenated", "_apply_gate", "down_proj")
-    return all(hasattr(module, mark) for mark in marks)
+    return isinstance(module, QuantizedExperts) or all(hasattr(module, mark) for mark in marks)
 
 
 def match_experts(module: Any, trace: ModuleTrace) -> FusedExperts | None:
@@ -256,10 +257,11 @@ def match_experts(module: Any, trace: ModuleTrace) -> FusedExperts | None:
     marks = "has_post_expert_norm", "_is_expert_parallel"
     if any(getattr(module, mark, False) for mark in marks) or find_spec("triton") is None:
         return None
-    down = module.down_proj
-    if not isinstance(down, Tensor) or down.device.type != "cuda":
+    down = read_experts(module, "down_proj")
+    tensor = down.data if isinstance(down, DenseWeight) else down.values
+    if tensor.device.type != "cuda":
         return None
-    if down.dtype not in DTYPES and type(module) not in EXPERT_FORMATS:
+    if isinstance(down, DenseWeight) and tensor.dtype not in DTYPES:
         return None
     fused = FusedExperts(module, activation_of(module))
     return fused if trace.agrees(module, fused.forward) else None

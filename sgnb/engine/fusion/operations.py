@@ -14,7 +14,7 @@ from torch import Tensor
 
 from . import reference
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm
-from .weights import Weight
+from .weights import DenseWeight, Weight, decoded
 
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N]."""
@@ -68,11 +68,14 @@ class Operations:
             gated: The rows of weight and bias are gate, then up. The result is
                 activation(gate) * up, [T, N / 2].
         """
-        skinny, matrix = self.skinny, weight.matrix(x.dtype)
-        if skinny is not None and scale == 1.0 and skinny.serves(x, matrix, gated is not None):
-            return skinny.linear(x, matrix, bias, norm=norm, residual=residual, gated=gated)
+        skinny = self.skinny
+        if skinny is not None and scale == 1.0 and isinstance(weight, DenseWeight):
+            data = weight.data
+            if skinny.serves(x, data, gated is not None):
+                return skinny.linear(x, data, bias, norm=norm, residual=residual, gated=gated)
         if norm is not None:
             x = self.norm(x, norm)
+        matrix = decoded(weight, x.dtype)
         if residual is not None:
             return self._add_product(residual, x, matrix, bias, scale)
         y = self.multiply(x, matrix, bias)
@@ -99,16 +102,21 @@ class Operations:
             The rotated q, [T, heads, dim].
         """
         skinny = self._skinny_projection(x)
-        if skinny is not None and skinny.can_project(plan, angles):
-            return skinny.project(x, weight.matrix(x.dtype), bias, plan, angles, backend, norm=norm)
+        if (
+            skinny is not None
+            and isinstance(weight, DenseWeight)
+            and skinny.can_project(plan, angles)
+        ):
+            return skinny.project(x, weight.data, bias, plan, angles, backend, norm=norm)
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
 
     def merged(self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None) -> Tensor:
         """Return q, k and v without a split into heads, [T, sum of widths]."""
-        skinny, matrix = self._skinny_projection(x), weight.matrix(x.dtype)
-        if skinny is not None:
-            return skinny.linear(x, matrix, bias, norm=norm)
-        return self.multiply(x if norm is None else self.norm(x, norm), matrix, bias)
+        skinny = self._skinny_projection(x)
+        if skinny is not None and isinstance(weight, DenseWeight):
+            return skinny.linear(x, weight.data, bias, norm=norm)
+        x = x if norm is None else self.norm(x, norm)
+        return self.multiply(x, decoded(weight, x.dtype), bias)
 
     def _skinny_projection(self, x: Tensor) -> Skinny | None:
         return self.skinny if self.skinny and len(x) <= self.skinny.project_rows else None

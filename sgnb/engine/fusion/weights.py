@@ -1,62 +1,59 @@
-"""Weights of linear modules in a storage format, merged without a second copy in memory."""
+"""Weights of linear modules, dense or packed, merged without a second copy in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from ..quantization.modules import QuantizedExperts, QuantizedLinear
+from ..quantization.packed import PackedWeight, can_cat, cat
 
-class Weight(NamedTuple):
-    """Matrix [N, K] of a linear module, or matrices [E, N, K] of experts, in a storage format. Rows
-    of data and scales are in the order of the N outputs."""
+
+class DenseWeight(NamedTuple):
+    """Matrix [N, K] of a linear module, or matrices [E, N, K] of experts."""
 
     data: Tensor
-    scales: Tensor | None
-    format: WeightFormat
 
-    def matrix(self, dtype: torch.dtype) -> Tensor:
-        """Return the matrix in `dtype`; a dense matrix is returned as stored."""
-        return self.format.decode(self, dtype)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
 
 
-class WeightFormat(NamedTuple):
-    """Storage format: attributes of a module with data and scales, and the decoder. `{matrix}` in
-    an attribute stands for the name of a matrix of experts."""
+Weight = DenseWeight | PackedWeight
+"""Matrix of a linear module, or of experts. Rows are in the order of the N outputs."""
 
-    data: str
-    scales: str | None
-    decode: Callable[[Weight, torch.dtype], Tensor]
-
-    def read(self, module: nn.Module, matrix: str = "") -> Weight:
-        """Return the present weight of `module`, sharing its memory. matrix: name, for experts."""
-        data = getattr(module, self.data.format(matrix=matrix)).data
-        if self.scales is None:
-            return Weight(data, None, self)
-        return Weight(data, getattr(module, self.scales.format(matrix=matrix)).data, self)
+LINEARS: tuple[type[nn.Module], ...] = (nn.Linear, QuantizedLinear)
+"""Classes of linear modules."""
 
 
-DENSE = WeightFormat("weight", None, lambda weight, dtype: weight.data)
-DENSE_EXPERTS = WeightFormat("{matrix}", None, lambda weight, dtype: weight.data)
-
-FORMATS: dict[type[nn.Module], WeightFormat] = {nn.Linear: DENSE}
-"""Storage format of each class of linear modules."""
-
-EXPERT_FORMATS: dict[type[nn.Module], WeightFormat] = {}
-"""Storage format of each class of experts modules whose weights are not dense."""
-
-
-def dense(matrix: Tensor) -> Weight:
+def dense(matrix: Tensor) -> DenseWeight:
     """Return a matrix, or the matrices of experts, as a weight."""
-    return Weight(matrix, None, DENSE)
+    return DenseWeight(matrix)
+
+
+def decoded(weight: Weight, dtype: torch.dtype) -> Tensor:
+    """Return the matrix in `dtype`; a dense matrix is returned as stored."""
+    if isinstance(weight, DenseWeight):
+        return weight.data
+    return weight.reference(dtype)
+
+
+def read_linear(module: Any) -> Weight:
+    """Return the present weight of a linear module, sharing its memory."""
+    if isinstance(module, QuantizedLinear):
+        return module.packed()
+    return DenseWeight(module.weight.data)
 
 
 def read_experts(module: Any, matrix: str) -> Weight:
     """Return the matrices [E, N, K] of an experts module by their name, sharing the memory."""
-    weight = EXPERT_FORMATS.get(type(module), DENSE_EXPERTS).read(module, matrix)
-    return weight._replace(data=weight.data.transpose(1, 2)) if module.is_transposed else weight
+    if isinstance(module, QuantizedExperts) and matrix in module.formats:
+        return module.packed(matrix)
+    data = getattr(module, matrix).data
+    return DenseWeight(data.transpose(1, 2) if module.is_transposed else data)
 
 
 class Projection(NamedTuple):
@@ -78,6 +75,9 @@ class Projection(NamedTuple):
 
     def adopt(self) -> None:
         """Turn the sources' tensors into views of the merged tensors, and free their memory."""
+        for source in self.sources:
+            if isinstance(self.weight, PackedWeight):
+                source.block = self.weight.block
         for tensor, view in self._views():
             tensor.data = view
 
@@ -90,31 +90,36 @@ class Projection(NamedTuple):
 
     def _views(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield each tensor of the sources with its rows in the merged tensor."""
-        storage = self.weight.format
-        names = [(storage.data, self.weight.data), (storage.scales, self.weight.scales)]
-        for name, merged in names:
-            if name is not None and merged is not None:
-                tensors = [getattr(source, name) for source in self.sources]
-                sizes = [self.rows or len(tensor) for tensor in tensors]
-                for tensor, part in zip(tensors, merged.split(sizes), strict=True):
-                    yield tensor, part[tuple(map(slice, tensor.shape))]
+        if isinstance(self.weight, PackedWeight):
+            yield from self._packed_views(self.weight)
+        else:
+            tensors = [source.weight for source in self.sources]
+            for tensor, part in zip(tensors, self.weight.data.split(self._widths), strict=True):
+                yield tensor, part[tuple(map(slice, tensor.shape))]
         if self.bias is not None:
             for source, part in zip(self.sources, self.bias.split(self._widths), strict=True):
                 if source.bias is not None:
                     yield source.bias, part[: len(source.bias)]
 
+    def _packed_views(self, weight: PackedWeight) -> Iterator[tuple[Tensor, Tensor]]:
+        blocks = [-(-width // weight.block[0]) for width in self._widths]
+        for name, merged in weight.parts().items():
+            tensors = [getattr(source, name) for source in self.sources]
+            if name == "order":  # equal for all sources
+                yield from ((tensor, merged) for tensor in tensors)
+                continue
+            sizes = self._widths if name == "values" else blocks
+            yield from zip(tensors, merged.split(sizes), strict=True)
+
 
 def merge(sources: Sequence[Any]) -> Projection:
     """Concatenate the weights of linear modules of one format; a single source is not copied."""
-    storage = FORMATS[type(sources[0])]
-    weights = [storage.read(source) for source in sources]
+    weights = [read_linear(source) for source in sources]
     biases = [None if source.bias is None else source.bias.data for source in sources]
     if len(weights) == 1:
         return Projection(weights[0], biases[0], list(sources))
 
-    data = torch.cat([weight.data for weight in weights])
-    scales = [weight.scales for weight in weights if weight.scales is not None]
-    weight = Weight(data, torch.cat(scales) if scales else None, storage)
+    weight = _cat(weights)
     template = next((bias for bias in biases if bias is not None), None)
     if template is None:
         return Projection(weight, None, list(sources))
@@ -126,13 +131,21 @@ def merge(sources: Sequence[Any]) -> Projection:
     return Projection(weight, torch.cat(full), list(sources))
 
 
+def _cat(weights: Sequence[Weight]) -> Weight:
+    packed = [weight for weight in weights if isinstance(weight, PackedWeight)]
+    if packed:
+        return cat(packed)
+    return DenseWeight(torch.cat([weight.data for weight in weights]))  # type: ignore[union-attr]
+
+
 def padded(projection: Projection, *, rows: int = 0, columns: int = 0) -> Projection:
-    """Return a copy with zeros up to `rows` outputs of each source and `columns` inputs."""
+    """Return a copy with zeros up to `rows` outputs of each source and `columns` inputs. Requires a
+    dense weight."""
     weight, bias, sources, _ = projection
+    assert isinstance(weight, DenseWeight)
     height = len(sources) * rows or projection.out_features
-    data = weight.data.new_zeros(height, columns or weight.data.shape[1])
     copy = Projection(
-        weight._replace(data=data),
+        DenseWeight(weight.data.new_zeros(height, columns or weight.data.shape[1])),
         None if bias is None else bias.new_zeros(height),
         sources,
         rows,
@@ -143,10 +156,14 @@ def padded(projection: Projection, *, rows: int = 0, columns: int = 0) -> Projec
 
 
 def find_linears(module: nn.Module, choices: Sequence[tuple[str, ...]]) -> list[Any]:
-    """Return the first choice of names with linear modules of one format and input size, or []."""
+    """Return the first choice of names with linear modules that `merge` can merge, or []."""
     for names in choices:
         parts: list[Any] = [getattr(module, name, None) for name in names]
-        kinds = {(FORMATS.get(type(part)), getattr(part, "in_features", None)) for part in parts}
-        if len(kinds) == 1 and type(parts[0]) in FORMATS:
+        if {type(part) for part in parts} == {nn.Linear}:
+            if len({part.in_features for part in parts}) == 1:
+                return parts
+        elif {type(part) for part in parts} == {QuantizedLinear} and can_cat(
+            [part.packed() for part in parts]
+        ):
             return parts
     return []

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cache.radix import Ints
 from ..step_input import EmbeddingSpan, Longs, SpanRows
 from .item_facts import ItemFacts
+
+Ints = NDArray[np.int32]
 
 Inputs = dict[str, Any]
 """Arguments of the model for one item: the output of the processor."""

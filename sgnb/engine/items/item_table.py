@@ -19,9 +19,8 @@ from ...errors import MediaError, RequestError
 from ...events import MediaNamed
 from ...media import thumbnail
 from ...segment import Segment
-from ..cache.radix import Ints
 from ..cache.tiers.stored_prompt import ItemSpan
-from .item import EngineItem, MediaEncoder, PlacedItem, ProcessorOutput, PromptItems
+from .item import EngineItem, Ints, MediaEncoder, PlacedItem, ProcessorOutput, PromptItems
 from .item_facts import ItemFacts
 
 THREADS = 8

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 import transformers
 from transformers import CONFIG_MAPPING, AutoConfig
-from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AutoHfQuantizer
 
-from ...errors import ModelError, nearest, shown
+from ...errors import ModelError, shown
 
 NAME = "config.json"
 MAX_LAYERS = 2000
@@ -26,7 +25,7 @@ def read_config(folder: Path) -> Any:
 
     Raises:
         ModelError: `config.json` is missing or damaged, or names a model type, dtype, number of
-            layers, context length or quantization that cannot be loaded.
+            layers or context length that cannot be loaded.
     """
     file = folder / NAME
     if not file.is_file():
@@ -43,8 +42,12 @@ def read_config(folder: Path) -> Any:
     _check_type(file, settings)
     _check_dtype(file, settings)
     _check_depth(file, settings)
-    if settings.get("quantization_config"):
-        _check_quantization(file, settings["quantization_config"])
+    quantization = settings.get("quantization_config")
+    if quantization and not isinstance(quantization, dict):
+        raise ModelError(
+            f"{str(file)!r} has a quantization_config without quant_method: {shown(quantization)}",
+            "give the config.json that was saved with the quantized weights",
+        )
     config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     check_positions(str(file), config)
     return config
@@ -106,22 +109,3 @@ def _check_depth(file: Path, settings: dict[str, Any]) -> None:
                     f"{str(file)!r} asks for {part[key]:,} layers",
                     f"sgnb builds at most {MAX_LAYERS:,}; correct {key}",
                 )
-
-
-def _check_quantization(file: Path, quantization: Any) -> None:
-    """Refuse a quantization that transformers would skip with a warning."""
-    method = quantization.get("quant_method") if isinstance(quantization, dict) else None
-    try:
-        supported = AutoHfQuantizer.supports_quant_method(quantization)
-    except (AttributeError, ValueError) as error:
-        raise ModelError(
-            f"{str(file)!r} has a quantization_config without quant_method: {shown(quantization)}",
-            "give the config.json that was saved with the quantized weights",
-        ) from error
-
-    if not supported:
-        raise ModelError(
-            f"{str(file)!r} has quant_method {shown(method)}, which transformers "
-            f"{transformers.__version__} does not have",
-            nearest(str(method), AUTO_QUANTIZATION_CONFIG_MAPPING),
-        )

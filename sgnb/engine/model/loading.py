@@ -7,10 +7,9 @@ each weight on demand directly to the device, and cast there.
 
 from __future__ import annotations
 
-import math
-import re
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import EllipsisType
@@ -39,26 +38,17 @@ from ..device.faults import (
 )
 from ..device.load_stages import announce
 from ..device.memory import check_weights_fit
+from ..quantization.quantizer import PlanConfig, lazy_parts
 from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
 from .config_file import read_config
+from .load_check import Report, check_report
 from .processor_folder import is_multimodal
 from .safetensors_reader import REDRAW_SECONDS, Progress, TensorReader
-
-Report = dict[str, Any]
-"""Missing, unexpected and mismatched tensors in transformers' format."""
+from .weight_packing import WeightPacking, stored_parameters
 
 _one_at_a_time = threading.Lock()
 """transformers patches functions and the default dtype of the whole process during a load."""
-
-WEIGHT_SCALE = re.compile(
-    r"(?!(input|output|activation|prob|q|k|v)_)"  # excludes scales of activations
-    r"\w*(scale|zero|absmax|quant_map|quant_state|SCB|g_idx)\w*"
-)
-"""Names of tensors required to interpret a quantized weight."""
-
-LAYER = re.compile(r"(.+?)\.(\d+)\.")
-"""Name of a tensor in a list of layers: name of the list, index of the layer."""
 
 MAX_MISSING_RATIO = 2
 """Described parameters per stored parameter. Tied weights and position tables may be absent."""
@@ -107,15 +97,17 @@ def load_module(
     device: torch.device,
     dtype: torch.dtype | None = None,
     memory_limit: float | None = None,
+    quantize: str | None = None,
 ) -> PreTrainedModel:
     """Load a causal language model from a local folder or hub id. Reads only safetensors.
 
     Large loads draw a progress line on stderr; an interrupt stops the load. A load to a GPU needs
-    only a few buffers of host memory, except for quantized checkpoints, which transformers loads.
+    only a few buffers of host memory.
 
     Args:
         dtype: None for the checkpoint's dtype.
         memory_limit: GPU memory available to the engine, in GiB.
+        quantize: "fp8" or "int4" to quantize a dense checkpoint, matrix by matrix.
 
     Raises:
         ModelError: The model is missing or unreadable, the tensors do not match the config, or the
@@ -128,17 +120,16 @@ def load_module(
         config = read_config(folder)
 
         checkpoint = read_checkpoint(folder)
-        if getattr(config, "quantization_config", None):
-            _check_scales(checkpoint)
-            check_weights_fit(path, checkpoint.size, None, torch.device("cpu"), None)
-            check_weights_fit(path, checkpoint.size, None, device, memory_limit)
-            module, report = _read_quantized(folder, dtype)
-        else:
-            dtype = dtype or getattr(config, "dtype", None) or checkpoint.dtype
-            check_weights_fit(path, checkpoint.size_in(dtype), dtype, device, memory_limit)
-            module, report = _read(path, checkpoint, config, device, dtype)
+        dtype = dtype or getattr(config, "dtype", None) or checkpoint.dtype
+        packing = WeightPacking(path, checkpoint, config, quantize)
 
-        _check_report(path, checkpoint, module, report)
+        def check_fit(needed: int) -> None:
+            check_weights_fit(path, needed, dtype, device, memory_limit)
+
+        module, report = _read(path, checkpoint, config, device, dtype, packing, check_fit)
+        packing.finish(module)
+
+        check_report(path, checkpoint, module, report)
         module.config.name_or_path = module.name_or_path = path
         return module.to(device)  # type: ignore[arg-type]
     except ModelError:
@@ -212,24 +203,16 @@ def _no_scales(entry: Entry) -> ModelError:
     )
 
 
-def _check_scales(checkpoint: Checkpoint) -> None:
-    """Raise ModelError for a quantized weight without scales: transformers reads raw numbers."""
-    scaled = {
-        name.rsplit(".", depth)[0]
-        for name in checkpoint.entries
-        if WEIGHT_SCALE.fullmatch(name.rpartition(".")[2])
-        for depth in (1, 2)  # `layer.weight_scale` or `layer.weight.absmax`
-    }
-    for name, entry in checkpoint.entries.items():
-        layer, _, leaf = name.rpartition(".")
-        is_byte = entry.dtype.itemsize == 1 and entry.dtype != torch.bool
-        if leaf == "weight" and is_byte and layer not in scaled:
-            raise _no_scales(entry)
-
-
 def _read(
-    path: str, checkpoint: Checkpoint, config: Any, device: torch.device, dtype: torch.dtype
+    path: str,
+    checkpoint: Checkpoint,
+    config: Any,
+    device: torch.device,
+    dtype: torch.dtype,
+    packing: WeightPacking,
+    check_fit: Callable[[int], None],
 ) -> tuple[PreTrainedModel, Report]:
+    """Read the weights. check_fit: raises ModelError for a size in bytes above the memory."""
     progress = Progress(path, checkpoint.size, sys.stderr)
     reader = TensorReader(device, progress)
 
@@ -247,22 +230,28 @@ def _read(
                 factory = AutoModelForMultimodalLM
             with torch.device("meta"):
                 blank = factory.from_config(config)
-            _check_parameters(path, checkpoint, blank)
+            plan = packing.plan(blank)
+            dense = packing.dense(plan)
+            _check_parameters(path, stored_parameters(dense, plan), blank)
+            check_fit(dense.size_in(dtype) + plan.size + packing.scratch_bytes(plan))
             family = type(blank)
             # Multimodal configuration of a family with a standalone decoder.
             decodes = isinstance(config, family.config_class)
             decoder_config = config if decodes else config.get_text_config(decoder=True)
 
-            folder, entries = checkpoint.folder, checkpoint.entries.items()
+            folder, entries = checkpoint.folder, checkpoint.entries
+            tensors = {name: _LazyWeight(reader, entry) for name, entry in dense.entries.items()}
+            parts = lazy_parts(plan, lambda name: reader.read(entries[name]))
             own = (folder / "generation_config.json").is_file()
             result: tuple[PreTrainedModel, Report] = family.from_pretrained(
                 None,
                 config=decoder_config,
-                state_dict={name: _LazyWeight(reader, entry) for name, entry in entries},
+                state_dict=tensors | parts,
+                quantization_config=PlanConfig(plan) if plan.targets else None,
                 dtype=dtype,
                 generation_config=GenerationConfig.from_pretrained(folder) if own else None,
                 output_loading_info=True,
-                ignore_mismatched_sizes=True,  # reported by `_check_report`
+                ignore_mismatched_sizes=True,  # reported by `check_report`
             )
         return result
 
@@ -274,12 +263,11 @@ def _read(
     return module, report
 
 
-def _check_parameters(path: str, checkpoint: Checkpoint, blank: PreTrainedModel) -> None:
-    """Raise ModelError if the config describes far more parameters than the checkpoint has:
+def _check_parameters(path: str, stored: int, blank: PreTrainedModel) -> None:
+    """Raise ModelError if the config describes far more parameters than the `stored` ones:
     transformers allocates and draws missing weights before the report. blank: on the meta device.
     """
     described = sum(parameter.numel() for parameter in blank.parameters())
-    stored = sum(math.prod(entry.shape) for entry in checkpoint.entries.values())
     if described > MAX_MISSING_RATIO * stored:
         raise ModelError(
             f"{path!r} cannot be loaded: its checkpoint has {stored:,} parameters, and its "
@@ -300,89 +288,6 @@ def _wait(work: Any, reader: TensorReader, progress: Progress) -> Any:
         background.stop()
         raise
     return background.result()
-
-
-def _check_report(
-    path: str, checkpoint: Checkpoint, module: PreTrainedModel, report: Report
-) -> None:
-    """Raise ModelError for missing tensors, different shapes, unused layers, and unused scales of
-    quantized weights."""
-    mismatched = sorted(report["mismatched_keys"])
-    if mismatched:
-        name, saved, wanted = mismatched[0]
-        more = f", and so on for {len(mismatched) - 1} more" if len(mismatched) > 1 else ""
-        raise ModelError(
-            f"{path!r} cannot be loaded: {name} has shape {list(saved)} in its checkpoint and "
-            f"{list(wanted)} by its config.json{more}",
-            "give a checkpoint with its own config.json",
-        )
-    missing = sorted(report["missing_keys"])
-    if missing:
-        raise ModelError(
-            f"{path!r} cannot be loaded: its checkpoint has no {_listed(missing)}, which would "
-            "have random values",
-            "give the whole checkpoint of a causal language model, with its own config",
-        )
-
-    unexpected = set(report["unexpected_keys"])
-    _check_depth(path, module, unexpected)
-    used = {*checkpoint.entries, *module.state_dict()} - unexpected
-    parents = {name.rpartition(".")[0] for name in used}
-    split = ((name, *name.rpartition(".")[::2]) for name in sorted(unexpected))
-    scales = [
-        name for name, parent, leaf in split if parent in parents and WEIGHT_SCALE.fullmatch(leaf)
-    ]
-    if scales:
-        raise ModelError(
-            f"{path!r} cannot be loaded: its config.json does not use {_listed(scales)}, which "
-            "quantized weights need",
-            "give the config.json, with its quantization_config, that was saved with the weights",
-        )
-
-
-def _check_depth(path: str, module: PreTrainedModel, unexpected: set[str]) -> None:
-    """Raise ModelError for a checkpoint with more layers than the model. Layers for multi-token
-    prediction, stored after the model's layers, may be unused."""
-    lists = {
-        name: len(part)
-        for name, part in module.named_modules()
-        if isinstance(part, torch.nn.ModuleList)
-    }
-    ends = dict(lists)
-    for name, index in (match.groups() for match in map(LAYER.match, unexpected) if match):
-        if name in lists:
-            ends[name] = max(ends[name], int(index) + 1)
-
-    num_draft_layers = getattr(module.config, "num_nextn_predict_layers", None) or 0
-    for name, count in lists.items():
-        if ends[name] > count + num_draft_layers:
-            raise ModelError(
-                f"{path!r} cannot be loaded: its checkpoint has {ends[name]} layers ({name}), and "
-                f"its config.json {count}",
-                "give the config.json that was saved with the weights, or correct the number of "
-                "layers in config.json (num_hidden_layers in most models)",
-            )
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more}"
-
-
-def _read_quantized(folder: Path, dtype: torch.dtype | None) -> tuple[PreTrainedModel, Report]:
-    """Load a quantized checkpoint through transformers, in host memory."""
-    with _one_at_a_time:
-        result: Any = AutoModelForCausalLM.from_pretrained(
-            str(folder),
-            dtype=dtype or "auto",
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # reported by `_check_report`
-        )
-    module, report = result
-    return module, report
 
 
 @contextmanager

@@ -19,7 +19,7 @@ Weight [n, order[j]] = (value[n, j] - zero) * scale, computed in float32.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -134,6 +134,15 @@ def _spread(blocks: Tensor, high: int, wide: int, rows: int, columns: int) -> Te
     if blocks.shape[1] > 1:
         blocks = blocks.repeat_interleave(wide, 1)[:, :columns]
     return blocks
+
+
+def from_parts(
+    kind: Kind, block: tuple[int, int], parts: Mapping[str, Tensor | None]
+) -> PackedWeight:
+    """Return the matrix with the tensors `parts`, by name."""
+    values, scales = parts["values"], parts["scales"]
+    assert values is not None and scales is not None
+    return PackedWeight(kind, values, scales, parts.get("zeros"), parts.get("order"), block)
 
 
 def pack_nibbles(codes: Tensor) -> Tensor:

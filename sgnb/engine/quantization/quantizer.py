@@ -1,0 +1,103 @@
+"""The hook in transformers' loader: modules with packed weights before, lazy tensors during a load.
+
+transformers lets a registered quantizer replace modules before it reads weights. The quantizer of
+this module counts as one that quantizes during a load, for which transformers requests one tensor
+at a time: in memory are the packed model and the tensors of one matrix.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import EllipsisType
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.quantizers.auto import register_quantizer
+from transformers.quantizers.base import HfQuantizer
+from transformers.utils.quantization_config import QuantizationConfigMixin
+
+from .packed import PackedWeight
+from .placement import PackedTarget, QuantizationPlan
+
+METHOD = "sgnb"
+"""Name of the quantizer in transformers' registry."""
+
+
+class PlanConfig(QuantizationConfigMixin):
+    """Argument `quantization_config` of `from_pretrained` that carries a plan."""
+
+    def __init__(self, plan: QuantizationPlan) -> None:
+        self.quant_method: Any = METHOD
+        self.plan = plan
+
+    def __deepcopy__(self, memo: Any) -> PlanConfig:
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"quant_method": METHOD}
+
+
+@register_quantizer(METHOD)
+class PlanQuantizer(HfQuantizer):
+    """Places the modules of a plan."""
+
+    def _process_model_before_weight_loading(self, model: Any, **kwargs: Any) -> Any:
+        config: Any = self.quantization_config
+        config.plan.place(model)
+        return model
+
+    def is_serializable(self) -> bool:
+        return False
+
+    @property
+    def is_trainable(self) -> bool:
+        return False
+
+
+def lazy_parts(plan: QuantizationPlan, read: Callable[[str], Tensor]) -> dict[str, LazyPart]:
+    """Return the lazy tensors of the plan's buffers by name. read: reads a tensor of the checkpoint
+    by name to the device."""
+    parts: dict[str, LazyPart] = {}
+    for target, layout in plan.targets:
+        path, _, leaf = target.name.rpartition(".")
+        prefix = f"{path}." if leaf == "weight" else f"{path}.{leaf}_"
+        matrix = _LazyMatrix(target, read, set(layout.parts()))
+        parts |= {f"{prefix}{name}": LazyPart(matrix, name) for name in layout.parts()}
+    return parts
+
+
+class LazyPart:
+    """Lazy stand-in for a tensor of a packed parameter, in the protocol of transformers' loader:
+    `weight[...]`, then `to`."""
+
+    def __init__(self, matrix: _LazyMatrix, name: str) -> None:
+        self._matrix, self._name = matrix, name
+
+    def __getitem__(self, index: EllipsisType) -> LazyPart:
+        return self
+
+    def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+        return self._matrix.take(self._name)
+
+
+class _LazyMatrix:
+    """Packed parameter, read with the first part and released with the last."""
+
+    def __init__(
+        self, target: PackedTarget, read: Callable[[str], Tensor], names: set[str]
+    ) -> None:
+        self._target, self._read, self._left = target, read, names
+        self._lock = threading.Lock()
+        self._packed: PackedWeight | None = None
+
+    def take(self, name: str) -> Tensor:
+        with self._lock:
+            if self._packed is None:
+                self._packed = self._target.pack(self._read)
+            tensor = self._packed.parts()[name]
+            self._left.remove(name)
+            if not self._left:
+                self._packed = None
+            return tensor
