@@ -13,12 +13,11 @@ from ..events import RequestAdmitted, RequestRetracted, Wait, WaitReason
 from .cache.manager import CacheManager, Match
 from .cache.prefix_loads import PrefixLoads
 from .cache.radix import Prefix
-from .items import PromptItems
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
 from .request.held_requests import HeldRequests
 from .request.plain_decode import PlainDecode, complete_decode
-from .request.request import Request, RequestFault
+from .request.request import PromptItems, Request, RequestFault
 from .request.step_limits import GrowthReserve, StepSize, preemption_key
 from .request.wait_log import WaitLog
 from .request.waiting import SchedulePolicy, WaitingQueue
