@@ -44,6 +44,7 @@ NAMES = (
     "steps_shown",
     "restart",
     "approximate",
+    "quantized",
     "compile",
     "compiler",
     "compiled_check",

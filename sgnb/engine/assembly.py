@@ -136,17 +136,10 @@ def _load(
 ) -> Decoder:
     try:
         return load_decoder(
-            source,
-            options.device,
-            options.dtype,
-            options.fuse,
-            options.memory_limit,
-            options.deterministic,
-            options.compile,
-            partial(precompile_attention, options),
-            options.context_length,
-            processor,
-        )
+            source, options.device, options.dtype, options.fuse, options.memory_limit,
+            options.deterministic, options.compile, partial(precompile_attention, options),
+            options.context_length, processor, options.quantize,
+        )  # fmt: skip
     except Exception as error:
         if not is_out_of_memory(error):
             raise

@@ -11,7 +11,7 @@ from ..errors import OptionError, nearest
 from ..sampling import integer, optional, read_option, scalar, switch
 from .attention import BACKENDS, BackendName
 from .cache.radix import EVICTION_POLICIES, EvictionPolicy
-from .model import DTYPES
+from .model import DTYPES, QUANTIZE
 from .request.waiting import SCHEDULE_POLICIES, SchedulePolicy
 
 _CHOICES = {
@@ -19,6 +19,7 @@ _CHOICES = {
     "attention": BACKENDS,
     "schedule_policy": SCHEDULE_POLICIES,
     "eviction_policy": EVICTION_POLICIES,
+    "quantize": (None, *QUANTIZE),
 }
 
 
@@ -28,6 +29,8 @@ class EngineOptions:
 
     device: str = "auto"  # "auto", "cpu", "cuda"
     dtype: str = "auto"  # "auto", "float32", "bfloat16", "float16"
+    # Quantize the weights of a dense checkpoint while reading: "fp8" or "int4".
+    quantize: str | None = None
     attention: BackendName = "auto"  # "auto", "torch", "triton", "flashinfer"
     context_length: int | None = None  # maximum positions of a request; None: the model's limit
     # GiB of GPU memory for weights, KV pool and workspaces; None for most of the free memory.
@@ -86,8 +89,9 @@ class EngineOptions:
                 object.__setattr__(self, name, value)
         for name, known in _CHOICES.items():
             value = getattr(self, name)
-            if not isinstance(value, str) or value not in known:
-                raise OptionError(f"unknown {name} {value!r}", nearest(str(value), known))
+            if not isinstance(value, str | None) or value not in known:
+                names = [choice for choice in known if choice is not None]
+                raise OptionError(f"unknown {name} {value!r}", nearest(str(value), names))
 
         if self.compile and self.deterministic:
             raise OptionError(

@@ -92,6 +92,7 @@ def _values(preceding: list[str], session: Session) -> list[str]:
     return {
         "--device": ["cpu", "cuda"],
         "--dtype": ["bfloat16", "float16", "float32"],
+        "--quantize": ["fp8", "int4"],
         "--clock": ["cpu", "wall"],
         "--same": ["text", "tokens"],
         "--attention": ["auto", "flashinfer", "torch", "triton"],

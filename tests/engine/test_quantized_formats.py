@@ -12,17 +12,20 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from sgnb import models
+from sgnb.engine.engine import Engine
 from sgnb.engine.model.checkpoint import read_checkpoint
-from sgnb.engine.model.loading import load_module
+from sgnb.engine.model.loading import load_module, load_tokenizer
 from sgnb.engine.model.safetensors_reader import TensorReader
 from sgnb.engine.quantization.modules import QuantizedExperts, QuantizedLinear
 from sgnb.engine.quantization.quantize import quantize_fp8, quantize_int4
-from sgnb.errors import ModelError
+from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
 from . import quantized_checkpoints as checkpoints
 
 CPU = torch.device("cpu")
+PROMPT = "Once upon a time there was a king"
 TOKENS = torch.tensor([[5, 17, 80, 3, 42, 11]])
 
 
@@ -189,7 +192,10 @@ def change(folder: Path, name: str, function: Any) -> None:
     save_file(tensors, file, metadata={"format": "pt"})
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen3_moe", "gpt_oss"])
+@pytest.mark.parametrize(
+    "family",
+    ["llama", *(pytest.param(name, marks=pytest.mark.slow) for name in ("qwen3_moe", "gpt_oss"))],
+)
 @pytest.mark.parametrize("name", ["fp8", "int4"])
 def test_quantization_at_load_quantizes_each_matrix(name: str, family: str, tmp_path: Path) -> None:
     dense = random_model(family)
@@ -281,3 +287,27 @@ def test_int4_is_better_than_rounding_in_the_whole_range() -> None:
         simple[:, start : start + 128] = (codes - zero) * scale
     errors = [(each - matrix).square().mean() for each in (decoded, simple)]
     assert errors[0] < errors[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fp8", "int4"])
+def test_an_engine_with_quantized_weights_follows_its_model(name: str) -> None:
+    """The fused engine writes the tokens of the module's own forward, also from the cache."""
+    folder = str(models.path("tiny"))
+    module: Any = load_module(folder, CPU, torch.float32, quantize=name)
+    prompt = torch.tensor([load_tokenizer(folder)(PROMPT).input_ids])
+    settings: dict[str, Any] = {"max_new_tokens": 8, "do_sample": False}
+    with torch.inference_mode():
+        expected = module.generate(prompt, **settings)[0, prompt.shape[1] :].tolist()
+    with Engine("tiny", device="cpu", quantize=name) as engine:
+        for cached in (False, True):
+            output = engine.generate(PROMPT, max_new_tokens=8, temperature=0)
+            assert output.token_ids == expected
+            assert bool(output.cached_tokens) == cached
+
+
+def test_an_unknown_format_of_an_engine_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"unknown quantize 'int5'\n.*did you mean 'int4'"):
+        Engine("tiny", quantize="int5")
+    with pytest.raises(ModelError, match=r"quantize='fp8' applies while weights are read"):
+        Engine(random_model(), device="cpu", quantize="fp8")

@@ -90,7 +90,7 @@ def test_load_options_are_the_engine_s() -> None:
 
     line = (
         "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton "
-        "--memory-limit 38.5 "
+        "--memory-limit 38.5 --quantize int4 "
         "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 "
         "--max-states 300 --checkpoint-every 512 --context-length 2048 "
         "--cuda-graphs off --overlap off --precompile off --fuse off --compile off "

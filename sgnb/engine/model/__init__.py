@@ -10,3 +10,6 @@ DTYPES = {
     "fp16": "float16",
 }
 """Accepted dtype name -> torch's name."""
+
+QUANTIZE = ("fp8", "int4")
+"""Formats to which a load quantizes the weights of a dense checkpoint."""

@@ -99,6 +99,7 @@ def load_decoder(
     probed: Callable[[LayerProbe, torch.device], None] = lambda probe, device: None,
     context_length: int | None = None,
     processor: Any = None,
+    quantize: str | None = None,
 ) -> Decoder:
     """Load a decoder from a local folder or hub id, or adopt a loaded model. Reads only
     safetensors.
@@ -112,6 +113,7 @@ def load_decoder(
         context_length: Requested by the user; see `fixed_length`.
         processor: Processor of a multimodal model; None for the folder's. Without a processor,
             prompts are text.
+        quantize: See `load_module`; for models from files only.
 
     Raises:
         ModelError: The model is missing, unreadable, too large, not a decoder, in use with another
@@ -120,6 +122,10 @@ def load_decoder(
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         hint = "give a folder, a hub id, 'tiny', or a transformers model"
         raise ModelError(f"{model!r} is not a model", hint)
+
+    if quantize is not None and isinstance(model, PreTrainedModel):
+        message = f"quantize={quantize!r} applies while weights are read, and the model is loaded"
+        raise ModelError(message, "give the model's folder, or load without quantize")
 
     target = pick_device(device)
     torch_dtype = pick_dtype(dtype, target)
@@ -133,7 +139,8 @@ def load_decoder(
         if isinstance(model, PreTrainedModel):
             name, module = type(model).__name__, model
         else:
-            name, module = str(model), load_module(str(model), target, torch_dtype, memory_limit)
+            name = str(model)
+            module = load_module(name, target, torch_dtype, memory_limit, quantize)
             processor = processor or load_processor(name)
 
         torch_dtype = torch_dtype or next(module.parameters()).dtype
