@@ -40,6 +40,7 @@ NAMES = (
     "bench_itself",
     "turns",
     "weight_check",
+    "kv_fp8",
     "views",
     "steps_shown",
     "restart",

@@ -252,7 +252,6 @@ def _make_tiers(
         runner.weights,
         fingerprint,
         free_host_bytes,
-        dtype=decoder.dtype,
         find_items=(lambda tokens: ()) if items is None else items.find_spans,
         emit=log.emit,
     )
@@ -317,7 +316,7 @@ def check_options(options: EngineOptions, tokenizer: Any = None) -> None:
             "deterministic=True needs a GPU and the kernels in Triton",
             "load without it, or on a GPU",
         )
-    check_backend(options.attention, device, options.deterministic)
+    check_backend(options.attention, device, options.deterministic, options.kv_dtype)
     if tokenizer is not None and not hasattr(tokenizer, "all_special_ids"):
         raise OptionError(
             f"tokenizer={shown(tokenizer)} is not a tokenizer of transformers",
@@ -398,9 +397,8 @@ def precompile_attention(options: EngineOptions, probe: LayerProbe, device: torc
 
     # Whoever needs the memory in earnest says what does not fit.
     with contextlib.suppress(torch.OutOfMemoryError):
-        precompile_layers(
-            probe.shapes, probe.heads, probe.options, probe.dtype, device, options.deterministic
-        )
+        layers = probe.shapes, probe.heads, probe.options, probe.dtype
+        precompile_layers(*layers, device, options.deterministic, options.kv_dtype)
 
 
 def make_sampler(

@@ -10,12 +10,14 @@ from typing import Any
 from ..errors import OptionError, nearest
 from ..sampling import integer, optional, read_option, scalar, switch
 from .attention import BACKENDS, BackendName
+from .cache.kv_dtype import KV_DTYPES, KVDtype
 from .cache.radix import EVICTION_POLICIES, EvictionPolicy
 from .model import DTYPES, QUANTIZE
 from .request.waiting import SCHEDULE_POLICIES, SchedulePolicy
 
 _CHOICES = {
     "dtype": DTYPES,
+    "kv_dtype": KV_DTYPES,
     "attention": BACKENDS,
     "schedule_policy": SCHEDULE_POLICIES,
     "eviction_policy": EVICTION_POLICIES,
@@ -31,6 +33,8 @@ class EngineOptions:
     dtype: str = "auto"  # "auto", "float32", "bfloat16", "float16"
     # Quantize the weights of a dense checkpoint while reading: "fp8" or "int4".
     quantize: str | None = None
+    # Keys and values: "auto" in the dtype of the model; "fp8" in half of its memory, rounded.
+    kv_dtype: KVDtype = "auto"
     attention: BackendName = "auto"  # "auto", "torch", "triton", "flashinfer"
     context_length: int | None = None  # maximum positions of a request; None: the model's limit
     # GiB of GPU memory for weights, KV pool and workspaces; None for most of the free memory.

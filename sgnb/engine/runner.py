@@ -105,6 +105,9 @@ class ModelRunner:
         """See `key_rotation.find_rotation`. Call in `torch.inference_mode` and in `stream`."""
         if self._states is not None:
             raise ValueError("its recurrent layers have states")
+        if self._attention.kv.kv_dtype != "auto":
+            kv_dtype = self._attention.kv.kv_dtype
+            raise ValueError(f"kv_dtype={kv_dtype!r} would round rotated keys a second time")
         decoder = self._decoder
         return find_rotation(decoder.model, decoder.probe, decoder.context_length)
 

@@ -87,7 +87,7 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     Raises:
         OptionError: The pool is smaller than a small pool or than `max_total_tokens`.
     """
-    each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
+    each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype, options.kv_dtype)
     if decoder.device.type != "cuda":
         return _host_pool_tokens(decoder, options, each)
     states = num_states(decoder, options) * bytes_per_state(decoder.states)
@@ -193,10 +193,10 @@ def make_pools(decoder: Any, options: EngineOptions) -> tuple[KVCache, StatePool
     memory."""
     tokens, states = pool_tokens(decoder, options), num_states(decoder, options)
     try:
-        cache = KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device)
+        cache = KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device, options.kv_dtype)
         pool = StatePool(decoder.states, states, decoder.device) if states else None
     except (RuntimeError, MemoryError) as error:
-        size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
+        size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype, options.kv_dtype)
         size += states * bytes_per_state(decoder.states)
         beside = f" and {states:,} states" if states else ""
         raise OptionError(

@@ -23,6 +23,7 @@ LOAD_OPTIONS = (
     option("--device", "cpu, cuda, cuda:1, ... (default: the GPU if available)", "D", text),
     option("--dtype", "float32, bfloat16, ... (default: by device and checkpoint)", "T", text),
     option("--quantize", "fp8 or int4: quantize the weights while reading", "Q", text),
+    option("--kv-dtype", "auto or fp8: keys and values in half of the memory", "T", text),
     option("--attention", "auto, torch, triton, flashinfer (default: auto)", "A", text),
     option(
         "--memory-limit",

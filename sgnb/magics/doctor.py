@@ -43,7 +43,12 @@ def _gpu() -> dict[str, Any]:
     import torch
 
     if torch.cuda.is_available():
-        return _row(True, torch.cuda.get_device_name())
+        from ..engine.attention import FP8_CAPABILITY
+
+        old = torch.cuda.get_device_capability() < FP8_CAPABILITY
+        return _row(
+            True, torch.cuda.get_device_name() + (", without kv_dtype='fp8'" if old else "")
+        )
     if shutil.which("nvidia-smi"):
         hint = "install a CUDA build of torch (pytorch.org)"
         return _row(False, "a GPU that torch cannot use", hint)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sgnb.engine import fusion
 from sgnb.engine.attention import LayerOptions
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.fusion import kernels, module_trace, reference
 from sgnb.engine.fusion.module_patterns import ROTARIES
 from sgnb.engine.fusion.module_trace import TracingBackend
@@ -123,6 +124,31 @@ def check_rotate(shapes: list[Heads], rows: list[int], dtype: torch.dtype, devic
         assert not any(pool[-1].any() for pool in pools)
 
 
+def check_fp8_rotation(heads: Heads, dtype: torch.dtype, device: str) -> None:
+    """Keys and values of an FP8 pool: e4m3 numbers with a scale per token and head."""
+    for rotary, part, normed in itertools.product(ROTARIES[:-1], (1, 2), (False, True)):
+        assert rotary is not None
+        norm = Norm(torch.rand(heads.dim, device=device) + 0.5, 1e-5, False) if normed else None
+        plan = AttentionPlan(3, heads, LayerOptions(1.0), rotary, norm, norm)
+        turns = torch.rand(2, heads.dim // part // (1 if rotary.twice else 2), device=device) * 6
+        angles = turns.cos().to(dtype), turns.sin().to(dtype)
+        qkv = (torch.randn(2, sum(heads.widths), device=device) * 5).to(dtype)
+        mine = backend(2, heads, dtype, device)
+        mine.kv = KVCache({3: LayerShape(heads.kv, heads.dim, heads.dim)}, 2, dtype,
+                          torch.device(device), "fp8")  # fmt: skip
+        q = kernels.rotate_and_store(qkv, plan, angles, mine)
+        exact = exact_rotation(qkv.double(), plan, angles)[0]
+        right = exact.split([heads.query, heads.kv, heads.kv], 1)
+        close(q, right[0], right[0].abs().amax(-1, keepdim=True))
+        for rows, numbers in zip(mine.kv.rows(3), right[1:], strict=True):
+            assert rows.scales is not None and not rows.scales[-1].any()
+            largest = numbers.abs().amax(-1)
+            scales = rows.scales[mine.new_slots].double()
+            assert (scales * 448 / largest - 1.004).abs().max() < 0.01
+            error = (rows.read(mine.new_slots).double() - numbers).abs()
+            assert (error <= numbers.abs() / 14 + largest[..., None] / 448 / 500).all()
+
+
 def exact_rotation(
     qkv: Tensor, plan: AttentionPlan, angles: Angles | None
 ) -> tuple[Tensor, Tensor]:
@@ -189,5 +215,6 @@ if __name__ == "__main__":
             check_gate([1, 24, 1030], [1, 2], kind, "cpu")
             if kind != torch.float16:
                 check_rotate([Heads(4, 2, 16), Heads(5, 1, 24)], [2], kind, "cpu")
+                check_fp8_rotation(Heads(5, 3, 24), kind, "cpu")
         check_models(["llama"])
     print("all agree")

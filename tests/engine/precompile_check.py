@@ -24,6 +24,7 @@ from triton.runtime.jit import JITFunction
 from sgnb.engine import fusion
 from sgnb.engine.attention.triton_backend import TritonAttention, precompile_layers
 from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.cache.kv_dtype import KVDtype
 from sgnb.engine.device.precompile import precompiling
 from sgnb.engine.fusion import skinny
 from sgnb.engine.fusion.operations import pick_operations
@@ -98,7 +99,11 @@ def step(rng: random.Random) -> Batch:
 
 
 def check(
-    family: str, most: int = SIZES[-1], batch_invariant: bool = False, processors: int = 132
+    family: str,
+    most: int = SIZES[-1],
+    batch_invariant: bool = False,
+    processors: int = 132,
+    kv_dtype: KVDtype = "auto",
 ) -> None:
     """most: requests that run at a time. batch_invariant: attention's option. processors: of the
     device."""
@@ -110,9 +115,8 @@ def check(
     begun: set[str] = set()
 
     def begin(probe: LayerProbe, device: torch.device) -> None:
-        precompile_layers(
-            probe.shapes, probe.heads, probe.options, probe.dtype, device, batch_invariant
-        )
+        layers = probe.shapes, probe.heads, probe.options, probe.dtype
+        precompile_layers(*layers, device, batch_invariant, kv_dtype)
         begun.update(noted)
 
     decoder_module.check_logits = lambda *args: None  # type: ignore[assignment]  # no kernel runs
@@ -124,7 +128,7 @@ def check(
             "linear_kernel"
         ] > 3, "matched unseen"
     noted.clear()
-    kv = KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device)
+    kv = KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device, kv_dtype)
     attention = TritonAttention(kv, decoder.heads, batch_invariant=batch_invariant)
     sampler = TritonSampler(decoder.vocab_size, most, decoder.device, frozenset(), None)
     room = graph_bytes(decoder, most)
@@ -147,7 +151,8 @@ def check(
             for request in batch.requests:
                 RequestState(request, None, frozenset(), lambda output: None)
             runner.compute_logits(step_input(batch))
-    assert ("project_kernel" in {name for name, _ in noted.values()}) == (family != "qwen3"), family
+    is_projected = family != "qwen3" and kv_dtype == "auto"
+    assert ("project_kernel" in {name for name, _ in noted.values()}) == is_projected, family
     missed = {noted[key] for key in set(noted) - precompiled}
     assert not missed, f"{family}: not precompiled: {missed}"
 
@@ -159,5 +164,6 @@ if __name__ == "__main__":
     for most in (1, 3):
         check("llama", most)
     check("llama", batch_invariant=True)
+    check("llama", kv_dtype="fp8")
     check("llama", processors=1)  # columns enough for tensor cores
     print("all precompiled")

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions
+from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.cache.kv_dtype import KVDtype
 from sgnb.engine.fusion.module_patterns import ROTARIES
 from sgnb.engine.fusion.reference import ACTIVATIONS
 from sgnb.engine.fusion.skinny import (
@@ -120,7 +122,7 @@ def check_projection(
             * 6
         )
         angles = None if rotary is None else (turns.cos().to(dtype), turns.sin().to(dtype))
-        assert can_project(plan, angles)
+        assert can_project(plan, angles, no_kv())
         bias = torch.randn(len(weight), device=device).to(dtype) if more else None
         norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if more else None
         qkv = exact(x, weight, bias, norm, None, None)
@@ -137,6 +139,10 @@ def check_projection(
             assert not any(pool[spare].any() for pool in pools)
 
 
+def no_kv(kv_dtype: KVDtype = "auto") -> KVCache:
+    return KVCache({}, 1, torch.float32, torch.device("cpu"), kv_dtype)
+
+
 def check_what_is_projected() -> None:
     """Neither parts of heads, nor heads with norms, nor heads that are not whole programs."""
 
@@ -151,9 +157,11 @@ def check_what_is_projected() -> None:
 
     rotary, norm = ROTARIES[0], Norm(torch.ones(64), 1e-5, False)
     assert rotary is not None and rotary.pairs(64) == 32
-    assert can_project(plan(64), turned(64)) and can_project(plan(64, rotary=None), None)
-    assert not can_project(plan(64), turned(32)) and not can_project(plan(20), turned(20))
-    assert not can_project(plan(64, q_norm=norm, k_norm=norm), turned(64))
+    kv = no_kv()
+    assert can_project(plan(64), turned(64), kv) and can_project(plan(64, rotary=None), None, kv)
+    assert not can_project(plan(64), turned(32), kv) and not can_project(plan(20), turned(20), kv)
+    assert not can_project(plan(64, q_norm=norm, k_norm=norm), turned(64), kv)
+    assert not can_project(plan(64), turned(64), no_kv("fp8"))
     mine, x = backend(1, Heads(2, 1, 64), torch.float32, "cpu"), torch.zeros(1, 16)
     try:
         skinny_project(x, torch.zeros(128, 16), None, plan(64, layer=3, rotary=None), None, mine)

@@ -201,6 +201,7 @@ def blocks_error(
 ) -> float:
     """The largest difference to the reference, with random queries, keys and values."""
     kv = attention.kv
+    keys, values = kv.rows(0)
     _, kv_heads, key_dim = kv.keys[0].shape
     q, k, v = (
         torch.randn(step.num_tokens, *shape)
@@ -213,7 +214,7 @@ def blocks_error(
     for first, length, end, slots, whole in zip(*columns, strict=True):
         rows, seen = slice(first, first + length), torch.from_numpy(slots[:end]).long()
         expected = reference(
-            q[rows].transpose(0, 1), kv.keys[0][seen], kv.values[0][seen], options, whole
+            q[rows].transpose(0, 1), keys.read(seen), values.read(seen), options, whole
         )
         worst = max(worst, (out[rows].double() - expected).abs().max().item())
     return worst

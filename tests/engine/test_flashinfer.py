@@ -18,6 +18,7 @@ from sgnb.engine.attention.flashinfer_backend import FlashInferAttention, LayerK
 from sgnb.engine.attention.flashinfer_check import largest_error, verify
 from sgnb.engine.attention.flashinfer_kernels import AttentionKernel, build_attention, refusal
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.kv_dtype import KVDtype
 from sgnb.engine.cache.sequence import SHARED
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.step_builder import attention_input
@@ -33,12 +34,14 @@ def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return fake_flashinfer.install(monkeypatch)
 
 
-def random_kv(layers: int = 1, kv_heads: int = 2, dim: int = 8) -> KVCache:
-    kv = KVCache(
-        {i: LayerShape(kv_heads, dim, dim) for i in range(layers)}, SLOTS, torch.float32, CPU
-    )
-    for pool in (*kv.keys.values(), *kv.values.values()):
-        pool.normal_()
+def random_kv(
+    layers: int = 1, kv_heads: int = 2, dim: int = 8, kv_dtype: KVDtype = "auto"
+) -> KVCache:
+    shapes = {i: LayerShape(kv_heads, dim, dim) for i in range(layers)}
+    kv = KVCache(shapes, SLOTS, torch.float32, CPU, kv_dtype)
+    for layer in shapes:
+        for rows in kv.rows(layer):
+            rows.write((0, SLOTS), torch.randn(SLOTS, kv_heads, dim))
     return kv
 
 
@@ -48,7 +51,8 @@ def expected(kv: KVCache, layer: int, q: Tensor, batch: Batch, options: LayerOpt
     for span in each(batch):
         seen = torch.from_numpy(span.request.slots[: span.end]).long()
         rows = q[span.rows].transpose(0, 1)
-        parts.append(reference(rows, kv.keys[layer][seen], kv.values[layer][seen], options))
+        keys, values = (part.read(seen) for part in kv.rows(layer))
+        parts.append(reference(rows, keys, values, options))
     return torch.cat(parts)
 
 
@@ -129,6 +133,25 @@ def test_what_is_brought_together(
     assert type(flashinfer.log[-1][1]).__name__ == paged, (
         "a window reads little, and would be copied whole"
     )
+
+
+def test_keys_in_fp8_are_gathered(
+    flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernels read no scales: layers with a window are gathered too, and steps with too many
+    keys are for other kernels."""
+    monkeypatch.setattr(flashinfer_backend, "extend_generation", lambda device: "fa3")
+    torch.manual_seed(0)
+    kv, layers = random_kv(2, kv_dtype="fp8"), [OPTIONS["plain"], OPTIONS["window"]]
+    backend = FlashInferAttention(kv)
+    for sizes, served in (([(40, 10)], True), ([(41, 10)], False), ([(20, 20), (60, 3)], True)):
+        batch = new_batch(*sizes)
+        assert backend.serves(attention_input(batch)) == served
+        assert FlashInferAttention(random_kv()).serves(attention_input(batch))
+        if served:
+            check(backend, kv, batch, layers)
+    kinds = {type(wrapper).__name__ for event, wrapper, _ in flashinfer.log if event == "run"}
+    assert kinds == {"BatchPrefillWithRaggedKVCacheWrapper"}
 
 
 def test_layers_that_differ_have_plans_of_their_own(flashinfer: SimpleNamespace) -> None:

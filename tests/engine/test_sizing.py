@@ -94,6 +94,15 @@ def test_without_a_limit_the_pool_takes_most_of_what_is_free(free: Callable[[flo
     assert pool_tokens(decoder, given) == sizing.GPU_POOL_TOKENS
 
 
+def test_a_pool_in_fp8_holds_twice_as_many_tokens(free: Callable[[float], None]) -> None:
+    free(60)
+    dense, fp8 = (pool_tokens(fake_decoder(), options(kv_dtype=x)) for x in ("auto", "fp8"))
+    each = KVCache.bytes_per_token(LAYERS, torch.bfloat16, "fp8")
+    assert each == EACH // 2 + 2 * 2 * sum(shape.heads for shape in LAYERS.values())
+    assert fp8 == dense * EACH // each or 0 <= fp8 - dense * EACH // each <= EACH // each
+    assert 1.96 < fp8 / dense < 1.97
+
+
 def test_a_limit_counts_weights_pool_and_work(free: Callable[[float], None]) -> None:
     decoder = fake_decoder()
     free(120)

@@ -18,7 +18,9 @@ from sgnb.engine.attention import LayerOptions, planning, triton_backend
 from sgnb.engine.attention.query_tiles import CostModel
 from sgnb.engine.attention.triton_backend import TritonAttention
 from sgnb.engine.attention.tuning import Launch, Tuning
+from sgnb.engine.cache.fp8 import dequantize, quantize
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.kv_dtype import KVDtype
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.step_builder import attention_input
@@ -40,11 +42,18 @@ SMALL = Tuning(Launch(16, 16, 4, 1), Launch(64, 16, 4, 1), Launch(32, 16, 4, 1),
 
 
 def pool(
-    kv_heads: int, key_dim: int, value_dim: int, device: str, dtype: torch.dtype, slots: int = SLOTS
+    kv_heads: int,
+    key_dim: int,
+    value_dim: int,
+    device: str,
+    dtype: torch.dtype,
+    slots: int = SLOTS,
+    kv_dtype: KVDtype = "auto",
 ) -> KVCache:
-    kv = KVCache({0: LayerShape(kv_heads, key_dim, value_dim)}, slots, dtype, torch.device(device))
-    kv.keys[0].normal_()
-    kv.values[0].normal_()
+    shapes = {0: LayerShape(kv_heads, key_dim, value_dim)}
+    kv = KVCache(shapes, slots, dtype, torch.device(device), kv_dtype)
+    for rows in kv.rows(0):
+        rows.write((0, slots), torch.randn(slots, *rows.numbers.shape[1:], device=device))
     return kv
 
 
@@ -62,33 +71,38 @@ def error(
     """The largest difference to the reference, in a step with random new keys and values; asserts
     what is stored."""
     kv = attention.kv
-    keys, values = kv.keys[0], kv.values[0]
+    keys, values = kv.rows(0)
     rows = padded or batch.num_tokens
+    shape = kv.shapes[0]
 
     def fresh(count: int, dim: int) -> Any:
-        return torch.randn(count, rows, dim, dtype=keys.dtype, device=keys.device).transpose(0, 1)
+        return torch.randn(count, rows, dim, dtype=kv.dtype, device=kv.device).transpose(0, 1)
 
     q, k, v = (
         fresh(n, dim)
         for n, dim in (
-            (heads, keys.shape[2]),
-            (keys.shape[1], keys.shape[2]),
-            (keys.shape[1], values.shape[2]),
+            (heads, shape.key_dim),
+            (shape.heads, shape.key_dim),
+            (shape.heads, shape.value_dim),
         )
     )
     attention.plan(attention_input(batch), padded)
     attention.store(0, k, v)
-    out = attention.attend(0, q, on(options, str(keys.device)))
-    assert out.shape == (rows, heads, values.shape[2]) and out.is_contiguous()
+    out = attention.attend(0, q, on(options, str(kv.device)))
+    assert out.shape == (rows, heads, shape.value_dim) and out.is_contiguous()
     assert torch.isfinite(out).all()
     worst = 0.0
     for span in each(batch):
         slots, own = torch.from_numpy(span.request.slots).long(), span.rows
-        assert torch.equal(keys[slots[span.start : span.end]], k[own])
-        assert torch.equal(values[slots[span.start : span.end]], v[own])
-        seen = slots[: span.end]
+        for side, new in ((keys, k[own]), (values, v[own])):
+            expected = new if side.scales is None else dequantize(*quantize(new), kv.dtype)
+            assert torch.equal(side.read(slots[span.start : span.end].to(kv.device)), expected)
+        seen = slots[: span.end].to(kv.device)
         expected = reference(
-            q[own].transpose(0, 1).cpu(), keys[seen].cpu(), values[seen].cpu(), on(options, "cpu")
+            q[own].transpose(0, 1).cpu(),
+            keys.read(seen).cpu(),
+            values.read(seen).cpu(),
+            on(options, "cpu"),
         )
         worst = max(worst, (out[own].double().cpu() - expected).abs().max().item())
     return worst

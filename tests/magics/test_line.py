@@ -90,7 +90,7 @@ def test_load_options_are_the_engine_s() -> None:
 
     line = (
         "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton "
-        "--memory-limit 38.5 --quantize int4 "
+        "--memory-limit 38.5 --quantize int4 --kv-dtype fp8 "
         "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 "
         "--max-states 300 --checkpoint-every 512 --context-length 2048 "
         "--cuda-graphs off --overlap off --precompile off --fuse off --compile off "
@@ -108,6 +108,7 @@ def test_load_options_are_the_engine_s() -> None:
     )
     assert (options.max_states, options.checkpoint_every) == (300, 512)
     assert (options.host_cache, options.disk_cache) == (2, True)
+    assert options.kv_dtype == "fp8"
     assert options.approximate_seconds == 0.5
     assert (options.fuse, options.cuda_graphs, options.deterministic) == (False, False, True)
     with pytest.raises(OptionError, match="--fuse 'no' is neither on nor off"):

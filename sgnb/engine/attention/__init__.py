@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import device
 
     from ..cache.kv_cache import KVCache
+    from ..cache.kv_dtype import KVDtype
 
 __all__ = [
     "BACKENDS",
@@ -32,9 +33,15 @@ _PACKAGES = {"triton": ("triton",), "flashinfer": ("triton", "flashinfer")}
 """Packages of the GPU backends, in addition to torch."""
 
 
-def check_backend(name: str, device: device, batch_invariant: bool) -> None:
+FP8_CAPABILITY = (8, 9)
+"""Oldest GPUs that convert FP8 numbers: Ada and Hopper."""
+
+
+def check_backend(
+    name: str, device: device, batch_invariant: bool, kv_dtype: KVDtype = "auto"
+) -> None:
     """Raise OptionError if the backend `name` cannot be used on `device`, or not with
-    `batch_invariant`."""
+    `batch_invariant` or `kv_dtype`."""
     if batch_invariant and name not in ("auto", "triton"):
         raise OptionError(f"attention={name!r} cannot be deterministic", "use attention='auto'")
     if name in _PACKAGES and device.type != "cuda":
@@ -44,6 +51,22 @@ def check_backend(name: str, device: device, batch_invariant: bool) -> None:
         raise OptionError(
             f"attention={name!r} needs {' and '.join(missing)}, which are not installed",
             "pip install 'sgnb[cuda]', or use attention='auto'",
+        )
+
+    if kv_dtype == "fp8" and device.type == "cuda":
+        _check_fp8(device)
+
+
+def _check_fp8(device: device) -> None:
+    from torch import cuda, version
+
+    capability = cuda.get_device_capability(device)
+    if version.cuda is None or capability < FP8_CAPABILITY:
+        least, found = (".".join(map(str, pair)) for pair in (FP8_CAPABILITY, capability))
+        raise OptionError(
+            f"kv_dtype='fp8' needs an NVIDIA GPU of compute capability {least} (Ada, Hopper) or "
+            f"later; {device} has {found}",
+            "load with kv_dtype='auto'",
         )
 
 
@@ -67,9 +90,14 @@ def make_backend(
         on_switch: Called with (previous kernels, new kernels, seconds of background compilation).
 
     Raises:
-        OptionError: A required package does not work.
+        OptionError: A required package does not work, or there are no keys for `kv_dtype`.
     """
     if not heads:
+        if kv.kv_dtype != "auto":
+            raise OptionError(
+                f"kv_dtype={kv.kv_dtype!r} has no effect: the model has no attention layers",
+                "load with kv_dtype='auto'",
+            )
         from .no_attention import NoAttention
 
         return NoAttention(kv)

@@ -144,8 +144,9 @@ class DevicePlan:
         self._shape = _Shape(((0, 1, 2), (0, 1, 2)), True, 1, 0 if causal else 1)
 
     def attend(
-        self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor, options: LayerOptions
+        self, q: Tensor, pools: tuple[Tensor, ...], out: Tensor, options: LayerOptions
     ) -> None:
+        """pools: keys, values and scales of the layer."""
         scaling, window, softcap, sinks = options
         key = window or 0, float(softcap or 0), sinks is not None
         if key not in self._launches:
@@ -153,7 +154,7 @@ class DevicePlan:
         row, head, _ = q.stride()
         sinks = q if sinks is None else sinks
         for kernel, grid, tables, constants, launch_options in self._launches[key]:
-            layer: tuple[Any, ...] = (q, keys, values, out, *tables, sinks, row, head, scaling)
+            layer: tuple[Any, ...] = (q, *pools, out, *tables, sinks, row, head, scaling)
             if kernel is merge_states:
                 layer = *tables, out, sinks
             launch(kernel, grid, *layer, *constants, **launch_options)

@@ -65,18 +65,17 @@ class PagedBatch(NamedTuple):
     kv_indptr: Tensor  # [requests + 1], the KV indices of each request
     kv_indices: Tensor  # slots, as pages of one token
     last_page_len: Tensor  # [requests], ones
-    gathered: bool  # True if KV is gathered first, except for layers with a window
+    gathered: bool  # True if KV is gathered first, except dense KV of layers with a window
 
     @classmethod
-    def of(cls, step: AttentionInput, device: torch.device, max_gathered: int) -> PagedBatch:
-        """Convert `step`; `max_gathered`: maximum KV tokens per new token for gathering."""
+    def of(cls, step: AttentionInput, device: torch.device, gathered: bool) -> PagedBatch:
         slots = np.concatenate(step.kv_indices)
         return cls(
             pinned(step.qo_indptr, device),
             pinned(step.kv_indptr, device),
             pinned(slots.astype(np.int32, copy=False), device).to(device, non_blocking=True),
             pinned(np.ones(len(step), np.int32), device),
-            gathered=len(slots) <= max_gathered * step.num_tokens,
+            gathered,
         )
 
 
@@ -88,7 +87,7 @@ class FlashInferAttention:
 
     def __init__(self, kv: KVCache) -> None:
         self._kv = kv
-        self._dtype = next(iter(kv.keys.values())).dtype
+        self._dtype = kv.dtype
         self._library = importlib.import_module("flashinfer")
         self._generation = extend_generation(kv.device)
         self._workspace = torch.empty(0, dtype=torch.uint8, device=kv.device)
@@ -96,6 +95,17 @@ class FlashInferAttention:
         self._wrappers: dict[tuple[LayerKind, bool], Any] = {}
         self._step: PagedBatch | None = None
         self._copied = torch.cuda.Event() if kv.device.type == "cuda" else None
+
+    def serves(self, step: AttentionInput) -> bool:
+        """True if the kernels can read the keys of the step: keys and values in FP8 have scales,
+        and are gathered in the dtype of the model."""
+        return self._kv.kv_dtype == "auto" or self._gathers_step(step)
+
+    def _gathers_step(self, step: AttentionInput) -> bool:
+        return int(step.ends.sum()) <= self._most_gathered * step.num_tokens
+
+    def _gathers(self, kind: LayerKind, step: PagedBatch) -> bool:
+        return step.gathered and (kind.window is None or self._kv.kv_dtype != "auto")
 
     def plan(self, step: AttentionInput) -> None:
         """Prepare `attend` for a step and all known kinds of layers; a new kind is planned on first
@@ -105,9 +115,9 @@ class FlashInferAttention:
             # precede the kernels of the last step, so the copies end with the step before. The wait
             # is short.
             self._copied.synchronize()
-        self._step = paged = PagedBatch.of(step, self._kv.device, self._most_gathered)
+        self._step = paged = PagedBatch.of(step, self._kv.device, self._gathers_step(step))
         for (kind, gathered), wrapper in self._wrappers.items():
-            if gathered == _gathers(kind, paged):
+            if gathered == self._gathers(kind, paged):
                 self._plan_kind(kind, wrapper, paged)
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions, out: Tensor) -> None:
@@ -115,14 +125,14 @@ class FlashInferAttention:
         step = self._step
         if step is None:
             raise RuntimeError("attend: nothing was planned")
-        keys, values = self._kv.keys[layer], self._kv.values[layer]
+        keys, values = self._kv.rows(layer)
 
-        kind = LayerKind.of(q, keys, options)
+        kind = LayerKind.of(q, keys.numbers, options)
         wrapper = self._planned(kind, step)
-        kv: tuple[Any, ...] = ((keys[:, None], values[:, None]),)
+        kv: tuple[Any, ...] = ((keys.numbers[:, None], values.numbers[:, None]),)
 
-        if _gathers(kind, step):
-            kv = keys.index_select(0, step.kv_indices), values.index_select(0, step.kv_indices)
+        if self._gathers(kind, step):
+            kv = keys.read(step.kv_indices), values.read(step.kv_indices)
         if options.sinks is None:
             wrapper.run(q, *kv, out=out)
             return
@@ -135,7 +145,7 @@ class FlashInferAttention:
 
     def _planned(self, kind: LayerKind, step: PagedBatch) -> Any:
         """Return the wrapper of these layers, and plan the step if the kind is new."""
-        key = kind, _gathers(kind, step)
+        key = kind, self._gathers(kind, step)
         if key not in self._wrappers:
             name = f"BatchPrefillWith{'Ragged' if key[1] else 'Paged'}KVCacheWrapper"
             wrapper = getattr(self._library, name)(
@@ -146,7 +156,7 @@ class FlashInferAttention:
         return self._wrappers[key]
 
     def _plan_kind(self, kind: LayerKind, wrapper: Any, step: PagedBatch) -> None:
-        gathers = _gathers(kind, step)
+        gathers = self._gathers(kind, step)
 
         pages = () if gathers else (step.kv_indices, step.last_page_len)
         page_size = () if gathers else (1,)
@@ -185,7 +195,3 @@ class FlashInferAttention:
         if len(self._workspace) < size:
             self._workspace = torch.zeros(size, dtype=torch.uint8, device=self._kv.device)
         return self._workspace
-
-
-def _gathers(kind: LayerKind, step: PagedBatch) -> bool:
-    return step.gathered and kind.window is None

@@ -17,7 +17,7 @@ from ..cache.kv_cache import KVCache, LayerShape
 from ..device.transfer import to_device
 from ..step_input import AttentionInput
 from .background_compile import BackgroundCompile
-from .flashinfer_backend import FlashInferAttention, LayerKind
+from .flashinfer_backend import FlashInferAttention, LayerKind, most_gathered
 from .flashinfer_check import verify
 from .flashinfer_kernels import refusal
 from .protocol import AttentionBackend, LayerOptions
@@ -75,9 +75,10 @@ class SplitAttention:
             self._flashinfer is not None
             and step.num_short < len(step)
             and not any(step.whole)  # FlashInfer's chunks are causal
+            and self._flashinfer.serves(long := step.part(step.num_short, len(step)))
         ):
             try:
-                self._flashinfer.plan(step.part(step.num_short, len(step)))
+                self._flashinfer.plan(long)
             except Exception as error:
                 self._give_up(error)
             else:
@@ -125,7 +126,7 @@ class SplitAttention:
 
     def _compile_in_background(self) -> None:
         """Start the compilation, or switch after the compilation."""
-        dtype, device = next(iter(self.kv.keys.values())).dtype, self.kv.device
+        dtype, device = self.kv.dtype, self.kv.device
         if self._background is None:
             kernels = {kind.kernel(dtype, device) for kind in self._kinds}
             self._background = BackgroundCompile(
@@ -174,7 +175,7 @@ def with_flashinfer(
             requests.
         on_switch: Called after the switch to FlashInfer.
     """
-    dtype = next(iter(kv.keys.values())).dtype
+    dtype = kv.dtype
     shapes = [
         LayerShape(k.shape[1], k.shape[2], kv.values[layer].shape[2])
         for layer, k in kv.keys.items()
@@ -184,4 +185,6 @@ def with_flashinfer(
         if batch_invariant
         else refusal(shapes, dtype, kv.device)
     )
+    if refused is None and kv.kv_dtype != "auto" and not most_gathered(kv.device):
+        refused = "FlashInfer reads no keys with a scale per token on this GPU"
     return SplitAttention(triton, refused, on_switch=on_switch)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..cache.kv_cache import KVCache
+from ..cache.kv_cache import KVCache, KVRows
 from ..step_input import AttentionInput
 from .cascade import find_cascade
 from .protocol import LayerOptions
@@ -136,15 +136,12 @@ class TorchAttention:
         return Tasks(window, {}, tasks, in_order, disjoint)
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        for pool, new in ((self.kv.keys[layer], k), (self.kv.values[layer], v)):
-            if self._new_run is not None:
-                first, length = self._new_run
-                pool[first : first + length] = new
-            else:
-                pool.index_copy_(0, self.new_slots, new)
+        place = self.new_slots if self._new_run is None else self._new_run
+        for rows, new in zip(self.kv.rows(layer), (k, v), strict=True):
+            rows.write(place, new)
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        keys, values = self.kv.keys[layer], self.kv.values[layer]
+        keys, values = self.kv.rows(layer)
         if self._solo is not None:
             return decode_solo(self._solo, q, (keys, values), options)
 
@@ -160,7 +157,7 @@ class TorchAttention:
             return with_sinks(out, lse, options.sinks)
 
         dtype = q.dtype if plan.disjoint else torch.float32
-        merged = q.new_zeros(total, heads, values.shape[-1], dtype=dtype)
+        merged = q.new_zeros(total, heads, values.numbers.shape[-1], dtype=dtype)
         merged_lse = torch.full((total, heads), -torch.inf, dtype=torch.float32, device=q.device)
         for index, task in enumerate(plan.tasks):
             out, lse = self._attend(plan, index, q, keys, values, options)
@@ -189,14 +186,15 @@ class TorchAttention:
         plan: Tasks,
         index: int,
         q: Tensor,
-        keys: Tensor,
-        values: Tensor,
+        keys: KVRows,
+        values: KVRows,
         options: LayerOptions,
     ) -> tuple[Tensor, Tensor]:
         """Compute a task: ([N, T, heads, v's dim], log-sum-exp [N, T, heads])."""
         task = plan.tasks[index]
         n, t = task.rows.shape
-        kv_heads, groups = keys.shape[1], q.shape[0] // keys.shape[1]
+        kv_heads = keys.numbers.shape[1]
+        groups = q.shape[0] // kv_heads
         if task.first_row is not None:
             query = q[:, task.first_row : task.first_row + n * t]
         else:
@@ -245,8 +243,7 @@ class TorchAttention:
         hidden = slots > task.last_visible[:, :, None]
         if far is not None and windowed:
             hidden |= far
-        dtype = next(iter(self.kv.keys.values())).dtype
-        add = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(
+        add = torch.zeros(hidden.shape, dtype=self.kv.dtype, device=hidden.device).masked_fill_(
             hidden, -torch.inf
         )
         blind = hidden.all(-1)
@@ -377,15 +374,11 @@ def _worth_sharing(rows: int, tokens: int) -> bool:
     return tokens >= SHARED_TOKENS and (rows - 1) * tokens >= SHARED_READS_SAVED
 
 
-def _gather(pool: Tensor, task: Task) -> Tensor:
-    """[N, heads, L, dim] of the task's slots; a view if the slots are consecutive."""
+def _gather(rows: KVRows, task: Task) -> Tensor:
+    """[N, heads, L, dim] of the task's slots."""
     if task.run is not None:
-        first, length = task.run
-        return pool[first : first + length].transpose(0, 1)[None]
-    n, length = task.slots.shape
-    return (
-        pool.index_select(0, task.slots.flatten()).view(n, length, *pool.shape[1:]).transpose(1, 2)
-    )
+        return rows.read(task.run).transpose(0, 1)[None]
+    return rows.read(task.slots.flatten()).unflatten(0, task.slots.shape).transpose(1, 2)
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..cache.kv_cache import KVRows
 from .protocol import LayerOptions
 from .torch_softmax import Mask, attend
 
@@ -23,23 +24,23 @@ class Solo(NamedTuple):
     slots: Tensor  # int64[L]
     runs: list[tuple[int, int]]  # slots as (first, length) of consecutive runs, or empty
 
-    def rows(self, pool: Tensor, window: int | None) -> Tensor:
-        """[1, heads, L, dim] of the visible slots; a view if all slots are consecutive."""
+    def read(self, rows: KVRows, window: int | None) -> Tensor:
+        """[1, heads, L, dim] of the visible slots."""
         if self.runs:
-            parts = [pool.narrow(0, first, length) for first, length in self.runs]
+            parts = [rows.read(run) for run in self.runs]
             visible = parts[0] if len(parts) == 1 else torch.cat(parts)
         else:
-            visible = pool.index_select(0, self.slots)
+            visible = rows.read(self.slots)
         if window is not None and window < len(visible):
             visible = visible[-window:]
         return visible.transpose(0, 1)[None]
 
 
 def decode_solo(
-    solo: Solo, q: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions
+    solo: Solo, q: Tensor, pools: tuple[KVRows, KVRows], options: LayerOptions
 ) -> Tensor:
     """Decode without mask and merge, for few operations."""
-    k, v = (solo.rows(pool, options.window) for pool in pools)
+    k, v = (solo.read(pool, options.window) for pool in pools)
     if options.softcap is None and options.sinks is None:
         out = F.scaled_dot_product_attention(
             q[:, :, None], k, v, scale=options.scaling, enable_gqa=True

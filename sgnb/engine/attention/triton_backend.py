@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache, LayerShape
+from ..cache.kv_dtype import KVDtype
 from ..cache.radix import Ints
 from ..device.precompile import launch, precompiling
 from ..step_input import AttentionInput
@@ -56,8 +57,8 @@ class TritonAttention:
         self._new_slots: dict[tuple[int, int], Tensor] = {}
         self._geometries = {layer: geometry_of(kv, layer, count) for layer, count in heads.items()}
         self._tunings = {
-            geometry: tuning or tuning_of(geometry, kv.keys[layer].dtype)
-            for layer, geometry in self._geometries.items()
+            geometry: tuning or tuning_of(geometry, kv.dtype)
+            for geometry in self._geometries.values()
         }
         self._store_sizes = {layer: _store_sizes(kv, layer) for layer in kv.keys}
 
@@ -115,17 +116,18 @@ class TritonAttention:
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         launch(
-            store_rows, (len(k),), k, v, self.kv.keys[layer], self.kv.values[layer],
-            self.new_slots, k.stride(0), k.stride(1), v.stride(0), v.stride(1),
-            *self._store_sizes[layer], num_warps=4,
+            store_rows, (len(k),), k, v, *pools(self.kv, layer), self.new_slots,
+            k.stride(0), k.stride(1), v.stride(0), v.stride(1), *self._store_sizes[layer],
+            num_warps=4,
         )  # fmt: skip
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        keys, values = self.kv.keys[layer], self.kv.values[layer]
-        q = q.to(keys.dtype)
-        out = torch.empty(q.shape[0], q.shape[1], values.shape[-1], dtype=q.dtype, device=q.device)
+        layer_pools = pools(self.kv, layer)
+        q = q.to(self.kv.dtype)
+        size = *q.shape[:2], layer_pools[1].shape[-1]
+        out = torch.empty(size, dtype=q.dtype, device=q.device)
         for plan in self._active[self._geometries[layer]]:
-            plan.attend(q, keys, values, out, options)
+            plan.attend(q, layer_pools, out, options)
         return out
 
 
@@ -136,16 +138,23 @@ def precompile_layers(
     dtype: torch.dtype,
     device: torch.device,
     batch_invariant: bool,
+    kv_dtype: KVDtype = "auto",
 ) -> None:
     """Start compiling the decode kernels of `attend` for these layers, without waiting."""
     attention = TritonAttention(
-        KVCache(shapes, 1, dtype, device), heads, batch_invariant=batch_invariant
+        KVCache(shapes, 1, dtype, device, kv_dtype), heads, batch_invariant=batch_invariant
     )
     with torch.inference_mode(), precompiling(wait=False):
         attention.precompile(1)
         for layer, shape in shapes.items():
             q = torch.empty(1, heads[layer], shape.key_dim, dtype=dtype, device=device)
             attention.attend(layer, q, options[layer])
+
+
+def pools(kv: KVCache, layer: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Keys, values and scales of a layer. Kernels do not read scales of numbers without scales."""
+    keys = kv.keys[layer]
+    return keys, kv.values[layer], kv.scales.get(layer, keys)
 
 
 def _store_sizes(kv: KVCache, layer: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .triton_softmax import NEG_INF, capped, load_keys, load_values, online_softmax, sink_factor
+from .triton_softmax import NEG_INF, capped, load_values, online_softmax, scores, sink_factor
 
 
 @triton.jit
@@ -23,6 +23,7 @@ def _extend_blocks(
     query: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
+    scales: tl.tensor,
     kv_indices: tl.tensor,
     row_position: tl.tensor,
     last_visible: tl.tensor,
@@ -48,15 +49,21 @@ def _extend_blocks(
         n = start + tl.arange(0, BLOCK_N)
         slot = next_slot
         next_slot = tl.load(kv_indices + n + BLOCK_N, mask=n + BLOCK_N < end, other=0)
-        k = load_keys(keys, slot, kv_head, KV_HEADS, KEY_DIM, BLOCK_K)
-        score = capped(tl.dot(query, tl.trans(k), input_precision="ieee"), scaling, SOFTCAP)
+        inside = n < end
+        score = scores(query, keys, scales, slot, kv_head, inside, KV_HEADS, KEY_DIM, BLOCK_K)
+        score = capped(score, scaling, SOFTCAP)
         if MASKED:
             visible = n[None, :] <= last_visible[:, None]
             if WINDOW > 0:
                 visible = visible & (row_position[:, None] - n[None, :] < WINDOW)
             score = tl.where(visible, score, NEG_INF)
-        v = load_values(values, slot, kv_head, n < end, not MASKED, KV_HEADS, VALUE_DIM, BLOCK_V)
-        row_max, row_sum, acc = online_softmax(score, scaling, v, row_max, row_sum, acc, SOFTCAP)
+        v, v_scale = load_values(
+            values, scales, slot, kv_head, inside, not MASKED, query.dtype, KV_HEADS, VALUE_DIM,
+            BLOCK_V,
+        )  # fmt: skip
+        row_max, row_sum, acc = online_softmax(
+            score, scaling, v, v_scale, row_max, row_sum, acc, SOFTCAP
+        )
     return row_max, row_sum, acc
 
 
@@ -65,6 +72,7 @@ def extend_tiles(
     q: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
+    scales: tl.tensor,
     out: tl.tensor,
     extend_items: tl.tensor,
     kv_indices: tl.tensor,
@@ -120,14 +128,14 @@ def extend_tiles(
     else:
         whole = (position + 1) // BLOCK_N * BLOCK_N
         row_max, row_sum, acc = _extend_blocks(
-            row_max, row_sum, acc, query, keys, values, request_kv, row_position, last_visible,
-            kv_head, scaling, begin, whole, False, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K,
-            BLOCK_V, WINDOW, SOFTCAP,
+            row_max, row_sum, acc, query, keys, values, scales, request_kv, row_position,
+            last_visible, kv_head, scaling, begin, whole, False, KV_HEADS, KEY_DIM, VALUE_DIM,
+            BLOCK_N, BLOCK_K, BLOCK_V, WINDOW, SOFTCAP,
         )  # fmt: skip
         begin = whole
     row_max, row_sum, acc = _extend_blocks(
-        row_max, row_sum, acc, query, keys, values, request_kv, row_position, last_visible, kv_head,
-        scaling, begin, end, True, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V,
+        row_max, row_sum, acc, query, keys, values, scales, request_kv, row_position, last_visible,
+        kv_head, scaling, begin, end, True, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V,
         WINDOW, SOFTCAP,
     )  # fmt: skip
 

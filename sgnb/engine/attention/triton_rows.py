@@ -9,6 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from ..cache.fp8_kernels import store_heads
 from .triton_softmax import NEG_INF, sink_factor
 
 MERGE_BLOCK = tl.constexpr(8)
@@ -21,6 +22,7 @@ def store_rows(
     v: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
+    scales: tl.tensor,
     new_slots: tl.tensor,
     k_row: tl.tensor,
     k_head: tl.tensor,
@@ -36,15 +38,18 @@ def store_rows(
     """Each program writes the keys and values of a row to the row's slot."""
     row = tl.program_id(0).to(tl.int64)
     slot = tl.load(new_slots + row)
-    head = tl.arange(0, BLOCK_H)[:, None]
+    heads = tl.arange(0, BLOCK_H)
+    head = heads[:, None]
     i = tl.arange(0, BLOCK_K)[None, :]
     j = tl.arange(0, BLOCK_V)[None, :]
     in_k = (head < KV_HEADS) & (i < KEY_DIM)
     in_v = (head < KV_HEADS) & (j < VALUE_DIM)
-    new_k = tl.load(k + row * k_row + head * k_head + i, mask=in_k)
-    new_v = tl.load(v + row * v_row + head * v_head + j, mask=in_v)
-    tl.store(keys + (slot * KV_HEADS + head) * KEY_DIM + i, new_k, mask=in_k)
-    tl.store(values + (slot * KV_HEADS + head) * VALUE_DIM + j, new_v, mask=in_v)
+    new_k = tl.load(k + row * k_row + head * k_head + i, mask=in_k, other=0)
+    new_v = tl.load(v + row * v_row + head * v_head + j, mask=in_v, other=0)
+    place = keys + (slot * KV_HEADS + head) * KEY_DIM + i
+    store_heads(new_k, place, scales, slot, heads, KV_HEADS, 0, in_k)
+    place = values + (slot * KV_HEADS + head) * VALUE_DIM + j
+    store_heads(new_v, place, scales, slot, heads, KV_HEADS, 1, in_v)
 
 
 @triton.jit

@@ -35,6 +35,7 @@ def online_softmax(
     score: tl.tensor,
     scaling: tl.tensor,
     v: tl.tensor,
+    v_scale: tl.tensor,
     row_max: tl.tensor,
     row_sum: tl.tensor,
     acc: tl.tensor,
@@ -42,7 +43,8 @@ def online_softmax(
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
     """One iteration: the new running maximum, running sum and accumulator.
 
-    score: scaled only when capped; -inf when hidden. scaling: positive.
+    score: scaled only when capped; -inf when hidden. scaling: positive. v_scale: factor of each row
+    of v, [1, BLOCK_N], or 1.0.
     """
     factor = LOG2E if SOFTCAP > 0 else scaling * LOG2E
     new_max = tl.maximum(row_max, tl.max(score, 1) * factor)
@@ -51,12 +53,34 @@ def online_softmax(
     rescale = tl.exp2(row_max - pivot)
     row_sum = row_sum * rescale + tl.sum(weight, 1)
     acc = acc * rescale[:, None]
-    acc = tl.dot(weight.to(v.dtype), v, acc, input_precision="ieee")
+    acc = tl.dot((weight * v_scale).to(v.dtype), v, acc, input_precision="ieee")
     return new_max, row_sum, acc
 
 
 @triton.jit
-def load_keys(
+def scores(
+    query: tl.tensor,
+    keys: tl.tensor,
+    scales: tl.tensor,
+    slot: tl.tensor,
+    kv_head: tl.tensor,
+    inside: tl.tensor,
+    KV_HEADS: tl.constexpr,
+    KEY_DIM: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+) -> tl.tensor:
+    """Products of query rows and keys, [BLOCK_M, BLOCK_N]. Any slot is read past the end of a list:
+    the scores are masked. A scale multiplies the products, which are fewer than the numbers of the
+    keys; e4m3 numbers are exact in the dtype of the query."""
+    k = _load_keys(keys, slot, kv_head, KV_HEADS, KEY_DIM, BLOCK_K).to(query.dtype)
+    product = tl.dot(query, tl.trans(k), input_precision="ieee")
+    if keys.dtype.element_ty == tl.float8e4nv:
+        product *= load_scales(scales, slot, kv_head, inside, KV_HEADS)[None, :]
+    return product
+
+
+@triton.jit
+def _load_keys(
     keys: tl.tensor,
     slot: tl.tensor,
     kv_head: tl.tensor,
@@ -64,8 +88,7 @@ def load_keys(
     KEY_DIM: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ) -> tl.tensor:
-    """Load keys, [BLOCK_N, BLOCK_K]. Any slot is read past the end of a list: the scores are
-    masked."""
+    """Load keys as stored, [BLOCK_N, BLOCK_K]."""
     i = tl.arange(0, BLOCK_K)
     pointers = (
         keys
@@ -75,11 +98,40 @@ def load_keys(
     if KEY_DIM == BLOCK_K:
         return tl.load(pointers)
     else:
-        return tl.load(pointers, mask=(i < KEY_DIM)[None, :], other=0)
+        return tl.load(pointers, mask=(i < KEY_DIM)[None, :], other=0.0)
 
 
 @triton.jit
 def load_values(
+    values: tl.tensor,
+    scales: tl.tensor,
+    slot: tl.tensor,
+    kv_head: tl.tensor,
+    inside: tl.tensor,
+    WHOLE: tl.constexpr,
+    DTYPE: tl.constexpr,
+    KV_HEADS: tl.constexpr,
+    VALUE_DIM: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:
+    """Values [BLOCK_N, BLOCK_V] in DTYPE with the factor of each row, as in `online_softmax`.
+
+    The factor multiplies the weights of the softmax, which are fewer than the numbers of the
+    values. Float16 has too few exponents for weights with a factor: the values are multiplied.
+    """
+    v = _load_values(values, slot, kv_head, inside, WHOLE, KV_HEADS, VALUE_DIM, BLOCK_V)
+    if values.dtype.element_ty != tl.float8e4nv:
+        return v, 1.0
+    else:
+        factor = load_scales(scales, slot, KV_HEADS + kv_head, inside, KV_HEADS)
+        if tl.float16 == DTYPE:
+            return (v.to(tl.float32) * factor[:, None]).to(DTYPE), 1.0
+        else:
+            return v.to(DTYPE), factor[None, :]
+
+
+@triton.jit
+def _load_values(
     values: tl.tensor,
     slot: tl.tensor,
     kv_head: tl.tensor,
@@ -103,9 +155,23 @@ def load_values(
         if VALUE_DIM == BLOCK_V:
             return tl.load(pointers)
         else:
-            return tl.load(pointers, mask=(j < VALUE_DIM)[None, :], other=0)
+            return tl.load(pointers, mask=(j < VALUE_DIM)[None, :], other=0.0)
     else:
-        return tl.load(pointers, mask=inside[:, None] & (j < VALUE_DIM)[None, :], other=0)
+        return tl.load(pointers, mask=inside[:, None] & (j < VALUE_DIM)[None, :], other=0.0)
+
+
+@triton.jit
+def load_scales(
+    scales: tl.tensor,
+    slot: tl.tensor,
+    head: tl.tensor,
+    inside: tl.tensor,
+    KV_HEADS: tl.constexpr,
+) -> tl.tensor:
+    """Scales [BLOCK_N] of a head, float32. Heads of keys come first, then heads of values; zeros
+    past the end of the list, as in `load_values`."""
+    pointers = scales + slot.to(tl.int64) * (2 * KV_HEADS) + head
+    return tl.load(pointers, mask=inside, other=0).to(tl.float32)
 
 
 @triton.jit

@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .triton_softmax import NEG_INF, capped, load_keys, load_values, online_softmax, sink_factor
+from .triton_softmax import NEG_INF, capped, load_values, online_softmax, scores, sink_factor
 
 ITEM_FIELDS = tl.constexpr(8)
 """Columns of the table of work items."""
@@ -32,6 +32,7 @@ def _tile_blocks(
     query: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
+    scales: tl.tensor,
     kv_indices: tl.tensor,
     row_masks: tl.tensor,
     kv_positions: tl.tensor,
@@ -79,8 +80,8 @@ def _tile_blocks(
             next_mask = tl.load(
                 row_masks + first_mask + n + BLOCK_N, mask=follows & has_masks, other=0
             )
-        k = load_keys(keys, slot, kv_head, KV_HEADS, KEY_DIM, BLOCK_K)
-        score = capped(tl.dot(query, tl.trans(k), input_precision="ieee"), scaling, SOFTCAP)
+        score = scores(query, keys, scales, slot, kv_head, inside, KV_HEADS, KEY_DIM, BLOCK_K)
+        score = capped(score, scaling, SOFTCAP)
         if MASKED > 0:
             if not WHOLE:
                 row_mask = tl.where(has_masks, row_mask, inside.to(tl.int32) * ALL_ROWS)
@@ -105,8 +106,12 @@ def _tile_blocks(
             if WINDOW > 0:
                 visible = visible & (back < WINDOW)
             score = tl.where(visible, score, NEG_INF)
-        v = load_values(values, slot, kv_head, inside, WHOLE, KV_HEADS, VALUE_DIM, BLOCK_V)
-        row_max, row_sum, acc = online_softmax(score, scaling, v, row_max, row_sum, acc, SOFTCAP)
+        v, v_scale = load_values(
+            values, scales, slot, kv_head, inside, WHOLE, query.dtype, KV_HEADS, VALUE_DIM, BLOCK_V
+        )
+        row_max, row_sum, acc = online_softmax(
+            score, scaling, v, v_scale, row_max, row_sum, acc, SOFTCAP
+        )
     return row_max, row_sum, acc
 
 
@@ -115,6 +120,7 @@ def attend_tiles(
     q: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
+    scales: tl.tensor,
     out: tl.tensor,
     partials: tl.tensor,
     lses: tl.tensor,
@@ -187,13 +193,13 @@ def attend_tiles(
             # KV tokens that all rows see come first, and need no masking.
             begin = tl.load(entry + 7) // BLOCK_N * BLOCK_N
             row_max, row_sum, acc = _tile_blocks(
-                row_max, row_sum, acc, query, keys, values, kv_indices + first_index, row_masks,
-                kv_positions, first_mask, tile_row, row_position, position, kv_head, scaling,
-                0, begin, True, 0, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V, 0,
-                SOFTCAP, False,
+                row_max, row_sum, acc, query, keys, values, scales, kv_indices + first_index,
+                row_masks, kv_positions, first_mask, tile_row, row_position, position, kv_head,
+                scaling, 0, begin, True, 0, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K,
+                BLOCK_V, 0, SOFTCAP, False,
             )  # fmt: skip
         row_max, row_sum, acc = _tile_blocks(
-            row_max, row_sum, acc, query, keys, values, kv_indices + first_index, row_masks,
+            row_max, row_sum, acc, query, keys, values, scales, kv_indices + first_index, row_masks,
             kv_positions, first_mask, tile_row, row_position, position, kv_head, scaling,
             begin, length, MASKED == 2, MASKED, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K,
             BLOCK_V, WINDOW, SOFTCAP, CAUSAL,

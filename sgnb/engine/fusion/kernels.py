@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..cache.fp8_kernels import head_scale, store_heads, store_scales
 from ..device.precompile import launch
 from .skinny_kernels import activated
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Heads, Norm, Rotary
@@ -85,12 +86,13 @@ def rotate_and_store(
     cos, sin = angles or (qkv, qkv)
     q_factor, q_eps, q_early = plan.q_norm or (qkv, 0.0, None)
     k_factor, k_eps, k_early = plan.k_norm or (qkv, 0.0, None)
+    keys = backend.kv.keys[plan.layer]
     rotary, width = (None, 0) if angles is None else (plan.rotary, cos.shape[1])
     blocks = triton.cdiv(query, HEADS_BLOCK) + 2 * triton.cdiv(kv, HEADS_BLOCK)
     launch(
         _rotate_and_store_kernel, (len(qkv), blocks), qkv, cos, sin, backend.new_slots, q,
-        backend.kv.keys[plan.layer], backend.kv.values[plan.layer], q_factor, k_factor,
-        qkv.stride(0), cos.stride(0), sin.stride(0), q_eps, k_eps,
+        keys, backend.kv.values[plan.layer], backend.kv.scales.get(plan.layer, keys), q_factor,
+        k_factor, qkv.stride(0), cos.stride(0), sin.stride(0), q_eps, k_eps,
         **_constants(plan.heads, rotary, width, q_early, k_early), num_warps=ROTATE_WARPS,
     )  # fmt: skip
     return q
@@ -189,7 +191,7 @@ def _gate_kernel(
 @triton.jit
 def _rotate_and_store_kernel(
     qkv: tl.tensor, cos: tl.tensor, sin: tl.tensor, slots: tl.tensor, q: tl.tensor,
-    keys: tl.tensor, values: tl.tensor, q_factor: tl.tensor, k_factor: tl.tensor,
+    keys: tl.tensor, values: tl.tensor, scales: tl.tensor, q_factor: tl.tensor, k_factor: tl.tensor,
     qkv_stride: tl.tensor, cos_stride: tl.tensor, sin_stride: tl.tensor, q_eps: tl.tensor,
     k_eps: tl.tensor,
     QUERY: tl.constexpr, KV: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr,
@@ -207,37 +209,39 @@ def _rotate_and_store_kernel(
     k_blocks: tl.constexpr = (KV + HEADS - 1) // HEADS
     if block < q_blocks:
         _rotate_heads(
-            source, q + token * (QUERY * DIM), row_cos, row_sin, q_factor, q_eps, block * HEADS,
-            QUERY, DIM, HEADS, PAIRS, PAIRS_BLOCK, TAIL, TAIL_BLOCK, ROTATES, INTERLEAVED, STEP,
-            Q_NORM, Q_EARLY,
+            source, q + token * (QUERY * DIM), scales, token, row_cos, row_sin, q_factor, q_eps,
+            block * HEADS, QUERY, DIM, HEADS, PAIRS, PAIRS_BLOCK, TAIL, TAIL_BLOCK, ROTATES,
+            INTERLEAVED, STEP, Q_NORM, Q_EARLY,
         )  # fmt: skip
     else:
-        slot = tl.load(slots + token).to(tl.int64) * (KV * DIM)
+        slot = tl.load(slots + token).to(tl.int64)
         if block < q_blocks + k_blocks:
             _rotate_heads(
-                source + QUERY * DIM, keys + slot, row_cos, row_sin, k_factor, k_eps,
-                (block - q_blocks) * HEADS, KV, DIM, HEADS, PAIRS, PAIRS_BLOCK, TAIL, TAIL_BLOCK,
-                ROTATES, INTERLEAVED, STEP, K_NORM, K_EARLY,
+                source + QUERY * DIM, keys + slot * (KV * DIM), scales, slot, row_cos, row_sin,
+                k_factor, k_eps, (block - q_blocks) * HEADS, KV, DIM, HEADS, PAIRS, PAIRS_BLOCK,
+                TAIL, TAIL_BLOCK, ROTATES, INTERLEAVED, STEP, K_NORM, K_EARLY,
             )  # fmt: skip
         else:
             head = (block - q_blocks - k_blocks) * HEADS + tl.arange(0, HEADS)
             at = tl.arange(0, DIM_BLOCK)
             inside = (head < KV)[:, None] & (at < DIM)[None, :]
             at = head[:, None] * DIM + at[None, :]
-            numbers = tl.load(source + (QUERY + KV) * DIM + at, mask=inside)
-            tl.store(values + slot + at, numbers.to(values.dtype.element_ty), mask=inside)
+            numbers = tl.load(source + (QUERY + KV) * DIM + at, mask=inside, other=0.0)
+            target = values + slot * (KV * DIM) + at
+            store_heads(numbers, target, scales, slot, head, KV, 1, inside)
 
 
 @triton.jit
 def _rotate_heads(
-    source: tl.tensor, target: tl.tensor, cos: tl.tensor, sin: tl.tensor, factor: tl.tensor,
-    eps: tl.tensor, first: tl.tensor, COUNT: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr,
+    source: tl.tensor, target: tl.tensor, scales: tl.tensor, slot: tl.tensor, cos: tl.tensor,
+    sin: tl.tensor, factor: tl.tensor, eps: tl.tensor, first: tl.tensor,
+    COUNT: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr,
     PAIRS: tl.constexpr, PAIRS_BLOCK: tl.constexpr, TAIL: tl.constexpr, TAIL_BLOCK: tl.constexpr,
     ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr,
     STEP: tl.constexpr, NORM: tl.constexpr, EARLY: tl.constexpr,
 ) -> None:  # fmt: skip
     """Norm and rotate heads first .. first + HEADS - 1 of COUNT, from source to target. Heads are
-    DIM elements apart."""
+    DIM elements apart. scales, slot: of keys in FP8."""
     head = first + tl.arange(0, HEADS)
     pair = tl.arange(0, PAIRS_BLOCK)
     inside = (head < COUNT)[:, None] & (pair < PAIRS)[None, :]
@@ -272,6 +276,16 @@ def _rotate_heads(
         rotated = a * c - b * s
         b = b * c + a * s
         a = rotated
+    if target.dtype.element_ty == tl.float8e4nv:
+        largest = tl.maximum(tl.max(tl.abs(a), 1), tl.max(tl.abs(b), 1))
+        if TAIL > 0:
+            largest = tl.maximum(largest, tl.max(tl.abs(tail), 1))
+        scale = head_scale(largest)
+        store_scales(scale, scales, slot, head, COUNT, 0)
+        scale = scale.to(tl.float32)[:, None]
+        a, b = a / scale, b / scale
+        if TAIL > 0:
+            tail = tail / scale
     tl.store(target + heads_a, a.to(target.dtype.element_ty), mask=inside)
     tl.store(target + heads_b, b.to(target.dtype.element_ty), mask=inside)
     if TAIL > 0:

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..cache.kv_cache import KVCache
 from . import reference
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm
 from .weights import DenseWeight, Weight, decoded
@@ -35,7 +36,7 @@ class Skinny(NamedTuple):
     linear: Callable[..., Tensor]
     project_rows: int  # maximum number of rows of a QKV projection
     project: Callable[..., Tensor]  # only if `can_project`; otherwise `linear`
-    can_project: Callable[[AttentionPlan, Angles | None], bool]
+    can_project: Callable[[AttentionPlan, Angles | None, KVCache], bool]
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Operations:
         if (
             skinny is not None
             and isinstance(weight, DenseWeight)
-            and skinny.can_project(plan, angles)
+            and skinny.can_project(plan, angles, backend.kv)
         ):
             return skinny.project(x, weight.data, bias, plan, angles, backend, norm=norm)
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)

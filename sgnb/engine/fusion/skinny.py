@@ -15,6 +15,7 @@ import torch
 import triton
 from torch import Tensor
 
+from ..cache.kv_cache import KVCache
 from ..device.precompile import launch
 from . import kernels
 from .reference import ACTIVATIONS
@@ -104,9 +105,12 @@ def skinny_linear(
     return out
 
 
-def can_project(plan: AttentionPlan, angles: Angles | None) -> bool:
-    """True if `skinny_project` supports the plan. A program computes some pairs
-    of a head: norms need whole heads, and a partial rotation leaves elements without pairs."""
+def can_project(plan: AttentionPlan, angles: Angles | None, kv: KVCache) -> bool:
+    """True if `skinny_project` supports the plan. A program computes some pairs of a head: norms
+    and scales of an FP8 pool need whole heads, and a partial rotation leaves elements without
+    pairs."""
+    if kv.kv_dtype != "auto":
+        return False
     rotary, dim = plan.rotary, plan.heads.dim
     whole = rotary is None or angles is None or 2 * rotary.pairs(angles[0].shape[1]) == dim
     return whole and plan.q_norm is None and plan.k_norm is None and dim % (2 * PAIRS) == 0

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..fp8 import FP8
 from ..kv_cache import KVCache
 from ..manager import CacheManager
 from ..state_pool import StatePool, bytes_per_state
@@ -77,11 +78,9 @@ class Payloads(NamedTuple):
         return Stores(root, blocks, states, records)
 
 
-def make_payloads(
-    cache: CacheManager, kv: KVCache, states: StatePool | None, dtype: torch.dtype
-) -> Payloads:
-    """Return the copies of an engine's payloads. dtype: of keys and values."""
-    check = _finite_check([(kv.unit_bytes, dtype)])
+def make_payloads(cache: CacheManager, kv: KVCache, states: StatePool | None) -> Payloads:
+    """Return the copies of an engine's payloads."""
+    check = _finite_check(kv.columns)
     tokens = BlockTransfer(cache.slots, kv.device, check)
     if states is None or cache.checkpoints is None:
         return Payloads(tokens, None)
@@ -104,7 +103,10 @@ def _finite_check(columns: Iterable[tuple[int, torch.dtype]]) -> Callable[[Tenso
         begin, finite = 0, torch.ones(len(units), dtype=torch.bool, device=units.device)
         for size, dtype in filled:
             values = units[:, begin : begin + size].contiguous().view(dtype)
-            finite &= values.isfinite().all(1)
+            if dtype == FP8:  # without infinite numbers
+                finite &= values.view(torch.uint8).bitwise_and(0x7F).ne(0x7F).all(1)
+            else:
+                finite &= values.isfinite().all(1)
             begin += size
 
         return finite

@@ -58,7 +58,6 @@ def make_tiers(
     fingerprint: Callable[..., str],
     free_bytes: Callable[[], int],
     *,
-    dtype: torch.dtype,
     find_items: Callable[[Ints], Sequence[ItemSpan]],
     emit: Callable[[Any], None],
 ) -> CacheTiers | None:
@@ -77,7 +76,6 @@ def make_tiers(
         fingerprint: Returns the identity of the model with its current weights, for the model and
             further facts.
         free_bytes: Returns the free host memory.
-        dtype: Type of keys and values.
         find_items: Returns the images, videos and sounds of a prompt.
         emit: Receives events.
 
@@ -88,7 +86,7 @@ def make_tiers(
     if disk is None and host_cache is None:
         return None
 
-    payloads = make_payloads(cache, kv, states, dtype)
+    payloads = make_payloads(cache, kv, states)
     sizes = [] if host_cache is None else [int(host_cache * GIB)]
     sizes += [] if disk is None else [disk[1]]
     fault = _find_fault(cache, model, min(sizes), payloads)
@@ -97,7 +95,8 @@ def make_tiers(
         warnings.warn(printable(message), SgnbWarning, stacklevel=7)
         return None
 
-    find_model, facts = weakref.ref(model), [kv.shapes, dtype]
+    find_model, facts = weakref.ref(model), [kv.shapes, kv.dtype]
+    facts += [] if kv.kv_dtype == "auto" else [kv.kv_dtype]
     facts += [] if states is None else [states.shapes]
 
     def open_stores() -> Stores:

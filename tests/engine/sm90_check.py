@@ -1,0 +1,68 @@
+"""Compiles kernels for compute capability 9.0 without a GPU: triton's compiler and ptxas. Run as a
+program; the driver holds for the whole process. Nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+from sgnb.engine.attention import LayerOptions, device_plan, triton_backend
+from sgnb.engine.attention.triton_backend import TritonAttention
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.fusion import kernels
+from sgnb.engine.fusion.module_patterns import ROTARIES
+from sgnb.engine.fusion.types import AttentionPlan, Heads
+
+compiled: list[str] = []
+"""Names of the compiled kernels."""
+
+
+def compile_only(kernel: Any, grid: tuple[int, ...], /, *args: Any, **options: Any) -> None:
+    """`launch` that compiles the kernel to machine code."""
+    binary = kernel.warmup(*args, grid=grid, **options)
+    assert binary.asm["cubin"]
+    compiled.append(kernel.__name__)
+
+
+@contextmanager
+def pretended_gpu(*modules: Any) -> Iterator[list[str]]:
+    """Compile the launches of modules for a GPU of capability 9.0."""
+    gpu = SimpleNamespace(
+        get_current_device=lambda: 0,
+        get_current_stream=lambda device=None: 0,
+        get_current_target=lambda: GPUTarget("cuda", 90, 32),
+    )
+    driver.set_active(gpu)
+    for module in modules:
+        module.launch = compile_only
+    compiled.clear()
+    yield compiled
+
+
+def check_fp8_pool() -> None:
+    """Storing, rotation, and attention of all kinds, in bfloat16 and float16."""
+    heads = Heads(32, 8, 128)
+    with pretended_gpu(triton_backend, device_plan, kernels):
+        for dtype in (torch.bfloat16, torch.float16):
+            kv = KVCache({0: LayerShape(8, 128, 128)}, 8, dtype, torch.device("cpu"), "fp8")
+            attention = TritonAttention(kv, {0: 32})
+            attention.precompile(1)
+            q, k = torch.empty(1, 32, 128, dtype=dtype), torch.empty(1, 8, 128, dtype=dtype)
+            attention.store(0, k, k)
+            attention.attend(0, q, LayerOptions(0.1))
+            plan = AttentionPlan(0, heads, LayerOptions(0.1), ROTARIES[0], None, None)
+            angles = torch.empty(2, 1, 128, dtype=dtype).unbind()
+            kernels.rotate_and_store(torch.empty(1, 6144, dtype=dtype), plan, angles, attention)
+        names = {"store_rows", "attend_tiles", "extend_tiles", "merge_states"}
+        assert set(compiled) == names | {"_rotate_and_store_kernel"}
+
+
+if __name__ == "__main__":
+    check_fp8_pool()
+    print("all compiled")
