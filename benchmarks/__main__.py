@@ -62,6 +62,7 @@ NAMES = (
     "soak_cpu",
     "odd_calls",
     "fuzz_engine",
+    "routing",
     "paper",
     "multimodal",
     "multimodal_survey",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...events import EventLog
+from ...events import EventLog, NodeAdded
 from ...sampling import read_option, scalar
 from ..cache import manual
 from ..cache.manager import CacheManager
@@ -144,6 +144,11 @@ class CacheMethods:
         """Return the radix tree as plain data, parents first: id, parent, tokens, locks, tick, and
         checkpoint (True if recurrent states are kept at the node's end)."""
         return self._loop.call(lambda: manual.tree_nodes(self._cache))
+
+    def tree_snapshot(self) -> tuple[int, list[NodeAdded]]:
+        """Return the radix tree as events, parents first, and the number of the last record of
+        `log` in this state: a reader that missed records continues from there."""
+        return self._loop.call(lambda: (self.log.last, manual.added_nodes(self._cache.tree)))
 
     def cached_length(self, prompt: Prompt) -> int:
         """Return the number of leading tokens of `prompt` in the cache, without side effects."""

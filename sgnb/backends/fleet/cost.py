@@ -1,0 +1,148 @@
+"""Estimated costs of a call on a worker: time to its first token, and delay of other calls.
+
+All rates are measured. `Workers` is the state behind the estimates, as arrays over workers.
+"""
+
+from __future__ import annotations
+
+from math import exp, inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+WINDOW = 20.0
+"""Time constant of the mean arrival rate and of the mean busy share, in seconds."""
+
+MAX_BUSY = 0.95
+"""Limit of the busy share in the price, which grows without bound near 1."""
+
+RATE_MEMORY = 0.98
+"""Weight of the earlier measurements of a prefill rate at each further measurement."""
+
+
+class Estimate(NamedTuple):
+    """Cost of a call on a worker, in seconds."""
+
+    worker: int
+    cached: int  # tokens of the prompt that the worker has
+    wait: float  # until the prefill begins
+    work: float  # prefill of the other tokens
+    others: float  # expected sum of the delays of later calls
+
+    @property
+    def total(self) -> float:
+        return self.wait + self.work + self.others
+
+
+class Workers:
+    """Prefill rates, queued work and load of all workers.
+
+    Attributes:
+        ready: Estimated time at which each worker ends its queued prefills; infinite for absent
+            workers.
+        rates: Measured prefill rate of each worker, in tokens per second.
+        queued: Tokens that each worker has to compute.
+        calls: Number of unfinished calls of each worker.
+    """
+
+    def __init__(self) -> None:
+        self.ready = np.zeros(0)
+        self.rates = np.zeros(0)
+        self.queued = np.zeros(0)
+        self.calls = np.zeros(0)
+        self._tokens = np.zeros(0)  # decayed sums of measured prefills
+        self._seconds = np.zeros(0)
+        self._since = np.zeros(0)  # time of the last prefill, or of the first work after a pause
+        self._updated = 0.0
+        self._arrivals = 0.0  # decayed count
+        self._busy = 0.0  # decayed mean of the share of busy workers
+        self._present = 0
+
+    def __len__(self) -> int:
+        """Number of present workers."""
+        return self._present
+
+    def add(self, worker: int, rate: float, now: float) -> None:
+        """Add a worker. rate: first estimate of the prefill rate."""
+        missing = worker + 1 - len(self.ready)
+        if missing > 0:
+            names = ("rates", "queued", "calls", "_tokens", "_seconds", "_since")
+            for name in names:
+                setattr(self, name, np.append(getattr(self, name), np.zeros(missing)))
+            self.ready = np.append(self.ready, np.full(missing, inf))
+        self.ready[worker], self.rates[worker] = now, rate
+        self._tokens[worker], self._seconds[worker] = rate, 1.0
+        self.queued[worker] = self.calls[worker] = 0
+        self._present += 1
+
+    def remove(self, worker: int) -> None:
+        """Remove a worker. Its number can be added again."""
+        self.ready[worker], self.queued[worker] = inf, 0
+        self._present -= 1
+
+    def waits(self, now: float) -> NDArray[np.float64]:
+        """Return the estimated wait on each worker, in seconds, float64[n]."""
+        return np.maximum(self.ready - now, 0.0)
+
+    def book(self, worker: int, tokens: float, now: float) -> None:
+        """Add tokens to the queued work of the worker."""
+        if not self.queued[worker]:
+            self._since[worker] = now
+        self.queued[worker] += tokens
+        self.ready[worker] = max(self.ready[worker], now) + tokens / self.rates[worker]
+        self.calls[worker] += 1
+
+    def unbook(self, worker: int, tokens: float, now: float) -> None:
+        """Undo `book` for a call that goes to another worker."""
+        self.calls[worker] -= 1
+        self._take(worker, tokens, now)
+
+    def computed(self, worker: int, tokens: float, now: float) -> None:
+        """Record a completed prefill, and measure the rate of the worker."""
+        self._tokens[worker] = self._tokens[worker] * RATE_MEMORY + tokens
+        seconds = now - self._since[worker]
+        self._seconds[worker] = self._seconds[worker] * RATE_MEMORY + seconds
+        self.rates[worker] = self._tokens[worker] / self._seconds[worker]
+        self._since[worker] = now
+        self._take(worker, tokens, now)
+
+    def finished(self, worker: int) -> None:
+        """Record the end of a call."""
+        self.calls[worker] -= 1
+
+    def arrived(self, now: float) -> None:
+        """Count an arrival for the arrival rate and the busy share."""
+        kept = exp((self._updated - now) / WINDOW)
+        self._updated = now
+        busy = int(np.count_nonzero(self.queued)) / max(self._present, 1)
+        self._busy = self._busy * kept + busy * (1 - kept)
+        self._arrivals = self._arrivals * kept + 1
+
+    @property
+    def price(self) -> float:
+        """Delayed calls per second of work: later arrivals until the worker is free again, which
+        wait because other workers are busy, too."""
+        rate = self._arrivals / WINDOW / max(self._present, 1)
+        busy = min(self._busy, MAX_BUSY)
+        return rate * busy / (1 - busy)
+
+    def estimate(
+        self, worker: int, cached: int, tokens: int, wait: float, price: float
+    ) -> Estimate:
+        """Return the cost of a call.
+
+        Args:
+            worker: Number of the worker.
+            cached: Tokens that the worker has.
+            tokens: All tokens of the call.
+            wait: Entry of `waits` of the worker.
+            price: See `price`.
+        """
+        work = (tokens - cached) / self.rates.item(worker)
+        return Estimate(worker, cached, wait, work, work * price * (wait + work))
+
+    def _take(self, worker: int, tokens: float, now: float) -> None:
+        """Remove tokens from the queued work, and correct the estimated end."""
+        self.queued[worker] = max(self.queued[worker] - tokens, 0.0)
+        self.ready[worker] = now + self.queued[worker] / self.rates[worker]

@@ -1,0 +1,254 @@
+"""Routing of calls to workers. Pure: no clock, no thread, no I/O; time is an argument.
+
+An item waits in a fair queue until some worker has little work (late binding). Then the worker of
+least cost is planned: the holder of a prefix wins while waiting for it costs less than computing
+the prefix elsewhere. A planned item is sent at most `STEPS_AHEAD` engine steps before its prefill,
+and moves to another worker if that worker falls idle first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .block_index import BlockIndex, Key
+from .cost import Estimate, Workers
+from .fairness import FairQueue
+
+STEPS_AHEAD = 2
+"""Engine steps of prefill that are sent to a worker ahead."""
+
+PLANNED_STEPS = 16
+"""Engine steps of queued prefill at the least busy worker from which items stay in the queue."""
+
+MOVED_ITEMS = 4
+"""Maximum number of planned items that an idle worker compares."""
+
+CALLS_TIE = 1e-6
+"""Seconds of wait per unfinished call: between idle workers, the worker with fewest calls wins."""
+
+
+@dataclass(slots=True, eq=False)
+class RoutedCalls:
+    """Calls that stay together: a call, the branches of a fork or the choices of a select.
+
+    Attributes:
+        client: Client for fairness.
+        keys: Keys of the full blocks of the prompt shared by all calls.
+        tokens: Tokens of the shared prompt.
+        own_tokens: Sum of the tokens of each call after the shared prompt.
+        route: The present decision; None while the item waits in the fair queue.
+    """
+
+    client: str
+    keys: Sequence[Key]
+    tokens: int
+    own_tokens: int = 0
+    route: Estimate | None = None
+    booked: Sequence[Key] = ()
+    sent: bool = False
+    computed: bool = False
+
+    @property
+    def all_tokens(self) -> int:
+        return self.tokens + self.own_tokens
+
+    @property
+    def estimate(self) -> Estimate:
+        assert self.route is not None  # decided
+        return self.route
+
+    @property
+    def uncached(self) -> int:
+        """Tokens to compute on the chosen worker."""
+        return self.all_tokens - self.estimate.cached
+
+
+@dataclass(slots=True)
+class _WorkerQueue:
+    """Items of a worker before their first token, and after."""
+
+    planned: deque[RoutedCalls] = field(default_factory=deque)
+    sent: dict[RoutedCalls, None] = field(default_factory=dict)
+    ahead: float = 0.0  # tokens of sent items before their first token
+
+
+class Router:
+    """Decisions for calls on a fleet. Call `route` after each other method.
+
+    Args:
+        index: Index of the workers' caches; the caller applies the workers' events.
+        block: Tokens of a block of the index.
+        step_tokens: Prefill tokens of an engine step.
+        price: Factor of the delay of other calls in the cost; 0 ignores other calls.
+    """
+
+    def __init__(
+        self, index: BlockIndex, *, block: int = 64, step_tokens: int = 8192, price: float = 1.0
+    ) -> None:
+        self.index = index
+        self.workers = Workers()
+        self._block, self._step_tokens, self._price = block, step_tokens, price
+        self._queue = FairQueue[RoutedCalls](step_tokens)
+        self._queues = defaultdict[int, _WorkerQueue](_WorkerQueue)
+        self._changed: dict[int, None] = {}  # workers with new plans or less work
+
+    @property
+    def waiting(self) -> int:
+        """Number of items in the fair queue, without a worker."""
+        return len(self._queue)
+
+    def join(self, worker: int, rate: float, now: float) -> None:
+        """Add a worker with the first estimate of its prefill rate, in tokens per second."""
+        self.workers.add(worker, rate, now)
+        self._changed[worker] = None
+
+    def lose(self, worker: int, now: float) -> list[RoutedCalls]:
+        """Remove a worker. Planned items go to other workers.
+
+        Returns:
+            The sent, unfinished items. The caller submits them again with the tokens received.
+        """
+        queue = self._queues.pop(worker, _WorkerQueue())
+        for item in reversed(queue.planned):
+            self._unbook(item, now)
+            self._queue.push(item, first=True)
+        for item in queue.sent:
+            self.index.unbook(worker, item.booked)
+        self.workers.remove(worker)
+        self.index.forget(worker)
+        self._changed.pop(worker, None)
+        return list(queue.sent)
+
+    def submit(self, item: RoutedCalls, now: float, first: bool = False) -> None:
+        """Queue an item; `first`: before the other items of its client."""
+        self.workers.arrived(now)
+        self._queue.push(item, first)
+
+    def route(self, now: float) -> list[RoutedCalls]:
+        """Return the items to send now, each with its decision in `estimate`."""
+        while self._queue and self._takes_more(now):
+            item = self._queue.pop()
+            self._plan(item, now)
+            self._queue.charge(item.client, item.uncached)
+
+        changed, self._changed = self._changed, {}
+        sent: list[RoutedCalls] = []
+        for worker in changed:
+            queue = self._queues[worker]
+            if not queue.planned and not self.workers.queued[worker]:
+                self._relieve_busiest(now)
+            self._send(queue, sent)
+        for worker in self._changed:  # with moved items
+            self._send(self._queues[worker], sent)
+        self._changed.clear()
+        return sent
+
+    def prefilled(self, item: RoutedCalls, now: float) -> None:
+        """Record the first token of a sent item, or its end without a token."""
+        if item.computed:
+            return
+        item.computed = True
+        worker = item.estimate.worker
+        self._queues[worker].ahead -= item.uncached
+        self.workers.computed(worker, item.uncached, now)
+        self._changed[worker] = None
+
+    def finished(self, item: RoutedCalls, now: float) -> None:
+        """Record the end of all calls of a sent item, after the events of the worker's cache."""
+        self.prefilled(item, now)
+        worker = item.estimate.worker
+        del self._queues[worker].sent[item]
+        self.index.unbook(worker, item.booked)
+        self.workers.finished(worker)
+
+    def decide(self, item: RoutedCalls, now: float) -> Estimate:
+        """Return the worker of least cost, without a booking. Needs a worker.
+
+        The wait for the holder of a prefix has a limit: twice the time to the first token on the
+        least busy worker. Wrong estimates of the delay of other calls therefore starve no item.
+        """
+        waits = self.workers.waits(now)
+        order = waits + CALLS_TIE * self.workers.calls
+        price = self._price * self.workers.price
+
+        def estimate(worker: int, blocks: int) -> Estimate:
+            cached = min(blocks * self._block, max(item.tokens - 1, 0))
+            wait = waits.item(worker)
+            return self.workers.estimate(worker, cached, item.all_tokens, wait, price)
+
+        best = estimate(int(order.argmin()), 0)
+        limit = 2 * (best.wait + best.work)
+        least = np.inf
+        for blocks, holders in reversed(self.index.levels(item.keys)):
+            worker = _least(order, holders)
+            wait = waits.item(worker)
+            if wait < least:
+                least = wait
+                candidate = estimate(worker, blocks)
+                if candidate.total <= best.total and wait <= limit:
+                    best = candidate
+            if least <= 0:
+                break
+        return best
+
+    def _takes_more(self, now: float) -> bool:
+        """Return whether a worker has few planned tokens."""
+        if not len(self.workers):
+            return False
+        worker = int(self.workers.ready.argmin())
+        return bool(self.workers.queued[worker] < PLANNED_STEPS * self._step_tokens)
+
+    def _plan(self, item: RoutedCalls, now: float) -> None:
+        self._book(item, self.decide(item, now), now)
+        self._queues[item.estimate.worker].planned.append(item)
+
+    def _book(self, item: RoutedCalls, route: Estimate, now: float) -> None:
+        item.route = route
+        item.booked = item.keys[-(-route.cached // self._block) :]
+        self.index.book(route.worker, item.booked)
+        self.workers.book(route.worker, item.uncached, now)
+        self._changed[route.worker] = None
+
+    def _unbook(self, item: RoutedCalls, now: float) -> None:
+        worker = item.estimate.worker
+        self.index.unbook(worker, item.booked)
+        self.workers.unbook(worker, item.uncached, now)
+
+    def _send(self, queue: _WorkerQueue, sent: list[RoutedCalls]) -> None:
+        """Send planned items, at most `STEPS_AHEAD` steps ahead."""
+        limit = STEPS_AHEAD * self._step_tokens
+        while queue.planned and queue.ahead < limit:
+            item = queue.planned.popleft()
+            item.sent = True
+            queue.ahead += item.uncached
+            queue.sent[item] = None
+            sent.append(item)
+
+    def _relieve_busiest(self, now: float) -> None:
+        """Decide again about the last planned items of the worker with the longest wait."""
+        ready = self.workers.ready
+        busiest = int(np.where(np.isfinite(ready), ready, -np.inf).argmax())
+        planned = self._queues[busiest].planned
+        for item in list(planned)[-MOVED_ITEMS:]:
+            before = item.estimate
+            self._unbook(item, now)
+            route, wait = self.decide(item, now), self.workers.waits(now).item(busiest)
+            moves = route.worker != busiest and 2 * route.total < wait + before.work
+            self._book(item, route if moves else before, now)
+            if moves:
+                planned.remove(item)
+                self._queues[route.worker].planned.append(item)
+
+
+def _least(order: NDArray[np.float64], workers: int) -> int:
+    """Return the worker with the least value in `order` of those in the bitset `workers`."""
+    if not workers & (workers - 1):
+        return workers.bit_length() - 1
+    packed = np.frombuffer(workers.to_bytes(-(-len(order) // 8), "little"), np.uint8)
+    present = np.unpackbits(packed, count=len(order), bitorder="little")
+    return int(np.where(present, order, np.inf).argmin())

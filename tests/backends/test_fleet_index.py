@@ -1,0 +1,212 @@
+"""The fleet's index against the radix trees of the workers, and against plain sets."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sgnb.backends.fleet.block_index import BlockIndex, Level
+from sgnb.backends.fleet.tree_feed import TreeFeed, prompt_keys
+from sgnb.engine.cache.manager import CacheManager
+from sgnb.engine.cache.manual import added_nodes
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.sequence import CachedSequence, CacheScope
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.events import EventLog, NodeAdded, NodeEvicted, NodeSplit, Record
+
+VOCAB = 50
+TOKENIZER = "tokenizer"
+SLOTS = 1500
+
+
+class Pool:
+    unit_bytes = 1
+
+
+def tree_keys(tree: RadixTree) -> set[bytes]:
+    """Return the keys of all full blocks of a tree, from the token ids of all paths."""
+    keys: set[bytes] = set()
+    for node in tree.nodes():
+        path = node.path()
+        tokens = np.concatenate([each.tokens for each in path])
+        keys.update(prompt_keys(TOKENIZER, path[0].key[0], tokens, VOCAB))
+    return keys
+
+
+class Worker:
+    """A cache manager, its log, and the way of the log's records to the index."""
+
+    def __init__(self, index: BlockIndex, number: int) -> None:
+        self.log = EventLog()
+        self.cache = CacheManager(SlotAllocator(SLOTS, Pool()), emit=self.log.emit)  # type: ignore[arg-type]
+        self.feed = TreeFeed(index, number, TOKENIZER, VOCAB)
+        self.read = 0
+        self.running: list[CachedSequence] = []
+
+    def start(self, tokens: list[int], namespace: str) -> None:
+        sequence = CachedSequence(np.array(tokens, np.int32), len(tokens), CacheScope(namespace))
+        match = self.cache.match(sequence)
+        if not self.cache.fits(match, 0):
+            self.cache.unlock(match)
+            return
+        self.cache.start(sequence, match, [])
+        sequence.num_computed = sequence.num_tokens
+        self.running.append(sequence)
+
+    def deliver(self, lost: int = 0) -> None:
+        """Deliver the new records, without the first `lost` of them."""
+        records = self.log.read(self.read).records
+        self.read += len(records)
+        self.feed.apply(records[lost:])
+
+    def snapshot(self) -> None:
+        self.feed.restore(self.log.last, added_nodes(self.cache.tree))
+
+
+PARTS = [[1 + number] * length for number, length in enumerate((5, 17, 40, 64, 65, 100, 128))]
+ITEM = [VOCAB + 3] * 7
+PROMPTS = st.lists(st.sampled_from([*PARTS, ITEM]), min_size=1, max_size=6)
+ACTIONS = st.one_of(
+    st.tuples(st.just("start"), PROMPTS, st.sampled_from(["", "a"])),
+    st.tuples(st.just("end"), st.booleans()),
+    st.tuples(st.just("evict"), st.integers(1, 300)),
+    st.tuples(st.just("flush"), st.sampled_from([None, "a"])),
+    st.tuples(st.just("deliver"), st.integers(0, 2)),
+    st.tuples(st.just("snapshot")),
+    st.tuples(st.just("book"), PROMPTS),
+    st.tuples(st.just("unbook")),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), ACTIONS), max_size=40))
+def test_index_equals_the_trees(steps: list) -> None:
+    index = BlockIndex()
+    workers = [Worker(index, number) for number in range(3)]
+    booked: list[tuple[int, list[bytes]]] = []
+    for number, (name, *values) in steps:
+        worker = workers[number]
+        if name == "start":
+            worker.start(list(chain.from_iterable(values[0])), values[1])
+        elif name == "end" and worker.running:
+            worker.cache.release(worker.running.pop(), insert=values[0])
+        elif name == "evict":
+            worker.cache.free(worker.cache.evict(values[0]))
+        elif name == "flush":
+            worker.cache.flush(values[0])
+        elif name == "deliver":
+            worker.deliver(*values)
+        elif name == "snapshot":
+            worker.snapshot()
+        elif name == "book":
+            keys = prompt_keys(
+                TOKENIZER, "", np.array(list(chain.from_iterable(values[0])), np.int32), VOCAB
+            )
+            index.book(number, keys)
+            booked.append((number, keys))
+        elif name == "unbook" and booked:
+            index.unbook(*booked.pop())
+        if not worker.feed.stale and worker.feed.seq == worker.log.last:
+            assert index.cached(number) == tree_keys(worker.cache.tree)
+
+    for number, keys in booked:
+        index.unbook(number, keys)
+    for number, worker in enumerate(workers):
+        worker.deliver()
+        if worker.feed.stale:
+            worker.snapshot()
+        assert index.cached(number) == tree_keys(worker.cache.tree)
+    check_levels(index, [index.cached(number) for number in range(3)], random.Random(0))
+
+
+def check_levels(index: BlockIndex, cached: list, rng: random.Random) -> None:
+    """Compare `levels` with a lookup of each block."""
+    prompts = [
+        list(chain.from_iterable(rng.choices(PARTS, k=rng.randint(1, 6)))) for _ in range(20)
+    ]
+    for tokens in prompts:
+        keys = prompt_keys(TOKENIZER, "", np.array(tokens, np.int32), VOCAB)
+        assert index.levels(keys) == slow_levels(keys, cached)
+
+
+def slow_levels(keys: list, cached: list) -> list[Level]:
+    levels: dict[int, int] = {}
+    for length in range(1, len(keys) + 1):
+        workers = sum(1 << w for w, held in enumerate(cached) if held.issuperset(keys[:length]))
+        if workers:
+            levels[workers] = length
+    return [Level(length, workers) for workers, length in levels.items()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bookings_count_until_their_last_end(seed: int) -> None:
+    rng, index = random.Random(seed), BlockIndex()
+    cached = defaultdict[int, set[int]](set)
+    booked: list[tuple[int, list[int]]] = []
+    blocks = list(range(12))
+    for _ in range(150):
+        worker, keys = rng.randrange(70), blocks[: rng.randint(1, 12)]
+        action = rng.choice(["add", "remove", "book", "unbook", "forget"])
+        if action == "add":
+            index.add(worker, keys)
+            cached[worker].update(keys)
+        elif action == "remove":
+            begin = rng.randrange(12)
+            index.remove(worker, blocks[begin:])
+            cached[worker].difference_update(blocks[begin:])
+        elif action == "book":
+            index.book(worker, keys)
+            booked.append((worker, keys))
+        elif action == "unbook" and booked:
+            index.unbook(*booked.pop(rng.randrange(len(booked))))
+        elif action == "forget":
+            index.forget(worker)
+            cached[worker].clear()
+        present = [set(cached[w]) for w in range(70)]
+        for w, keys in booked:
+            present[w].update(keys)
+        assert index.levels(blocks) == slow_levels(blocks, present)
+
+
+def record(seq: int, event: object) -> Record:
+    return Record(seq, 0.0, event)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        NodeAdded(1, 0, (1,)),
+        NodeAdded(2, 7, (1,)),
+        NodeSplit(7, 8, 1),
+        NodeSplit(1, 2, 64),
+        NodeEvicted(7, "memory"),
+    ],
+    ids=["added twice", "without parent", "unknown split", "split at the end", "unknown eviction"],
+)
+def test_a_contradiction_makes_the_feed_stale(event: object) -> None:
+    index = BlockIndex()
+    feed = TreeFeed(index, 0, TOKENIZER, VOCAB)
+    feed.apply([record(1, NodeAdded(1, 0, (1,) * 64)), record(2, event)])
+    assert feed.stale
+    assert len(index.cached(0)) == 1  # kept until the snapshot
+    feed.restore(2, [])
+    assert not feed.stale
+    assert not index.cached(0)
+
+
+def test_a_gap_makes_the_feed_stale_and_old_records_are_ignored() -> None:
+    index = BlockIndex()
+    feed = TreeFeed(index, 0, TOKENIZER, VOCAB)
+    feed.restore(5, [NodeAdded(1, 0, (1,) * 64)])
+    feed.apply([record(5, NodeEvicted(1, "memory"))])
+    assert not feed.stale
+    assert len(index.cached(0)) == 1
+    feed.apply([record(7, NodeEvicted(1, "memory"))])
+    assert feed.stale
+    assert len(index.cached(0)) == 1
