@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from .columns import Columns, TokenIds
 from .event_log import EventLog, Read, Record
+from .fleet_kinds import CallRetried, CallRouted, WorkerJoined, WorkerLost
 from .kinds import (
     EVENT_KINDS,
     Alternatives,
@@ -91,6 +92,8 @@ __all__ = [
     "BranchPaused",
     "BranchResumed",
     "BranchStarted",
+    "CallRetried",
+    "CallRouted",
     "CheckpointDropped",
     "CheckpointKept",
     "ChoiceMade",
@@ -148,6 +151,8 @@ __all__ = [
     "WaitReason",
     "WaitingRequest",
     "WeightsChanged",
+    "WorkerJoined",
+    "WorkerLost",
     "decode",
     "encode",
     "load",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, is_dataclass
 from typing import Annotated, NamedTuple
 
 from ..codec import Range
+from .fleet_kinds import FLEET_KINDS
 from .program_kinds import PROGRAM_KINDS, Logprob
 from .tier_kinds import TIER_KINDS
 
@@ -379,5 +380,6 @@ EVENT_KINDS: dict[str, type] = (
     }
     | PROGRAM_KINDS
     | TIER_KINDS
+    | FLEET_KINDS
 )
 """All kinds by name."""

@@ -8,6 +8,7 @@ from collections import deque
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytest import approx
 
 from sgnb.backends.fleet.block_index import BlockIndex
 from sgnb.backends.fleet.cost import Estimate, Workers
@@ -40,7 +41,7 @@ def test_a_prefix_attracts_until_the_wait_costs_more() -> None:
     assert send(router, item(1000, "a"))[0].estimate.worker == 0
     assert send(router, item(600, "b"))[0].estimate.worker == 1
     (holder,) = send(router, item(1000, "a"))
-    assert holder.estimate == Estimate(0, 999, pytest.approx(1.0), pytest.approx(0.001), 0)
+    assert holder.estimate == Estimate(0, 999, approx(1.0), approx(0.001), 0, approx(1.6))
     send(router, item(5000, "a", own=5000))  # the holder has much work now
     router.submit(elsewhere := item(1000, "a"), 0)
     router.route(0)
@@ -124,6 +125,20 @@ def test_branches_of_a_fork_stay_together() -> None:
     (again,) = send(router, item(500, "a", own=100), now=0.1)
     assert again.estimate.worker == fork.estimate.worker
     assert again.uncached == 101
+
+
+def test_a_branch_follows_its_siblings_unless_the_cost_disagrees() -> None:
+    router = make_router()
+    (first,) = send(router, item(500, "a"))
+    router.submit(second := item(500, "a", own=100), 0)
+    second.sibling = first
+    router.route(0)
+    assert second.estimate.worker == first.estimate.worker
+    router.submit(third := item(500, "a", own=100), 0)
+    third.sibling = second
+    router.workers.book(first.estimate.worker, 3000, 0)
+    router.route(0)
+    assert third.estimate.worker != first.estimate.worker
 
 
 def test_two_steps_are_sent_ahead() -> None:

@@ -20,7 +20,7 @@ class Level(NamedTuple):
 
 
 class BlockIndex:
-    """Blocks that workers hold in their caches, and blocks that booked calls will compute there.
+    """Cached blocks of each worker, and blocks of booked calls.
 
     A cache holds a block only with all blocks before, as a radix tree does. The sets of workers
     along a prompt therefore shrink, and `levels` needs few lookups.
@@ -36,12 +36,12 @@ class BlockIndex:
         return self._cached[worker]
 
     def add(self, worker: int, keys: Sequence[Key]) -> None:
-        """Record blocks that entered the worker's cache."""
+        """Record new blocks of the worker's cache."""
         self._mark(worker, keys)
         self._cached[worker].update(keys)
 
     def remove(self, worker: int, keys: Iterable[Key]) -> None:
-        """Record blocks that left the worker's cache."""
+        """Record evicted blocks of the worker's cache."""
         cached, booked = self._cached[worker], self._booked[worker]
         for key in keys:
             cached.discard(key)
@@ -49,12 +49,12 @@ class BlockIndex:
                 self._clear(worker, key)
 
     def book(self, worker: int, keys: Sequence[Key]) -> None:
-        """Count blocks that a call will compute on the worker as present. `unbook` must follow."""
+        """Count the future blocks of a call as present. `unbook` must follow."""
         self._mark(worker, keys)
         self._booked[worker].update(keys)
 
     def unbook(self, worker: int, keys: Iterable[Key]) -> None:
-        """Undo `book`: the call ended, or goes to another worker. Cached blocks stay."""
+        """Undo `book`: the call ended or moved. Cached blocks stay."""
         cached, booked = self._cached[worker], self._booked[worker]
         for key in keys:
             if booked[key] > 1:

@@ -1,4 +1,4 @@
-"""Estimated costs of a call on a worker: time to its first token, and delay of other calls.
+"""Estimated costs of a call on a worker: time to the first token, and delay of later calls.
 
 All rates are measured. `Workers` is the state behind the estimates, as arrays over workers.
 """
@@ -15,7 +15,7 @@ WINDOW = 20.0
 """Time constant of the mean arrival rate and of the mean busy share, in seconds."""
 
 MAX_BUSY = 0.95
-"""Limit of the busy share in the price, which grows without bound near 1."""
+"""Limit of the busy share, for a finite price."""
 
 RATE_MEMORY = 0.98
 """Weight of the earlier measurements of a prefill rate at each further measurement."""
@@ -25,10 +25,11 @@ class Estimate(NamedTuple):
     """Cost of a call on a worker, in seconds."""
 
     worker: int
-    cached: int  # tokens of the prompt that the worker has
-    wait: float  # until the prefill begins
-    work: float  # prefill of the other tokens
-    others: float  # expected sum of the delays of later calls
+    cached: int  # Cached prompt tokens.
+    wait: float  # Time until the prefill.
+    work: float  # Prefill of the uncached tokens.
+    others: float  # Expected sum of the delays of later calls.
+    elsewhere: float = 0.0  # `wait` plus `work` on the least busy worker.
 
     @property
     def total(self) -> float:
@@ -42,7 +43,7 @@ class Workers:
         ready: Estimated time at which each worker ends its queued prefills; infinite for absent
             workers.
         rates: Measured prefill rate of each worker, in tokens per second.
-        queued: Tokens that each worker has to compute.
+        queued: Uncomputed tokens of booked calls per worker.
         calls: Number of unfinished calls of each worker.
     """
 
@@ -94,7 +95,7 @@ class Workers:
         self.calls[worker] += 1
 
     def unbook(self, worker: int, tokens: float, now: float) -> None:
-        """Undo `book` for a call that goes to another worker."""
+        """Undo `book` for a moved call."""
         self.calls[worker] -= 1
         self._take(worker, tokens, now)
 
@@ -121,8 +122,8 @@ class Workers:
 
     @property
     def price(self) -> float:
-        """Delayed calls per second of work: later arrivals until the worker is free again, which
-        wait because other workers are busy, too."""
+        """Delayed calls per second of work: arrivals before the end of the busy period, times the
+        probability of busy workers elsewhere."""
         rate = self._arrivals / WINDOW / max(self._present, 1)
         busy = min(self._busy, MAX_BUSY)
         return rate * busy / (1 - busy)
@@ -134,7 +135,7 @@ class Workers:
 
         Args:
             worker: Number of the worker.
-            cached: Tokens that the worker has.
+            cached: Cached tokens.
             tokens: All tokens of the call.
             wait: Entry of `waits` of the worker.
             price: See `price`.

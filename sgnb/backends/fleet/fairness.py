@@ -16,7 +16,7 @@ T = TypeVar("T", bound=HasClient)
 
 class FairQueue(Generic[T]):
     """Deficit round robin over clients. The cost of an item is charged after `pop`, when the
-    number of uncached tokens is known; a client with debts waits until its credit is positive.
+    number of uncached tokens is known; a client waits until the credit is positive.
 
     Args:
         quantum: Credit per client and round, in tokens.
@@ -25,14 +25,14 @@ class FairQueue(Generic[T]):
     def __init__(self, quantum: int) -> None:
         self._quantum = quantum
         self._waiting: OrderedDict[str, deque[T]] = OrderedDict()  # clients in the round's order
-        self._credits: dict[str, float] = {}  # of waiting clients, and debts of other clients
+        self._credits: dict[str, float] = {}  # credits of waiting clients, and debts
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
     def push(self, item: T, first: bool = False) -> None:
-        """Add an item behind the client's other items, or before these with `first`."""
+        """Add an item at the end of the client's items, or at the start with `first`."""
         items = self._waiting.setdefault(item.client, deque())
         (items.appendleft if first else items.append)(item)
         self._credits.setdefault(item.client, 0.0)

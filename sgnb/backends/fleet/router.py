@@ -1,9 +1,9 @@
 """Routing of calls to workers. Pure: no clock, no thread, no I/O; time is an argument.
 
 An item waits in a fair queue until some worker has little work (late binding). Then the worker of
-least cost is planned: the holder of a prefix wins while waiting for it costs less than computing
-the prefix elsewhere. A planned item is sent at most `STEPS_AHEAD` engine steps before its prefill,
-and moves to another worker if that worker falls idle first.
+least cost is planned: the holder of a prefix wins if waiting costs less than computing the
+prefix elsewhere. A planned item is sent at most `STEPS_AHEAD` engine steps before the prefill, and
+moves if another worker is idle before.
 """
 
 from __future__ import annotations
@@ -20,27 +20,32 @@ from .cost import Estimate, Workers
 from .fairness import FairQueue
 
 STEPS_AHEAD = 2
-"""Engine steps of prefill that are sent to a worker ahead."""
+"""Maximum engine steps of sent prefill per worker."""
 
 PLANNED_STEPS = 16
-"""Engine steps of queued prefill at the least busy worker from which items stay in the queue."""
+"""Engine steps of queued prefill per worker. Further items stay in the fair queue."""
 
 MOVED_ITEMS = 4
-"""Maximum number of planned items that an idle worker compares."""
+"""Maximum number of compared items for an idle worker."""
 
 CALLS_TIE = 1e-6
 """Seconds of wait per unfinished call: between idle workers, the worker with fewest calls wins."""
 
 
+FOLLOWED_COST = 2.0
+"""A branch follows the other branches of a fork up to this multiple of the least cost."""
+
+
 @dataclass(slots=True, eq=False)
 class RoutedCalls:
-    """Calls that stay together: a call, the branches of a fork or the choices of a select.
+    """Calls with one route: a call, the branches of a fork or the choices of a select.
 
     Attributes:
         client: Client for fairness.
         keys: Keys of the full blocks of the prompt shared by all calls.
         tokens: Tokens of the shared prompt.
         own_tokens: Sum of the tokens of each call after the shared prompt.
+        sibling: Earlier calls of the same fork.
         route: The present decision; None while the item waits in the fair queue.
     """
 
@@ -48,6 +53,7 @@ class RoutedCalls:
     keys: Sequence[Key]
     tokens: int
     own_tokens: int = 0
+    sibling: RoutedCalls | None = None
     route: Estimate | None = None
     booked: Sequence[Key] = ()
     sent: bool = False
@@ -78,13 +84,13 @@ class _WorkerQueue:
 
 
 class Router:
-    """Decisions for calls on a fleet. Call `route` after each other method.
+    """Decisions for calls on a fleet. `route` must follow all changes.
 
     Args:
         index: Index of the workers' caches; the caller applies the workers' events.
         block: Tokens of a block of the index.
         step_tokens: Prefill tokens of an engine step.
-        price: Factor of the delay of other calls in the cost; 0 ignores other calls.
+        price: Factor of the delay of later calls in the cost.
     """
 
     def __init__(
@@ -108,10 +114,10 @@ class Router:
         self._changed[worker] = None
 
     def lose(self, worker: int, now: float) -> list[RoutedCalls]:
-        """Remove a worker. Planned items go to other workers.
+        """Remove a worker. Planned items return to the fair queue.
 
         Returns:
-            The sent, unfinished items. The caller submits them again with the tokens received.
+            The sent, unfinished items. The caller submits new items with the received tokens.
         """
         queue = self._queues.pop(worker, _WorkerQueue())
         for item in reversed(queue.planned):
@@ -125,7 +131,7 @@ class Router:
         return list(queue.sent)
 
     def submit(self, item: RoutedCalls, now: float, first: bool = False) -> None:
-        """Queue an item; `first`: before the other items of its client."""
+        """Queue an item; `first`: at the start of the items of the client."""
         self.workers.arrived(now)
         self._queue.push(item, first)
 
@@ -149,7 +155,7 @@ class Router:
         return sent
 
     def prefilled(self, item: RoutedCalls, now: float) -> None:
-        """Record the first token of a sent item, or its end without a token."""
+        """Record the first token of a sent item, or the end without a token."""
         if item.computed:
             return
         item.computed = True
@@ -170,7 +176,7 @@ class Router:
         """Return the worker of least cost, without a booking. Needs a worker.
 
         The wait for the holder of a prefix has a limit: twice the time to the first token on the
-        least busy worker. Wrong estimates of the delay of other calls therefore starve no item.
+        least busy worker. Wrong estimates therefore starve no item.
         """
         waits = self.workers.waits(now)
         order = waits + CALLS_TIE * self.workers.calls
@@ -182,19 +188,26 @@ class Router:
             return self.workers.estimate(worker, cached, item.all_tokens, wait, price)
 
         best = estimate(int(order.argmin()), 0)
-        limit = 2 * (best.wait + best.work)
+        elsewhere = best.wait + best.work
         least = np.inf
-        for blocks, holders in reversed(self.index.levels(item.keys)):
+        levels = self.index.levels(item.keys)
+        for blocks, holders in reversed(levels):
             worker = _least(order, holders)
             wait = waits.item(worker)
             if wait < least:
                 least = wait
                 candidate = estimate(worker, blocks)
-                if candidate.total <= best.total and wait <= limit:
+                if candidate.total <= best.total and wait <= 2 * elsewhere:
                     best = candidate
             if least <= 0:
                 break
-        return best
+        followed = item.sibling.route.worker if item.sibling and item.sibling.route else -1
+        if followed >= 0 and np.isfinite(waits[followed]):
+            held = [blocks for blocks, holders in levels if holders >> followed & 1]
+            near = estimate(followed, held[-1] if held else 0)
+            if near.total <= FOLLOWED_COST * best.total:
+                best = near
+        return best._replace(elsewhere=elsewhere)
 
     def _takes_more(self, now: float) -> bool:
         """Return whether a worker has few planned tokens."""
@@ -246,7 +259,7 @@ class Router:
 
 
 def _least(order: NDArray[np.float64], workers: int) -> int:
-    """Return the worker with the least value in `order` of those in the bitset `workers`."""
+    """Return the worker of the bitset `workers` with the least value in `order`."""
     if not workers & (workers - 1):
         return workers.bit_length() - 1
     packed = np.frombuffer(workers.to_bytes(-(-len(order) // 8), "little"), np.uint8)

@@ -37,7 +37,7 @@ class _IndexedEdge:
         edge: Tokens of the edge.
         tail: Tokens after the last full block, to the node's end.
         chain: Key of the last full block; None behind an image, video or sound.
-        keys: Keys of the blocks that end on the edge.
+        keys: Keys of blocks with the last token on the edge.
     """
 
     parent: _IndexedEdge | None
@@ -54,7 +54,7 @@ class TreeFeed:
         index: The index of all workers.
         worker: Number of the worker in the index.
         tokenizer_id: Identity of the token ids.
-        vocab_size: Larger ids are images, videos and sounds, which the index does not contain.
+        vocab_size: Larger ids are images, videos and sounds, and end the indexed prefix.
 
     Attributes:
         seq: Number of the last applied record.

@@ -1,0 +1,248 @@
+"""The thread of a fleet: routes calls, sends calls to workers and receives their ends."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from ...engine.cache.radix import Ints
+from ...errors import Aborted, EngineError
+from ...events import CallRetried, CallRouted, EventLog, WorkerJoined, WorkerLost
+from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
+from ..local import LocalExecutor
+from ..mail import logged
+from .block_index import BlockIndex
+from .fleet_call import CallGroup, FleetCall, grouped, nothing
+from .router import RoutedCalls, Router
+from .tree_feed import prompt_keys
+from .worker import FleetWorker
+
+POLL_SECONDS = 0.02
+"""Interval of reading the workers' events while calls wait for a worker."""
+
+FIRST_RATE = 5000.0
+"""First estimate of a worker's prefill rate, in tokens per second."""
+
+STEP_TOKENS = 8192
+
+Commands = queue.SimpleQueue[FleetCall | Callable[[], None] | None]
+
+
+def serve(commands: Commands, dispatcher: Dispatcher) -> None:
+    """Run commands, and route calls that arrive together, until None."""
+    while True:
+        calls: list[FleetCall] = []
+        try:
+            command = commands.get(timeout=POLL_SECONDS if dispatcher.has_waiting else None)
+            while True:
+                if command is None:
+                    dispatcher.close()
+                    return
+                if isinstance(command, FleetCall):
+                    calls.append(command)
+                else:
+                    logged(command)
+                if commands.empty():
+                    break
+                command = commands.get()
+        except queue.Empty:
+            pass
+        logged(partial(dispatcher.route, calls))
+        del calls
+
+
+class Dispatcher:
+    """State of the fleet's thread.
+
+    Args:
+        executors: Executors of the workers.
+        log: The fleet's log, which joins the logs of the workers.
+        commands: Queue of the thread.
+    """
+
+    def __init__(
+        self, executors: Sequence[LocalExecutor], log: EventLog, commands: Commands
+    ) -> None:
+        self._log, self._commands = log, commands
+        index = BlockIndex()
+        self.router = Router(index, step_tokens=STEP_TOKENS)
+        self.workers: dict[int, FleetWorker] = {}
+        self._groups: dict[RoutedCalls, CallGroup] = {}
+        self._forks: dict[tuple[str, str], RoutedCalls] = {}  # last calls, by run and parent
+        self._tokenizer = executors[0]
+        for number, executor in enumerate(executors):
+            self.workers[number] = FleetWorker(number, executor, index, log)
+            self.router.join(number, FIRST_RATE, log.now())
+            log.emit(WorkerJoined(number, executor.model_name, log.join(executor.log)))
+
+    @property
+    def has_waiting(self) -> bool:
+        """True while calls wait for a worker."""
+        return any(not group.routed.sent for group in self._groups.values())
+
+    def route(self, calls: Sequence[FleetCall] = ()) -> None:
+        """Route new calls, and send the calls whose time has come."""
+        for worker in list(self.workers.values()):
+            if worker.failure:
+                self._lose(worker)
+        for worker in self.workers.values():
+            for call, time in worker.read():
+                self._first_token(call, time)
+
+        now = self._log.now()
+        read = [call for call in calls if not call.is_done and self._read_prompt(call)]
+        for group in grouped(read, STEP_TOKENS):
+            self._groups[group.routed] = group
+            if group.fork is not None:
+                group.routed.sibling = self._forks.get(group.fork)
+                self._forks[group.fork] = group.routed
+            self.router.submit(group.routed, now)
+        if not self.workers:
+            self._fail_all()
+            return
+        for routed in self.router.route(now):
+            self._send(self._groups[routed])
+
+    def abort(self, call: FleetCall) -> None:
+        """Stop a call at the worker, or end a waiting call."""
+        call.is_cancelled = True
+        call.cancel()
+        if call.cancel is nothing and not call.is_done:
+            call.fail(Aborted("the call was stopped"))
+            if call.group is not None and call.group.routed.sent:
+                self._ended(call)
+
+    def close(self) -> None:
+        """End the waiting calls."""
+        for group in self._groups.values():
+            for call in group.open:
+                if call.cancel is nothing:
+                    call.fail(EngineError("the fleet is closed", "load it again"))
+
+    def _read_prompt(self, call: FleetCall) -> bool:
+        """Tokenize the prompt. Returns False after an error, which ends the call."""
+        try:
+            executor = self._tokenizer
+            if isinstance(call.call, ScoreCall):
+                call.tokens, continued, _ = executor.encode_choices(call.call)
+                call.choice_tokens = sum(map(len, continued)) - len(continued) * len(call.tokens)
+            else:
+                call.tokens = executor.encode(call.segments)
+            tokens: Ints = np.array(call.tokens, np.int32)
+            vocab_size = executor.engine.vocab_size
+            call.keys = prompt_keys(executor.tokenizer_id, "", tokens, vocab_size)
+        except Exception as error:
+            call.fail(error)
+            return False
+        return True
+
+    def _send(self, group: CallGroup) -> None:
+        """Send the calls of a group to the chosen worker."""
+        route = group.routed.estimate
+        worker = self.workers[route.worker]
+        for call in group.calls:
+            if call.is_done:
+                self._ended(call)
+                continue
+            self._log.emit(
+                CallRouted(
+                    *call.place,
+                    name=call.call.name,
+                    worker=route.worker,
+                    tokens=group.routed.all_tokens,
+                    cached=route.cached,
+                    wait=round(route.wait, 6),
+                    work=round(route.work, 6),
+                    others=round(route.others, 6),
+                    elsewhere=round(route.elsewhere, 6),
+                )
+            )
+            call.attempt += 1
+            worker.calls[call.place] = call
+            receive = partial(self._receive, call, call.attempt, worker)
+            try:
+                if isinstance(call.call, Call):
+                    call.cancel = worker.executor.generate(call.call, receive)
+                else:
+                    call.cancel = worker.executor.score(call.call, receive)
+            except Exception as error:
+                receive(_failed(call, error))
+
+    def _receive(
+        self,
+        call: FleetCall,
+        attempt: int,
+        worker: FleetWorker,
+        message: Delta | Result | Scores,
+    ) -> None:
+        """Pass on text and result, on a thread of the worker. The loss of the worker is no
+        result."""
+        if attempt != call.attempt:
+            return
+        if isinstance(message, Delta):
+            call.stream(message)
+            return
+        lost = isinstance(message.error, EngineError) and worker.failure
+        if not lost or call.is_cancelled:
+            call.deliver(message)
+        self._commands.put(partial(self._ended, call, attempt))
+
+    def _first_token(self, call: FleetCall, time: float) -> None:
+        group = call.group
+        if group is not None:
+            group.waiting.discard(call)
+            if not group.waiting:
+                self.router.prefilled(group.routed, time)
+
+    def _ended(self, call: FleetCall, attempt: int | None = None) -> None:
+        """Record the end of a call. `_lose` repeats calls without a result."""
+        group = call.group
+        if group is None or not call.is_done or attempt not in (None, call.attempt):
+            return
+        worker = self.workers.get(group.routed.estimate.worker)
+        if worker is not None:
+            worker.calls.pop(call.place, None)
+            for other, time in worker.read():
+                self._first_token(other, time)
+        group.open.discard(call)
+        self._first_token(call, self._log.now())
+        if not group.open and group.routed in self._groups:
+            del self._groups[group.routed]
+            group.routed.sibling = None
+            if group.fork is not None and self._forks.get(group.fork) is group.routed:
+                del self._forks[group.fork]
+            self.router.finished(group.routed, self._log.now())
+
+    def _lose(self, worker: FleetWorker) -> None:
+        """Remove a worker, and repeat the calls of the worker."""
+        del self.workers[worker.number]
+        self._log.emit(WorkerLost(worker.number, worker.failure))
+        now = self._log.now()
+        for routed in self.router.lose(worker.number, now):
+            for call in self._groups.pop(routed).open:
+                call.attempt += 1  # late results are void
+                call.cancel = nothing
+                if call.is_done:
+                    continue
+                tokens = call.continued()
+                name = call.call.name
+                self._log.emit(CallRetried(*call.place, name, worker.number, tokens))
+                group = CallGroup([call])
+                self._groups[group.routed] = group
+                self.router.submit(group.routed, now, first=True)
+
+    def _fail_all(self) -> None:
+        """End all calls: no worker is left."""
+        error = EngineError("all workers of the fleet have ended", "load the fleet again")
+        for group in self._groups.values():
+            for call in group.open:
+                call.fail(error)
+        self._groups.clear()
+        self.router = Router(BlockIndex(), step_tokens=STEP_TOKENS)
+
+
+def _failed(call: FleetCall, error: Exception) -> Result | Scores:
+    return Result(error=error) if isinstance(call.call, Call) else Scores(error=error)

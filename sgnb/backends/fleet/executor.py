@@ -1,0 +1,162 @@
+"""`FleetExecutor`: programs run on several engines of one model."""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...engine import Engine
+from ...errors import EngineError, OptionError, shown
+from ...events import EventLog, WaitingRequest
+from ...lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
+from ...segment import Segment
+from ..local import LocalExecutor, executor_of
+from .dispatcher import Commands, Dispatcher, serve
+from .fleet_call import FleetCall
+
+MAX_REPLICAS = 4096
+
+
+class FleetExecutor:
+    """An `Executor` (see `lang.executor`) over workers: engines of the same model.
+
+    A thread routes the calls, see `router`. Programs stay in this process. Calls of a lost worker
+    continue on another worker after the streamed tokens, with the same seed.
+
+    Args:
+        engines: The engines of the workers, each an `Engine` or with the interface of `Engine`.
+
+    Raises:
+        OptionError: The engines have different tokenizers, or the list is empty.
+    """
+
+    continues_output = True
+
+    def __init__(self, engines: Sequence[Any]) -> None:
+        executors = [executor_of(engine) for engine in engines]
+        _check_alike(executors)
+        self.log = EventLog()
+        self.chat, self.special_tokens = executors[0].chat, executors[0].special_tokens
+        self._executors = executors
+        self._commands: Commands = queue.SimpleQueue()
+        self._dispatcher = Dispatcher(executors, self.log, self._commands)
+        thread = partial(serve, self._commands, self._dispatcher)
+        threading.Thread(target=thread, name="sgnb-fleet", daemon=True).start()
+        self._owned = ExitStack()
+        self._end = weakref.finalize(self, self._commands.put, None)
+
+    @classmethod
+    def load(
+        cls, model: str | Path = "tiny", *, replicas: int = 2, **options: Any
+    ) -> FleetExecutor:
+        """Load `replicas` engines of a model in this process, and return their executor. `close`
+        ends the engines.
+
+        Args:
+            model: As in `Engine`.
+            replicas: Number of engines.
+            options: Options of each engine; see `EngineOptions`.
+
+        Raises:
+            ModelError, OptionError: As in `Engine`.
+        """
+        right = isinstance(replicas, int) and 1 <= replicas <= MAX_REPLICAS
+        if not right or isinstance(replicas, bool):
+            hint = f"replicas must be an integer from 1 to {MAX_REPLICAS:,}"
+            raise OptionError(f"replicas={shown(replicas)} is not allowed", hint)
+        with ExitStack() as engines:
+            loaded = [engines.enter_context(Engine(model, **options)) for _ in range(replicas)]
+            fleet = cls(loaded)
+            fleet._owned = engines.pop_all()
+        return fleet
+
+    def close(self) -> None:
+        """End the thread, and the engines of `load`. Idempotent."""
+        self._end()
+        self._owned.close()
+
+    def __enter__(self) -> FleetExecutor:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
+        params = call.params
+        if params.temperature and params.seed is None:
+            # A repeated call samples the same tokens.
+            call = replace(call, params=replace(params, seed=random.getrandbits(31)))
+        return self._submit(FleetCall(call, sink))
+
+    def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
+        return self._submit(FleetCall(call, sink))
+
+    def _submit(self, call: FleetCall) -> Callable[[], None]:
+        self.log.home.check()
+        if not self._end.alive:
+            raise EngineError("the fleet is closed", "load it again")
+        self._commands.put(call)
+        return partial(self._commands.put, partial(self._dispatcher.abort, call))
+
+    @property
+    def tokenizer_id(self) -> str:
+        return self._executors[0].tokenizer_id
+
+    @property
+    def model_name(self) -> str:
+        return self._executors[0].model_name
+
+    @property
+    def modalities(self) -> frozenset[str]:
+        return self._executors[0].modalities
+
+    @property
+    def room(self) -> Room | None:
+        """The limits of the first worker."""
+        return self._executors[0].room
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        return self._executors[0].encode(segments)
+
+    def cached_length(self, tokens: Sequence[int]) -> int:
+        """Return the largest number of leading `tokens` in the cache of a worker."""
+        return max(executor.cached_length(tokens) for executor in self._open())
+
+    def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
+        """Return the waiting requests of a program on all workers."""
+        return [row for executor in self._open() for row in executor.why_waiting(run, branch)]
+
+    def flush_cache(self) -> int:
+        return sum(executor.flush_cache() for executor in self._open())
+
+    def server_info(self) -> dict[str, Any]:
+        """Return the information of each worker, in order."""
+        return {"workers": [executor.server_info() for executor in self._open()]}
+
+    def _open(self) -> list[LocalExecutor]:
+        """Return the executors of running engines."""
+        return [executor for executor in self._executors if not executor.engine.closed]
+
+    def __repr__(self) -> str:
+        return f"<FleetExecutor of {len(self._executors)} engines of {self.model_name}>"
+
+
+def _check_alike(executors: Sequence[LocalExecutor]) -> None:
+    """Raise OptionError without executors, or if token ids have different meanings."""
+    if not executors:
+        raise OptionError("a fleet needs an engine, and the list is empty", "give engines")
+    first, *others = executors
+    for other in others:
+        if other.tokenizer_id != first.tokenizer_id:
+            raise OptionError(
+                f"{other.model_name!r} and {first.model_name!r} have different tokenizers",
+                "give engines of one model",
+            )

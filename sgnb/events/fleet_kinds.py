@@ -1,0 +1,56 @@
+"""Events of a fleet: workers, and the reason of each routing decision. Knows no log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, is_dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerJoined:
+    """An engine takes calls of the fleet."""
+
+    worker: int  # number in the fleet, from 0
+    name: str  # of the model
+    engine: int  # number of the engine's joined log
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLost:
+    """An engine of the fleet ended. Other workers continue the calls."""
+
+    worker: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallRouted:
+    """A call was sent to a worker. All times are estimates of the decision, in seconds."""
+
+    run: str
+    branch: str
+    name: str  # variable set by the call
+    worker: int
+    tokens: int  # Prompt tokens of all calls with this decision.
+    cached: int  # Prompt tokens in the worker's cache, or in earlier calls of the worker.
+    wait: float  # Time until the prefill.
+    work: float  # Prefill of the uncached tokens.
+    others: float  # Sum of the delays of later calls.
+    elsewhere: float  # Time to the first token on the least busy worker.
+
+
+@dataclass(frozen=True, slots=True)
+class CallRetried:
+    """The worker of a call ended. `CallRouted` follows."""
+
+    run: str
+    branch: str
+    name: str
+    worker: int  # the lost worker
+    tokens: int  # Received output tokens.
+
+
+FLEET_KINDS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in list(globals().values())
+    if isinstance(cls, type) and is_dataclass(cls)
+}

@@ -1,0 +1,170 @@
+"""Programs on a fleet of engines in this process: equal results, losses of workers, ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import sgnb as sgl
+from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.fleet_call import FleetCall, grouped
+from sgnb.backends.fleet.tree_feed import prompt_keys
+from sgnb.errors import EngineError, OptionError
+from sgnb.events import CallRetried, CallRouted, WorkerJoined, WorkerLost
+from sgnb.lang.executor import Call, Delta
+from sgnb.sampling import SamplingParams
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[FleetExecutor]:
+    with FleetExecutor.load("tiny", replicas=2) as fleet:
+        yield fleet
+
+
+@sgl.function
+def story(s: Any, topic: str) -> None:
+    s += f"Once there was a {topic}. " * 12
+    forks = s.fork(3)
+    for number, fork in enumerate(forks):
+        fork += f"Part {number}:" + sgl.gen("part", max_tokens=12, temperature=0)
+    forks.join()
+    s += " ".join(fork["part"] for fork in forks)
+    s += sgl.select("end", choices=["good", "bad"])
+
+
+def events(fleet: FleetExecutor, kind: type) -> list[Any]:
+    return [record.event for record in fleet.log.read().records if isinstance(record.event, kind)]
+
+
+def test_programs_give_the_results_of_one_engine(fleet: FleetExecutor) -> None:
+    topics = [{"topic": topic} for topic in ("cat", "dog", "house", "tree")]
+    before = len(events(fleet, CallRouted))
+    states = story.run_batch(topics, backend=fleet)
+    with sgl.Engine("tiny") as engine:
+        alone = story.run_batch(topics, backend=engine)
+    assert [state.text() for state in states] == [state.text() for state in alone]
+    routed = events(fleet, CallRouted)[before:]
+    assert len(routed) == 4 * (3 + 1)
+    assert {event.worker for event in routed} == {0, 1}
+    forks: dict[str, set[int]] = {}
+    for event in routed:
+        if event.name == "part":
+            forks.setdefault(event.branch.rpartition(".")[0], set()).add(event.worker)
+    assert len(forks) == 4
+    assert all(len(workers) == 1 for workers in forks.values()), "branches were separated"
+
+
+def test_the_index_equals_the_trees_of_the_engines(fleet: FleetExecutor) -> None:
+    story.run_batch([{"topic": "bird"}, {"topic": "fish"}], backend=fleet)
+    dispatcher = fleet._dispatcher
+    done = threading.Event()
+    fleet._commands.put(lambda: (dispatcher.route(), done.set())[0])
+    assert done.wait(20)
+    held = []
+    for number, executor in enumerate(fleet._executors):
+        nodes = {node["id"]: node for node in executor.engine.tree()}
+        keys: set[bytes] = set()
+        for node in nodes.values():
+            path: tuple[int, ...] = ()
+            while node:
+                path, node = node["tokens"] + path, nodes.get(node["parent"], {})
+            tokens = np.array(path, np.int32)
+            keys.update(prompt_keys(fleet.tokenizer_id, "", tokens, executor.engine.vocab_size))
+        assert dispatcher.router.index.cached(number) == keys
+        held.append(len(keys))
+    assert all(held)
+    assert not dispatcher._groups
+    assert not any(worker.calls for worker in dispatcher.workers.values())
+
+
+@sgl.function
+def tale(s: Any, number: int) -> None:
+    s += f"Tale {number}: " + sgl.gen("text", max_tokens=60, temperature=0.8, ignore_eos=True)
+
+
+@pytest.mark.parametrize("stream", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_calls_of_a_lost_worker_continue(stream: bool) -> None:
+    with FleetExecutor.load("tiny", replicas=2) as fleet:
+        assert [event.worker for event in events(fleet, WorkerJoined)] == [0, 1]
+        engine = fleet._executors[0].engine
+        states = [tale.run(number, backend=fleet, stream=True) for number in range(6)]
+        if stream:
+            for state in states:
+                next(state.text_iter("text"))
+        engine.close()
+        texts = ["".join(state.text_iter("text")) for state in states]
+        assert [state["text"] for state in states] == texts  # nothing was repeated
+        assert all(state.get_meta_info("text")["completion_tokens"] == 60 for state in states)
+        (lost,) = events(fleet, WorkerLost)
+        assert (lost.worker, lost.reason) == (0, "the engine is closed")
+        retried = events(fleet, CallRetried)
+        assert retried
+        if stream:
+            assert any(event.tokens for event in retried)
+
+
+def test_the_last_worker_ends() -> None:
+    with FleetExecutor.load("tiny", replicas=1) as fleet:
+        fleet._executors[0].engine.close()
+        state = tale.run(0, backend=fleet)
+        with pytest.raises(EngineError, match="all workers of the fleet have ended"):
+            state["text"]
+    with pytest.raises(EngineError, match="the fleet is closed"):
+        tale.run(0, backend=fleet)["text"]
+
+
+def test_a_cancelled_call_ends(fleet: FleetExecutor) -> None:
+    results: list[Any] = []
+    done = threading.Event()
+
+    def sink(message: Any) -> None:
+        if not isinstance(message, Delta):
+            results.append(message)
+            done.set()
+
+    params = SamplingParams(max_new_tokens=500, ignore_eos=True)
+    cancel = fleet.generate(Call("Once", params, "run", "0", "x", stream=True), sink)
+    time.sleep(0.05)
+    cancel()
+    assert done.wait(20)
+    (result,) = results
+    assert type(result.error).__name__ == "Aborted"
+
+
+def test_bad_calls_and_options(fleet: FleetExecutor) -> None:
+    for replicas in (0, True, "2"):
+        with pytest.raises(OptionError, match="replicas"):
+            FleetExecutor.load("tiny", replicas=replicas)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="empty"):
+        FleetExecutor([])
+
+
+def call(branch: str, tokens: list[int]) -> FleetCall:
+    made = FleetCall(Call("", SamplingParams(), "run", branch, "x"), lambda message: None)
+    made.tokens, made.keys = tokens, [tuple(tokens[:64])] if len(tokens) >= 64 else []
+    return made
+
+
+def test_branches_of_a_parent_are_one_group() -> None:
+    shared = [1] * 70
+    calls = [call("0.0", [*shared, 2]), call("0.1", [*shared, 3, 3]), call("1", shared)]
+    single, fork = grouped(calls, 100)
+    assert single.calls == [calls[2]]
+    assert fork.calls == calls[:2]
+    routed = fork.routed
+    assert (routed.tokens, routed.own_tokens, len(routed.keys)) == (70, 3, 1)
+    assert [len(group.calls) for group in grouped(calls[:2], 2)] == [1, 1]
