@@ -30,6 +30,7 @@ class CallRouted:
     branch: str
     name: str  # variable set by the call
     worker: int
+    engine: int  # number of the worker's joined log
     tokens: int  # Prompt tokens of all calls with this decision.
     cached: int  # Prompt tokens in the worker's cache, or in earlier calls of the worker.
     wait: float  # Time until the prefill.

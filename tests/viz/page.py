@@ -52,7 +52,9 @@ function canonical(state, engine = 0) {
         timelineOf(state, run).map((lane) =>
           [lane.branch, lane.parent, lane.began, lane.ended,
            lane.activities.map((a) => [a.kind, a.name, a.began, a.ended])]), run.moreLanes,
-        run.earlier, [[...run.loads], run.loadBars.map((bar) => Object.values(bar))]];
+        run.earlier, [[...run.loads], run.loadBars.map((bar) => Object.values(bar))],
+        workerLanes(run).map(({ routes, ...lane }) =>
+          [...Object.values(lane), routes.map(({ t, event }) => [t, event.name, event.wait])])];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
@@ -78,6 +80,7 @@ SUBJECTS = {
         "media",
         "copied_blocks",
         "loads",
+        "run_fleet",
         "approximations",
         "time_parts",
         "stops",
@@ -140,7 +143,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             run.stopped, metrics, branches, [list(astuple(row)) for row in run.rows.values()],
             [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
             run.time.seconds, run.time.waited_for, run.stops.places, _lanes(run), run.lanes.hidden,
-            run.earlier, [list(run.loads.stores.items()), run.loads.bars],
+            run.earlier, [list(run.loads.stores.items()), run.loads.bars], _workers(run),
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),
@@ -194,3 +197,14 @@ def _parent_text(run: RunState, branch: BranchText) -> str:
 def _units(text: str) -> int:
     """The length of a text as JavaScript counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _workers(run: RunState) -> list[Any]:
+    return [
+        [
+            *(lane.worker, lane.engine, lane.calls, lane.tokens, lane.cached),
+            *(lane.retried, lane.ended),
+            [[route.t, route.event.name, route.event.wait] for route in lane.routes],
+        ]
+        for _, lane in sorted(run.fleet.lanes.items())
+    ]

@@ -83,6 +83,7 @@ def random_log(rng: random.Random) -> EventLog:
                     change_copies(log, rng, engine, named)
                 if rng.random() < 0.2:
                     change_activity(log, rng, f"r{number}", max(1, engine.latest - 1))
+                    change_workers(log, rng, f"r{number}")
             for one in [*forks, name]:
                 program.end(one, rng.choice(["", "", "ValueError: no"]))
         program.finish(rng.choice(["done", "error"]), rng.choice(["", "it failed"]))
@@ -135,6 +136,16 @@ def change_activity(log: EventLog, rng: random.Random, run: str, request: int) -
         )
     )
     log.emit(step)
+
+
+def change_workers(log: EventLog, rng: random.Random, run: str) -> None:
+    """Decisions of a fleet, retries, and the loss of a worker, of unknown workers as well."""
+    worker = rng.randrange(4)
+    estimates = [round(rng.random(), 6) for _ in range(4)]
+    log.emit(events.CallRouted(run, "0", HOSTILE, worker, worker + 1, 900, 64, *estimates))
+    log.emit(events.CallRetried(run, "0", "x", rng.randrange(5), 3))
+    if rng.random() < 0.2:
+        log.emit(events.WorkerLost(rng.randrange(5), HOSTILE))
 
 
 def jump(engine: WordEngine, rng: random.Random, request: int, text: str) -> None:

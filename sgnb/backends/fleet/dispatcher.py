@@ -74,9 +74,9 @@ class Dispatcher:
         self._forks: dict[tuple[str, str], RoutedCalls] = {}  # last calls, by run and parent
         self._tokenizer = executors[0]
         for number, executor in enumerate(executors):
-            self.workers[number] = FleetWorker(number, executor, index, log)
+            worker = self.workers[number] = FleetWorker(number, executor, index, log)
             self.router.join(number, FIRST_RATE, log.now())
-            log.emit(WorkerJoined(number, executor.model_name, log.join(executor.log)))
+            log.emit(WorkerJoined(number, executor.model_name, worker.engine))
 
     @property
     def has_waiting(self) -> bool:
@@ -152,6 +152,7 @@ class Dispatcher:
                     *call.place,
                     name=call.call.name,
                     worker=route.worker,
+                    engine=worker.engine,
                     tokens=group.routed.all_tokens,
                     cached=route.cached,
                     wait=round(route.wait, 6),

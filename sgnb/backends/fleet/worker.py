@@ -20,14 +20,19 @@ class FleetWorker:
         number: Number of the worker in the fleet.
         executor: Executor of the worker's engine. The engine has `tree_snapshot`.
         index: The index of all workers.
-        log: The log of the fleet, whose clock all times use.
+        log: The log of the fleet, with the clock of all times.
+
+    Attributes:
+        engine: Number of the engine in the fleet's log.
+        calls: Open calls by run and branch.
     """
 
     def __init__(
         self, number: int, executor: LocalExecutor, index: BlockIndex, log: EventLog
     ) -> None:
         self.number, self.executor = number, executor
-        self.calls: dict[tuple[str, str], FleetCall] = {}  # by run and branch
+        self.calls: dict[tuple[str, str], FleetCall] = {}
+        self.engine = log.join(executor.log)
         self._requests: dict[int, FleetCall] = {}  # without a first token, by request
         self._log, self._read_seq = executor.log, executor.log.last
         self._offset = log.ahead_of(executor.log)

@@ -48,6 +48,7 @@ from .views import (
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
     "dom", "branch", "models", "orders", "media", "copied_blocks", "loads", "approximations",
+    "run_fleet",
     "time_parts", "stops", "lanes", "state", "residency", "copy_reasons", "tree_records",
     "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text", "layout",
     "minimap", "tree_marks", "tree", "axis", "lane_search", "lane_drawing", "pair", "branches",

@@ -314,17 +314,17 @@ function newDashboard(host, store, options) {
 
   // The engines with visible caches: the run's default engine and other engines called by the run.
   function paintEngines(state, run) {
-    const asked = [...(run?.models.values() ?? [])].filter(({ engine }) => engine && state.others.get(engine)?.engine);
+    const asked = enginesOf(state, run).filter(({ engine }) => engine && state.others.get(engine)?.engine);
     if (!asked.some(({ engine }) => engine === page.engine)) page.engine = 0;
     engines.hidden = !asked.length || !OF_ONE_ENGINE.has(chosen);
-    const all = asked.length ? [run.models.get(0), ...asked] : [];
+    const all = asked.length ? [{ engine: 0, title: titleOf(run.models.get(0)) }, ...asked] : [];
     list(
       engines,
       all,
       () => el("option"),
-      (option, model) => {
-        setText(option, `cache of ${titleOf(model)}`);
-        option.value = String(model.engine);
+      (option, { engine, title }) => {
+        setText(option, `cache of ${title}`);
+        option.value = String(engine);
       },
     );
     engines.value = String(page.engine);

@@ -21,6 +21,8 @@ function describeToken(state, { request: id, position }) {
   ];
   const run = state.runs.get(request.run);
   if (request.model) facts.push(["model", titleOf(run.models.get(request.model))]);
+  const route = routeOf(run, request);
+  if (route) facts.push(["worker", wordsOfRoute(route)]);
   if (request.line) facts.push(["line", locationOf(state, request)]);
   if (token.logprob !== null && token.logprob !== undefined)
     facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
@@ -101,14 +103,24 @@ function checkpointOf(state, node) {
   return `none: a request with this prefix ${from} and recomputes ${plural(again, "token")}`;
 }
 
+// The tokens from the root to the end of a node, and the namespace.
+function pathOfNode(state, node) {
+  const parts = [];
+  let namespace = "";
+  for (; node && node.id !== ROOT; node = state.nodes.get(node.parent)) {
+    parts.unshift(node.tokens);
+    namespace = node.namespace;
+  }
+  return { tokens: parts.flat(), namespace };
+}
+
 function describeNode(cached, id) {
   const state = withCopies(cached),
     node = state.nodes.get(id);
   if (!node) return null;
   const maker = node.request === null ? null : state.requests.get(node.request);
-  let depth = 0;
-  for (let above = state.nodes.get(node.parent); above && above.id !== ROOT; above = state.nodes.get(above.parent))
-    depth += above.tokens.length;
+  const path = pathOfNode(state, node),
+    depth = path.tokens.length - node.tokens.length;
   const facts = [
     ["node", `${id}: ${plural(node.tokens.length, "token")}, positions ${depth} to ${depth + node.tokens.length}`],
   ];
@@ -125,6 +137,10 @@ function describeNode(cached, id) {
   const pinned = pinsAbove(state).get(id) ?? 0,
     owners = state.pins.get(id);
   if (node.locks > pinned) facts.push(["in use", `by ${plural(node.locks - pinned, "request")}`]);
+  const lanes = [...state.runs.values()].findLast((run) => run.workers.size);
+  const holders = holdersOf(lanes, state.peers, path.tokens, path.namespace);
+  if (holders.length)
+    facts.push(["workers", holders.map(([worker, length]) => `${worker} (${plural(length, "token")})`).join(", ")]);
   if (pinned) facts.push(["pinned", owners ? `by ${owners.map(visible).join(", ")}` : "through a descendant"]);
   if (maker?.line) facts.push(["line", locationOf(state, maker)]);
   if (maker)

@@ -39,8 +39,8 @@ function stateOf(state, engine) {
   return state.others.get(engine);
 }
 
-const shareWith = ({ runs, requests, tokenTable, media, automata, t }, other) =>
-  Object.assign(other, { runs, requests, tokenTable, media, automata, t });
+const shareWith = ({ runs, requests, tokenTable, media, automata, peers, t }, other) =>
+  Object.assign(other, { runs, requests, tokenTable, media, automata, peers, t });
 
 function newModel(number, name = "", engine = 0) {
   return { number, name, engine, prompt: 0, cached: 0, output: 0, seconds: 0, open: 0, since: 0 };

@@ -5,6 +5,9 @@ const OF_ENGINE = {
   EngineStarted(state, event) {
     state.engine = event;
   },
+  WorkerLost(state, event) {
+    for (const run of state.runs.values()) loseWorker(run, event);
+  },
   EngineStopped(state, event) {
     state.stopped = event.reason;
   },

@@ -86,6 +86,12 @@ const isStop = (error) => STOPS.includes(error.split(":")[0]);
 
 // Handlers of records with a run id.
 const OF_RUNS = {
+  CallRouted(run, event, state, t) {
+    countRoute(run, event, t);
+  },
+  CallRetried(run, event) {
+    countRetry(run, event);
+  },
   RunEdited(run, event) {
     run.edit = event;
   },

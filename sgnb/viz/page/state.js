@@ -5,6 +5,7 @@ const KEPT_BRANCHES = 12; // kept branches of a large batch; other branches are 
 const KEPT_GHOSTS = 12;
 
 function newState() {
+  const others = new Map();
   return {
     t: 0,
     shape: 0, // number of changes of the tree and of the copies
@@ -28,7 +29,8 @@ function newState() {
     live: new Set(),
     comparison: null,
     automata: new Map(),
-    others: new Map(),
+    others,
+    peers: others, // states of all joined engines, also in these states
   };
 }
 
@@ -50,6 +52,7 @@ function copyState(state) {
     stops: new Map(r.stops),
     loads: new Map(r.loads),
     loadBars: [...r.loadBars],
+    workers: copied(r.workers, copyWorkerLane),
     lanes: copied(r.lanes, copyLane),
     branches: copied(r.branches, branch),
     rows: copied(r.rows, same),
@@ -77,7 +80,8 @@ function copyState(state) {
     })),
     automata: new Map(state.automata),
   };
-  copy.others = copied(state.others, (own) => shareWith(copy, tree(own)));
+  copy.others = copy.peers = new Map();
+  for (const [engine, own] of state.others) copy.others.set(engine, shareWith(copy, tree(own)));
   return copy;
 }
 
@@ -170,6 +174,7 @@ function newRun(event, t) {
     splices: new Map(), // by request: events of the splice and of the comparison
     loads: new Map(), // by store: [tokens, seconds, seconds of computing]
     loadBars: [], // the first loads
+    workers: new Map(), // lanes of a fleet's workers, by number
     time: newTimeParts(),
     stops: new Map(),
     edit: null, // the `RunEdited` of a run that continues an edit

@@ -84,4 +84,10 @@ function statsOf(store, run, view) {
   };
 }
 
-const wordsOfCache = (run) => [wordsOfItems(run), wordsOfLoads(run), wordsOfOrders(run), wordsOfSplices(run)];
+const wordsOfCache = (run) => [
+  wordsOfItems(run),
+  wordsOfLoads(run),
+  wordsOfOrders(run),
+  wordsOfSplices(run),
+  wordsOfFleet(run),
+];

@@ -50,6 +50,7 @@ from .media import mark_of
 from .metrics import Metrics, Row, is_stop
 from .models import Model, OpenCall, made_by
 from .run_approximations import RunApproximations
+from .run_fleet import RunFleet
 from .run_items import RunItems
 from .run_loads import RunLoads
 from .run_orders import RunOrders
@@ -81,7 +82,7 @@ class RunState:
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = self.stopped = 0  # stopped: programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
-        self.metrics, self.orders = Metrics(), RunOrders()
+        self.metrics, self.orders, self.fleet = Metrics(), RunOrders(), RunFleet(run)
         self.items, self.loads, self.splices = RunItems(), RunLoads(), RunApproximations()
         self.time, self.stops, self.lanes = TimeParts(run), Stops(run), Lanes(run)
         self.began: float | None = None  # start, in seconds of the log's clock
@@ -101,7 +102,8 @@ class RunState:
 
     def trees(self) -> list[TreeState]:
         """Return the trees of all called engines; the default engine is first."""
-        trees = [self._trees[model.engine] for model in self.models.values()]
+        engines = [*(model.engine for model in self.models.values()), *self.fleet.engines]
+        trees = [self._trees[engine] for engine in engines]
         return [trees[0], *(tree for tree in trees[1:] if tree.engine is not None)]
 
     def model_of(self, tree: TreeState) -> Model | None:
@@ -120,7 +122,7 @@ class RunState:
         if kind in STOP_EVENTS:
             self.stops.apply(record)
         self.lanes.apply(record)
-        advanced = kind in TIMED_EVENTS and self.time.apply(record)
+        advanced = (kind in TIMED_EVENTS and self.time.apply(record)) or self.fleet.apply(record)
         handler = self._handlers.get(kind)
         if handler is not None and getattr(event, "run", self.run) == self.run:
             advanced = handler(self, event) is not False or advanced

@@ -51,8 +51,10 @@ def run_of(states: Sequence[Shown]) -> RunState | None:
 
 
 def cache_lines(state: RunState) -> tuple[str, ...]:
-    """Return loads, orders of parts, images and approximate answers; "" for each absent kind."""
-    return state.loads.line(), state.orders.line(), state.items.line(), state.splices.line()
+    """Return loads, orders of parts, images, approximate answers and workers; "" for each absent
+    kind."""
+    kinds = state.loads, state.orders, state.items, state.splices, state.fleet
+    return tuple(kind.line() for kind in kinds)
 
 
 def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
