@@ -88,11 +88,14 @@ _SESSION = (
     "why_waiting",
 )
 
+_ENGINES = ("attach", "share")
+
 _API = ("Anthropic", "LiteLLM", "OpenAI", "RuntimeEndpoint", "VertexAI")
 
 _HOME = {
     **{name: f"lang:{name}" for name in _LANGUAGE},
     **{name: f"magics.session:SESSION.{name}" for name in _SESSION},
+    **{name: f"magics.session:SESSION.engines.{name}" for name in _ENGINES},
     **{name: f"backends.api:{name}" for name in _API},
     "Engine": "backends:Engine",
     "Workload": "benchmark:Workload",

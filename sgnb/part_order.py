@@ -5,6 +5,7 @@ Knows no engine and no tokens: a `CachedParts` measures the cache. Imports no ot
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import NamedTuple, Protocol
 REMEMBERED = 1 << 14
 """Maximum number of prefixes with remembered successors, and of remembered sets."""
 
+
+_numbers = itertools.count(1)
 
 SHOWN = 12
 """Maximum number of parts in the words for an order."""
@@ -113,10 +116,14 @@ class OrderMemory:
 
     A prefix is the hash of the text before the parts and of the parts so far. The oldest entries
     are forgotten. Not thread-safe.
+
+    Attributes:
+        number: Number of the memory in this process.
     """
 
     def __init__(self, capacity: int = REMEMBERED) -> None:
         self._capacity = capacity
+        self.number = next(_numbers)
         self._next: OrderedDict[int, set[Hashable]] = OrderedDict()  # successors of a prefix
         self._orders: OrderedDict[int, tuple[Hashable, ...]] = OrderedDict()  # of a set of parts
 
@@ -180,6 +187,18 @@ def find_order(
     memory.remember(start, [keys[index] for index in chosen])
     gained = max(0, value.cached - default.cached)
     return PartOrder(chosen, gained, value.remembered > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderSearch:
+    """Arguments of `find_order` without the cache. A call with the cache searches the order."""
+
+    keys: Sequence[Hashable]
+    start: int
+    memory: OrderMemory
+
+    def __call__(self, cache: CachedParts) -> PartOrder:
+        return find_order(self.keys, self.start, cache, self.memory)
 
 
 def _greedy(

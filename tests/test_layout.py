@@ -72,6 +72,8 @@ ALLOWED = {
     },
     "backends": {
         "part_order",
+        "codec",
+        "models",
         "errors",
         "event_loops",
         "home_process",

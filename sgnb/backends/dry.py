@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, compress
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ..engine.engine import Engine
 from ..grammar.automaton.automaton import Automaton
 from ..grammar.automaton.dfa import START
 from ..grammar.compiler import CompiledGrammar, TokenGrammar, compile_spec
@@ -27,6 +26,7 @@ from ..lang.location import Location
 from ..part_order import OrderMemory, PartOrder
 from ..sampling import SamplingParams
 from ..segment import Segment
+from .any_engine import AnyEngine
 
 STAND_IN = "…"
 """Text of a generation without a stand-in from a grammar."""
@@ -41,7 +41,7 @@ JOINED = (
 class EngineExecutor(Executor, Protocol):
     """An executor over an engine in this process."""
 
-    engine: Engine
+    engine: AnyEngine
 
     def encode_choices(self, call: ScoreCall) -> tuple[list[int], list[list[int]], int]: ...
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.cache.sequence import SHARED, CacheScope
-from ..engine.engine import Engine
 from ..engine.loop import TokenStepper
 from ..engine.request import arguments
 from ..engine.request.collect import gather, numbered_callbacks
@@ -36,12 +35,16 @@ from ..part_order import OrderMemory, PartOrder
 from ..sampling import SamplingParams
 from ..segment import Segment
 from ..sequences import common_length
+from .any_engine import AnyEngine
 from .choice_scores import Logprobs, OutputGather, Tokens, build_scores
 from .dry import EngineAnswers
 from .mail import Mail
 from .order_search import PartOrders
 from .pending_call import PendingCall
 from .template_reader import chat_template, special_tokens
+
+if TYPE_CHECKING:
+    from .remote.remote_calls import RemoteStepper
 
 REMEMBERED_CHOICES = 4096
 """Maximum number of choices with stored log-probabilities without a prompt."""
@@ -76,7 +79,7 @@ class LocalExecutor:
 
     continues_output = True
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: AnyEngine) -> None:
         self.engine = engine
         self.log = engine.log
         self.chat, self.special_tokens = chat_template(engine), special_tokens(engine)
@@ -287,7 +290,7 @@ class LocalExecutor:
         return self.engine.cached_length(tokens) if self.engine.options.prefix_cache else 0
 
     @property
-    def token_stepper(self) -> TokenStepper:
+    def token_stepper(self) -> TokenStepper | RemoteStepper:
         """Stops of runs after tokens; see `lang.core.stepping`."""
         return self.engine.token_stepper
 
@@ -353,7 +356,7 @@ def _origin(call: Call | ScoreCall, purpose: str) -> Origin:
     return Origin(call.run, call.branch, call.name, purpose, file, line)
 
 
-def executor_of(engine: Engine) -> LocalExecutor:
+def executor_of(engine: AnyEngine) -> LocalExecutor:
     """Return the executor shared by all programs on this engine."""
     with _making:
         if engine.executor is None:

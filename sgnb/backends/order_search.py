@@ -12,7 +12,7 @@ import numpy as np
 from ..engine.cache.part_extents import PartsPrompt, PartTokens
 from ..errors import SgnbError
 from ..lang.executor import OrderCall
-from ..part_order import OrderMemory, PartOrder, find_order, given_order
+from ..part_order import OrderMemory, OrderSearch, PartOrder, given_order
 from ..segment import Segment
 from ..sequences import common_length
 
@@ -78,11 +78,8 @@ class PartOrders:
         prompt = parts_prompt(engine.encode, call, namespace)
         start = hash((namespace, call.head_key))
         keys = call.part_keys
-
-        def find(cache: Any) -> PartOrder:
-            return find_order(keys, start, cache, memory)
-
-        engine.find_part_order(find, prompt, given_order(len(keys)), then)
+        search = OrderSearch(keys, start, memory)
+        engine.find_part_order(search, prompt, given_order(len(keys)), then)
 
 
 def parts_prompt(

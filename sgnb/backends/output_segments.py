@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..engine.engine import Engine
 from ..engine.request.output import Output
 from ..segment import Segment
+from .any_engine import AnyEngine
 
 
-def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
+def made_segments(engine: AnyEngine, output: Output) -> tuple[Segment, ...]:
     """Return an output as segments for later prompts.
 
     Contains the tokens without the end token, and as text the prefix of a token cut by a stop
@@ -36,7 +36,7 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
     return Segment(whole, "output", tuple(tokens[:kept])), Segment(rest, "data")
 
 
-def _begins_with_blank(engine: Engine, tokens: list[int]) -> bool:
+def _begins_with_blank(engine: AnyEngine, tokens: list[int]) -> bool:
     assert engine.tokenizer is not None
     return any(piece.startswith(b" ") for piece in engine.tokenizer.pieces(tokens[:1]))
 

@@ -9,20 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 from ..engine.device.background import WorkerThread
-from ..engine.engine import Engine
 from ..errors import SgnbWarning, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render, with_tools
+from .any_engine import AnyEngine
 
 TEMPLATE_SECONDS = 5.0
 """Time limit for rendering a few short turns with a model's chat template."""
 
 
-def special_tokens(engine: Engine) -> re.Pattern[str] | None:
+def special_tokens(engine: AnyEngine) -> re.Pattern[str] | None:
     """Return a pattern of the tokenizer's special tokens in a text."""
     return engine.tokenizer.special_tokens if engine.tokenizer else None
 
 
-def chat_template(engine: Engine) -> ChatTemplate:
+def chat_template(engine: AnyEngine) -> ChatTemplate:
     """Return the role marks of the model's chat template, or plain marks without a template."""
     tokenizer = engine.tokenizer.hf if engine.tokenizer else None
     if tokenizer is None or not tokenizer.chat_template:
@@ -47,7 +47,7 @@ def chat_template(engine: Engine) -> ChatTemplate:
     return _with_stops(engine, template)
 
 
-def _with_stops(engine: Engine, template: ChatTemplate) -> ChatTemplate:
+def _with_stops(engine: AnyEngine, template: ChatTemplate) -> ChatTemplate:
     """Add the text after an answer, or before the next turn, to the stops of `template`. The stop
     is a string or a special token that does not end generations by default."""
     assert engine.tokenizer is not None

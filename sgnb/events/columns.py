@@ -90,6 +90,11 @@ class Columns(Sequence[_Row]):
             size += 100 + (32 * len(column) if type(column) is tuple else column.nbytes)
         return size
 
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """The columns as stored: tuples and arrays."""
+        return self._columns
+
     def column(self, name: str) -> tuple[Any, ...]:
         place: int = self._kind._fields.index(name)
         return _as_tuple(self._columns[place])

@@ -84,8 +84,14 @@ class EventLog:
         self.on_stop: list[Callable[[], None]] = []
         """Called on the emitting thread after each stop of a paused run. Must not block."""
 
-    def emit(self, event: Any) -> None:
-        """Append `event` and drop the oldest records when full. Does no I/O."""
+    def emit(self, event: Any, at: float | None = None) -> None:
+        """Append `event` and drop the oldest records when full. Does no I/O.
+
+        Args:
+            event: Event of a kind in `EVENT_KINDS`.
+            at: Time on the clock `time.perf_counter`, for an event of another process; by default
+                now. Times in the log never decrease.
+        """
         kind = type(event)
         size = RECORD_BYTES
         for name in _GROWING[kind]:
@@ -102,7 +108,11 @@ class EventLog:
         stored = (kind.__name__, *values(event)) if values else (event,)
         with self._lock:
             self.last += 1
-            self._records.append((time.perf_counter(), size, *stored))
+            now = time.perf_counter()
+            if at is not None:
+                before = self._records[-1][0] if self._records else self._begin
+                now = min(now, max(at, before))
+            self._records.append((now, size, *stored))
             self._spare -= size
             while self._spare < 0:
                 self._spare += self._records.popleft()[1]
@@ -127,6 +137,11 @@ class EventLog:
     def now(self) -> float:
         """Return the seconds since the start of the log."""
         return time.perf_counter() - self._begin
+
+    @property
+    def begin(self) -> float:
+        """Start of the log on the clock `time.perf_counter`."""
+        return self._begin
 
     def ahead_of(self, other: EventLog) -> float:
         """Return the offset in seconds from times of `other` to times of this log."""

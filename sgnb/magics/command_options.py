@@ -20,6 +20,7 @@ LOAD_OPTIONS = (
     option(
         "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
     ),
+    option("--shared", "load in a process that other notebooks attach to; survives this kernel"),
     option("--device", "cpu, cuda, cuda:1, ... (default: the GPU if available)", "D", text),
     option("--dtype", "float32, bfloat16, ... (default: by device and checkpoint)", "T", text),
     option("--quantize", "fp8 or int4: quantize the weights while reading", "Q", text),

@@ -55,6 +55,12 @@ class Commands:
             raise OptionError(message, "use, unload and info do")
         return engines.ls()
 
+    def attach(self, call: LineCall) -> None:
+        self.session.engines.attach(call.argument, **call.options)
+
+    def share(self, call: LineCall) -> None:
+        self.session.engines.share(call.argument)
+
     def cache(self, call: LineCall) -> Any:
         cache, say = self.session.cache, self.session.say
         is_node = call.argument.isdecimal()

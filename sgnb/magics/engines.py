@@ -7,7 +7,6 @@ Knows running programs only through a callback. Imports torch on the first load.
 from __future__ import annotations
 
 import itertools
-import sys
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -19,13 +18,16 @@ from ..errors import EngineError, OptionError, nearest
 from ..events import AutomatonDrawn
 from ..lang.executor import Executor
 from ..sampling import read_option, text
+from ..sampling import switch as read_switch
 from ..viz import Emitter
 from .automaton_layout import drawing
-from .progress_line import LoadLine, load_line
+from .engine_hosts import host_of, open_engine, share_engine, unattached_rows
+from .progress_line import load_line
 from .table import Facts, Table
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from ..backends.any_engine import AnyEngine
+    from ..backends.remote.lifetime import SharedEngine
 
 BUNDLED = "tiny"
 
@@ -35,18 +37,21 @@ class LoadedEngine:
     adopted engine."""
 
     def __init__(
-        self, name: str, engine: Engine, model: str, options: dict[str, Any] | None
+        self, name: str, engine: AnyEngine, model: str, options: dict[str, Any] | None
     ) -> None:
         from ..backends import executor_of
 
         self.name, self.engine, self.model, self.options = name, engine, model, options
         self.attention = engine.attention
+        self.shared: SharedEngine | None = None  # clients of this engine, see `Engines.share`
         self.executor = executor_of(engine)
         self.emitter = Emitter(engine.log, partial(_drawing, weakref.ref(engine)))
         # weak reference, because views outlive engines
         self.act = partial(_act, weakref.ref(engine))
 
     def close(self) -> None:
+        if self.shared is not None:
+            self.shared.close()
         self.engine.close()
         self.executor.close()
         self.emitter.close()
@@ -59,7 +64,7 @@ class LoadedEngine:
         return f"{self.model} on {engine.device}, {engine.dtype}, {context}"
 
 
-def _drawing(engine: Callable[[], Engine | None], number: int) -> AutomatonDrawn | None:
+def _drawing(engine: Callable[[], AnyEngine | None], number: int) -> AutomatonDrawn | None:
     """Return the drawing of an automaton for views. Views may outlive the engine."""
     loaded = engine()
     grammar = loaded.compiled_grammar(number) if loaded else None
@@ -91,7 +96,9 @@ class Engines:
         self._current = ""
         self._remote: RemoteBackend | None = None  # current backend instead of an engine
 
-    def load(self, model: str = BUNDLED, name: str = "", **options: Any) -> Engine:
+    def load(
+        self, model: str = BUNDLED, name: str = "", *, shared: bool = False, **options: Any
+    ) -> AnyEngine:
         """Load a model and make the engine current.
 
         The same model with equal options is not loaded again. An existing engine with the same name
@@ -100,6 +107,9 @@ class Engines:
         Args:
             model: Folder, hub id, or "tiny" for the bundled model.
             name: Name of the engine; by default the last part of the path.
+            shared: Load the model in a process of its own, which other notebooks attach to and
+                which survives a restart of this kernel; a running process with the same model and
+                options is used.
             options: Engine options.
 
         Returns:
@@ -115,6 +125,8 @@ class Engines:
             raise OptionError(f"a {type(model).__name__} is neither a path nor a hub id", hint)
         model, name = str(model), _name(name)
         name = name or Path(model).name
+        if read_option("shared", shared, "True or False", read_switch):
+            options = {"shared": True, **options}
 
         old = self._loaded.get(name)
         if old and not old.engine.closed and (old.model, old.options) == (model, options):
@@ -126,7 +138,7 @@ class Engines:
             self._replace(old, f"loading {model} as {name}")
 
         with load_line(name, self._say) as line:
-            engine = _open(model, options, line)
+            engine = open_engine(model, options, line)
             try:
                 loaded = LoadedEngine(name, engine, model, options)
             except BaseException:
@@ -137,14 +149,14 @@ class Engines:
             line.loaded(loaded.summary())
         return loaded.engine
 
-    def adopt(self, engine: Engine) -> None:
+    def adopt(self, engine: AnyEngine) -> None:
         """Make an existing engine current, under the name of the model.
 
         An earlier engine on the same transformers model is closed first, for example after
         re-running a cell.
 
         Args:
-            engine: Engine created outside the registry.
+            engine: AnyEngine created outside the registry.
         """
         for loaded in list(self._loaded.values()):
             if loaded.engine is engine:
@@ -214,6 +226,54 @@ class Engines:
         self.load(loaded.model, wanted, **loaded.options)
         return self._loaded[wanted]
 
+    def attach(self, name: str = "", token: str = "") -> AnyEngine:
+        """Connect to an engine that another process shares, and make the engine current.
+
+        Args:
+            name: Name of the host, see `%sglang engine ls`; or "tcp://HOST:PORT". "" is the only
+                running host.
+            token: Secret of a TCP host.
+
+        Returns:
+            The engine.
+
+        Raises:
+            OptionError: No host has the name.
+            EngineError: The host cannot be reached, or refuses the token.
+        """
+        name, token = _name(name), read_option("token", token, "a text", text)
+        from ..backends.remote.lifetime import attach
+        from ..backends.remote.registry import read_options
+
+        engine = attach(name, token)
+        host = engine.host_name
+        for loaded in list(self._loaded.values()):
+            if getattr(loaded.engine, "host_name", None) == host:
+                self._close(loaded, f"attaching to {host} again")
+        # A lost host of this user is started again by the next cell.
+        options = None if name.startswith("tcp://") else read_options(host)
+        self._loaded[host] = LoadedEngine(host, engine, engine.model_name, options)
+        self._choose(self._loaded[host])
+        self._say(f"attached to {host}: {self._loaded[host].summary()}")
+        return engine
+
+    def share(self, name: str = "") -> str:
+        """Let other notebooks of this user attach to an engine of this process.
+
+        The engine ends with this kernel; `load(..., shared=True)` starts a process that survives
+        the kernel.
+
+        Args:
+            name: Name of the engine; by default the current engine.
+
+        Returns:
+            The name for `attach`.
+        """
+        loaded = self.get(name)
+        host = share_engine(loaded)
+        self._say(f"another notebook attaches with: %sglang attach {host}")
+        return host
+
     def use(self, name: str) -> None:
         """Make the loaded engine `name` the default for programs."""
         self._choose(self._find(name))
@@ -224,7 +284,7 @@ class Engines:
         self._close(loaded, f"unloading {loaded.name}")
 
     def ls(self) -> Table:
-        """Return a table of the loaded engines."""
+        """Return a table of the loaded engines, and of the hosts to attach to."""
         rows = (
             {
                 "engine": name,
@@ -233,11 +293,13 @@ class Engines:
                 "device": loaded.engine.device,
                 "dtype": loaded.engine.dtype,
                 "runs": len(self._busy(loaded.executor)),
+                "host": host_of(loaded),
             }
             for name, loaded in self._loaded.items()
         )
+        others = unattached_rows({host_of(loaded) for loaded in self._loaded.values()})
         empty = "no engine is loaded; the first program loads tiny, or: %sglang load PATH_OR_ID"
-        return Table(rows, empty)
+        return Table([*rows, *others], empty)
 
     def info(self, name: str = "") -> Facts:
         """Return model, limits and counters of the engine `name`, or the current engine."""
@@ -306,7 +368,7 @@ def _name(value: Any) -> str:
     return read_option("name", value, "the name of an engine", text)
 
 
-def _act(engine: Callable[[], Engine | None], action: str, node: int) -> str:
+def _act(engine: Callable[[], AnyEngine | None], action: str, node: int) -> str:
     """Execute a view's button: apply one of `viz.ACTIONS` to a cache node."""
     alive = engine()
     if alive is None:
@@ -323,14 +385,5 @@ def _check(options: dict[str, Any]) -> None:
     from ..engine.assembly import check_options
     from ..engine.options import EngineOptions
 
-    fields = {name: value for name, value in options.items() if name != "tokenizer"}
+    fields = {name: value for name, value in options.items() if name not in ("tokenizer", "shared")}
     check_options(EngineOptions.make(fields))
-
-
-def _open(model: str, options: dict[str, Any], line: LoadLine) -> Engine:
-    line.stage("importing torch and transformers" if "torch" not in sys.modules else "beginning")
-    from ..engine import Engine
-    from ..engine.device.load_stages import announced_to
-
-    with announced_to(line.stage):
-        return Engine(model, **options)

@@ -139,6 +139,12 @@ COMMANDS = {
         ("ls", "use", "unload", "info"),
         "[NAME]",
     ),
+    "attach": Command(
+        "use the engine of another notebook or of a host process (default: the only one)",
+        takes="[HOST]",
+        options=(option("--token", "secret of a host at tcp://HOST:PORT", "TOKEN", text),),
+    ),
+    "share": Command("let other notebooks attach to an engine of this kernel", takes="[NAME]"),
     "cache": Command(
         "the radix tree and its statistics; flush the cache; pin or unpin a run or a node; list"
         " pins; load durable pins from the disk; evict a node and its descendants; list models on"

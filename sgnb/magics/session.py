@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from .compare import ROUNDS, CompareReport, compare
 from .disk_offer import DiskOffer
 from .dry_report import DryReport, dry_run
 from .edits import Edits
+from .engine_hosts import is_engine
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
 from .lab_view import Labs
@@ -45,7 +45,7 @@ from .tour import Tour
 from .why import SlowReport, WhyReport
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from ..backends.any_engine import AnyEngine
 
 
 class Session:
@@ -64,7 +64,7 @@ class Session:
         self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, BackgroundRun] = {}
 
-    def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> Engine:
+    def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> AnyEngine:
         """Load a model and make the engine current.
 
         An existing engine with the same name is closed first. The same model with equal options is
@@ -73,7 +73,8 @@ class Session:
         Args:
             model: Folder, hub id, or "tiny" for the bundled model.
             name: Name of the engine; by default the last part of the path.
-            options: Engine options; see `EngineOptions`.
+            options: Engine options; see `EngineOptions`. `shared=True` loads the model in a
+                process for several notebooks; see `Engines.load`.
 
         Raises:
             ModelError: The model cannot be loaded.
@@ -386,8 +387,7 @@ class Session:
         Args:
             backend: `Engine` (becomes the current engine) or executor.
         """
-        engine = sys.modules.get("sgnb.engine.engine")
-        if engine is not None and isinstance(backend, engine.Engine):
+        if is_engine(backend):
             self.engines.adopt(backend)
         elif backend is None:
             lang.set_default_executor(None)

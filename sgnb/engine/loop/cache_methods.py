@@ -17,6 +17,7 @@ from ..cache.manager import CacheManager
 from ..cache.manual import EvictionReport
 from ..cache.part_extents import CachedPrompt, PartsPrompt
 from ..cache.radix import Node
+from ..cache.tree_events import tree_events
 from ..request import arguments
 from ..request.input_processor import InputProcessor, Prompt
 from .durable_pinning import list_pins, pin_durably, restorable, unpin
@@ -149,6 +150,13 @@ class CacheMethods:
         """Return the radix tree as events, parents first, and the number of the last record of
         `log` in this state: a reader that missed records continues from there."""
         return self._loop.call(lambda: (self.log.last, manual.added_nodes(self._cache.tree)))
+
+    def snapshot(self) -> tuple[int, list[Any]]:
+        """Return the number of the log's last record, and events that rebuild the names of tokens
+        and the tree at this record, for a reader that starts late."""
+        return self._loop.call(
+            lambda: (self.log.last, [*self._loop.journal.names(), *tree_events(self._cache)])
+        )
 
     def cached_length(self, prompt: Prompt) -> int:
         """Return the number of leading tokens of `prompt` in the cache, without side effects."""

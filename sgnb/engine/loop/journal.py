@@ -16,6 +16,7 @@ from ...events import (
     ItemsEncoded,
     Jumped,
     Masked,
+    MediaNamed,
     RequestFinished,
     RequestQueued,
     RequestWaits,
@@ -151,6 +152,16 @@ class Journal:
             if text:
                 pieces = [p.decode("latin-1") for p in self._pieces(text)]
                 self.log.emit(TokensNamed(tuple(text), tuple(pieces)))
+
+    def names(self) -> list[TokensNamed | MediaNamed]:
+        """Return the names of all tokens named so far, for a reader that starts late."""
+        ids = np.flatnonzero(self._named).tolist()
+        if not ids:
+            return []
+        end = len(ids) if self._items is None else bisect_left(ids, self._items.vocab_size)
+        items = [] if self._items is None else self._items.names(ids)
+        pieces = [piece.decode("latin-1") for piece in self._pieces(ids[:end])]
+        return [TokensNamed(tuple(ids[:end]), tuple(pieces)), *items]
 
     def _extend_named(self, length: int) -> None:
         if length > len(self._named):

@@ -1,0 +1,131 @@
+"""Host of an engine: accepts clients on a socket and serves each client on two threads."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+
+from ...engine import Engine
+from ...errors import EngineError
+from .session import ClientSession
+from .wire import Connection, Facts, Reply, Welcome, failure_of, greet_client, proof
+
+GREETING_SECONDS = 10.0
+"""Time in which a client must prove the token."""
+
+MAX_CLIENTS = 64
+
+_log = logging.getLogger(__name__)
+
+
+class EngineHost:
+    """Serves an engine to clients until `close`. The engine stays open.
+
+    Args:
+        engine: The engine.
+        listener: Listening socket; `close` closes the socket.
+        token: Secret of the clients.
+        source: Model for the client's tokenizer: a folder or a hub id.
+    """
+
+    def __init__(self, engine: Engine, listener: socket.socket, token: str, source: str) -> None:
+        if not token:
+            raise EngineError("an engine host needs a token", "give secrets.token_hex()")
+        self.engine = engine
+        self._listener, self._token, self._source = listener, token, source
+        self._numbers = itertools.count(1)
+        self._sessions: set[ClientSession] = set()
+        self._guard = threading.Lock()
+        self._calls = ThreadPoolExecutor(4, "sgnb-host-calls")
+        self._closed = False
+        self.idle_since: float | None = time.monotonic()
+        """Time since which no client is connected; None with a client."""
+        threading.Thread(target=self._accept, name="sgnb-host", daemon=True).start()
+
+    @property
+    def num_clients(self) -> int:
+        return len(self._sessions)
+
+    def close(self) -> None:
+        """End all connections. Idempotent."""
+        self._closed = True
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self._guard:
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.close()
+        self._calls.shutdown(wait=False)
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            serve = threading.Thread(
+                target=self._serve, args=(sock,), name="sgnb-host-reader", daemon=True
+            )
+            serve.start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        """Greet a client and read its messages until the end of the connection."""
+        number = next(self._numbers)
+        connection = Connection(sock, f"client {number}")
+        try:
+            session = self._greet(connection, number)
+        except (OSError, EOFError, EngineError) as error:
+            _log.warning("client %d was refused: %s", number, error)
+            with suppress(OSError):
+                connection.send_now(Reply(0, None, failure_of(error)))
+            return connection.close()
+
+        try:
+            session.read()
+        finally:
+            session.close()
+            with self._guard:
+                self._sessions.discard(session)
+                if not self._sessions:
+                    self.idle_since = time.monotonic()
+
+    def _greet(self, connection: Connection, number: int) -> ClientSession:
+        connection.settimeout(GREETING_SECONDS)
+        hello = greet_client(connection, self._token)
+        with self._guard:
+            if self._closed or len(self._sessions) >= MAX_CLIENTS:
+                raise EngineError(
+                    f"the engine host serves at most {MAX_CLIENTS} clients", "detach another one"
+                )
+            session = ClientSession(self.engine, connection, number, self._calls)
+            self._sessions.add(session)
+            self.idle_since = None
+        facts = engine_facts(self.engine, self._source)
+        own_proof = proof(self._token, hello.nonce, "host")
+        connection.send_now(Welcome(own_proof, number, time.perf_counter(), facts))
+        connection.settimeout(None)
+        session.start()
+        return session
+
+
+def engine_facts(engine: Engine, source: str) -> Facts:
+    """Return the facts of an engine. source: see `EngineHost`."""
+    names = (
+        "model_name", "device", "dtype", "vocab_size", "context_length", "shared_prefix",
+        "pool_tokens", "token_bytes", "state_bytes", "attention", "eos_token_ids", "modalities",
+        "refused_modalities",
+    )  # fmt: skip
+    return Facts(
+        **{name: getattr(engine, name) for name in names},
+        source=source,
+        options=asdict(engine.options),
+        states=engine.stats().get("states", 0),
+        has_tokenizer=engine.tokenizer is not None,
+    )

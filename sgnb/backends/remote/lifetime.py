@@ -1,0 +1,211 @@
+"""Start of host processes, and their owners: a child ends with this process, a shared host stays.
+
+A child gets a pipe. The child ends at the end of the pipe, however this process ends. A shared host
+has no pipe, and ends after some time without clients.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ...codec import build, parse
+from ...engine import Engine
+from ...engine.options import EngineOptions
+from ...errors import EngineError, ModelError, OptionError, shown
+from ...models import names
+from .host import EngineHost
+from .registry import (
+    HostConfig,
+    HostRecord,
+    choose,
+    connect,
+    folder,
+    host_name,
+    is_alive,
+    listen,
+    new_token,
+    read_record,
+    remove_record,
+    start_lock,
+    tokenizer_source,
+    write_record,
+)
+from .remote_engine import RemoteEngine
+from .wire import Failure, error_of
+
+IDLE_SECONDS = 900.0
+"""Time without clients after which a shared host ends; SGNB_HOST_IDLE changes the time."""
+
+_BEGIN = (
+    "import sys; sys.path[:] = sys.argv[1:]; "
+    "from sgnb.backends.remote.host_process import main; main()"
+)
+
+Stage = Callable[[str], None]
+
+
+def open_shared(
+    model: str, options: Mapping[str, Any], stage: Stage = lambda stage: None
+) -> RemoteEngine:
+    """Connect to the shared host of a model with these options; start the host if none runs.
+
+    Args:
+        model: Folder, hub id, or name of a bundled model.
+        options: Options of `Engine`, plain values only.
+        stage: Receives the stages of a load.
+    """
+    config = _config(model, options, owned=False)
+    with start_lock(config.name):
+        record = read_record(config.name)
+        if record is not None and is_alive(record.pid):
+            stage(f"attaching to the host {record.name}")
+            with suppress(EngineError):  # the host is ending
+                return attach_record(record)
+        record, process = _start(config, stage)
+    # The end of a child of this process is collected, so that no zombie stays.
+    threading.Thread(target=process.wait, name="sgnb-host-wait", daemon=True).start()
+    return attach_record(record)
+
+
+def start_child(
+    model: str, options: Mapping[str, Any], stage: Stage = lambda stage: None
+) -> RemoteEngine:
+    """Start a host process that ends with this process or with `close` of the returned engine.
+
+    Args:
+        model: Folder, hub id, or name of a bundled model.
+        options: Options of `Engine`, plain values only.
+        stage: Receives the stages of the load.
+    """
+    config = _config(model, options, owned=True)
+    config = replace(config, name=f"{config.name}-{os.getpid()}-{os.urandom(3).hex()}")
+    record, process = _start(config, stage)
+
+    def end() -> None:
+        assert process.stdin is not None
+        with suppress(OSError):
+            process.stdin.close()
+        threading.Thread(target=process.wait, name="sgnb-host-wait", daemon=True).start()
+
+    try:
+        return attach_record(record, on_close=end)
+    except BaseException:
+        end()
+        raise
+
+
+def attach_record(record: HostRecord, on_close: Callable[[], None] = lambda: None) -> RemoteEngine:
+    """Connect to a running host."""
+    sock = connect(record.address, record.name)
+    return RemoteEngine(sock, record.token, record.name, on_close=on_close)
+
+
+def attach(name: str = "", token: str = "") -> RemoteEngine:
+    """Connect to a running host.
+
+    Args:
+        name: Name of a host of this user, or "tcp://HOST:PORT". "" is the only running host.
+        token: Secret of a TCP host.
+    """
+    if name.startswith("tcp://"):
+        return RemoteEngine(connect(name, name), token, name)
+    return attach_record(choose(name))
+
+
+class SharedEngine:
+    """An engine of this process with clients in other processes, until `close`.
+
+    Args:
+        engine: Engine that read its model from a folder or the hub.
+        options: Options of the user.
+    """
+
+    def __init__(self, engine: Engine, options: Mapping[str, Any]) -> None:
+        model, name = engine.model_name, host_name(engine.model_name, dict(options))
+        name = f"{name}-{os.getpid()}"
+        listener, address = listen(name)
+        text = json.dumps(dict(options), sort_keys=True, default=str)
+        self.record = HostRecord(
+            name, address, new_token(), os.getpid(), model, text, owner="kernel"
+        )
+        self.host = EngineHost(engine, listener, self.record.token, tokenizer_source(model))
+        write_record(self.record)
+
+    def close(self) -> None:
+        """End the connections; the engine stays open. Idempotent."""
+        remove_record(self.record.name, self.record.pid)
+        self.host.close()
+
+
+def _config(model: str, options: Mapping[str, Any], owned: bool) -> HostConfig:
+    if not hasattr(os, "getuid"):
+        raise EngineError("engine hosts need Unix sockets", "load the model in this process")
+    EngineOptions.make(dict(options))
+    local = Path(model).expanduser()
+    if local.is_dir() and model not in names():
+        model = str(local.resolve())
+    try:
+        text = json.dumps(dict(options), sort_keys=True)
+    except TypeError as error:
+        raise OptionError(f"an engine host takes plain options only: {error}", "use text") from None
+    name, idle = host_name(model, options), os.environ.get("SGNB_HOST_IDLE")
+    try:
+        seconds = IDLE_SECONDS if idle is None else float(idle)
+    except ValueError:
+        raise OptionError(f"SGNB_HOST_IDLE={shown(idle)} is no number", "give seconds") from None
+    return HostConfig(name, model, text, owned, seconds)
+
+
+def _start(config: HostConfig, stage: Stage) -> tuple[HostRecord, subprocess.Popen[bytes]]:
+    """Start a host process and wait until the host serves."""
+    log = folder() / f"{config.name}.log"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with os.fdopen(os.open(log, flags, 0o600), "wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _BEGIN, *map(str, sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,  # an interrupt of the notebook must not reach the host
+        )
+    try:
+        record = _handshake(process, config, stage, log)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        assert process.stdout is not None
+        process.stdout.close()
+        if not config.owned and process.stdin is not None:
+            process.stdin.close()
+    return record, process
+
+
+def _handshake(
+    process: subprocess.Popen[bytes], config: HostConfig, stage: Stage, log: Path
+) -> HostRecord:
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(asdict(config)).encode() + b"\n")
+        process.stdin.flush()
+    for line in process.stdout:
+        message = parse(line)
+        if "stage" in message:
+            stage(str(message["stage"]))
+        elif "failure" in message:
+            raise error_of(Failure(*map(str, message["failure"])))
+        elif "ready" in message:
+            return build(HostRecord, message["ready"])
+    status = process.wait()
+    message = f"the engine host of {config.model!r} ended with status {status} while loading"
+    raise ModelError(message, f"{log} has the output of the process")

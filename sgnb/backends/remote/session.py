@@ -1,0 +1,327 @@
+"""A client of an engine host: reads calls, and writes replies, outputs and events."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Executor as Pool
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ...engine import Engine
+from ...engine.request.output import Output
+from ...engine.request.waiting import SchedulePolicy
+from ...errors import EngineError, RequestError
+from ...events import Record
+from ...part_order import OrderMemory, PartOrder, given_order
+from .event_wire import encode_event
+from .item_wire import WireItem, read_item
+from .order_wire import WireOrder, read_prompt
+from .output_wire import EMPTY, WireOutput, encode_output
+from .request_wire import WireRequests, WireSeam, read_params
+from .wire import Ask, Connection, Reply, Step, WireError, decoder, failure_of
+
+EVENT_SECONDS = 0.05
+"""Maximum delay of events without outputs."""
+
+MAX_EVENTS = 4096
+"""Maximum number of events per message."""
+
+MAX_REQUESTS = 1 << 16
+"""Maximum number of unfinished requests of a client."""
+
+MAX_MEMORIES = 16
+"""Maximum number of memories of part orders per client."""
+
+PLAIN_METHODS: dict[str, Any] = {
+    "flush_cache": tuple[str | None],
+    "pin": tuple[int | list[int], str, str, bool],
+    "unpin": tuple[int | None, str | None],
+    "pins": tuple[()],
+    "restore_pins": tuple[()],
+    "evict": tuple[int],
+    "tree": tuple[()],
+    "cached_length": tuple[list[int]],
+    "prefetch": tuple[list[int]],
+    "stats": tuple[()],
+    "why_waiting": tuple[str, str],
+    "check_weights": tuple[bool],
+    "switch": tuple[SchedulePolicy | None, bool | None],
+}
+"""Methods of `Engine` that a client calls, and the types of the arguments."""
+
+STEPPER_METHODS: dict[str, Any] = {
+    "pause": tuple[str, float],
+    "step": tuple[str],
+    "resume": tuple[str],
+    "outputs": tuple[str],
+    "stopped_branches": tuple[str],
+}
+"""Methods of `TokenStepper`, with a run as the first argument."""
+
+_log = logging.getLogger(__name__)
+
+
+class ClientSession:
+    """A connected client. Its runs carry the prefix `"NUMBER/"` in the engine.
+
+    Memory per client is bounded: a slow client receives the newest partial output of each request,
+    all finished outputs, and `RecordsLost` instead of the oldest events.
+
+    Args:
+        engine: The engine.
+        connection: Connection after the greeting.
+        number: Number of the client.
+        calls: Threads for methods that wait for the engine.
+    """
+
+    def __init__(self, engine: Engine, connection: Connection, number: int, calls: Pool) -> None:
+        self._engine, self._connection, self._calls = engine, connection, calls
+        self._prefix = f"{number}/"
+        self._replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()  # None: wake up
+        self._lock = threading.Lock()
+        self._outputs: dict[int, Output] = {}  # newest unsent output by tag
+        self._ids: dict[int, int] = {}  # unfinished requests: tag -> id, 0 before `submit` returns
+        self._sent: dict[int, Output] = {}  # last sent output of streamed requests
+        self._items: dict[bytes, Any] = {}  # keeps the content of the client's items
+        self._memories: OrderedDict[int, OrderMemory] = OrderedDict()
+        self._closed = False
+        self._after, self._beginning = engine.snapshot()  # of the log
+        self._methods: dict[str, tuple[Any, Callable[..., None]]] = {
+            "submit": (tuple[WireRequests], self._submit),
+            "abort": (tuple[list[int]], self._abort),
+            "add_item": (tuple[WireItem], self._add_item),
+            "drop_item": (tuple[bytes], self._drop_item),
+            "grammar_spec": (tuple[int], self._grammar_spec),
+            "seam_warnings": (tuple[WireSeam], self._seam_warnings),
+            "find_part_order": (tuple[WireOrder], self._find_part_order),
+        }
+
+    def start(self) -> None:
+        """Start the writing thread."""
+        threading.Thread(target=self._write, name="sgnb-host-writer", daemon=True).start()
+
+    def close(self) -> None:
+        """End the connection and the client's requests. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            ids = list(self._ids.values())
+        self._engine.abort(ids)
+        self._connection.close()
+        self._items.clear()
+        self._replies.put(None)
+
+    def read(self) -> None:
+        """Handle messages until the end of the connection."""
+        decode = decoder(Ask, self._connection.name)
+        try:
+            while True:
+                self._handle(decode(self._connection.receive()))
+        except (EOFError, OSError):
+            pass
+        except WireError as error:
+            _log.warning("%s", error)
+            self._replies.put(Reply(0, None, failure_of(error)))
+
+    def _handle(self, ask: Ask) -> None:
+        if ask.method in self._methods:
+            kind, method = self._methods[ask.method]
+            (argument,) = self._convert(ask, kind)
+            self._guarded(ask.serial, partial(method, ask.serial, argument))
+        elif ask.method in PLAIN_METHODS or ask.method in STEPPER_METHODS:
+            with suppress(RuntimeError):  # the host is closing
+                self._calls.submit(self._guarded, ask.serial, partial(self._call, ask))
+        else:
+            message = f"{self._connection.name} asked for {ask.method[:40]!r}"
+            raise WireError(message, "use the same version of sgnb on both sides")
+
+    def _convert(self, ask: Ask, kind: Any) -> Any:
+        try:
+            return msgspec.convert(ask.arguments, kind)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise WireError(
+                f"{ask.method} of {self._connection.name}: {error}",
+                "use the same version of sgnb on both sides",
+            ) from None
+
+    def _guarded(self, serial: int, work: Callable[[], None]) -> None:
+        """Run `work`; an error is the reply."""
+        try:
+            work()
+        except Exception as error:
+            if not isinstance(error, EngineError | ValueError):
+                _log.exception("a call of %s failed", self._connection.name)
+            self._reply(serial, failure=error)
+
+    def _reply(self, serial: int, value: Any = None, failure: BaseException | None = None) -> None:
+        if serial:
+            wired = None if failure is None else failure_of(failure)
+            self._replies.put(Reply(serial, value, wired))
+
+    def _call(self, ask: Ask) -> None:
+        """Call a method of the engine that waits for the engine."""
+        if ask.method in PLAIN_METHODS:
+            arguments = self._convert(ask, PLAIN_METHODS[ask.method])
+            if ask.method == "why_waiting":
+                arguments = self._prefix + arguments[0], arguments[1]
+            if ask.method == "switch":
+                value = self._engine.switch(schedule_policy=arguments[0], overlap=arguments[1])
+            else:
+                value = getattr(self._engine, ask.method)(*arguments)
+        else:
+            run, *rest = self._convert(ask, STEPPER_METHODS[ask.method])
+            value = getattr(self._engine.token_stepper, ask.method)(self._prefix + run, *rest)
+            value = sorted(value) if isinstance(value, set) else value
+        self._reply(ask.serial, value)
+
+    def _submit(self, serial: int, asked: WireRequests) -> None:
+        params = [read_params(fields) for fields in asked.params]
+        tags = range(asked.first_tag, asked.first_tag + len(asked.prompts))
+        with self._lock:
+            if len(self._ids) + len(tags) > MAX_REQUESTS:
+                raise RequestError(
+                    f"a client has at most {MAX_REQUESTS:,} unfinished requests",
+                    "wait for some of them",
+                )
+            self._ids.update(dict.fromkeys(tags, 0))
+        try:
+            ids = self._engine.submit(
+                [np.frombuffer(prompt, np.int32) for prompt in asked.prompts],
+                [params[index] for index in asked.which],
+                [partial(self._take, tag) for tag in tags],
+                stream=asked.stream,
+                origins=[
+                    origin._replace(run=origin.run and self._prefix + origin.run)
+                    for origin in asked.origins
+                ],
+                cache_scopes=asked.cache_scopes,
+                given_outputs=asked.given_outputs,
+            )
+        except BaseException:
+            with self._lock:
+                for tag in tags:
+                    self._ids.pop(tag, None)
+            raise
+        with self._lock:
+            for tag, id in zip(tags, ids, strict=True):
+                if tag in self._ids:
+                    self._ids[tag] = id
+            closed = self._closed
+        if closed:
+            self._engine.abort(ids)
+        self._reply(serial, ids)
+
+    def _abort(self, serial: int, ids: list[int]) -> None:
+        """End requests of this client; other ids are ignored."""
+        with self._lock:
+            own = set(self._ids.values())
+        self._engine.abort([id for id in ids if id in own])
+
+    def _add_item(self, serial: int, wire: WireItem) -> None:
+        """Process an image, video or sound, and reply with the token ids."""
+        table = self._engine.items
+        if table is None:
+            raise RequestError("the model takes text only", "attach to a multimodal model")
+        content = read_item(wire)
+        self._items[content.digest] = content
+
+        def reply() -> None:
+            item = table.find(content)
+            self._reply(serial, (item.first_id, item.count, table.name(item.first_id)))
+
+        with suppress(RuntimeError):  # the host is closing
+            self._calls.submit(self._guarded, serial, reply)
+
+    def _drop_item(self, serial: int, digest: bytes) -> None:
+        self._items.pop(digest, None)
+
+    def _grammar_spec(self, serial: int, number: int) -> None:
+        """Reply with the text of a compiled grammar: the client compiles the grammar for views."""
+        grammar = self._engine.compiled_grammar(number)
+        self._reply(serial, None if grammar is None else grammar.spec)
+
+    def _seam_warnings(self, serial: int, seam: WireSeam) -> None:
+        self._reply(serial, self._engine.seam_warnings(read_params(seam.params), seam.last_token))
+
+    def _find_part_order(self, serial: int, wire: WireOrder) -> None:
+        memory = self._memories.setdefault(wire.memory, OrderMemory())
+        self._memories.move_to_end(wire.memory)
+        while len(self._memories) > MAX_MEMORIES:
+            self._memories.popitem(last=False)
+
+        def then(order: PartOrder) -> None:
+            self._reply(serial, order)
+
+        search = wire.search(memory)
+        default = given_order(len(wire.keys))
+        self._engine.find_part_order(search, read_prompt(wire), default, then)
+
+    def _take(self, tag: int, output: Output) -> None:
+        """Store an output, on the engine's thread."""
+        with self._lock:
+            is_first = not self._outputs
+            self._outputs[tag] = output
+            if output.finish_reason is not None:
+                self._ids.pop(tag, None)
+        if is_first:
+            self._engine.before_next_step(lambda: self._replies.put(None))
+
+    def _write(self) -> None:
+        """Send replies, outputs and events until the end of the connection."""
+        try:
+            self._send_events(self._beginning)
+            self._beginning = []
+            while not self._closed:
+                with suppress(queue.Empty):
+                    reply = self._replies.get(timeout=EVENT_SECONDS)
+                    while reply is not None or not self._replies.empty():
+                        if reply is not None:
+                            self._connection.send_now(reply)
+                        if self._replies.empty():
+                            break
+                        reply = self._replies.get()
+                self._send_step()
+        except OSError:
+            pass  # the reading thread ends the session
+        except Exception:
+            _log.exception("the connection to %s failed", self._connection.name)
+        self._connection.close()
+
+    def _send_step(self) -> None:
+        """Send the outputs, and before them the events up to now."""
+        with self._lock:
+            outputs, self._outputs = self._outputs, {}
+        records, lost = self._engine.log.read(self._after)
+        while records or lost or outputs:
+            part, records = records[:MAX_EVENTS], records[MAX_EVENTS:]
+            events = [encode_event(record, self._engine.log.begin) for record in part]
+            sent = {} if records else outputs
+            wired = [self._encode(tag, output) for tag, output in sent.items()]
+            self._connection.send_now(Step(lost, events, wired))
+            self._after += lost + len(part)
+            lost, outputs = 0, {} if sent else outputs
+
+    def _send_events(self, events: list[Any]) -> None:
+        """Send the events of a snapshot."""
+        for begin in range(0, len(events), MAX_EVENTS):
+            part = [
+                encode_event(Record(0, 0.0, event), self._engine.log.begin)
+                for event in events[begin : begin + MAX_EVENTS]
+            ]
+            self._connection.send_now(Step(0, part, []))
+
+    def _encode(self, tag: int, output: Output) -> WireOutput:
+        """Return an output as the difference from the last sent output."""
+        last = self._sent.pop(tag, EMPTY)
+        if output.finish_reason is None:
+            self._sent[tag] = output
+        return encode_output(tag, output, last)

@@ -1,0 +1,73 @@
+"""Opening of engines in this process or in a host process, and sharing between notebooks. Imports
+torch on the first load."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Set
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError
+from .progress_line import LoadLine
+
+if TYPE_CHECKING:
+    from ..backends.any_engine import AnyEngine
+
+
+def open_engine(model: str, options: dict[str, Any], line: LoadLine) -> AnyEngine:
+    """Load a model as the options say, with stages on `line`."""
+    line.stage("importing torch and transformers" if "torch" not in sys.modules else "beginning")
+    if "shared" in options:
+        from ..backends.remote.lifetime import open_shared
+
+        own = {name: value for name, value in options.items() if name != "shared"}
+        return open_shared(model, own, line.stage)
+
+    from ..engine import Engine
+    from ..engine.device.load_stages import announced_to
+
+    with announced_to(line.stage):
+        return Engine(model, **options)
+
+
+def is_engine(backend: Any) -> bool:
+    """Return whether `backend` is an engine, in this process or in a host process."""
+    modules = map(sys.modules.get, ("sgnb.engine.engine", "sgnb.backends.remote.remote_engine"))
+    names = "Engine", "RemoteEngine"
+    kinds = [getattr(m, name) for m, name in zip(modules, names, strict=True) if m is not None]
+    return isinstance(backend, tuple(kinds))
+
+
+def host_of(loaded: Any) -> str:
+    """Return the name of a `LoadedEngine` for `attach`; "" for an engine that is not shared."""
+    if loaded.shared is not None:
+        return str(loaded.shared.record.name)
+    return str(getattr(loaded.engine, "host_name", ""))
+
+
+def share_engine(loaded: Any) -> str:
+    """Let other processes attach to a `LoadedEngine`. Returns the name for `attach`."""
+    host = host_of(loaded)
+    if host:
+        return host
+    if loaded.engine.model is not None or "tokenizer" in (loaded.options or {}):
+        raise OptionError(
+            f"{loaded.name} has a model or a tokenizer from this process",
+            "load a folder or a hub id: other notebooks read the tokenizer there",
+        )
+    from ..backends.remote.lifetime import SharedEngine
+
+    loaded.shared = SharedEngine(loaded.engine, loaded.options or {})
+    return host_of(loaded)
+
+
+def unattached_rows(attached: Set[str]) -> list[dict[str, Any]]:
+    """Return a row of `Engines.ls` per running host of this user without a connection."""
+    from ..backends.remote.registry import find_hosts
+
+    empty = dict.fromkeys(("engine", "current", "device", "dtype", "runs"), "")
+    return [
+        {**empty, "model": record.model, "host": record.name}
+        for record in find_hosts()
+        if record.name not in attached
+    ]
