@@ -41,6 +41,7 @@ NAMES = (
     "turns",
     "weight_check",
     "kv_fp8",
+    "remote",
     "views",
     "steps_shown",
     "restart",

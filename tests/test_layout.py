@@ -167,6 +167,7 @@ FACADES = {
     "__init__.py",
     "backends/__init__.py",
     "backends/api/client_guard.py",
+    "backends/remote/__init__.py",
     "engine/__init__.py",
 }
 """Files that import modules by names looked up at run time: public names of packages, and the HTTP

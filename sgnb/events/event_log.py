@@ -110,8 +110,8 @@ class EventLog:
             self.last += 1
             now = time.perf_counter()
             if at is not None:
-                before = self._records[-1][0] if self._records else self._begin
-                now = min(now, max(at, before))
+                latest = self._records[-1][0] if self._records else self._begin
+                now = min(now, max(at, latest))
             self._records.append((now, size, *stored))
             self._spare -= size
             while self._spare < 0:

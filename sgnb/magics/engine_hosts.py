@@ -20,8 +20,8 @@ def open_engine(model: str, options: dict[str, Any], line: LoadLine) -> AnyEngin
     if "shared" in options:
         from ..backends.remote.lifetime import open_shared
 
-        own = {name: value for name, value in options.items() if name != "shared"}
-        return open_shared(model, own, line.stage)
+        engine_options = {name: value for name, value in options.items() if name != "shared"}
+        return open_shared(model, engine_options, line.stage)
 
     from ..engine import Engine
     from ..engine.device.load_stages import announced_to

@@ -243,13 +243,15 @@ class Engines:
         """
         name, token = _name(name), read_option("token", token, "a text", text)
         from ..backends.remote.lifetime import attach
-        from ..backends.remote.registry import read_options
+        from ..backends.remote.registry import choose, read_options
 
-        engine = attach(name, token)
-        host = engine.host_name
+        host = name if name.startswith("tcp://") else choose(name).name
         for loaded in list(self._loaded.values()):
-            if getattr(loaded.engine, "host_name", None) == host:
-                self._close(loaded, f"attaching to {host} again")
+            if host_of(loaded) == host and not loaded.engine.closed:
+                self._say(f"{loaded.name} is attached already: {loaded.summary()}")
+                self._choose(loaded)
+                return loaded.engine
+        engine = attach(host, token)
         # A lost host of this user is started again by the next cell.
         options = None if name.startswith("tcp://") else read_options(host)
         self._loaded[host] = LoadedEngine(host, engine, engine.model_name, options)

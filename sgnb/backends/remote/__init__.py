@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    "EngineHost": "host",
+    "EngineHost": "engine_host",
     "RemoteEngine": "remote_engine",
     "find_hosts": "registry",
     "open_shared": "lifetime",

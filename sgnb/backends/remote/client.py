@@ -13,7 +13,8 @@ import msgspec
 from ...errors import EngineError, SgnbError
 from .event_wire import WireEvent
 from .output_wire import WireOutput
-from .wire import Ask, Connection, FromHost, Reply, Step, WireError, decoder, error_of
+from .step_wire import FromHost, WireStep
+from .wire import Ask, Connection, Reply, WireError, decoder, error_of
 
 LOST_HINT = "a %%sglang cell loads the model again; in Python, call sgnb.load or sgnb.attach again"
 
@@ -123,11 +124,9 @@ class HostClient:
             then(None, copied(self.failure))
         self._on_end(self.failure)
 
-    def _handle(self, message: Reply | Step) -> None:
-        if isinstance(message, Step):
-            events = converted(message.events, list[WireEvent], self.name)
-            outputs = converted(message.outputs, list[WireOutput], self.name)
-            return self._on_step(message.lost, events, outputs)
+    def _handle(self, message: Reply | WireStep) -> None:
+        if isinstance(message, WireStep):
+            return self._on_step(message.lost, message.events, message.outputs)
         if not message.serial:
             raise error_of(message.failure) if message.failure else WireError("an empty reply")
         with self._guard:
@@ -153,10 +152,10 @@ def copied(error: EngineError) -> EngineError:
     return other
 
 
-def host_clock_offset(clock: float, before: float, after: float) -> float:
+def host_clock_offset(clock: float, asked: float, answered: float) -> float:
     """Return the seconds to add to times of the host.
 
     Processes of one machine share the clock, so the offset is 0. For another machine the host's
-    reading lies in the middle between `before` and `after` on average.
+    reading lies in the middle between `asked` and `answered` on average.
     """
-    return 0.0 if before <= clock <= after else (before + after) / 2 - clock
+    return 0.0 if asked <= clock <= answered else (asked + answered) / 2 - clock

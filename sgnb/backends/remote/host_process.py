@@ -63,17 +63,17 @@ def main() -> None:
         sys.exit(FAILED)
 
 
-def serve(config: HostConfig, tell: Any, told: Any) -> None:
+def serve(config: HostConfig, tell: Any, hang_up: Any) -> None:
     """Load the engine and serve clients until the end.
 
     Args:
         config: Settings.
         tell: Sends a message to the starter.
-        told: Called after the last message.
+        hang_up: Called after the last message.
     """
     from ...engine import Engine
     from ...engine.device.load_stages import announced_to
-    from .host import EngineHost
+    from .engine_host import EngineHost
 
     with announced_to(lambda stage: tell(stage=stage)):
         engine = Engine(config.model, **parse(config.options))
@@ -85,7 +85,7 @@ def serve(config: HostConfig, tell: Any, told: Any) -> None:
     try:
         write_record(record)
         tell(ready=asdict(record))
-        told()
+        hang_up()
         wait(config, host)
     finally:
         remove_record(record.name, record.pid)

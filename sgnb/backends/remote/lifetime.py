@@ -22,7 +22,7 @@ from ...engine import Engine
 from ...engine.options import EngineOptions
 from ...errors import EngineError, ModelError, OptionError, shown
 from ...models import names
-from .host import EngineHost
+from .engine_host import EngineHost
 from .registry import (
     HostConfig,
     HostRecord,
@@ -40,7 +40,7 @@ from .registry import (
     write_record,
 )
 from .remote_engine import RemoteEngine
-from .wire import Failure, error_of
+from .wire import WireFailure, error_of
 
 IDLE_SECONDS = 900.0
 """Time without clients after which a shared host ends; SGNB_HOST_IDLE changes the time."""
@@ -203,7 +203,7 @@ def _handshake(
         if "stage" in message:
             stage(str(message["stage"]))
         elif "failure" in message:
-            raise error_of(Failure(*map(str, message["failure"])))
+            raise error_of(WireFailure(*map(str, message["failure"])))
         elif "ready" in message:
             return build(HostRecord, message["ready"])
     status = process.wait()

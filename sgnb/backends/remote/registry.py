@@ -168,16 +168,18 @@ def choose(name: str) -> HostRecord:
         OptionError: No host has the name, or several hosts run and `name` is "".
     """
     hosts = find_hosts()
-    known = [host.name for host in hosts]
+    host_names = [host.name for host in hosts]
     if not hosts:
         hint = "start one: %sglang load MODEL --shared, or sgnb.load(MODEL, shared=True)"
         raise OptionError("no engine host is running", hint)
     if not name and len(hosts) > 1:
-        raise OptionError("several engine hosts are running", f"choose one: {', '.join(known)}")
-    found = [host for host in hosts if not name or host.name == name]
-    if not found:
-        raise OptionError(f"no engine host is called {name!r}", nearest(name, known))
-    return found[0]
+        raise OptionError(
+            "several engine hosts are running", f"choose one: {', '.join(host_names)}"
+        )
+    matches = [host for host in hosts if not name or host.name == name]
+    if not matches:
+        raise OptionError(f"no engine host is called {name!r}", nearest(name, host_names))
+    return matches[0]
 
 
 def listen(name: str, address: str = "") -> tuple[socket.socket, str]:

@@ -41,10 +41,8 @@ class RemoteCalls:
         self, what: int | Prompt, owner: str = "user", namespace: str = "", durable: bool = False
     ) -> int:
         """See `Engine.pin`."""
-        owner, namespace = (
-            arguments.string("owner", owner),
-            arguments.string("namespace", namespace),
-        )
+        owner = arguments.string("owner", owner)
+        namespace = arguments.string("namespace", namespace)
         durable = arguments.switch("durable", durable)
         target: Any = read_option("what", what, "the id of a node, or a prompt", scalar)
         if not isinstance(target, int):
@@ -105,8 +103,8 @@ class RemoteCalls:
         """See `Engine.switch`; for all clients."""
         self._client.call("switch", schedule_policy, overlap)
         changes: dict[str, Any] = {"schedule_policy": schedule_policy, "overlap": overlap}
-        given = {name: value for name, value in changes.items() if value is not None}
-        self.options = replace(self.options, **given)
+        options = {name: value for name, value in changes.items() if value is not None}
+        self.options = replace(self.options, **options)
 
     def seam_warnings(self, params: SamplingParams, last_token: int) -> tuple[str, ...]:
         """See `Engine.seam_warnings`."""

@@ -44,7 +44,7 @@ from .output_wire import EMPTY, WireOutput, decode_output
 from .remote_calls import RemoteCalls, RemoteStepper
 from .remote_items import RemoteItems
 from .request_wire import WireRequests, write_params
-from .wire import Connection, Facts, greet_host
+from .wire import Connection, EngineFacts, greet_host
 
 GREETING_SECONDS = 20.0
 """Timeout of the greeting."""
@@ -53,7 +53,7 @@ SWITCH_INTERVAL = 1e-3
 """GIL switch interval with a remote engine, in seconds: the receiving thread delivers results."""
 
 
-class _Sample:
+class _RemoteRequest:
     """A request on its way: its parameters, its listener and its last output."""
 
     __slots__ = ("last", "on_output", "params")
@@ -93,9 +93,9 @@ class RemoteEngine(RemoteCalls):
         connection = Connection(sock, f"engine host {name!r}")
         try:
             connection.settimeout(GREETING_SECONDS)
-            before = time.perf_counter()
+            asked_at = time.perf_counter()
             welcome = greet_host(connection, token)
-            self._clock_offset = host_clock_offset(welcome.clock, before, time.perf_counter())
+            self._clock_offset = host_clock_offset(welcome.clock, asked_at, time.perf_counter())
             connection.settimeout(None)
             self.log = EventLog()
             self._read_facts(welcome.facts, tokenizer)
@@ -109,7 +109,7 @@ class RemoteEngine(RemoteCalls):
 
         self._prefix = f"{welcome.client}/"  # of this client's runs in the engine
         self._next_tag = 1
-        self._samples: dict[int, _Sample] = {}
+        self._samples: dict[int, _RemoteRequest] = {}
         self._approximations: dict[str, Any] = {}  # by request id, until the comparison
         self._later: list[Callable[[], object]] = []  # functions after the present step
         self._tagging = threading.Lock()
@@ -128,7 +128,7 @@ class RemoteEngine(RemoteCalls):
         sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
         self._client.start()
 
-    def _read_facts(self, facts: Facts, tokenizer: Any) -> None:
+    def _read_facts(self, facts: EngineFacts, tokenizer: Any) -> None:
         """Set the attributes of an engine."""
         self.model_name, self.device, self.dtype = facts.model_name, facts.device, facts.dtype
         self.vocab_size, self.context_length = facts.vocab_size, facts.context_length
@@ -199,7 +199,9 @@ class RemoteEngine(RemoteCalls):
         asked = arguments.submission(prompts, *values)
         tokens = self._input_processor.tokens(asked.prompts)
 
-        samples = [_Sample(*pair) for pair in zip(asked.params, asked.on_outputs, strict=True)]
+        samples = [
+            _RemoteRequest(*pair) for pair in zip(asked.params, asked.on_outputs, strict=True)
+        ]
         with self._tagging:
             tags = range(self._next_tag, self._next_tag + len(samples))
             self._next_tag += len(samples)
@@ -306,8 +308,8 @@ class RemoteEngine(RemoteCalls):
     def _log(self, event: Any, at: float) -> None:
         if isinstance(event, RequestQueued) and event.run:
             # Runs of other clients have no view here.
-            own = event.run.startswith(self._prefix)
-            event = replace(event, run=event.run.removeprefix(self._prefix) if own else "")
+            is_own = event.run.startswith(self._prefix)
+            event = replace(event, run=event.run.removeprefix(self._prefix) if is_own else "")
         elif isinstance(event, AttentionSwitched):
             self.attention = event.after
         elif isinstance(event, AnswerVerified):

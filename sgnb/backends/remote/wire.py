@@ -38,7 +38,7 @@ class WireError(EngineError):
     """Invalid data from the other side of a connection, or a wrong token."""
 
 
-class Failure(msgspec.Struct, frozen=True, array_like=True):
+class WireFailure(msgspec.Struct, frozen=True, array_like=True):
     """An exception as data."""
 
     kind: str  # name of the class
@@ -61,8 +61,8 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=True):
     nonce: bytes
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """Facts of an engine that a client needs; see the attributes of `Engine`."""
+class EngineFacts(msgspec.Struct, frozen=True):
+    """EngineFacts of an engine that a client needs; see the attributes of `Engine`."""
 
     model_name: str
     source: str  # model for the client's tokenizer: a folder or a hub id
@@ -89,7 +89,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=True):
     proof: bytes
     client: int  # number of this client
     clock: float  # `time.perf_counter` of the host
-    facts: Facts
+    facts: EngineFacts
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -105,31 +105,22 @@ class Reply(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
     serial: int
     value: Any = None
-    failure: Failure | None = None
+    failure: WireFailure | None = None
 
 
-class Step(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Events since the last `Step`, then outputs: everything of one engine step at least."""
-
-    lost: int  # records that the engine's log dropped before this client read them
-    events: list[Any]  # see `event_wire`
-    outputs: list[Any]  # see `output_wire`
-
-
-FromHost = Reply | Step
 _encoder = msgspec.msgpack.Encoder()
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> WireFailure:
     """Return an exception as data."""
     if isinstance(error, SgnbError):
-        return Failure(type(error).__name__, error.message, error.hint)
-    return Failure(type(error).__name__, str(error) or type(error).__name__)
+        return WireFailure(type(error).__name__, error.message, error.hint)
+    return WireFailure(type(error).__name__, str(error) or type(error).__name__)
 
 
-def error_of(failure: Failure) -> SgnbError:
+def error_of(failure: WireFailure) -> SgnbError:
     """Return a received failure as an sgnb error. Unknown kinds become an EngineError."""
-    kind = getattr(errors, failure.kind, None)
+    kind = WireError if failure.kind == "WireError" else getattr(errors, failure.kind, None)
     if isinstance(kind, type) and issubclass(kind, SgnbError):
         return kind(failure.message, failure.hint)
     hint = failure.hint or "the log of the host has the traceback"
@@ -256,7 +247,7 @@ def greet_host(connection: Connection, token: str) -> Welcome:
     connection.send_now(Hello(VERSION, proof(token, challenge.nonce, "client"), nonce))
     reply = decoder(Welcome | Reply, connection.name)(connection.receive())
     if isinstance(reply, Reply):
-        raise error_of(reply.failure or Failure("WireError", "the host refused the connection"))
+        raise error_of(reply.failure or WireFailure("WireError", "the host refused the connection"))
     _check_proof(reply.proof, proof(token, nonce, "host"), connection.name)
     welcome: Welcome = reply
     return welcome
@@ -268,6 +259,6 @@ def _check_version(version: int, name: str) -> None:
         raise WireError(message, "use the same version of sgnb on both sides")
 
 
-def _check_proof(given: bytes, expected: bytes, name: str) -> None:
-    if not hmac.compare_digest(given, expected):
+def _check_proof(received: bytes, expected: bytes, name: str) -> None:
+    if not hmac.compare_digest(received, expected):
         raise WireError(f"the token for {name} is wrong", "use the token that the host printed")

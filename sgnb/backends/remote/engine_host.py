@@ -13,8 +13,8 @@ from dataclasses import asdict
 
 from ...engine import Engine
 from ...errors import EngineError
-from .session import ClientSession
-from .wire import Connection, Facts, Reply, Welcome, failure_of, greet_client, proof
+from .client_session import ClientSession
+from .wire import Connection, EngineFacts, Reply, Welcome, failure_of, greet_client, proof
 
 GREETING_SECONDS = 10.0
 """Time in which a client must prove the token."""
@@ -115,14 +115,14 @@ class EngineHost:
         return session
 
 
-def engine_facts(engine: Engine, source: str) -> Facts:
+def engine_facts(engine: Engine, source: str) -> EngineFacts:
     """Return the facts of an engine. source: see `EngineHost`."""
     names = (
         "model_name", "device", "dtype", "vocab_size", "context_length", "shared_prefix",
         "pool_tokens", "token_bytes", "state_bytes", "attention", "eos_token_ids", "modalities",
         "refused_modalities",
     )  # fmt: skip
-    return Facts(
+    return EngineFacts(
         **{name: getattr(engine, name) for name in names},
         source=source,
         options=asdict(engine.options),

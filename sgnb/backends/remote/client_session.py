@@ -17,7 +17,6 @@ import numpy as np
 
 from ...engine import Engine
 from ...engine.request.output import Output
-from ...engine.request.waiting import SchedulePolicy
 from ...errors import EngineError, RequestError
 from ...events import Record
 from ...part_order import OrderMemory, PartOrder, given_order
@@ -26,7 +25,8 @@ from .item_wire import WireItem, read_item
 from .order_wire import WireOrder, read_prompt
 from .output_wire import EMPTY, WireOutput, encode_output
 from .request_wire import WireRequests, WireSeam, read_params
-from .wire import Ask, Connection, Reply, Step, WireError, decoder, failure_of
+from .step_wire import WireStep
+from .wire import Ask, Connection, Reply, WireError, decoder, failure_of
 
 EVENT_SECONDS = 0.05
 """Maximum delay of events without outputs."""
@@ -53,7 +53,7 @@ PLAIN_METHODS: dict[str, Any] = {
     "stats": tuple[()],
     "why_waiting": tuple[str, str],
     "check_weights": tuple[bool],
-    "switch": tuple[SchedulePolicy | None, bool | None],
+    "switch": tuple[str | None, bool | None],
 }
 """Methods of `Engine` that a client calls, and the types of the arguments."""
 
@@ -178,8 +178,8 @@ class ClientSession:
             else:
                 value = getattr(self._engine, ask.method)(*arguments)
         else:
-            run, *rest = self._convert(ask, STEPPER_METHODS[ask.method])
-            value = getattr(self._engine.token_stepper, ask.method)(self._prefix + run, *rest)
+            run, *arguments = self._convert(ask, STEPPER_METHODS[ask.method])
+            value = getattr(self._engine.token_stepper, ask.method)(self._prefix + run, *arguments)
             value = sorted(value) if isinstance(value, set) else value
         self._reply(ask.serial, value)
 
@@ -223,8 +223,8 @@ class ClientSession:
     def _abort(self, serial: int, ids: list[int]) -> None:
         """End requests of this client; other ids are ignored."""
         with self._lock:
-            own = set(self._ids.values())
-        self._engine.abort([id for id in ids if id in own])
+            client_ids = set(self._ids.values())
+        self._engine.abort([id for id in ids if id in client_ids])
 
     def _add_item(self, serial: int, wire: WireItem) -> None:
         """Process an image, video or sound, and reply with the token ids."""
@@ -306,7 +306,7 @@ class ClientSession:
             events = [encode_event(record, self._engine.log.begin) for record in part]
             sent = {} if records else outputs
             wired = [self._encode(tag, output) for tag, output in sent.items()]
-            self._connection.send_now(Step(lost, events, wired))
+            self._connection.send_now(WireStep(lost, events, wired))
             self._after += lost + len(part)
             lost, outputs = 0, {} if sent else outputs
 
@@ -317,7 +317,7 @@ class ClientSession:
                 encode_event(Record(0, 0.0, event), self._engine.log.begin)
                 for event in events[begin : begin + MAX_EVENTS]
             ]
-            self._connection.send_now(Step(0, part, []))
+            self._connection.send_now(WireStep(0, part, []))
 
     def _encode(self, tag: int, output: Output) -> WireOutput:
         """Return an output as the difference from the last sent output."""
