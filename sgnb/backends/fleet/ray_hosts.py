@@ -77,9 +77,7 @@ class RayHosts:
             self._actors = [actor.remote(model, dict(options)) for _ in range(replicas)]
             for one in self._actors:
                 opened.callback(self._ray.kill, one)
-            self.engines = [
-                opened.enter_context(self.attach(number)) for number in range(replicas)
-            ]
+            self.engines = [opened.enter_context(self.attach(number)) for number in range(replicas)]
             self._owned = opened.pop_all()
 
     def attach(self, number: int) -> RemoteEngine:
@@ -143,7 +141,11 @@ class RayHosts:
 
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports to Ray's makers
-    os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # a busy machine is slow
+    for name, limit in {
+        "raylet_start_wait_time_s": "180",
+        "agent_register_timeout_ms": "150000",
+    }.items():
+        os.environ.setdefault(f"RAY_{name}", limit)  # a busy machine is slow
     try:
         import ray
     except ImportError:
