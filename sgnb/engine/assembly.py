@@ -60,7 +60,7 @@ prompts beside decodes are 12 % slower with it at 0.6B, and 5 % faster at 8B."""
 class Parts:
     """Parts of an engine; only `runner` holds device memory."""
 
-    options: EngineOptions  # those of the device
+    options: EngineOptions  # with the defaults of the device
     device: str
     dtype: str
     vocab_size: int

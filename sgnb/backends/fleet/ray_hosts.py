@@ -35,7 +35,7 @@ class HostActor:
 
     def __init__(self, model: str, options: Mapping[str, Any]) -> None:
         from ...engine import Engine
-        from ..remote.host import EngineHost
+        from ..remote.engine_host import EngineHost
 
         engine = Engine(model, **options)
         own = _own_address()

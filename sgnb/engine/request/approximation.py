@@ -37,7 +37,7 @@ class Verification(NamedTuple):
     tokens: int  # tokens of the answer.
     mean_kl: float  # see `divergence`
     rotation_error: float  # relative error of the first layer's reused keys, median token.
-    key_error: float  # the same of the worst layer, whose keys depend on the edit as well.
+    key_error: float  # error of the worst layer, whose keys depend on the edit as well.
     seconds: float  # from the end of the answer to the end of the comparison
     text: str  # exact answer
 

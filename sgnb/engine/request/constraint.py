@@ -144,7 +144,7 @@ class Constraint:
         return self._tokenizer.closing_among(allowed) if self._ends_early else allowed
 
     def allowed_in_tail(self, index: int) -> NDArray[np.bool_]:
-        """Return the tokens allowed in place of a tail token, without end tokens, bool[size]."""
+        """Return the tokens allowed instead of a tail token, without end tokens, bool[size]."""
         return self._vocabulary.unpacked(self.tail[index].mask)
 
     def accept_token(
