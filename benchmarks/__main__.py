@@ -64,6 +64,7 @@ NAMES = (
     "odd_calls",
     "fuzz_engine",
     "routing",
+    "routing.engines",
     "paper",
     "multimodal",
     "multimodal_survey",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.routing import report, traces
+from benchmarks.routing import engines, report, traces
 from benchmarks.routing.policies import LeastLoad, LongestPrefix, Ours, Thresholds
 from benchmarks.routing.simulator import (
     CACHE_TOKENS,
@@ -120,3 +120,14 @@ def test_the_cache_evicts_the_end_of_the_oldest_prompt() -> None:
     assert cache.insert((1, 4)) == []
     assert cache.insert((1, 5)) == [3]
     assert [cache.hit(keys) for keys in ((1, 2, 3), (1, 5), (7,))] == [2, 2, 0]
+
+
+@pytest.mark.slow
+def test_two_engines_order_the_policies_as_the_simulation_does() -> None:
+    calls, prompts = engines.questions(80)
+    policies = {name: engines.POLICIES[name] for name in ("least load", "thresholds", "sgnb")}
+    simulated = engines.simulate(calls, policies)
+    measured = engines.measure(calls, prompts, policies)
+    assert engines.same_order(simulated, measured)
+    assert simulated["sgnb"].hit_rate > simulated["least load"].hit_rate + engines.DISTINCT
+    assert measured["sgnb"].wait(50) < measured["least load"].wait(50)
