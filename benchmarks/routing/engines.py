@@ -152,11 +152,10 @@ class Drive:
         for number, engine in enumerate(engines):
             engine.flush_cache()
             if policy.index is not None:
-                feed = TreeFeed(policy.index, number, "", engine.vocab_size)
-                seq, nodes = engine.tree_snapshot()
-                feed.restore(seq, nodes)
+                self._read[number] = seq = engine.log.last
+                feed = TreeFeed(policy.index, number, "", engine.vocab_size, seq)
+                feed.restore(*engine.tree_snapshot())
                 self._feeds.append(feed)
-                self._read[number] = seq
 
     def run(self, calls: Calls, prompts: Sequence[Sequence[int]]) -> Outcome:
         jobs: list[Job] = []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ import sgnb as sgl
 from sgnb.backends.fleet.executor import FleetExecutor
 from sgnb.backends.fleet.fleet_call import FleetCall, grouped
 from sgnb.backends.fleet.tree_feed import prompt_keys
+from sgnb.backends.remote.registry import find_hosts, is_alive
 from sgnb.errors import EngineError, OptionError
 from sgnb.events import CallRetried, CallRouted, WorkerJoined, WorkerLost
 from sgnb.lang.executor import Call, Delta
@@ -115,6 +119,33 @@ def test_calls_of_a_lost_worker_continue(stream: bool) -> None:
         assert retried
         if stream:
             assert any(event.tokens for event in retried)
+
+
+@pytest.mark.slow
+def test_a_killed_process_loses_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SGNB_HOSTS", str(tmp_path))
+    options = {"device": "cpu", "dtype": "float32", "max_total_tokens": 8192}
+    try:
+        with FleetExecutor.load("tiny", replicas=2, processes=True, **options) as fleet:
+            story.run_batch([{"topic": "cat"}, {"topic": "dog"}], backend=fleet)
+            states = [tale.run(number, backend=fleet, stream=True) for number in range(6)]
+            for state in states:
+                next(state.text_iter("text"))
+            os.kill(find_hosts()[0].pid, signal.SIGKILL)
+            texts = ["".join(state.text_iter("text")) for state in states]
+            assert [state["text"] for state in states] == texts
+            assert all(state.get_meta_info("text")["completion_tokens"] == 60 for state in states)
+            assert len(events(fleet, WorkerLost)) == 1
+            assert events(fleet, CallRetried)
+            pids = [host.pid for host in find_hosts() if is_alive(host.pid)]
+        assert len(pids) == 1
+        deadline = time.monotonic() + 60
+        while is_alive(pids[0]):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        for host in find_hosts():
+            os.kill(host.pid, signal.SIGKILL)
 
 
 def test_the_last_worker_ends() -> None:

@@ -18,7 +18,7 @@ from sgnb.engine.cache.manual import added_nodes
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
-from sgnb.events import EventLog, NodeAdded, NodeEvicted, NodeSplit, Record
+from sgnb.events import EventLog, NodeAdded, NodeEvicted, NodeSplit, Record, RecordsLost
 
 VOCAB = 50
 TOKENIZER = "tokenizer"
@@ -66,7 +66,7 @@ class Worker:
         self.feed.apply(records[lost:])
 
     def snapshot(self) -> None:
-        self.feed.restore(self.log.last, added_nodes(self.cache.tree))
+        self.feed.restore(self.log.now(), added_nodes(self.cache.tree))
 
 
 PARTS = [[1 + number] * length for number, length in enumerate((5, 17, 40, 64, 65, 100, 128))]
@@ -112,14 +112,15 @@ def test_index_equals_the_trees(steps: list) -> None:
             booked.append((number, keys))
         elif name == "unbook" and booked:
             index.unbook(*booked.pop())
-        if not worker.feed.stale and worker.feed.seq == worker.log.last:
+        is_current = name == "snapshot" or worker.feed.seq == worker.log.last
+        if is_current and not worker.feed.stale:
             assert index.cached(number) == tree_keys(worker.cache.tree)
 
     for number, keys in booked:
         index.unbook(number, keys)
     for number, worker in enumerate(workers):
         worker.deliver()
-        if worker.feed.stale:
+        if worker.feed.stale or worker.feed.seq < worker.log.last:
             worker.snapshot()
         assert index.cached(number) == tree_keys(worker.cache.tree)
     check_levels(index, [index.cached(number) for number in range(3)], random.Random(0))
@@ -175,7 +176,7 @@ def test_bookings_count_until_their_last_end(seed: int) -> None:
 
 
 def record(seq: int, event: object) -> Record:
-    return Record(seq, 0.0, event)
+    return Record(seq, float(seq), event)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +187,16 @@ def record(seq: int, event: object) -> Record:
         NodeSplit(7, 8, 1),
         NodeSplit(1, 2, 64),
         NodeEvicted(7, "memory"),
+        RecordsLost(3),
     ],
-    ids=["added twice", "without parent", "unknown split", "split at the end", "unknown eviction"],
+    ids=[
+        "added twice",
+        "without parent",
+        "unknown split",
+        "split at the end",
+        "unknown eviction",
+        "losses",
+    ],
 )
 def test_a_contradiction_makes_the_feed_stale(event: object) -> None:
     index = BlockIndex()
@@ -195,16 +204,16 @@ def test_a_contradiction_makes_the_feed_stale(event: object) -> None:
     feed.apply([record(1, NodeAdded(1, 0, (1,) * 64)), record(2, event)])
     assert feed.stale
     assert len(index.cached(0)) == 1  # kept until the snapshot
-    feed.restore(2, [])
+    feed.restore(2.0, [])
     assert not feed.stale
     assert not index.cached(0)
 
 
 def test_a_gap_makes_the_feed_stale_and_old_records_are_ignored() -> None:
     index = BlockIndex()
-    feed = TreeFeed(index, 0, TOKENIZER, VOCAB)
-    feed.restore(5, [NodeAdded(1, 0, (1,) * 64)])
-    feed.apply([record(5, NodeEvicted(1, "memory"))])
+    feed = TreeFeed(index, 0, TOKENIZER, VOCAB, seq=3)
+    feed.restore(5.0, [NodeAdded(1, 0, (1,) * 64)])
+    feed.apply([record(5, NodeEvicted(1, "memory"))])  # a gap before the snapshot
     assert not feed.stale
     assert len(index.cached(0)) == 1
     feed.apply([record(7, NodeEvicted(1, "memory"))])

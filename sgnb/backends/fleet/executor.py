@@ -18,7 +18,9 @@ from ...errors import EngineError, OptionError, shown
 from ...events import EventLog, WaitingRequest
 from ...lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
 from ...segment import Segment
+from ..any_engine import AnyEngine
 from ..local import LocalExecutor, executor_of
+from ..remote.lifetime import start_child
 from .dispatcher import Commands, Dispatcher, serve
 from .fleet_call import FleetCall
 
@@ -32,7 +34,7 @@ class FleetExecutor:
     continue on another worker after the streamed tokens, with the same seed.
 
     Args:
-        engines: The engines of the workers, each an `Engine` or with the interface of `Engine`.
+        engines: The engines of the workers, in this process or in hosts.
 
     Raises:
         OptionError: The engines have different tokenizers, or the list is empty.
@@ -40,7 +42,7 @@ class FleetExecutor:
 
     continues_output = True
 
-    def __init__(self, engines: Sequence[Any]) -> None:
+    def __init__(self, engines: Sequence[AnyEngine]) -> None:
         executors = [executor_of(engine) for engine in engines]
         _check_alike(executors)
         self.log = EventLog()
@@ -55,14 +57,19 @@ class FleetExecutor:
 
     @classmethod
     def load(
-        cls, model: str | Path = "tiny", *, replicas: int = 2, **options: Any
+        cls,
+        model: str | Path = "tiny",
+        *,
+        replicas: int = 2,
+        processes: bool = False,
+        **options: Any,
     ) -> FleetExecutor:
-        """Load `replicas` engines of a model in this process, and return their executor. `close`
-        ends the engines.
+        """Load `replicas` engines of a model. `close` ends the engines.
 
         Args:
             model: As in `Engine`.
             replicas: Number of engines.
+            processes: Run each engine in a process, which ends with this process.
             options: Options of each engine; see `EngineOptions`.
 
         Raises:
@@ -72,8 +79,15 @@ class FleetExecutor:
         if not right or isinstance(replicas, bool):
             hint = f"replicas must be an integer from 1 to {MAX_REPLICAS:,}"
             raise OptionError(f"replicas={shown(replicas)} is not allowed", hint)
+
+        def start() -> AnyEngine:
+            return start_child(str(model), options) if processes else Engine(model, **options)
+
         with ExitStack() as engines:
-            loaded = [engines.enter_context(Engine(model, **options)) for _ in range(replicas)]
+            loaded: list[AnyEngine] = []
+            for _ in range(replicas):
+                loaded.append(start())
+                engines.callback(loaded[-1].close)
             fleet = cls(loaded)
             fleet._owned = engines.pop_all()
         return fleet

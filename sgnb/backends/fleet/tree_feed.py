@@ -10,7 +10,7 @@ import numpy as np
 
 from ...engine.cache.radix import Ints
 from ...engine.cache.tiers.blocks import BLOCK, block_keys, root_key
-from ...events import NodeAdded, NodeEvicted, NodeSplit, Record
+from ...events import NodeAdded, NodeEvicted, NodeSplit, Record, RecordsLost
 from .block_index import BlockIndex
 
 NO_INTS: Ints = np.empty(0, np.int32)
@@ -55,38 +55,41 @@ class TreeFeed:
         worker: Number of the worker in the index.
         tokenizer_id: Identity of the token ids.
         vocab_size: Larger ids are images, videos and sounds, and end the indexed prefix.
+        seq: Number of the last record before the first record of the feed.
 
     Attributes:
-        seq: Number of the last applied record.
+        seq: Number of the last record.
         stale: Records were lost. The index keeps the earlier blocks until `restore`.
     """
 
-    def __init__(self, index: BlockIndex, worker: int, tokenizer_id: str, vocab_size: int) -> None:
+    def __init__(
+        self, index: BlockIndex, worker: int, tokenizer_id: str, vocab_size: int, seq: int = 0
+    ) -> None:
         self._index, self._worker = index, worker
         self._tokenizer_id, self._vocab_size = tokenizer_id, vocab_size
         self._nodes: dict[int, _IndexedEdge] = {}
-        self.seq = 0
+        self._since = 0.0  # time of the last snapshot
+        self.seq = seq
         self.stale = False
 
     def apply(self, records: Sequence[Record]) -> None:
         """Apply consecutive records. A gap, or an event about an unknown node, makes the feed
         stale; later records are ignored until `restore`."""
-        for seq, _, event, _ in records:
-            if seq <= self.seq or self.stale:
-                continue
-            self.stale = seq != self.seq + 1 or not self._apply(event)
-            self.seq = seq
+        for seq, t, event, _ in records:
+            follows, self.seq = seq == self.seq + 1, seq
+            if t > self._since and not self.stale:
+                self.stale = not (follows and self._apply(event))
 
-    def restore(self, seq: int, nodes: Sequence[NodeAdded]) -> None:
+    def restore(self, time: float, nodes: Sequence[NodeAdded]) -> None:
         """Replace the tree by a snapshot.
 
         Args:
-            seq: Number of the last record in the snapshot.
+            time: Time of the snapshot on the clock of the records; earlier records are ignored.
             nodes: All nodes, parents before children.
         """
         self._index.forget(self._worker)
         self._nodes.clear()
-        self.seq = seq
+        self._since = time
         added = [self._add(node) for node in nodes]
         self.stale = not all(added)
 
@@ -100,7 +103,7 @@ class TreeFeed:
             if node is not None:
                 self._index.remove(self._worker, node.keys)
             return node is not None
-        return True
+        return not isinstance(event, RecordsLost)
 
     def _add(self, event: NodeAdded) -> bool:
         parent = self._nodes.get(event.parent)

@@ -37,7 +37,8 @@ class FleetWorker:
         self._log, self._read_seq = executor.log, executor.log.last
         self._offset = log.ahead_of(executor.log)
         engine = executor.engine
-        self._feed = TreeFeed(index, number, executor.tokenizer_id, engine.vocab_size)
+        identity = executor.tokenizer_id, engine.vocab_size
+        self._feed = TreeFeed(index, number, *identity, seq=self._read_seq)
         self._feed.restore(*engine.tree_snapshot())
 
     @property

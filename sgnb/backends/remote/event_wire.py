@@ -60,6 +60,11 @@ def encode_event(record: Record, begin: float) -> WireEvent:
     return WireEvent(record.t + begin, kind.__name__, values)
 
 
+def encode_events(t: float, events: Sequence[Any], begin: float) -> tuple[float, list[WireEvent]]:
+    """Return a time and events of this time as data. begin: as in `encode_event`."""
+    return t + begin, [encode_event(Record(0, t, event), begin) for event in events]
+
+
 def _encode_rows(rows: Any) -> list[Any]:
     if not isinstance(rows, Columns):
         return [list(column) for column in zip(*rows, strict=True)]

@@ -11,11 +11,12 @@ from ...engine.request import arguments
 from ...engine.request.input_processor import InputProcessor, Prompt
 from ...engine.request.tokenizer import Tokenizer
 from ...engine.request.waiting import SchedulePolicy
-from ...events import WaitingRequest
+from ...events import EventLog, NodeAdded, WaitingRequest
 from ...grammar.compiler import CompiledGrammar, GrammarCompiler
 from ...grammar.spec import GrammarSpec
 from ...sampling import SamplingParams, read_option, scalar
 from .client import HostClient
+from .event_wire import WireEvent, decode_event
 from .request_wire import WireSeam, write_params
 
 REMEMBERED_SEAMS = 256
@@ -26,6 +27,8 @@ class RemoteCalls:
     """Cache, statistics and stops of an engine in a host process; see `Engine`."""
 
     _client: HostClient
+    _clock_offset: float  # from the host's clock, in seconds
+    log: EventLog
     _input_processor: InputProcessor
     _seams: dict[Any, tuple[str, ...]]
     _grammars: GrammarCompiler | None
@@ -71,6 +74,13 @@ class RemoteCalls:
     def tree(self) -> list[dict[str, Any]]:
         """See `Engine.tree`."""
         return [row | {"tokens": tuple(row["tokens"])} for row in self._rows("tree")]
+
+    def tree_snapshot(self) -> tuple[float, list[NodeAdded]]:
+        """See `Engine.tree_snapshot`."""
+        kind = tuple[float, list[WireEvent]]
+        t, nodes = self._client.call("tree_snapshot", kind=kind)
+        t += self._clock_offset - self.log.begin
+        return t, [event for event in map(decode_event, nodes) if isinstance(event, NodeAdded)]
 
     def cached_length(self, prompt: Prompt) -> int:
         """See `Engine.cached_length`."""

@@ -146,10 +146,10 @@ class CacheMethods:
         checkpoint (True if recurrent states are kept at the node's end)."""
         return self._loop.call(lambda: manual.tree_nodes(self._cache))
 
-    def tree_snapshot(self) -> tuple[int, list[NodeAdded]]:
-        """Return the radix tree as events, parents first, and the number of the last record of
-        `log` in this state: a reader that missed records continues from there."""
-        return self._loop.call(lambda: (self.log.last, manual.added_nodes(self._cache.tree)))
+    def tree_snapshot(self) -> tuple[float, list[NodeAdded]]:
+        """Return the time on the clock of `log`, and the radix tree as events, parents first. A
+        reader that missed records continues with later records."""
+        return self._loop.call(lambda: (self.log.now(), manual.added_nodes(self._cache.tree)))
 
     def snapshot(self) -> tuple[int, list[Any]]:
         """Return the number of the log's last record, and events that rebuild the names of tokens
