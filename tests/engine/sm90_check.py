@@ -3,6 +3,7 @@ program; the driver holds for the whole process. Nothing runs."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -15,9 +16,10 @@ from triton.runtime import driver
 from sgnb.engine.attention import LayerOptions, device_plan, triton_backend
 from sgnb.engine.attention.triton_backend import TritonAttention
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.fusion import kernels
+from sgnb.engine.fusion import kernels, skinny
 from sgnb.engine.fusion.module_patterns import ROTARIES
-from sgnb.engine.fusion.types import AttentionPlan, Heads
+from sgnb.engine.fusion.types import AttentionPlan, Heads, Norm
+from sgnb.engine.quantization.packed import Kind, PackedWeight
 
 compiled: list[str] = []
 """Names of the compiled kernels."""
@@ -63,6 +65,37 @@ def check_fp8_pool() -> None:
         assert set(compiled) == names | {"_rotate_and_store_kernel"}
 
 
+def check_packed() -> None:
+    """Packed weights of each kind: a gated product with norm and a projection, at one and at four
+    rows."""
+    heads = Heads(8, 2, 128)
+    plan = AttentionPlan(0, heads, LayerOptions(0.1), ROTARIES[0], None, None)
+    kv = KVCache({0: LayerShape(2, 128, 128)}, 8, torch.bfloat16, torch.device("cpu"))
+    attention = TritonAttention(kv, {0: 8})
+    norm = Norm(torch.empty(2048), 1e-5, False)
+    with pretended_gpu(skinny):
+        for kind, wide in (("int4", 128), ("mxfp4", 32), ("fp8", 2048), ("fp8", 128)):
+            weight = empty_weight(kind, sum(heads.widths), 2048, wide)
+            for rows in (1, 4):
+                x = torch.empty(rows, 2048, dtype=torch.bfloat16)
+                angles = torch.empty(2, rows, 128, dtype=torch.bfloat16).unbind()
+                skinny.skinny_linear(x, weight, norm=norm, gated="silu")
+                skinny.skinny_project(x, weight, None, plan, angles, attention, norm=norm)
+        assert compiled == ["linear_kernel", "project_kernel"] * 8
+
+
+def empty_weight(kind: Kind, rows: int, columns: int, wide: int) -> PackedWeight:
+    """A matrix without numbers; FP8 has blocks as high as wide, or a scale per row."""
+    high = wide if kind == "fp8" and wide < columns else 1
+    size = columns if kind == "fp8" else columns // 2
+    values = torch.empty(rows, size, dtype=torch.float8_e4m3fn if kind == "fp8" else torch.uint8)
+    scales = torch.empty(rows // high, columns // wide, dtype=torch.bfloat16)
+    if kind == "mxfp4":
+        scales = scales.to(torch.uint8)
+    zeros = torch.empty(scales.shape, dtype=torch.uint8) if kind == "int4" else None
+    return PackedWeight(kind, values, scales, zeros, None, (high, wide))
+
+
 if __name__ == "__main__":
-    check_fp8_pool()
+    {"packed": check_packed, "fp8": check_fp8_pool}[sys.argv[1]]()
     print("all compiled")

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache
+from ..quantization.packed import PackedWeight
 from . import reference
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm
 from .weights import DenseWeight, Weight, decoded
@@ -30,11 +31,10 @@ class NormRows(Protocol):
 class Skinny(NamedTuple):
     """GEMMs of few rows; see `skinny`, the module."""
 
-    serves: Callable[
-        [Tensor, Tensor, bool], bool
-    ]  # True if `linear` is the choice for x, weight, gated
+    # True if `linear` is the choice for x, weight, gated
+    serves: Callable[[Tensor, Tensor | PackedWeight, bool], bool]
     linear: Callable[..., Tensor]
-    project_rows: int  # maximum number of rows of a QKV projection
+    project_rows: int  # maximum number of rows of a QKV projection with a dense weight
     project: Callable[..., Tensor]  # only if `can_project`; otherwise `linear`
     can_project: Callable[[AttentionPlan, Angles | None, KVCache], bool]
 
@@ -69,11 +69,9 @@ class Operations:
             gated: The rows of weight and bias are gate, then up. The result is
                 activation(gate) * up, [T, N / 2].
         """
-        skinny = self.skinny
-        if skinny is not None and scale == 1.0 and isinstance(weight, DenseWeight):
-            data = weight.data
-            if skinny.serves(x, data, gated is not None):
-                return skinny.linear(x, data, bias, norm=norm, residual=residual, gated=gated)
+        skinny, stored = self.skinny, _stored(weight)
+        if skinny is not None and scale == 1.0 and skinny.serves(x, stored, gated is not None):
+            return skinny.linear(x, stored, bias, norm=norm, residual=residual, gated=gated)
         if norm is not None:
             x = self.norm(x, norm)
         matrix = decoded(weight, x.dtype)
@@ -102,25 +100,24 @@ class Operations:
         Returns:
             The rotated q, [T, heads, dim].
         """
-        skinny = self._skinny_projection(x)
-        if (
-            skinny is not None
-            and isinstance(weight, DenseWeight)
-            and skinny.can_project(plan, angles, backend.kv)
-        ):
-            return skinny.project(x, weight.data, bias, plan, angles, backend, norm=norm)
+        skinny = self._skinny_projection(x, weight)
+        if skinny is not None and skinny.can_project(plan, angles, backend.kv):
+            return skinny.project(x, _stored(weight), bias, plan, angles, backend, norm=norm)
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
 
     def merged(self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None) -> Tensor:
         """Return q, k and v without a split into heads, [T, sum of widths]."""
-        skinny = self._skinny_projection(x)
-        if skinny is not None and isinstance(weight, DenseWeight):
-            return skinny.linear(x, weight.data, bias, norm=norm)
+        skinny = self._skinny_projection(x, weight)
+        if skinny is not None:
+            return skinny.linear(x, _stored(weight), bias, norm=norm)
         x = x if norm is None else self.norm(x, norm)
         return self.multiply(x, decoded(weight, x.dtype), bias)
 
-    def _skinny_projection(self, x: Tensor) -> Skinny | None:
-        return self.skinny if self.skinny and len(x) <= self.skinny.project_rows else None
+    def _skinny_projection(self, x: Tensor, weight: Weight) -> Skinny | None:
+        skinny = self.skinny
+        if skinny is None or isinstance(weight, DenseWeight):
+            return skinny if skinny and len(x) <= skinny.project_rows else None
+        return skinny if skinny.serves(x, weight, False) else None
 
     def _add_product(
         self, residual: Tensor, x: Tensor, matrix: Tensor, bias: Tensor | None, scale: float
@@ -131,6 +128,10 @@ class Operations:
             x, matrix.t(), alpha=scale
         )  # a single rounding and a single pass over the residual
         return residual if bias is None else residual.add_(bias, alpha=scale)
+
+
+def _stored(weight: Weight) -> Tensor | PackedWeight:
+    return weight.data if isinstance(weight, DenseWeight) else weight
 
 
 def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | None) -> Operations:

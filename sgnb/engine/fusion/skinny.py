@@ -2,7 +2,8 @@
 embedding and KV pool) in the same kernel. One row also includes a preceding RMSNorm; two rows
 include the norm of a QKV projection.
 
-Reading the weights dominates the time of a few rows and hides the remaining work. Needs triton;
+Weights are dense, or packed and decoded in registers (`packed_kernels`). Reading the weights
+dominates the time of a few rows and hides the remaining work. Needs triton;
 with TRITON_INTERPRET=1 set before triton is imported, the kernels run on the CPU. Knows no models.
 """
 
@@ -17,7 +18,9 @@ from torch import Tensor
 
 from ..cache.kv_cache import KVCache
 from ..device.precompile import launch
+from ..quantization.packed import Kind, PackedWeight
 from . import kernels
+from .packed_kernels import CODES as _CODES
 from .reference import ACTIVATIONS
 from .skinny_kernels import linear_kernel, project_kernel
 from .types import DTYPES, Activation, Angles, AttentionPlan, Backend, Norm
@@ -25,9 +28,15 @@ from .types import DTYPES, Activation, Angles, AttentionPlan, Backend, Norm
 SUMMED_ROWS = 2  # maximum for every GEMM, and for QKV projections
 ROWS = 16  # maximum for wide GEMMs; tensor cores from 3 rows
 
+PACKED_ROWS = 4
+"""Maximum rows of packed weights."""
+
 NARROW = 24
 """Maximum columns per SM of a narrow GEMM. A narrow GEMM needs small blocks, because tensor-core
 tiles give too few programs."""
+
+CODES: int = _CODES.value
+"""Codes of four bits that a kernel reads at once."""
 
 SMALLEST = 16
 """Minimum columns, and elements of a row, for tensor cores."""
@@ -47,22 +56,33 @@ class SkinnyTiling(NamedTuple):
     unroll: int = 1  # of the loop: later loads do not wait for earlier sums
 
 
-def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
+def serves(x: Tensor, weight: Tensor | PackedWeight, gated: bool) -> bool:
     """True if `skinny_linear` is faster than cuBLAS for x [T, K] and weight [N, K] with contiguous
     rows.
 
     Always up to `SUMMED_ROWS`; above, only if the columns give enough programs, because cuBLAS also
-    splits K.
+    splits K. Packed weights up to `PACKED_ROWS`, if the kernels can read the layout.
     """
+    if isinstance(weight, PackedWeight):
+        return len(x) <= PACKED_ROWS and x.stride(1) == 1 and can_unpack(weight)
     if x.stride(1) != 1 or weight.stride(1) != 1:
         return False
     columns = len(weight) // 2 if gated else len(weight)
     return len(x) <= (SUMMED_ROWS if columns <= NARROW * _sm_count(x.device) else ROWS)
 
 
+def can_unpack(weight: PackedWeight) -> bool:
+    """True if the kernels can read the layout: whole words of codes, and groups of columns that are
+    a power of two, or one scale per row."""
+    size, wide = weight.shape[-1], weight.block[1]
+    codes = 1 if weight.kind == "fp8" else CODES
+    whole = wide >= size
+    return size % codes == 0 and (whole or (wide % max(codes, 2) == 0 and wide & (wide - 1) == 0))
+
+
 def skinny_linear(
     x: Tensor,
-    weight: Tensor,
+    weight: Tensor | PackedWeight,
     bias: Tensor | None = None,
     *,
     norm: Norm | None = None,
@@ -72,8 +92,8 @@ def skinny_linear(
 ) -> Tensor:
     """Return x [T, K] times weight [N, K], plus bias [N], plus residual [T, N], as a new tensor.
 
-    x, weight and residual have equal dtypes (bfloat16, float16 or float32) and contiguous rows.
-    Sums run in float32 and are rounded once, at the end.
+    x, a dense weight and residual have equal dtypes (bfloat16, float16 or float32) and contiguous
+    rows. Sums run in float32 and are rounded once, at the end. A packed weight needs `can_unpack`.
 
     Args:
         norm: Norm of x; in the same kernel, without intermediate rounding, unless `tiling.dot`.
@@ -86,19 +106,24 @@ def skinny_linear(
     """
     _check(x, weight, bias, norm, residual, gated)
     rows, size = x.shape
-    columns = len(weight) // 2 if gated else len(weight)
+    height = weight.shape[0]
+    columns = height // 2 if gated else height
     out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
     if rows == 0 or columns == 0:
         return out
 
+    stored = _stored(weight, x)
+    if tiling is None and isinstance(weight, PackedWeight):
+        tiling = pick_packed(weight.kind, weight.block[1], rows, size, gated is not None)
     tiling = tiling or pick_tiling(rows, columns, size, gated is not None, _sm_count(x.device))
     if norm is not None and tiling.dot:
         x, norm = kernels.norm(x, norm), None
     launch(
-        linear_kernel, (triton.cdiv(columns, tiling.block_n),), x, weight,
+        linear_kernel, (triton.cdiv(columns, tiling.block_n),), x, stored.values,
         x if bias is None else bias, x if residual is None else residual,
-        x if norm is None else norm.factor, out, x.stride(0), weight.stride(0),
-        0 if residual is None else residual.stride(0), 0.0 if norm is None else norm.eps, rows,
+        x if norm is None else norm.factor, out, x.stride(0),
+        stored.values.stride(0), 0 if residual is None else residual.stride(0),
+        0.0 if norm is None else norm.eps, rows, *stored.others, **stored.constants,
         COLUMNS=columns, SIZE=size, BIAS=bias is not None, NORM=norm is not None,
         ADD=residual is not None, GATE=gated or "", DOT=tiling.dot, **_constants(tiling, rows),
     )  # fmt: skip
@@ -118,7 +143,7 @@ def can_project(plan: AttentionPlan, angles: Angles | None, kv: KVCache) -> bool
 
 def skinny_project(
     x: Tensor,
-    weight: Tensor,
+    weight: Tensor | PackedWeight,
     bias: Tensor | None,
     plan: AttentionPlan,
     angles: Angles | None,
@@ -145,25 +170,29 @@ def skinny_project(
     """
     _check(x, weight, bias, norm)
     query, kv, dim = plan.heads
-    if len(weight) != sum(plan.heads.widths):
-        raise ValueError(f"weight has {len(weight)} rows, not those of {plan.heads}")
+    if weight.shape[0] != sum(plan.heads.widths):
+        raise ValueError(f"weight has {weight.shape[0]} rows, not those of {plan.heads}")
     rows, size = x.shape
     q = torch.empty(rows, query, dim, dtype=x.dtype, device=x.device)
     if rows == 0:
         return q
 
+    stored = _stored(weight, x)
+    if tiling is None and isinstance(weight, PackedWeight):
+        tiling = pick_packed(weight.kind, weight.block[1], rows, size, gated=True)
     tiling = tiling or pick_projection(rows, size)
     if tiling.dot or dim // 2 % tiling.block_n:
         raise ValueError(f"{tiling} has tensor cores, or does not divide {dim // 2} pairs")
     rotary = None if angles is None else plan.rotary
     cos, sin = angles or (x, x)
     launch(
-        project_kernel, ((query + 2 * kv) * dim // 2 // tiling.block_n,), x, weight,
+        project_kernel, ((query + 2 * kv) * dim // 2 // tiling.block_n,), x, stored.values,
         x if bias is None else bias, x if norm is None else norm.factor, cos, sin,
         backend.new_slots, q, backend.kv.keys[plan.layer], backend.kv.values[plan.layer],
-        x.stride(0), weight.stride(0), cos.stride(0), sin.stride(0),
-        0.0 if norm is None else norm.eps, rows, QUERY=query, KV=kv, DIM=dim, SIZE=size,
-        BIAS=bias is not None, NORM=norm is not None, ROTATES=rotary is not None,
+        x.stride(0), stored.values.stride(0), cos.stride(0), sin.stride(0),
+        0.0 if norm is None else norm.eps, rows, *stored.others,
+        **stored.constants, QUERY=query, KV=kv, DIM=dim, SIZE=size, BIAS=bias is not None,
+        NORM=norm is not None, ROTATES=rotary is not None,
         INTERLEAVED=rotary is not None and rotary.interleaved,
         STEP=1 if rotary is None else rotary.step, **_constants(tiling, rows),
     )  # fmt: skip
@@ -219,6 +248,47 @@ def _one_pair(size: int) -> SkinnyTiling:
 
 
 @cache
+def pick_packed(kind: Kind, wide: int, rows: int, size: int, gated: bool) -> SkinnyTiling:
+    """Return the tiling of packed weights. Not tuned on a GPU.
+
+    A thread has eight elements of x, and a word of codes of each of four or eight matrix rows:
+    inputs and codes then have one layout, and nothing goes through shared memory.
+
+    Args:
+        wide: Columns that share a scale.
+        gated: Two matrix rows belong to a column, as in projections.
+    """
+    block = min(1024, triton.next_power_of_2(size))
+    block = max(block, wide if wide < size else CODES)
+    block_n = 2 if gated and kind == "fp8" else 4
+    return SkinnyTiling(False, block_n, block, max(1, block // 256), 1, 2 if rows == 1 else 1)
+
+
+class _Stored(NamedTuple):
+    """Arguments of a kernel for a weight."""
+
+    values: Tensor
+    others: tuple[Tensor, Tensor, Tensor]  # scales, zero points, order of the columns
+    constants: dict[str, Any]
+
+
+def _stored(weight: Tensor | PackedWeight, x: Tensor) -> _Stored:
+    """x: stands for absent tensors."""
+    if isinstance(weight, Tensor):
+        return _Stored(weight, (x, x, x), _DENSE)
+    kind, values, scales, zeros, order, (high, wide) = weight
+    others = scales, x if zeros is None else zeros, x if order is None else order
+    constants = {
+        "KIND": kind, "HIGH": high, "WIDE": wide, "ZEROS": zeros is not None,
+        "ORDER": order is not None,
+    }  # fmt: skip
+    return _Stored(values if kind == "fp8" else values.view(torch.int32), others, constants)
+
+
+_DENSE = {"KIND": "", "HIGH": 1, "WIDE": 1, "ZEROS": False, "ORDER": False}
+
+
+@cache
 def _constants(tiling: SkinnyTiling, rows: int) -> dict[str, Any]:
     return {
         "BLOCK_T": max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),
@@ -236,28 +306,32 @@ def _sm_count(device: torch.device) -> int:
 
 def _check(
     x: Tensor,
-    weight: Tensor,
+    weight: Tensor | PackedWeight,
     bias: Tensor | None,
     norm: Norm | None,
     residual: Tensor | None = None,
     gated: Activation | None = None,
 ) -> None:
-    if x.dim() != 2 or weight.dim() != 2 or x.shape[1] != weight.shape[1] or x.shape[1] == 0:
+    if x.dim() != 2 or len(weight.shape) != 2 or x.shape[1] != weight.shape[1] or x.shape[1] == 0:
         shapes = f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}"
         raise ValueError(f"{shapes}: not [T, K] and [N, K]")
-    if gated is not None and (gated not in ACTIVATIONS or len(weight) % 2):
+    height = weight.shape[0]
+    if gated is not None and (gated not in ACTIVATIONS or height % 2):
         allowed = f"one of {tuple(ACTIVATIONS)}, with an even number of weight's rows"
-        raise ValueError(f"gated is {gated!r}, with {len(weight)} rows: not {allowed}")
+        raise ValueError(f"gated is {gated!r}, with {height} rows: not {allowed}")
+    if isinstance(weight, PackedWeight) and not can_unpack(weight):
+        raise ValueError(f"weight has {weight.shape[1]} columns in groups of {weight.block[1]}")
 
-    columns = len(weight) // 2 if gated else len(weight)
-    shaped = {"bias": (bias, (len(weight),)), "residual": (residual, (len(x), columns))}
+    columns = height // 2 if gated else height
+    shaped = {"bias": (bias, (height,)), "residual": (residual, (len(x), columns))}
     if norm is not None:
         shaped["norm"] = norm.factor, (x.shape[1],)
     for name, (tensor, shape) in shaped.items():
         if tensor is not None and tensor.shape != shape:
             raise ValueError(f"{name} is {tuple(tensor.shape)}, not {tuple(shape)}")
 
-    matrices = [x, weight] if residual is None else [x, weight, residual]
+    dense = [x, weight] if isinstance(weight, Tensor) else [x]
+    matrices = dense if residual is None else [*dense, residual]
     dtypes = [matrix.dtype for matrix in matrices]
     if x.dtype not in DTYPES or {*dtypes} != {x.dtype}:
         raise ValueError(f"dtypes are {dtypes}, not one of {DTYPES} for all")

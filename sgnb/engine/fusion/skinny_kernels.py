@@ -8,23 +8,33 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .packed_kernels import packed_sums
+
 
 @triton.jit(do_not_specialize=["rows"])
 def linear_kernel(
     x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor,
     out: tl.tensor, x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor,
-    eps: tl.tensor, rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    eps: tl.tensor, rows: tl.tensor, scales: tl.tensor, zeros: tl.tensor, order: tl.tensor,
+    KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr, ZEROS: tl.constexpr,
+    ORDER: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
     UNROLL: tl.constexpr, DOT: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
     ADD: tl.constexpr, GATE: tl.constexpr,
 ) -> None:  # fmt: skip
+    """KIND: of packed weights, see `packed_kernels`; "" for dense weights."""
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     t = tl.arange(0, BLOCK_T)
     live = n < COLUMNS
     column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
     x += tl.minimum(t, rows - 1)[:, None] * x_stride  # repeats the last row
     weights, others = weight + column * weight_stride, weight + (column + COLUMNS) * weight_stride
-    if DOT:
+    if KIND != "":
+        product, up = packed_sums(
+            x, column, column + COLUMNS, weight, scales, zeros, order, factor, eps, KIND, HIGH,
+            WIDE, ZEROS, ORDER, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, GATE != "",
+        )  # fmt: skip
+    elif DOT:
         tl.static_assert(not NORM)
         product, up = _dots(
             x, weights, others, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, GATE != "",
@@ -53,7 +63,9 @@ def project_kernel(
     x: tl.tensor, weight: tl.tensor, bias: tl.tensor, factor: tl.tensor, cos: tl.tensor,
     sin: tl.tensor, slots: tl.tensor, q: tl.tensor, keys: tl.tensor, values: tl.tensor,
     x_stride: tl.tensor, weight_stride: tl.tensor, cos_stride: tl.tensor, sin_stride: tl.tensor,
-    eps: tl.tensor, rows: tl.tensor, QUERY: tl.constexpr, KV: tl.constexpr, DIM: tl.constexpr,
+    eps: tl.tensor, rows: tl.tensor, scales: tl.tensor, zeros: tl.tensor, order: tl.tensor,
+    KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr, ZEROS: tl.constexpr,
+    ORDER: tl.constexpr, QUERY: tl.constexpr, KV: tl.constexpr, DIM: tl.constexpr,
     SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     STAGES: tl.constexpr, UNROLL: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
     ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
@@ -68,10 +80,16 @@ def project_kernel(
     at_b = at_a + 1 if INTERLEAVED else at_a + DIM // 2
     column_a, column_b = (head * DIM + at_a).to(tl.int64), (head * DIM + at_b).to(tl.int64)
     x += tl.minimum(t, rows - 1)[:, None] * x_stride  # repeats the last row
-    a, b = _sums(
-        x, weight + column_a * weight_stride, weight + column_b * weight_stride, factor, eps,
-        SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, True,
-    )  # fmt: skip
+    if KIND != "":
+        a, b = packed_sums(
+            x, column_a, column_b, weight, scales, zeros, order, factor, eps, KIND, HIGH, WIDE,
+            ZEROS, ORDER, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, True,
+        )  # fmt: skip
+    else:
+        a, b = _sums(
+            x, weight + column_a * weight_stride, weight + column_b * weight_stride, factor, eps,
+            SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, True,
+        )  # fmt: skip
 
     if BIAS:
         a += tl.load(bias + column_a).to(tl.float32)[None, :]

@@ -1,0 +1,177 @@
+"""Triton functions of `skinny_kernels` for packed weights: sums of products with numbers that are
+decoded in registers. `quantization/packed.py` documents the layout.
+
+Codes of four bits are read as words of eight codes. A code becomes a float without a conversion:
+its bits are set into the mantissa of 2**23, and the difference to 2**23 plus a zero point of 8 is
+exact. A word needs one shift, because the first five codes of a word fit into the mantissa; the
+powers of 16 divide x instead. Other zero points and scales need one operation per word.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+CODES = tl.constexpr(8)
+"""Codes of four bits in a word."""
+FIRST = tl.constexpr(5)
+"""Codes of a word that need no shift."""
+SIGN = tl.constexpr(-(2**31))
+"""Bit of the sign of a float, as int32."""
+MANTISSA = tl.constexpr(0x4B000000)
+"""Bits of the float 2**23."""
+
+
+@triton.jit
+def packed_sums(
+    x: tl.tensor, row: tl.tensor, other: tl.tensor, values: tl.tensor, scales: tl.tensor,
+    zeros: tl.tensor, order: tl.tensor, factor: tl.tensor, eps: tl.tensor,
+    KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr, ZEROS: tl.constexpr,
+    ORDER: tl.constexpr, SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr, NORM: tl.constexpr,
+    TWO: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """Multiply the rows at x [BLOCK_T, 1], normed if asked, by the rows `row` [BLOCK_N] of the
+    matrix and, with TWO, by the rows `other`. Returns [BLOCK_T, BLOCK_N] each. HIGH, WIDE: rows and
+    columns that share a scale."""
+    per: tl.constexpr = 1 if KIND == "fp8" else CODES
+    whole: tl.constexpr = WIDE >= SIZE  # one scale per row
+    width: tl.constexpr = BLOCK_K if whole else WIDE
+    groups: tl.constexpr = BLOCK_K // width
+    shape: tl.constexpr = [BLOCK_T, BLOCK_N, groups, width // per]
+    product = tl.zeros(shape, tl.float32)
+    other_product = tl.zeros(shape, tl.float32)
+    squares = tl.zeros([BLOCK_T, BLOCK_K], tl.float32)
+    for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
+        numbers, squares = _inputs(x, order, factor, start, squares, ORDER, SIZE, BLOCK_K, NORM)
+        product += _products(
+            numbers, row, values, scales, zeros, start, KIND, HIGH, WIDE, ZEROS, SIZE, BLOCK_T,
+            BLOCK_K, whole, groups,
+        )  # fmt: skip
+        if TWO:
+            other_product += _products(
+                numbers, other, values, scales, zeros, start, KIND, HIGH, WIDE, ZEROS, SIZE,
+                BLOCK_T, BLOCK_K, whole, groups,
+            )  # fmt: skip
+
+    first, second = tl.sum(tl.sum(product, 3), 2), tl.sum(tl.sum(other_product, 3), 2)
+    if whole:
+        first *= _scales(scales, row // HIGH, KIND, row >= 0)[None, :]
+        if TWO:
+            second *= _scales(scales, other // HIGH, KIND, other >= 0)[None, :]
+    if NORM:
+        scale = tl.rsqrt(tl.sum(squares, 1) / SIZE + eps)[:, None]
+        first *= scale
+        second *= scale
+    return first, second
+
+
+@triton.jit
+def _inputs(
+    x: tl.tensor, order: tl.tensor, factor: tl.tensor, start: tl.tensor, squares: tl.tensor,
+    ORDER: tl.constexpr, SIZE: tl.constexpr, BLOCK_K: tl.constexpr, NORM: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """Return the inputs of a block [BLOCK_T, BLOCK_K], in the order of the columns and times the
+    factor of the norm, and the sums of squares."""
+    at = start + tl.arange(0, BLOCK_K)
+    inside = ((at < SIZE) | (SIZE % BLOCK_K == 0))[None, :]
+    at = at[None, :]
+    if ORDER:
+        at = tl.load(order + at, mask=inside, other=0)
+    numbers = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    if NORM:
+        squares += numbers * numbers
+        numbers *= tl.load(factor + at, mask=inside, other=0.0).to(tl.float32)
+    return numbers, squares
+
+
+@triton.jit
+def _products(
+    numbers: tl.tensor, row: tl.tensor, values: tl.tensor, scales: tl.tensor, zeros: tl.tensor,
+    start: tl.tensor, KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr,
+    ZEROS: tl.constexpr, SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_K: tl.constexpr,
+    WHOLE: tl.constexpr, GROUPS: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
+    """Return products of inputs and scaled weights, [BLOCK_T, BLOCK_N, groups, elements], summed
+    per word of codes. A single scale per row is left to the caller."""
+    per: tl.constexpr = 1 if KIND == "fp8" else CODES
+    width: tl.constexpr = BLOCK_K // GROUPS // per
+    group = tl.arange(0, GROUPS)
+    at = start // per + group[:, None] * width + tl.arange(0, width)[None, :]
+    inside = ((at < SIZE // per) | (SIZE % BLOCK_K == 0))[None, :, :]
+    pointers = values + row.to(tl.int64)[:, None, None] * (SIZE // per) + at[None, :, :]
+
+    wide: tl.constexpr = (SIZE + WIDE - 1) // WIDE  # columns of scales
+    group = (start // WIDE + group)[None, :]
+    scale_at, real = (row // HIGH).to(tl.int64)[:, None] * wide + group, group < wide
+    if KIND == "fp8":
+        weights = tl.load(pointers, mask=inside, other=0.0, eviction_policy="evict_first")
+        inputs = numbers.reshape(BLOCK_T, 1, GROUPS, width)
+        products = weights.to(tl.float32)[None, :, :, :] * inputs
+    else:
+        # One word per thread, as for the inputs: reshaped pointers are not known to be contiguous.
+        flat: tl.constexpr = pointers.shape[0] * GROUPS * width
+        present = tl.broadcast_to(inside, pointers.shape).reshape(flat)
+        words = tl.load(
+            pointers.reshape(flat), mask=present, other=0, eviction_policy="evict_first"
+        ).reshape(pointers.shape)
+        products, inputs = _word_products(words, numbers, KIND, BLOCK_T, GROUPS, width)
+        if ZEROS:
+            zero = tl.load(zeros + scale_at, mask=real, other=0).to(tl.float32)
+            products += (8.0 - zero)[None, :, :, None] * inputs
+    if not WHOLE:
+        products *= _scales(scales, scale_at, KIND, real)[None, :, :, None]
+    return products
+
+
+@triton.jit
+def _scales(
+    scales: tl.tensor, at: tl.tensor, KIND: tl.constexpr, mask: tl.tensor,
+) -> tl.tensor:  # fmt: skip
+    scale = tl.load(scales + at, mask=mask, other=0)
+    if KIND == "mxfp4":  # exponents: 0 is the subnormal number 2**-127
+        exponent = scale.to(tl.int32)
+        return tl.where(exponent == 0, 1 << 22, exponent << 23).to(tl.float32, bitcast=True)
+    else:
+        return scale.to(tl.float32)
+
+
+@triton.jit
+def _word_products(
+    words: tl.tensor, numbers: tl.tensor, KIND: tl.constexpr, BLOCK_T: tl.constexpr,
+    GROUPS: tl.constexpr, WIDTH: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """Return the sum of the eight products of each word, with a zero point of 8, and the sum of the
+    eight inputs: words [BLOCK_N, groups, width], inputs [BLOCK_T, columns]."""
+    # The last axis of a split is the lowest bit of a column's place in a word.
+    even, odd = tl.split(numbers.reshape(BLOCK_T, 1, GROUPS, WIDTH, 2, 2, 2))
+    x04, x26 = tl.split(even)
+    x15, x37 = tl.split(odd)
+    x0, x4 = tl.split(x04)
+    x2, x6 = tl.split(x26)
+    x1, x5 = tl.split(x15)
+    x3, x7 = tl.split(x37)
+
+    sums = _product(words, x0, 0, KIND) + _product(words, x1, 1, KIND)
+    sums += _product(words, x2, 2, KIND)
+    sums += _product(words, x3, 3, KIND)
+    sums += _product(words, x4, 4, KIND)
+    sums += _product(words, x5, 5, KIND)
+    sums += _product(words, x6, 6, KIND)
+    sums += _product(words, x7, 7, KIND)
+    return sums, x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7
+
+
+@triton.jit
+def _product(words: tl.tensor, x: tl.tensor, PLACE: tl.constexpr, KIND: tl.constexpr) -> tl.tensor:
+    """Return x times the number of the code at a place of each word, without a scale."""
+    if KIND == "int4":
+        later: tl.constexpr = PLACE >= FIRST
+        power: tl.constexpr = 16 ** (PLACE - FIRST if later else PLACE)
+        bits = ((words >> (4 * FIRST) if later else words) & (15 * power)) | MANTISSA
+        number = bits.to(tl.float32, bitcast=True) - (8388608.0 + 8.0 * power)
+        return number[None, :, :, :] * (x * (1.0 / power))
+    else:
+        # Sign, exponent and mantissa of E2M1 in the places of float32: too small by 2**126.
+        bits = ((words << (28 - 4 * PLACE)) & SIGN) | (((words >> (4 * PLACE)) & 7) << 22)
+        return (bits.to(tl.float32, bitcast=True) * 2.0**126)[None, :, :, :] * x

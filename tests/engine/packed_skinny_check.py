@@ -1,0 +1,207 @@
+"""Compares products of a few rows with packed weights with float64 of the dequantized weights. Run
+as a program: in triton's interpreter."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sgnb.engine import fusion
+from sgnb.engine.attention import LayerOptions
+from sgnb.engine.fusion import module_trace
+from sgnb.engine.fusion.module_patterns import ROTARIES
+from sgnb.engine.fusion.operations import pick_operations
+from sgnb.engine.fusion.skinny import (
+    SkinnyTiling,
+    can_unpack,
+    serves,
+    skinny_linear,
+    skinny_project,
+)
+from sgnb.engine.fusion.types import AttentionPlan, Heads, Norm
+from sgnb.engine.quantization.modules import QuantizedLinear
+from sgnb.engine.quantization.packed import Kind, PackedWeight, pack_nibbles
+from sgnb.engine.quantization.quantize import QUANTIZERS
+
+from .fusion_kernel_check import backend, exact_rotation
+from .fusion_models import Pooled, own_logits, varied_model
+from .skinny_check import CASES, Case, close, exact
+
+LAYOUTS: list[tuple[Kind, tuple[int, int], torch.dtype, bool]] = [
+    ("int4", (1, 16), torch.float16, True),
+    ("int4", (1, 32), torch.bfloat16, False),
+    ("int4", (1, 10**6), torch.float32, True),
+    ("fp8", (1, 10**6), torch.bfloat16, False),
+    ("fp8", (4, 32), torch.float32, False),
+    ("mxfp4", (1, 32), torch.uint8, False),
+]
+"""Kind, block, dtype of the scales, and whether the zero points are stored. 10**6: one scale per
+row."""
+
+
+def packed(
+    kind: Kind,
+    block: tuple[int, int],
+    dtype: torch.dtype,
+    zeros: bool,
+    rows: int,
+    columns: int,
+    ordered: bool = False,
+) -> PackedWeight:
+    """A random matrix; all codes occur, and the largest and smallest exponents of MXFP4 do not."""
+    high, wide = block[0], min(block[1], columns)
+    shape = -(-rows // high), -(-columns // wide)
+    if kind == "fp8":
+        values = (torch.randn(rows, columns) * 100).to(torch.float8_e4m3fn)
+    else:
+        values = pack_nibbles(torch.randint(16, (rows, columns)))
+    size = 3.0 * columns**0.5 * (100 if kind == "fp8" else 5)
+    scales = ((torch.rand(shape) + 0.5) / size).to(dtype)
+    if kind == "mxfp4":
+        scales = torch.randint(118, 126, shape).to(torch.uint8)
+    points = torch.randint(16, shape).to(torch.uint8) if zeros else None
+    order = torch.randperm(columns).int() if ordered else None
+    return PackedWeight(kind, values, scales, points, order, (high, wide))
+
+
+def check(
+    weight: PackedWeight,
+    rows: int,
+    dtype: torch.dtype,
+    cases: list[Case],
+    tilings: tuple[SkinnyTiling | None, ...] = (None,),
+) -> None:
+    """Each case with each tiling."""
+    height, size = weight.shape
+    x = torch.randn(rows, size + 8).to(dtype)[:, :size]
+    matrix = weight.reference(torch.float64)
+    assert serves(x, weight, False)
+    for gated, normed, biased, added in cases:
+        columns = height // 2 if gated else height
+        bias = torch.randn(height).to(dtype) if biased else None
+        residual = torch.randn(rows, columns + 8).to(dtype)[:, :columns] if added else None
+        norm = Norm(torch.rand(size) + 0.5, 1e-5, False) if normed else None
+        more: Any = {"norm": norm, "residual": residual, "gated": gated}
+        expected = exact(x, matrix, bias, *more.values())
+        for tiling in tilings:
+            y = skinny_linear(x, weight, bias, tiling=tiling, **more)
+            assert y.shape == expected.shape and y.dtype == dtype
+            close(y, expected, (weight.kind, weight.block, rows, gated, normed, tiling))
+
+
+def check_projection(weight: PackedWeight, heads: Heads, rows: int, dtype: torch.dtype) -> None:
+    """Projection with norm, bias, rotation and storing."""
+    size = weight.shape[1]
+    x = torch.randn(rows, size).to(dtype)
+    bias, norm = torch.randn(sum(heads.widths)).to(dtype), Norm(torch.rand(size) + 0.5, 1e-5, False)
+    turns = torch.rand(rows, heads.dim) * 6
+    angles = turns.cos().to(dtype), turns.sin().to(dtype)
+    plan = AttentionPlan(3, heads, LayerOptions(1.0), ROTARIES[0], None, None)
+    mine = backend(rows, heads, dtype, "cpu")
+    q = skinny_project(x, weight, bias, plan, angles, mine, norm=norm)
+    qkv = exact(x, weight.reference(torch.float64), bias, norm, None, None)
+    parts = exact_rotation(qkv, plan, angles)[0].split([heads.query, heads.kv, heads.kv], 1)
+    pools = mine.kv.keys[3], mine.kv.values[3]
+    found = (q, *(pool[mine.new_slots] for pool in pools))
+    for one, right in zip(found, parts, strict=True):
+        close(one, right, (weight.kind, heads))
+
+
+def check_layouts() -> None:
+    """Layouts that the kernels cannot read, and rows beyond the limit."""
+    weight = packed("int4", (1, 32), torch.float16, False, 4, 64)
+    assert can_unpack(weight) and not serves(torch.zeros(5, 64), weight, False)
+    assert not can_unpack(packed("int4", (1, 24), torch.float16, False, 4, 72))
+    assert can_unpack(packed("int4", (1, 72), torch.float16, False, 4, 72))
+    assert not can_unpack(packed("int4", (1, 36), torch.float16, False, 4, 36))
+    assert can_unpack(packed("fp8", (2, 36), torch.float16, False, 4, 36))
+    for x, wrong in ((torch.zeros(1, 72), (1, 24)), (torch.zeros(1, 64), (1, 72))):
+        try:
+            skinny_linear(x, packed("int4", wrong, torch.float16, False, 4, 72))
+        except ValueError:
+            continue
+        raise AssertionError(wrong)
+
+
+def check_all_codes() -> None:
+    """Each code of each kind alone, exactly, with extreme scales."""
+    for kind in ("int4", "mxfp4"):
+        weight = packed(kind, (1, 32), torch.float32, False, 16, 32)
+        codes = torch.arange(16)[:, None].expand(16, 32).contiguous()
+        scales = torch.full((16, 1), 2.0**-9)
+        if kind == "mxfp4":
+            scales = torch.tensor([0, 1, 90, 127, 180, 250]).repeat(3)[:16, None].to(torch.uint8)
+        weight = weight._replace(values=pack_nibbles(codes), scales=scales)
+        for place in range(8):
+            x = torch.zeros(1, 32)
+            x[0, 8 + place] = 1
+            y = skinny_linear(x, weight)
+            assert torch.equal(y[0], weight.reference(torch.float32)[:, 0]), (kind, place)
+
+
+def check_model(name: str, family: str) -> None:
+    """A fused model with packed weights against its own forward: steps of few rows use the kernels,
+    for each matrix of a layer."""
+    operations = pick_operations(torch.device("cuda"), torch.bfloat16, None)
+    module_trace.ROWS = 5, 2
+    skinny = operations.skinny
+    assert skinny is not None
+    kinds = list[str]()
+
+    def recorded(x: Tensor, weight: Any, *arguments: Any, **options: Any) -> Tensor:
+        kinds.append(getattr(weight, "kind", "dense"))
+        return skinny.linear(x, weight, *arguments, **options)
+
+    def projected(x: Tensor, weight: Any, *arguments: Any, **options: Any) -> Tensor:
+        kinds.append(getattr(weight, "kind", "dense"))
+        return skinny.project(x, weight, *arguments, **options)
+
+    counted = replace(operations, skinny=skinny._replace(linear=recorded, project=projected))
+    fusion.pick_operations = lambda *_: counted  # type: ignore[assignment]
+    model = varied_model(family, num_hidden_layers=1)
+    for module in list(model.model.layers.modules()):
+        for child, linear in list(module.named_children()):
+            if type(linear) is torch.nn.Linear:
+                weight = QUANTIZERS[name](linear.weight.detach())
+                setattr(module, child, QuantizedLinear(weight, linear.bias))
+    rows = (1, 3)
+    expected = [own_logits(model, count) for count in rows]
+    pooled = Pooled(model)
+    assert {"attention", "layer"} <= {swap.kind for swap in pooled.fuse()}
+    for count, logits in zip(rows, expected, strict=True):
+        kinds.clear()
+        assert torch.allclose(pooled.logits(count), logits, atol=2e-4, rtol=1e-4), (family, count)
+        assert kinds.count(name) == 4, kinds
+
+
+def run(quick: bool) -> None:
+    torch.manual_seed(0)
+    check_layouts()
+    check_all_codes()
+    dtypes = (torch.float32, torch.bfloat16, torch.float16)
+    some: list[Case] = [("silu", True, True, False), (None, True, False, True)]
+    for number, layout in enumerate(LAYOUTS):
+        size = 96 if quick else 224
+        pairs = list(itertools.product(dtypes, (1, 3)))
+        for dtype, rows in pairs[number : number + 1] if quick else pairs:
+            tiny = SkinnyTiling(False, 4, 16 if layout[1][1] > size else 64, 4, 1, unroll=1)
+            weight = packed(*layout, 14, size, number % 2 == 0)
+            tilings = (tiny,) if quick else (None, tiny)
+            check(weight, rows, dtype, some if quick else CASES[:: 1 + rows], tilings)
+        heads = Heads(2, 1, 16)
+        weight = packed(*layout, sum(heads.widths), 96)
+        for rows in () if quick and number % 2 else (1, 4)[quick:]:
+            check_projection(weight, heads, rows, torch.float32)
+    for name in ("int4",) if quick else QUANTIZERS:
+        check_model(name, "llama")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    run(sys.argv[1:] == ["quick"])
+    print("all agree")
