@@ -20,6 +20,8 @@ LOAD_OPTIONS = (
     option(
         "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
     ),
+    option("--replicas", "engines of the model as one backend (default: 1)", "N", integer),
+    option("--on", "processes, threads, ray or ray://HOST:PORT: where replicas run", "W", text),
     option("--shared", "load in a process that other notebooks attach to; survives this kernel"),
     option("--device", "cpu, cuda, cuda:1, ... (default: the GPU if available)", "D", text),
     option("--dtype", "float32, bfloat16, ... (default: by device and checkpoint)", "T", text),

@@ -22,11 +22,13 @@ from ..sampling import switch as read_switch
 from ..viz import Emitter
 from .automaton_layout import drawing
 from .engine_hosts import host_of, open_engine, share_engine, unattached_rows
+from .fleets import SessionFleet
 from .progress_line import load_line
 from .table import Facts, Table
 
 if TYPE_CHECKING:
     from ..backends.any_engine import AnyEngine
+    from ..backends.fleet.executor import FleetExecutor
     from ..backends.remote.lifetime import SharedEngine
 
 BUNDLED = "tiny"
@@ -95,10 +97,18 @@ class Engines:
         self._loaded: dict[str, LoadedEngine] = {}
         self._current = ""
         self._remote: RemoteBackend | None = None  # current backend instead of an engine
+        self._fleet = SessionFleet(busy, say)
 
     def load(
-        self, model: str = BUNDLED, name: str = "", *, shared: bool = False, **options: Any
-    ) -> AnyEngine:
+        self,
+        model: str = BUNDLED,
+        name: str = "",
+        *,
+        shared: bool = False,
+        replicas: int = 1,
+        on: str = "",
+        **options: Any,
+    ) -> AnyEngine | FleetExecutor:
         """Load a model and make the engine current.
 
         The same model with equal options is not loaded again. An existing engine with the same name
@@ -110,10 +120,12 @@ class Engines:
             shared: Load the model in a process of its own, which other notebooks attach to and
                 which survives a restart of this kernel; a running process with the same model and
                 options is used.
+            replicas: Number of engines of the model. More than one engine make a fleet.
+            on: See `FleetExecutor.load`.
             options: Engine options.
 
         Returns:
-            The engine.
+            The engine, or the executor of the fleet.
 
         Raises:
             OptionError: `model` is no path or hub id, or an option is invalid.
@@ -127,6 +139,10 @@ class Engines:
         name = name or Path(model).name
         if read_option("shared", shared, "True or False", read_switch):
             options = {"shared": True, **options}
+        if replicas != 1 or on:
+            fleet = self._fleet.load(model, replicas, on, options)
+            self.adopt_remote(fleet)
+            return fleet
 
         old = self._loaded.get(name)
         if old and not old.engine.closed and (old.model, old.options) == (model, options):
@@ -281,7 +297,12 @@ class Engines:
         self._choose(self._find(name))
 
     def unload(self, name: str = "") -> None:
-        """Close the engine `name`, or the current engine, and free the memory."""
+        """Close the engine `name`, or the current engine or fleet, and free the memory."""
+        if not name and self._remote is not None and self._remote.executor is self._fleet.executor:
+            self._fleet.close("unloading the fleet")
+            self._remote = None
+            current = self._loaded.get(self._current)
+            return lang.set_default_executor(current.executor if current else None)
         loaded = self._find(name or self._current)
         self._close(loaded, f"unloading {loaded.name}")
 

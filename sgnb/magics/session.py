@@ -46,6 +46,7 @@ from .why import SlowReport, WhyReport
 
 if TYPE_CHECKING:
     from ..backends.any_engine import AnyEngine
+    from ..backends.fleet.executor import FleetExecutor
 
 
 class Session:
@@ -64,7 +65,9 @@ class Session:
         self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, BackgroundRun] = {}
 
-    def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> AnyEngine:
+    def load(
+        self, model: Any = BUNDLED, name: str = "", **options: Any
+    ) -> AnyEngine | FleetExecutor:
         """Load a model and make the engine current.
 
         An existing engine with the same name is closed first. The same model with equal options is
@@ -74,7 +77,8 @@ class Session:
             model: Folder, hub id, or "tiny" for the bundled model.
             name: Name of the engine; by default the last part of the path.
             options: Engine options; see `EngineOptions`. `shared=True` loads the model in a
-                process for several notebooks; see `Engines.load`.
+                process for several notebooks, and `replicas=4` loads four engines as one backend;
+                see `Engines.load`.
 
         Raises:
             ModelError: The model cannot be loaded.

@@ -35,7 +35,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[FleetExecutor]:
-    with FleetExecutor.load("tiny", replicas=2) as fleet:
+    with FleetExecutor.load("tiny", replicas=2, on="threads") as fleet:
         yield fleet
 
 
@@ -102,7 +102,7 @@ def tale(s: Any, number: int) -> None:
 
 @pytest.mark.parametrize("stream", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_calls_of_a_lost_worker_continue(stream: bool) -> None:
-    with FleetExecutor.load("tiny", replicas=2) as fleet:
+    with FleetExecutor.load("tiny", replicas=2, on="threads") as fleet:
         assert [event.worker for event in events(fleet, WorkerJoined)] == [0, 1]
         engine = fleet._executors[0].engine
         states = [tale.run(number, backend=fleet, stream=True) for number in range(6)]
@@ -126,7 +126,7 @@ def test_a_killed_process_loses_no_program(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("SGNB_HOSTS", str(tmp_path))
     options = {"device": "cpu", "dtype": "float32", "max_total_tokens": 8192}
     try:
-        with FleetExecutor.load("tiny", replicas=2, processes=True, **options) as fleet:
+        with FleetExecutor.load("tiny", replicas=2, on="processes", **options) as fleet:
             story.run_batch([{"topic": "cat"}, {"topic": "dog"}], backend=fleet)
             states = [tale.run(number, backend=fleet, stream=True) for number in range(6)]
             for state in states:
@@ -149,7 +149,7 @@ def test_a_killed_process_loses_no_program(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_last_worker_ends() -> None:
-    with FleetExecutor.load("tiny", replicas=1) as fleet:
+    with FleetExecutor.load("tiny", replicas=1, on="threads") as fleet:
         fleet._executors[0].engine.close()
         state = tale.run(0, backend=fleet)
         with pytest.raises(EngineError, match="all workers of the fleet have ended"):

@@ -89,7 +89,8 @@ def test_load_options_are_the_engine_s() -> None:
     from sgnb.engine.options import EngineOptions
 
     line = (
-        "load some/model --as big --shared --device cuda:1 --dtype bfloat16 --attention triton "
+        "load some/model --as big --shared --replicas 2 --on ray "
+        "--device cuda:1 --dtype bfloat16 --attention triton "
         "--memory-limit 38.5 --quantize int4 --kv-dtype fp8 "
         "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 "
         "--max-states 300 --checkpoint-every 512 --context-length 2048 "
@@ -100,6 +101,7 @@ def test_load_options_are_the_engine_s() -> None:
     given = LineCall.parse(line).options
     assert set(given) == {option.dest for option in LOAD_OPTIONS}
     assert given.pop("name") == "big" and given.pop("shared")
+    assert (given.pop("replicas"), given.pop("on")) == (2, "ray")
     options = EngineOptions.make(given)
     assert (options.memory_limit, options.max_total_tokens, options.attention) == (
         38.5,

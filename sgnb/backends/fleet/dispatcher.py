@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import queue
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -12,7 +14,8 @@ from ...engine.cache.radix import Ints
 from ...errors import Aborted, EngineError
 from ...events import CallRetried, CallRouted, EventLog, WorkerJoined, WorkerLost
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
-from ..local import LocalExecutor
+from ..any_engine import AnyEngine
+from ..local import LocalExecutor, executor_of
 from ..mail import logged
 from .block_index import BlockIndex
 from .fleet_call import CallGroup, FleetCall, grouped, nothing
@@ -27,6 +30,10 @@ FIRST_RATE = 5000.0
 """First estimate of a worker's prefill rate, in tokens per second."""
 
 STEP_TOKENS = 8192
+
+Restarted = Callable[[int], AnyEngine]
+
+_log = logging.getLogger(__name__)
 
 Commands = queue.SimpleQueue[FleetCall | Callable[[], None] | None]
 
@@ -61,22 +68,25 @@ class Dispatcher:
         executors: Executors of the workers.
         log: The fleet's log, which joins the logs of the workers.
         commands: Queue of the thread.
+        restarted: See `FleetExecutor`.
     """
 
     def __init__(
-        self, executors: Sequence[LocalExecutor], log: EventLog, commands: Commands
+        self,
+        executors: list[LocalExecutor],
+        log: EventLog,
+        commands: Commands,
+        restarted: Restarted | None = None,
     ) -> None:
-        self._log, self._commands = log, commands
-        index = BlockIndex()
-        self.router = Router(index, step_tokens=STEP_TOKENS)
+        self._executors, self._log, self._commands = executors, log, commands
+        self._restarted, self._restarts = restarted, 0
+        self.router = Router(BlockIndex(), step_tokens=STEP_TOKENS)
         self.workers: dict[int, FleetWorker] = {}
         self._groups: dict[RoutedCalls, CallGroup] = {}
         self._forks: dict[tuple[str, str], RoutedCalls] = {}  # last calls, by run and parent
         self._tokenizer = executors[0]
         for number, executor in enumerate(executors):
-            worker = self.workers[number] = FleetWorker(number, executor, index, log)
-            self.router.join(number, FIRST_RATE, log.now())
-            log.emit(WorkerJoined(number, executor.model_name, worker.engine))
+            self._join(number, executor)
 
     @property
     def has_waiting(self) -> bool:
@@ -100,7 +110,7 @@ class Dispatcher:
                 group.routed.sibling = self._forks.get(group.fork)
                 self._forks[group.fork] = group.routed
             self.router.submit(group.routed, now)
-        if not self.workers:
+        if not self.workers and not self._restarts:
             self._fail_all()
             return
         for routed in self.router.route(now):
@@ -121,6 +131,13 @@ class Dispatcher:
             for call in group.open:
                 if call.cancel is nothing:
                     call.fail(EngineError("the fleet is closed", "load it again"))
+
+    def _join(self, number: int, executor: LocalExecutor) -> None:
+        """Add a worker."""
+        worker = FleetWorker(number, executor, self.router.index, self._log)
+        self.workers[number] = worker
+        self.router.join(number, FIRST_RATE, self._log.now())
+        self._log.emit(WorkerJoined(number, executor.model_name, worker.engine))
 
     def _read_prompt(self, call: FleetCall) -> bool:
         """Tokenize the prompt. Returns False after an error, which ends the call."""
@@ -221,6 +238,10 @@ class Dispatcher:
         """Remove a worker, and repeat the calls of the worker."""
         del self.workers[worker.number]
         self._log.emit(WorkerLost(worker.number, worker.failure))
+        if self._restarted is not None:
+            self._restarts += 1
+            wait = partial(self._wait_for_restart, worker.number)
+            threading.Thread(target=wait, name="sgnb-fleet-restart", daemon=True).start()
         now = self._log.now()
         for routed in self.router.lose(worker.number, now):
             for call in self._groups.pop(routed).open:
@@ -234,6 +255,23 @@ class Dispatcher:
                 group = CallGroup([call])
                 self._groups[group.routed] = group
                 self.router.submit(group.routed, now, first=True)
+
+    def _wait_for_restart(self, number: int) -> None:
+        """Wait on a thread until a lost worker has its next engine; then the worker joins again."""
+        assert self._restarted is not None
+        try:
+            executor = executor_of(self._restarted(number))
+        except EngineError as error:
+            _log.warning("worker %d does not return: %s", number, error)
+            self._commands.put(self._restart_ended)
+        else:
+            self._commands.put(partial(self._restart_ended, number, executor))
+
+    def _restart_ended(self, number: int = 0, executor: LocalExecutor | None = None) -> None:
+        self._restarts -= 1
+        if executor is not None:
+            self._executors[number] = executor
+            self._join(number, executor)
 
     def _fail_all(self) -> None:
         """End all calls: no worker is left."""

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ...engine import Engine
 from ...errors import EngineError, OptionError, shown
 from ...events import EventLog, WaitingRequest
@@ -21,10 +23,11 @@ from ...segment import Segment
 from ..any_engine import AnyEngine
 from ..local import LocalExecutor, executor_of
 from ..remote.lifetime import start_child
-from .dispatcher import Commands, Dispatcher, serve
+from .dispatcher import Commands, Dispatcher, Restarted, serve
 from .fleet_call import FleetCall
 
 MAX_REPLICAS = 4096
+PLACES = "processes", "threads", "ray"
 
 
 class FleetExecutor:
@@ -35,6 +38,8 @@ class FleetExecutor:
 
     Args:
         engines: The engines of the workers, in this process or in hosts.
+        restarted: Returns the next engine of a worker that ended, by the worker's number; may wait.
+            None: a lost worker stays lost.
 
     Raises:
         OptionError: The engines have different tokenizers, or the list is empty.
@@ -42,14 +47,14 @@ class FleetExecutor:
 
     continues_output = True
 
-    def __init__(self, engines: Sequence[AnyEngine]) -> None:
+    def __init__(self, engines: Sequence[AnyEngine], restarted: Restarted | None = None) -> None:
         executors = [executor_of(engine) for engine in engines]
         _check_alike(executors)
         self.log = EventLog()
         self.chat, self.special_tokens = executors[0].chat, executors[0].special_tokens
         self._executors = executors
         self._commands: Commands = queue.SimpleQueue()
-        self._dispatcher = Dispatcher(executors, self.log, self._commands)
+        self._dispatcher = Dispatcher(executors, self.log, self._commands, restarted)
         thread = partial(serve, self._commands, self._dispatcher)
         threading.Thread(target=thread, name="sgnb-fleet", daemon=True).start()
         self._owned = ExitStack()
@@ -61,7 +66,7 @@ class FleetExecutor:
         model: str | Path = "tiny",
         *,
         replicas: int = 2,
-        processes: bool = False,
+        on: str = "processes",
         **options: Any,
     ) -> FleetExecutor:
         """Load `replicas` engines of a model. `close` ends the engines.
@@ -69,27 +74,20 @@ class FleetExecutor:
         Args:
             model: As in `Engine`.
             replicas: Number of engines.
-            processes: Run each engine in a process, which ends with this process.
+            on: "processes": a process per engine, each with a GPU of its own if there are several;
+                the processes end with this process. "threads": engines in this process. "ray", or
+                the address "ray://HOST:PORT" of a cluster: actors of Ray, which Ray restarts.
             options: Options of each engine; see `EngineOptions`.
 
         Raises:
             ModelError, OptionError: As in `Engine`.
+            EngineError: A process or an actor did not start.
         """
-        right = isinstance(replicas, int) and 1 <= replicas <= MAX_REPLICAS
-        if not right or isinstance(replicas, bool):
-            hint = f"replicas must be an integer from 1 to {MAX_REPLICAS:,}"
-            raise OptionError(f"replicas={shown(replicas)} is not allowed", hint)
-
-        def start() -> AnyEngine:
-            return start_child(str(model), options) if processes else Engine(model, **options)
-
-        with ExitStack() as engines:
-            loaded: list[AnyEngine] = []
-            for _ in range(replicas):
-                loaded.append(start())
-                engines.callback(loaded[-1].close)
-            fleet = cls(loaded)
-            fleet._owned = engines.pop_all()
+        check_replicas(replicas, on)
+        with ExitStack() as opened:
+            engines, restarted = _start(str(model), replicas, on, options, opened)
+            fleet = cls(engines, restarted)
+            fleet._owned = opened.pop_all()
         return fleet
 
     def close(self) -> None:
@@ -161,6 +159,44 @@ class FleetExecutor:
 
     def __repr__(self) -> str:
         return f"<FleetExecutor of {len(self._executors)} engines of {self.model_name}>"
+
+
+def check_replicas(replicas: int, on: str) -> None:
+    """Raise OptionError for a number or a place that `FleetExecutor.load` does not allow."""
+    right = isinstance(replicas, int) and 1 <= replicas <= MAX_REPLICAS
+    if not right or isinstance(replicas, bool):
+        hint = f"replicas must be an integer from 1 to {MAX_REPLICAS:,}"
+        raise OptionError(f"replicas={shown(replicas)} is not allowed", hint)
+    if not isinstance(on, str) or not (on in PLACES or on.startswith("ray://")):
+        hint = f"write on={' or '.join(map(repr, PLACES))}, or 'ray://HOST:PORT'"
+        raise OptionError(f"on={shown(on)} is not allowed", hint)
+
+
+def _start(
+    model: str, replicas: int, on: str, options: dict[str, Any], opened: ExitStack
+) -> tuple[list[AnyEngine], Restarted | None]:
+    """Start the engines of `FleetExecutor.load`. `opened` closes what was started."""
+    if on == "ray" or on.startswith("ray://"):
+        from .ray_hosts import RayHosts
+
+        hosts = RayHosts(model, options, replicas, "" if on == "ray" else on)
+        opened.callback(hosts.close)
+        return list(hosts.engines), hosts.attach
+    engines: list[AnyEngine] = []
+    for number in range(replicas):
+        own = options | _device(options, number)
+        engine = start_child(model, own) if on == "processes" else Engine(model, **own)
+        opened.callback(engine.close)
+        engines.append(engine)
+    return engines, None
+
+
+def _device(options: dict[str, Any], number: int) -> dict[str, str]:
+    """Return the device of a worker on a machine with several GPUs, as an option."""
+    gpus = torch.cuda.device_count()
+    if gpus < 2 or options.get("device") not in (None, "auto", "cuda"):
+        return {}
+    return {"device": f"cuda:{number % gpus}"}
 
 
 def _check_alike(executors: Sequence[LocalExecutor]) -> None:
