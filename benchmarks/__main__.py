@@ -74,6 +74,7 @@ NAMES = (
 GPU_NAMES = (
     "attention_gpu",
     "gpu.kernels",
+    "gpu.quantized",
     "gpu.sustained",
     "gpu.forks",
     "gpu.serving",

@@ -37,7 +37,7 @@ def skinny(place: Place) -> Report:
         made = place.weights(product)
         size = made[0][0].numel() * made[0][0].element_size()
         for rows in place.sizes.few_rows:
-            way = _way(place, product, rows)
+            way = way_of(place, product, rows)
             ours, base = (
                 attempt(
                     f"skinny, {name}, {rows}",
@@ -70,7 +70,7 @@ def layers(place: Place) -> Report:
     for name, model in place.sizes.models.items():
         made = place.weights(*model.values())
         for rows in place.sizes.few_rows:
-            ways = [_way(place, product, rows) for product in model.values()]
+            ways = [way_of(place, product, rows) for product in model.values()]
 
             def layer(operations: Any, own: list[Any], ways: list[Way] = ways) -> Any:
                 return [way(operations, weight) for way, weight in zip(ways, own, strict=True)][-1]
@@ -101,11 +101,12 @@ def _both() -> tuple[Any, Any]:
     return few, replace(few, skinny=None)
 
 
-def _way(place: Place, product: Product, rows: int) -> Way:
+def way_of(place: Place, product: Product, rows: int) -> Way:
+    """Return the product of random rows with a dense or packed weight."""
     import torch
 
     from sgnb.engine.fusion.types import Norm
-    from sgnb.engine.fusion.weights import DenseWeight
+    from sgnb.engine.fusion.weights import DenseWeight, PackedWeight
 
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
@@ -116,7 +117,7 @@ def _way(place: Place, product: Product, rows: int) -> Way:
     heads = None if product.heads is None else _heads(place, product.heads, rows)
 
     def through(operations: Any, matrix: Any) -> Any:
-        weight = DenseWeight(matrix)
+        weight = matrix if isinstance(matrix, PackedWeight) else DenseWeight(matrix)
         if heads is not None:
             return operations.project(x, weight, None, *heads, norm=norm)
         return operations.linear(x, weight, norm=norm, residual=residual, gated=gated)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from benchmarks.gpu import kernels
+from benchmarks.gpu import kernels, quantized
 from benchmarks.gpu.clock import Call
 from benchmarks.gpu.sizes import Mixture, Place, Product, Sizes, layer
 
@@ -51,6 +51,8 @@ def check() -> None:
     parts = "experts", "invariant", "skinny", "layers"
     measured = [cell for part in parts for row in found[part].rows for cell in row]
     assert "-" not in measured, measured
+    packed = quantized.products(place).rows
+    assert len(packed) == 4 * len(quantized.ROWS) and not any("-" in row for row in packed)
     assert found["sampling"].rows[0][1:5] == ("2.0", "2.0", "0%", "2.0")
 
 
