@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 
 from ...events import EventLog, NodeAdded
 from ...sampling import read_option, scalar
 from ..cache import manual
+from ..cache.handover import CachedPrefix, adopt_prefix, export_prefix
 from ..cache.manager import CacheManager
 from ..cache.manual import EvictionReport
 from ..cache.part_extents import CachedPrompt, PartsPrompt
@@ -34,6 +36,11 @@ class CacheMethods:
     """Reading, pinning, loading and eviction of cached prefixes."""
 
     log: EventLog
+    options: Any
+    model_name: str
+    device: Any
+    dtype: Any
+    vocab_size: int
     _loop: EngineLoop
     _cache: CacheManager
     _input_processor: InputProcessor
@@ -157,6 +164,53 @@ class CacheMethods:
         return self._loop.call(
             lambda: (self.log.last, [*self._loop.journal.names(), *tree_events(self._cache)])
         )
+
+    def export_prefix(self, prompt: Prompt, namespace: str = "") -> CachedPrefix:
+        """Copy the keys and values of the cached prefix of `prompt` to host memory, for
+        `adopt_prefix` of another engine with the same weights and options.
+
+        Args:
+            prompt: Text, segments or token ids.
+            namespace: Cache namespace of the prompt.
+
+        Raises:
+            OptionError: The model has recurrent layers.
+        """
+        namespace = arguments.string("namespace", namespace)
+        (tokens,) = self._input_processor.tokens([prompt])
+        items = np.flatnonzero(tokens >= self.vocab_size)  # ids of items differ between engines
+        text = tokens[: items[0]] if len(items) else tokens
+        layout, device = self._layout()
+        export = partial(export_prefix, self._cache, text, namespace, device, layout)
+        return self._loop.call(export)
+
+    def adopt_prefix(self, prefix: CachedPrefix, namespace: str = "") -> int:
+        """Insert the prefix of another engine into the cache.
+
+        Args:
+            prefix: Result of `export_prefix` of an engine with the same weights.
+            namespace: Cache namespace for the prefix.
+
+        Returns:
+            The number of new cached tokens; 0 without room.
+
+        Raises:
+            OptionError: The engines differ in model, dtype or storage format.
+        """
+        namespace = arguments.string("namespace", namespace)
+        layout, device = self._layout()
+
+        def adopt() -> int:
+            self._loop.journal.name(prefix.tokens)
+            self._loop.tiers.note_change()
+            return adopt_prefix(self._cache, prefix, namespace, device, layout)
+
+        return self._loop.call(adopt)
+
+    def _layout(self) -> tuple[tuple[str, ...], torch.device]:
+        """Return the identity of cached keys and values, and their device."""
+        names = self.model_name, str(self.dtype), self.options.kv_dtype
+        return names, torch.device(self.device)
 
     def cached_length(self, prompt: Prompt) -> int:
         """Return the number of leading tokens of `prompt` in the cache, without side effects."""

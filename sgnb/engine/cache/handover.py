@@ -1,0 +1,101 @@
+"""Handover of a cached prefix to another engine with the same weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import OptionError
+from .manager import CacheManager
+from .radix import Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CachedPrefix:
+    """Keys and values of a prefix, in host memory.
+
+    Attributes:
+        tokens: Token ids, int32[n].
+        content: uint8[n, unit_bytes], as written by `Storage.copy`.
+        layout: Model, dtype and storage format. Equal layouts do not prove equal weights.
+    """
+
+    tokens: Ints
+    content: Tensor
+    layout: tuple[str, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return self.content.nbytes
+
+
+def export_prefix(
+    cache: CacheManager,
+    tokens: Ints,
+    namespace: str,
+    device: torch.device,
+    layout: tuple[str, ...],
+) -> CachedPrefix:
+    """Copy the longest cached prefix of `tokens` to host memory. Call on the engine's thread.
+
+    Raises:
+        OptionError: The model has recurrent layers.
+    """
+    _check_payloads(cache)
+    prefix = cache.tree.peek(tokens, namespace)
+    slots, begin = prefix.node.path_slots(), prefix.node.end
+    if prefix.child is not None and prefix.length > begin:
+        slots = np.concatenate([slots, prefix.child.slots[: prefix.length - begin]])
+    staged = torch.empty((len(slots), cache.slots.unit_bytes), dtype=torch.uint8, device=device)
+    cache.slots.copy(slots, staged)
+    return CachedPrefix(tokens[: prefix.length].copy(), staged.cpu(), layout)
+
+
+def adopt_prefix(
+    cache: CacheManager,
+    prefix: CachedPrefix,
+    namespace: str,
+    device: torch.device,
+    layout: tuple[str, ...],
+) -> int:
+    """Insert a prefix of another engine into the tree. Call on the engine's thread.
+
+    Evicts less valuable nodes if needed. Without room the tree stays as before.
+
+    Returns:
+        Number of new cached tokens.
+
+    Raises:
+        OptionError: The layouts differ, or the model has recurrent layers.
+    """
+    _check_payloads(cache)
+    if prefix.layout != layout or prefix.content.shape[1] != cache.slots.unit_bytes:
+        message = f"a prefix of {' '.join(prefix.layout)} does not fit {' '.join(layout)}"
+        raise OptionError(message, "hand over between engines with the same model and options")
+
+    tree = cache.tree
+    node = tree.match(prefix.tokens, namespace)
+    begin, count = node.end, len(prefix.tokens) - node.end
+    if not count:
+        return 0
+    tree.lock(node)
+    try:
+        slots = cache.allocate(count)
+        if slots is None:
+            return 0
+        with torch.inference_mode():
+            cache.slots.restore(slots, prefix.content[begin:].to(device))
+        all_slots = np.concatenate([node.path_slots(), slots])
+        tree.insert(prefix.tokens, all_slots, namespace, node)
+    finally:
+        tree.unlock(node)
+    return count
+
+
+def _check_payloads(cache: CacheManager) -> None:
+    if cache.checkpoints is not None:
+        message = "a prefix of a model with recurrent layers cannot be handed over"
+        raise OptionError(message, "let the other engine compute the prefix")

@@ -1,0 +1,144 @@
+"""Handover of cached prefixes between engines: equal to a local hit, and no slot is lost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sgnb.engine.cache.handover import CachedPrefix, adopt_prefix, export_prefix
+from sgnb.engine.cache.manager import CacheManager
+from sgnb.engine.cache.radix import common_length
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.engine import Engine
+from sgnb.errors import OptionError
+from sgnb.sampling import SamplingParams
+
+CPU = torch.device("cpu")
+LAYOUT = ("model", "float32", "auto")
+SCORED = SamplingParams(max_new_tokens=8, temperature=0, ignore_eos=True, return_logprob=True)
+
+
+def check_slots(engine: Engine) -> None:
+    stats = engine.stats()
+    assert stats["free"] + stats["cached"] + stats["in_flight"] == engine.pool_tokens
+    assert stats["in_flight"] == 0
+
+
+@pytest.mark.parametrize("kv_dtype", ["auto", "fp8"])
+def test_an_adopted_prefix_equals_a_local_hit(
+    make_engine: Callable[..., Engine], kv_dtype: str
+) -> None:
+    first, second = (make_engine(kv_dtype=kv_dtype, max_total_tokens=600) for _ in range(2))
+    rng = random.Random(0)
+    prompt = [rng.randrange(4, first.vocab_size) for _ in range(230)]
+    first.generate(prompt, max_new_tokens=1)
+    local = first.generate(prompt, SCORED)
+
+    prefix = first.export_prefix(prompt)
+    assert len(prefix.tokens) == first.cached_length([*prompt, 0])
+    assert second.adopt_prefix(prefix) == len(prefix.tokens)
+    assert second.adopt_prefix(prefix) == 0  # present
+    adopted = second.generate(prompt, SCORED)
+    assert adopted.cached_tokens == local.cached_tokens
+    assert adopted.token_ids == local.token_ids
+    assert adopted.logprobs == local.logprobs
+    for engine in (first, second):
+        check_slots(engine)
+
+
+def test_only_missing_tokens_are_adopted(make_engine: Callable[..., Engine]) -> None:
+    first, second = make_engine(), make_engine()
+    prompt = [random.Random(1).randrange(4, 90) for _ in range(100)]
+    first.generate(prompt, max_new_tokens=1)
+    second.generate(prompt[:50], max_new_tokens=1)
+    cached = second.cached_length([*prompt, 0])
+    prefix = first.export_prefix(prompt)
+    assert second.adopt_prefix(prefix, "other") == len(prefix.tokens)
+    assert second.adopt_prefix(prefix) == len(prefix.tokens) - cached
+    check_slots(second)
+
+
+def test_without_room_nothing_changes(make_engine: Callable[..., Engine]) -> None:
+    first, second = make_engine(max_total_tokens=600), make_engine(max_total_tokens=128)
+    prompt = list(range(4, 60)) * 4
+    first.generate(prompt, max_new_tokens=1)
+    second.generate(prompt[:40], max_new_tokens=1)
+    assert second.adopt_prefix(first.export_prefix(prompt)) == 0
+    check_slots(second)
+
+
+def test_other_layouts_are_refused(make_engine: Callable[..., Engine]) -> None:
+    first, second = make_engine(), make_engine(kv_dtype="fp8")
+    first.generate([5] * 80, max_new_tokens=1)
+    with pytest.raises(OptionError, match="does not fit"):
+        second.adopt_prefix(first.export_prefix([5] * 80))
+    check_slots(second)
+
+
+def test_models_with_recurrent_layers_are_refused() -> None:
+    slots, states = SlotAllocator(10, Rows(10)), SlotAllocator(4, Rows(4))
+    cache = CacheManager(slots, states)
+    tokens = np.arange(3, dtype=np.int32)
+    with pytest.raises(OptionError, match="recurrent"):
+        export_prefix(cache, tokens, "", CPU, LAYOUT)
+
+
+class Rows:
+    """Content of slots: a row of two bytes each."""
+
+    unit_bytes = 2
+
+    def __init__(self, slots: int) -> None:
+        self.rows = torch.zeros((slots, 2), dtype=torch.uint8)
+
+    def copy(self, ids: Any, destination: Any) -> None:
+        destination[:] = self.rows[torch.from_numpy(ids).long()]
+
+    def restore(self, ids: Any, source: Any) -> None:
+        self.rows[torch.from_numpy(ids).long()] = source
+
+
+def content_of(tokens: list[int]) -> torch.Tensor:
+    """Content of a token that depends on all tokens before."""
+    hashes = [hash(tuple(tokens[: i + 1])) & 0xFFFF for i in range(len(tokens))]
+    return torch.tensor([[h & 255, h >> 8] for h in hashes], dtype=torch.uint8).reshape(-1, 2)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_random_handovers_keep_content_and_slots(data: st.DataObject) -> None:
+    size = data.draw(st.integers(4, 40))
+    rows = Rows(size)
+    cache = CacheManager(SlotAllocator(size, rows))
+    locked = []
+    for _ in range(data.draw(st.integers(1, 12))):
+        tokens = data.draw(st.lists(st.integers(0, 1), min_size=1, max_size=16))
+        space = data.draw(st.sampled_from(["", "a"]))
+        ids = np.array(tokens, np.int32)
+        before = cache.tree.peek(ids, space).length
+        count = adopt_prefix(
+            cache, CachedPrefix(ids, content_of(tokens), LAYOUT), space, CPU, LAYOUT
+        )
+        after = cache.tree.peek(ids, space)
+        assert count in (0, len(tokens) - before)
+        if count:
+            assert after.length == len(tokens)
+        if after.length and data.draw(st.booleans()):
+            cache.tree.lock(after.node)
+            locked.append(after.node)
+        elif locked and data.draw(st.booleans()):
+            cache.tree.unlock(locked.pop())
+
+        found = export_prefix(cache, ids, space, CPU, LAYOUT)
+        assert common_length(found.tokens, ids) == len(found.tokens) == after.length
+        assert torch.equal(found.content, content_of(tokens[: after.length]))
+        assert cache.slots.available + cache.tree.size == size
+        held = np.concatenate([np.empty(0, np.int32), *(n.slots for n in cache.tree.nodes())])
+        assert len(set(held.tolist())) == len(held)
