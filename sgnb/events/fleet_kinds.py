@@ -31,7 +31,7 @@ class CallRouted:
     name: str  # variable set by the call
     worker: int
     engine: int  # number of the worker's joined log
-    tokens: int  # Prompt tokens of all calls with this decision.
+    tokens: int  # Prompt tokens.
     cached: int  # Prompt tokens in the worker's cache, or in earlier calls of the worker.
     wait: float  # Time until the prefill.
     work: float  # Prefill of the uncached tokens.

@@ -23,6 +23,7 @@ from sgnb.errors import EngineError, OptionError
 from sgnb.events import CallRetried, CallRouted, WorkerJoined, WorkerLost
 from sgnb.lang.executor import Call, Delta
 from sgnb.sampling import SamplingParams
+from sgnb.segment import Segment
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -199,3 +200,15 @@ def test_branches_of_a_parent_are_one_group() -> None:
     routed = fork.routed
     assert (routed.tokens, routed.own_tokens, len(routed.keys)) == (70, 3, 1)
     assert [len(group.calls) for group in grouped(calls[:2], 2)] == [1, 1]
+
+
+def test_branches_share_the_prompt_of_the_first(fleet: FleetExecutor) -> None:
+    """Later branches of a fork find the shared prompt in the first."""
+    before = len(events(fleet, CallRouted))
+    story.run(topic="river", backend=fleet)["end"]
+    parts = [event for event in events(fleet, CallRouted)[before:] if event.name == "part"]
+    prompts = [len(fleet.encode([Segment("Once there was a river. " * 12)]))] * 3
+    assert sum(event.cached == 0 for event in parts) == 1
+    for event, shared in zip(parts, prompts, strict=True):
+        assert event.cached in (0, *range(shared // 64 * 64, shared + 3))
+        assert event.tokens > shared
