@@ -30,6 +30,7 @@ GUIDES = (
     "BENCHMARKS",
     "GPU",
     "CACHE",
+    "SCALE_OUT",
     "FAQ",
 )
 """In the menu's order; pages of docs/ that are nowhere else follow."""

@@ -22,6 +22,7 @@ from .loop import CacheMethods, EngineLoop, TokenStepper, WeightGuard
 from .options import EngineOptions
 from .request import arguments
 from .request.collect import arun_samples, run_samples
+from .request.fair_share import FairShare
 from .request.input_processor import Prompt, Sampling, read_samples
 from .request.request_state import OnOutput, Origin
 from .request.waiting import SchedulePolicy
@@ -222,6 +223,16 @@ class Engine(CacheMethods):
 
         self._loop.call(change)
         self.options = options
+
+    def share_fairly(self) -> None:
+        """Start waiting requests in a fair order of the clients (`CacheScope.client`) by tokens,
+        from the next step on."""
+
+        def share() -> None:
+            if self._scheduler.waiting.fair_share is None:
+                self._scheduler.waiting.fair_share = FairShare()
+
+        self._loop.call(share)
 
     def stats(self) -> dict[str, Any]:
         """Return counters since the start and the state of the pool in tokens; free + cached +

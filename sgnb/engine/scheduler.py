@@ -332,7 +332,7 @@ class Scheduler:
                 builder.add(request)
         finally:  # also after a fault of one request
             for id in admitted:
-                del self.waiting[id]
+                self.waiting.admit(id)
 
     def _start(self, request: Request, growth: int) -> bool:
         """Start a request if the memory suffices; pins yield if nothing runs.

@@ -85,7 +85,7 @@ class ClientSession:
 
     def __init__(self, engine: Engine, connection: Connection, number: int, calls: Pool) -> None:
         self._engine, self._connection, self._calls = engine, connection, calls
-        self._prefix = f"{number}/"
+        self._number, self._prefix = number, f"{number}/"
         self._replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()  # None: wake up
         self._lock = threading.Lock()
         self._outputs: dict[int, Output] = {}  # newest unsent output by tag
@@ -207,7 +207,7 @@ class ClientSession:
                     origin._replace(run=origin.run and self._prefix + origin.run)
                     for origin in asked.origins
                 ],
-                cache_scopes=asked.cache_scopes,
+                cache_scopes=[scope._replace(client=self._number) for scope in asked.cache_scopes],
                 given_outputs=asked.given_outputs,
             )
         except BaseException:

@@ -38,7 +38,9 @@ class EngineHost:
         if not token:
             raise EngineError("an engine host needs a token", "give secrets.token_hex()")
         self.engine = engine
-        self._listener, self._token, self._source = listener, token, source
+        engine.share_fairly()
+        self.token = token
+        self._listener, self._source = listener, source
         self._numbers = itertools.count(1)
         self._sessions: set[ClientSession] = set()
         self._guard = threading.Lock()
@@ -98,7 +100,7 @@ class EngineHost:
 
     def _greet(self, connection: Connection, number: int) -> ClientSession:
         connection.settimeout(GREETING_SECONDS)
-        hello = greet_client(connection, self._token)
+        hello = greet_client(connection, self.token)
         with self._guard:
             if self._closed or len(self._sessions) >= MAX_CLIENTS:
                 raise EngineError(
@@ -108,7 +110,7 @@ class EngineHost:
             self._sessions.add(session)
             self.idle_since = None
         facts = engine_facts(self.engine, self._source)
-        own_proof = proof(self._token, hello.nonce, "host")
+        own_proof = proof(self.token, hello.nonce, "host")
         connection.send_now(Welcome(own_proof, number, time.perf_counter(), facts))
         connection.settimeout(None)
         session.start()

@@ -20,6 +20,7 @@ class CacheScope(NamedTuple):
     reads: bool = True  # fork attention: read a prefix once for several requests of a step
     # Tokens before a fork of the program; models with recurrent layers keep a checkpoint there.
     forked: int = 0
+    client: int = 0  # requests of several clients start in a fair order
 
 
 SHARED = CacheScope()

@@ -132,7 +132,7 @@ def _is_origin(value: Any) -> bool:
 def _is_cache_scope(value: Any) -> bool:
     if type(value) is not CacheScope:
         return False
-    types = [(str, type(None)), (bool,), (int,)]
+    types = [(str, type(None)), (bool,), (int,), (int,)]
     pairs = zip(value, types, strict=True)
     return value is SHARED or all(type(item) in allowed for item, allowed in pairs)
 

@@ -6,14 +6,15 @@ in advance), aged against starvation.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import itemgetter
 from typing import Literal, get_args
 
 from ..cache.manager import CacheManager
 from ..cache.radix import Prefix
+from .fair_share import FairShare
 from .request import Request, RequestFault
 
 SchedulePolicy = Literal["lpm", "fcfs"]
@@ -35,6 +36,7 @@ class WaitingQueue(OrderedDict[int, Request]):
     ) -> None:
         super().__init__()
         self.policy: SchedulePolicy = policy
+        self.fair_share: FairShare | None = None  # of an engine with several clients
         self._cache = cache
         self._ageing, self._window = ageing, window
 
@@ -45,10 +47,20 @@ class WaitingQueue(OrderedDict[int, Request]):
 
     def ranked(self) -> Iterable[tuple[Request, Prefix]]:
         """Return the oldest requests with their cached prefixes: longest aged prefix first, then by
-        age. Retracted requests whose last token is not read yet are missing."""
+        age; with several clients, in a fair order of the clients. Retracted requests whose last
+        token is not read yet are missing."""
+        rows: Iterable[tuple[Request, Prefix]]
         if self.policy != "lpm" or not self._cache.prefix_cache:
-            return ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
-        return self._by_rank()
+            rows = ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
+        else:
+            rows = self._by_rank()
+        return rows if self.fair_share is None else self.fair_share.order(rows)
+
+    def admit(self, id: int) -> None:
+        """Remove a request that has started."""
+        request = self.pop(id)
+        if self.fair_share is not None:
+            self.fair_share.admit(request)
 
     def _by_rank(self) -> list[tuple[Request, Prefix]]:
         """See `ranked`. The smallest key is first."""
@@ -74,7 +86,16 @@ class WaitingQueue(OrderedDict[int, Request]):
         return any(request.num_placeholders for request in self._oldest())
 
     def _oldest(self) -> Iterable[Request]:
-        return islice(self.values(), self._window)
+        if self.fair_share is None or len(self) <= self._window:
+            return islice(self.values(), self._window)
+        return self._oldest_of_each_client()
+
+    def _oldest_of_each_client(self) -> Iterator[Request]:
+        counts = Counter[int]()
+        for request in self.values():
+            counts[request.cache_scope.client] += 1
+            if counts[request.cache_scope.client] <= self._window:
+                yield request
 
     def _look_up(self, request: Request) -> Prefix:
         try:

@@ -28,7 +28,9 @@ def be_a_kernel(host: str, ready: int) -> None:
 
 
 def main(host: str, count: int) -> None:
+    from sgnb.backends.remote.lifetime import attach
 
+    attach(host).close()  # imports all modules before the forks
     for number in range(count):
         read, write = os.pipe()
         child = os.fork()

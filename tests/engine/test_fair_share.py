@@ -1,0 +1,119 @@
+"""Several clients of an engine start requests in a fair order by tokens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sgnb.engine.cache.manager import CacheManager
+from sgnb.engine.cache.radix import Prefix, RadixTree
+from sgnb.engine.cache.sequence import CacheScope
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.engine import Engine
+from sgnb.engine.request.fair_share import FairShare
+from sgnb.engine.request.request import Request
+from sgnb.engine.request.waiting import WaitingQueue
+from sgnb.events import RequestAdmitted
+from sgnb.sampling import SamplingParams
+
+ROOT = RadixTree().root
+PARAMS = SamplingParams(max_new_tokens=1)
+
+
+def row(id: int, client: int, size: int) -> tuple[Request, Prefix]:
+    request = Request(id, [1] * size, PARAMS, 1, CacheScope(client=client))
+    return request, Prefix(ROOT, 0)
+
+
+QUEUES = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(1, 50)), min_size=1, max_size=30
+)  # client, size
+
+
+@given(QUEUES)
+def test_backlogged_clients_differ_by_one_request(queue: Sequence[tuple[int, int]]) -> None:
+    rows = [row(id, *each) for id, each in enumerate(queue)]
+    share = FairShare()
+    ordered = share.order(rows)
+    assert sorted(r.id for r, _ in ordered) == list(range(len(rows)))
+    remaining = {
+        client: [r.id for r, _ in rows if r.cache_scope.client == client] for client, _ in queue
+    }
+    served = dict.fromkeys(remaining, 0)
+    largest = max(size for _, size in queue)
+    for request, _ in ordered:
+        client = request.cache_scope.client
+        assert remaining[client].pop(0) == request.id, "the client's own order stays"
+        served[client] += request.num_tokens
+        waiting = [served[each] for each, ids in remaining.items() if ids]
+        assert not waiting or max(waiting) - min(waiting) <= largest
+        assert not waiting or served[client] - min(waiting) <= largest
+
+
+@given(QUEUES)
+def test_one_client_keeps_the_order(queue: Sequence[tuple[int, int]]) -> None:
+    rows = [row(id, 1, size) for id, (_, size) in enumerate(queue)]
+    assert FairShare().order(rows) == rows
+
+
+def test_a_pause_gives_no_credit() -> None:
+    share = FairShare()
+    for id in range(50):
+        (first, _), *_ = share.order([row(id, 1, 10)])
+        share.admit(first)
+    assert share.served == {1: 500}
+    both = [row(100 + i, client, 10) for i in range(6) for client in (1, 2)]
+    starts = [request.cache_scope.client for request, _ in share.order(both)]
+    assert starts.count(2) == 6 and sorted(starts[:2]) == [1, 2]
+
+
+def test_outputs_count() -> None:
+    share = FairShare()
+    share.order([row(1, 1, 4), row(2, 2, 4)])
+    request = Request(3, [1] * 4, SamplingParams(max_new_tokens=9), 9, CacheScope(client=1))
+    request.state = object()
+    share.admit(request)
+    for token in range(9):
+        request.append(token)
+    share.order([])
+    assert share.served[1] == 4 + 9
+    del request.state
+    share.order([])
+    assert not share._running
+
+
+def test_a_long_queue_hides_no_client() -> None:
+    queue = WaitingQueue(CacheManager(SlotAllocator(8, None)), "fcfs", ageing=1.0, window=3)
+    queue.fair_share = FairShare()
+    for id in range(10):
+        queue[id] = row(id, 1, 5)[0]
+    queue[10] = row(10, 2, 5)[0]
+    assert [request.id for request in queue._oldest()] == [0, 1, 2, 10]
+
+
+@pytest.mark.parametrize("policy", ["lpm", "fcfs"])
+def test_a_small_client_does_not_wait_for_a_large_one(policy: str) -> None:
+    options: dict[str, Any] = {"max_running_requests": 2, "schedule_policy": policy}
+    with Engine("tiny", device="cpu", max_total_tokens=2048, **options) as engine:
+        engine.share_fairly()
+        done = threading.Semaphore(0)
+
+        def submit(count: int, client: int) -> list[int]:
+            prompts = [[40 + client, 50 + i, 3, 4] for i in range(count)]
+            params = [SamplingParams(max_new_tokens=4, ignore_eos=True)] * count
+            scopes = [CacheScope(client=client)] * count
+            takes = [lambda output: done.release()] * count
+            return engine.submit(prompts, params, takes, cache_scopes=scopes)
+
+        large, small = submit(30, 1), submit(3, 2)
+        for _ in range(33):
+            assert done.acquire(timeout=60)
+        records = engine.log.read().records
+        order = [r.event.request for r in records if isinstance(r.event, RequestAdmitted)]
+        assert set(order) == {*large, *small}
+        assert max(order.index(id) for id in small) < 15, "the small client waited for the queue"
