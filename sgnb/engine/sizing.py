@@ -218,7 +218,7 @@ def work_bytes(decoder: Any, options: EngineOptions) -> int:
     if options.cuda_graphs:
         logits_copy = rows * decoder.vocab_size * decoder.dtype.itemsize
         work += graph_bytes(decoder, rows) + logits_copy
-    return work
+    return work + int(decoder.scratch_bytes)
 
 
 def activation_bytes(decoder: Any, tokens: int) -> int:
@@ -245,7 +245,8 @@ def activation_bytes(decoder: Any, tokens: int) -> int:
 
 def graph_bytes(decoder: Any, rows: int) -> int:
     """Return the working memory of a decode step of `rows` rows, in bytes."""
-    return activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False)
+    work = activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False)
+    return work + int(decoder.scratch_bytes)
 
 
 def gathered_bytes(decoder: Any, tokens: int) -> int:

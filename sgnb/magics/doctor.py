@@ -15,7 +15,10 @@ from .table import Table
 
 def check() -> Table:
     """Return a table with a row per component: status, and a hint for missing components."""
-    checks = (_python, _torch, _gpu, _transformers, _front_end, _widgets, _graphviz, _model)
+    checks = (
+        _python, _torch, _gpu, _transformers, _quantized_weights, _front_end, _widgets, _graphviz,
+        _model,
+    )  # fmt: skip
     return Table({"part": each.__name__.strip("_").replace("_", " "), **each()} for each in checks)
 
 
@@ -60,6 +63,15 @@ def _transformers() -> dict[str, Any]:
     version = _version("transformers")
     new_enough = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) >= (5, 17)
     return _row(new_enough, version or "not installed", "pip install 'transformers>=5.17'")
+
+
+def _quantized_weights() -> dict[str, Any]:
+    if not _version("torch") or not _version("transformers"):
+        return _row(False, "unknown without torch and transformers", "pip install sgnb")
+    from ..engine.model import QUANTIZE
+    from ..engine.quantization.schemes import METHODS
+
+    return _row(True, f"checkpoints: {', '.join(METHODS)}; at load: {', '.join(QUANTIZE)}")
 
 
 def _front_end() -> dict[str, Any]:

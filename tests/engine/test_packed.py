@@ -9,7 +9,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
+from sgnb.engine.quantization.modules import QuantizedLinear, decoded_elements
 from sgnb.engine.quantization.packed import (
     E2M1,
     Kind,
@@ -128,6 +130,16 @@ def test_experts_decode_one_by_one() -> None:
     assert stacked.shape == (3, 20, 64)
     expected = torch.stack([part.reference(torch.float32) for part in parts])
     assert torch.equal(stacked.reference(torch.float32), expected)
+
+
+def test_the_memory_of_decoded_weights() -> None:
+    model = nn.Module()
+    model.mlp = nn.Module()
+    assert decoded_elements(model) == 0
+    model.mlp.up = QuantizedLinear(random_packed("int4", 20, 64), None)
+    model.mlp.down = QuantizedLinear(random_packed("fp8", 8, 64, (1, 64)), None)
+    model.head = QuantizedLinear(random_packed("int4", 10, 64), None)
+    assert decoded_elements(model) == 28 * 64
 
 
 @given(st.data())

@@ -57,7 +57,7 @@ def fake_decoder(device: torch.device = GPU, **config: Any) -> Any:
     model.config = settings
     return SimpleNamespace(
         model=model, shapes=LAYERS, states={}, dtype=torch.bfloat16, device=device,
-        vocab_size=128_256, items=None,
+        vocab_size=128_256, items=None, scratch_bytes=0,
     )  # fmt: skip
 
 
@@ -235,6 +235,11 @@ def test_the_work_of_a_step() -> None:
     assert work_bytes(decoder, options()) - work_bytes(decoder, eager) == 1024 * (
         activation_bytes(decoder, 1) + 128_256 * (10 + 2)
     )
+    dense = work_bytes(decoder, options()), work_bytes(decoder, eager)
+    decoder.scratch_bytes = 1000  # in a step, and in the memory of graphs
+    assert work_bytes(decoder, options()) == dense[0] + 2000
+    assert work_bytes(decoder, eager) == dense[1] + 1000
+    decoder.scratch_bytes = 0
     small = options(max_step_tokens=1024, max_running_requests=8)
     assert work_bytes(decoder, small) < work_bytes(decoder, options()) / 4
 

@@ -274,6 +274,7 @@ def test_doctor(shell: Any) -> None:
     rows = {row["part"]: row for row in shell("%sglang doctor")}
     assert rows["python"]["ok"] == rows["model"]["ok"] == "yes"
     assert all(row["ok"] == "yes" or row["cure"] for row in rows.values())
+    assert "awq, gptq" in rows["quantized weights"]["found"]
 
 
 def test_help(shell: Any, capsys: Any) -> None:

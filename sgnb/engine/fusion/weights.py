@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
@@ -38,6 +39,10 @@ def decoded(weight: Weight, dtype: torch.dtype) -> Tensor:
     """Return the matrix in `dtype`; a dense matrix is returned as stored."""
     if isinstance(weight, DenseWeight):
         return weight.data
+    if weight.values.is_cuda and find_spec("triton") is not None:
+        from .decode_kernel import decode
+
+        return decode(weight, dtype)
     return weight.reference(dtype)
 
 

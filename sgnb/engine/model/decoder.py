@@ -28,6 +28,7 @@ from ..device.precompile import cancel_unclaimed, load_triton
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from ..fusion.module_trace import position_limit
+from ..quantization.modules import decoded_elements
 from .backend_injection import inject_backend, set_attention
 from .compiled_layers import compile_layers
 from .config_file import check_positions
@@ -86,6 +87,11 @@ class Decoder:
     @property
     def dtype(self) -> torch.dtype:
         return self.probe.dtype
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Memory for the decoded weights of one module; 0 without packed weights."""
+        return decoded_elements(self.model) * self.dtype.itemsize
 
 
 def load_decoder(

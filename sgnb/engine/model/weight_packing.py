@@ -55,7 +55,13 @@ class WeightPacking:
             return QuantizationPlan([], frozenset())
         allowed = set(_decoder_modules(blank)) if self._quantizes else None
         plan = plan_packing(self.scheme, self._checkpoint.entries, blank, allowed)
-        if not plan.targets and not self._quantizes:
+        if not plan.targets and self._quantizes:
+            raise ModelError(
+                f"{self.scheme.name} finds no linear module in {type(blank).__name__} that sgnb "
+                "can quantize",
+                "load without quantize",
+            )
+        if not plan.targets:
             raise ModelError(
                 f"{self._path!r} cannot be loaded: its config.json describes {self.scheme.name}, "
                 "and no tensor of its checkpoint is stored in this format",

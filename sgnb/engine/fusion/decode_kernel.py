@@ -1,0 +1,105 @@
+"""Triton kernel that decodes packed matrices for a dense GEMM: the general path of a GPU, for row
+counts without a GEMM that reads packed weights.
+
+Reads the layout of `quantization.packed`. With TRITON_INTERPRET=1 set before triton is imported,
+the kernel runs on the CPU. fp8 is decoded from its bits: no instruction of new GPUs is needed.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ..device.precompile import launch
+from ..quantization.packed import SYMMETRIC_ZERO, PackedWeight
+
+BLOCK_N, BLOCK_K = 16, 256
+
+
+def decode(weight: PackedWeight, dtype: torch.dtype) -> Tensor:
+    """Return the matrix [N, K], or matrices [E, N, K], in `dtype`: the numbers of `reference`."""
+    rows, columns = weight.shape[-2:]
+    experts = weight.shape[0] if len(weight.shape) == 3 else 1
+    out = torch.empty(weight.shape, dtype=dtype, device=weight.values.device)
+    values = weight.values.view(torch.uint8) if weight.kind == "fp8" else weight.values
+    high, wide = weight.block
+    launch(
+        _decode_kernel, (triton.cdiv(rows, BLOCK_N), triton.cdiv(columns, BLOCK_K), experts),
+        values, weight.scales, weight.scales if weight.zeros is None else weight.zeros,
+        weight.scales if weight.order is None else weight.order, out, rows,
+        KIND=weight.kind, COLUMNS=columns, HIGH=high, WIDE=wide, ZEROS=weight.zeros is not None,
+        ORDER=weight.order is not None, MIDDLE=SYMMETRIC_ZERO, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K,
+        num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+@triton.jit
+def _decode_kernel(
+    values: tl.tensor, scales: tl.tensor, zeros: tl.tensor, order: tl.tensor, out: tl.tensor,
+    rows: tl.tensor, KIND: tl.constexpr, COLUMNS: tl.constexpr, HIGH: tl.constexpr,
+    WIDE: tl.constexpr, ZEROS: tl.constexpr, ORDER: tl.constexpr, MIDDLE: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+) -> None:  # fmt: skip
+    """Decode a tile of one matrix."""
+    expert = tl.program_id(2).to(tl.int64)
+    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    k = tl.program_id(1) * BLOCK_K + tl.arange(0, BLOCK_K)
+    inside = (n < rows)[:, None] & (k < COLUMNS)[None, :]
+    row = expert * rows + n
+    if KIND == "fp8":
+        codes = tl.load(values + row[:, None] * COLUMNS + k[None, :], mask=inside, other=0)
+        numbers = fp8_number(codes.to(tl.int32))
+    else:
+        pair = tl.program_id(1) * (BLOCK_K // 2) + tl.arange(0, BLOCK_K // 2)
+        there = (n < rows)[:, None] & (pair < COLUMNS // 2)[None, :]
+        place = row[:, None] * (COLUMNS // 2) + pair[None, :]
+        pairs = tl.load(values + place, mask=there, other=0).to(tl.int32)
+        codes = tl.interleave(pairs & 15, pairs >> 4)
+        numbers = codes.to(tl.float32) if KIND == "int4" else mxfp4_number(codes)
+
+    groups = (COLUMNS + WIDE - 1) // WIDE
+    blocks = (rows + HIGH - 1) // HIGH
+    block = (expert * blocks + n // HIGH)[:, None] * groups + (k // WIDE)[None, :]
+    scale = tl.load(scales + block, mask=inside, other=0)
+    if KIND == "mxfp4":
+        exponent = scale.to(tl.int32)
+        bits = tl.where(exponent == 0, 1 << 22, exponent << 23)
+        numbers = numbers * bits.to(tl.float32, bitcast=True)
+    else:
+        if KIND == "int4":
+            if ZEROS:
+                zero = tl.load(zeros + block, mask=inside, other=0).to(tl.float32)
+                numbers = numbers - zero
+            else:
+                numbers = numbers - MIDDLE
+        numbers = numbers * scale.to(tl.float32)
+
+    if ORDER:
+        k = tl.load(order + expert * COLUMNS + k, mask=k < COLUMNS, other=0)
+    tl.store(
+        out + row[:, None] * COLUMNS + k[None, :], numbers.to(out.dtype.element_ty), mask=inside
+    )
+
+
+@triton.jit
+def fp8_number(codes: tl.tensor) -> tl.tensor:
+    """Return the float32 numbers of the bits of float8_e4m3fn, int32."""
+    magnitude = codes & 127
+    sign = tl.where(codes > 127, -1.0, 1.0)
+    # An exponent of 0 counts in steps of 2 ** -9.
+    normal = ((magnitude << 20) + (120 << 23)).to(tl.float32, bitcast=True)
+    number = tl.where(magnitude < 8, magnitude.to(tl.float32) * 0.001953125, normal)
+    return sign * tl.where(magnitude == 127, float("nan"), number)
+
+
+@triton.jit
+def mxfp4_number(codes: tl.tensor) -> tl.tensor:
+    """Return the float32 numbers of the codes of MXFP4, int32: a sign, two bits of exponent, one of
+    mantissa."""
+    exponent, mantissa = (codes >> 1) & 3, codes & 1
+    quarters = tl.where(exponent == 0, 2 * mantissa, (2 + mantissa) << exponent)
+    number = quarters.to(tl.float32) * 0.25
+    return tl.where(codes > 7, -number, number)
