@@ -21,7 +21,8 @@ from sgnb.engine.quantization.modules import QuantizedExperts, QuantizedLinear
 from sgnb.engine.quantization.quantize import quantize_fp8, quantize_int4
 from sgnb.errors import ModelError, OptionError
 
-from ..random_models import random_model
+from ..hybrid_models import hybrid_model
+from ..random_models import FAMILIES, random_model
 from . import quantized_checkpoints as checkpoints
 
 CPU = torch.device("cpu")
@@ -304,6 +305,31 @@ def test_an_engine_with_quantized_weights_follows_its_model(name: str) -> None:
             output = engine.generate(PROMPT, max_new_tokens=8, temperature=0)
             assert output.token_ids == expected
             assert bool(output.cached_tokens) == cached
+
+
+FAMILY_NAMES = [name for name in FAMILIES if name not in ("gpt2", "falcon")]  # no nn.Linear
+HYBRID_NAMES = ["qwen3_5_moe_text", "jamba", "zamba2", "mamba", "lfm2_moe", "falcon_h1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [*FAMILY_NAMES, *HYBRID_NAMES])
+def test_families_follow_their_quantized_model(family: str, tmp_path: Path) -> None:
+    model = hybrid_model(family) if family in HYBRID_NAMES else random_model(family)
+    model.save_pretrained(tmp_path)
+    module: Any = load_module(str(tmp_path), CPU, torch.float32, quantize="int4")
+    prompt = torch.tensor([[5, 6, 7, 8]])
+    with torch.inference_mode():
+        tokens = module.generate(prompt, max_new_tokens=6, do_sample=False)[0, 4:].tolist()
+    with Engine(str(tmp_path), device="cpu", quantize="int4") as engine:
+        output = engine.generate(prompt[0].tolist(), max_new_tokens=6, temperature=0)
+    assert output.token_ids == tokens[: len(output.token_ids)]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "falcon"])
+def test_models_without_linear_modules_are_refused(family: str, tmp_path: Path) -> None:
+    random_model(family).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"quantize='int4' finds no linear module in \w+"):
+        load_module(str(tmp_path), CPU, quantize="int4")
 
 
 def test_an_unknown_format_of_an_engine_is_refused() -> None:

@@ -20,8 +20,14 @@ from .packed import PARTS, Kind, PackedWeight, from_parts
 class QuantizedLinear(nn.Module):
     """Linear module [in_features -> out_features] with a packed weight."""
 
-    def __init__(self, layout: PackedWeight, bias: nn.Parameter | None) -> None:
+    def __init__(
+        self,
+        layout: PackedWeight,
+        bias: nn.Parameter | None,
+        dtype: torch.dtype = torch.float32,  # of `weight`
+    ) -> None:
         super().__init__()
+        self._dtype = dtype
         self.out_features, self.in_features = layout.shape
         self.kind, self.block = layout.kind, layout.block
         for name, tensor in layout.parts().items():
@@ -31,6 +37,11 @@ class QuantizedLinear(nn.Module):
     def packed(self) -> PackedWeight:
         """Return the present weight, sharing its memory."""
         return from_parts(self.kind, self.block, self._buffers)
+
+    @property
+    def weight(self) -> Tensor:
+        """Decoded matrix, for code of transformers that reads the weight of a linear module."""
+        return self.packed().reference(self._dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.packed().reference(input.dtype), self._parameters["bias"])

@@ -105,7 +105,8 @@ class QuantizationPlan(NamedTuple):
             path, _, leaf = target.name.rpartition(".")
             module: Any = model.get_submodule(path)
             if leaf == "weight":
-                model.set_submodule(path, QuantizedLinear(layout, module.bias))
+                dtype = module.weight.dtype
+                model.set_submodule(path, QuantizedLinear(layout, module.bias, dtype))
             else:
                 quantize_experts(module, leaf, layout)
 
@@ -229,12 +230,12 @@ def _accepts(
             f"{type(module).__name__}",
             "give a checkpoint with quantized linear modules and experts only",
         )
-    if module not in allowed or path.rpartition(".")[2] in ROUTERS:
+    is_router = path.rpartition(".")[2] in ROUTERS
+    if not (is_linear or is_expert) or module not in allowed or is_router:
         return False
-    columns: int = model.get_parameter(target).shape[
-        1 if getattr(module, "is_transposed", 0) else -1
-    ]
-    return (is_linear or is_expert) and columns % 2 == 0
+    tied = model.all_tied_weights_keys
+    columns = model.get_parameter(target).shape[-2 if getattr(module, "is_transposed", 0) else -1]
+    return target not in tied and target not in tied.values() and columns % 2 == 0
 
 
 def _make_target(
