@@ -7,8 +7,11 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -34,10 +37,10 @@ TOKENS = torch.tensor([[5, 17, 80, 3, 42, 11]])
 
 def same_tokens(loaded: Any, dense: Any) -> None:
     """Compare logits and 12 greedy tokens."""
-    settings: dict[str, Any] = {"max_new_tokens": 12, "do_sample": False, "eos_token_id": None}
+    options: dict[str, Any] = {"max_new_tokens": 12, "do_sample": False, "eos_token_id": None}
     with torch.inference_mode():
         logits = [model(TOKENS).logits for model in (loaded, dense)]
-        tokens = [model.generate(TOKENS, **settings) for model in (loaded, dense)]
+        tokens = [model.generate(TOKENS, **options) for model in (loaded, dense)]
     torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-5)
     assert torch.equal(*tokens)
 
@@ -58,6 +61,24 @@ def test_a_checkpoint_equals_its_dense_model(name: str, tmp_path: Path) -> None:
             torch.testing.assert_close(decoded, module.weight.data, rtol=1e-6, atol=0)
     same_tokens(loaded, dense)
     assert loaded.config.quantization_config == checkpoints.FORMATS[name][1]
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(sorted(checkpoints.FORMATS)), st.integers(1, 4), st.integers(1, 6), st.data()
+)
+def test_unpacking_restores_matrices_of_any_shape(
+    name: str, rows: int, columns: int, data: st.DataObject
+) -> None:
+    writer, config = checkpoints.FORMATS[name]
+    shape = 8 * rows, 8 * columns
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    stored, matrix = writer(rng, *shape)
+    scheme = read_scheme(config, "config.json")
+    endings = {ending: role for role, some in scheme.roles.items() for ending in some}
+    tensors = {endings[ending]: t for ending, t in stored.items() if ending in endings}
+    decoded = scheme.pack(tensors, shape).reference(torch.float32)
+    torch.testing.assert_close(decoded.double(), torch.from_numpy(matrix), rtol=1e-6, atol=0)
 
 
 def test_mxfp4_experts_equal_their_dense_model(tmp_path: Path) -> None:
@@ -182,9 +203,9 @@ UNSUPPORTED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", UNSUPPORTED)
 def test_unsupported_settings_are_refused_by_name(case: str) -> None:
-    settings, said = UNSUPPORTED[case]
+    config, said = UNSUPPORTED[case]
     with pytest.raises(ModelError, match=rf"that sgnb does not support: .*{said}.*\n  hint: give"):
-        read_scheme(settings, "config.json")
+        read_scheme(config, "config.json")
 
 
 def change(folder: Path, name: str, function: Any) -> None:
@@ -301,9 +322,9 @@ def test_an_engine_with_quantized_weights_follows_its_model(name: str) -> None:
     folder = str(models.path("tiny"))
     module: Any = load_module(folder, CPU, torch.float32, quantize=name)
     prompt = torch.tensor([load_tokenizer(folder)(PROMPT).input_ids])
-    settings: dict[str, Any] = {"max_new_tokens": 8, "do_sample": False}
+    options: dict[str, Any] = {"max_new_tokens": 8, "do_sample": False}
     with torch.inference_mode():
-        expected = module.generate(prompt, **settings)[0, prompt.shape[1] :].tolist()
+        expected = module.generate(prompt, **options)[0, prompt.shape[1] :].tolist()
     with Engine("tiny", device="cpu", quantize=name) as engine:
         for cached in (False, True):
             output = engine.generate(PROMPT, max_new_tokens=8, temperature=0)

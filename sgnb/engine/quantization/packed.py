@@ -19,7 +19,8 @@ Weight [n, order[j]] = (value[n, j] - zero) * scale, computed in float32.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -173,7 +174,7 @@ def cat(parts: Sequence[PackedWeight]) -> PackedWeight:
     if len(high) > 1 or not ends_on_block:
         parts = [_with_row_scales(part) for part in parts]
     merged = {
-        name: torch.cat([part.parts()[name] for part in parts], -2)
+        name: _join(partial(torch.cat, dim=-2), [part.parts()[name] for part in parts])
         for name in first.parts()
         if name != "order"
     }
@@ -184,8 +185,16 @@ def stack(parts: Sequence[PackedWeight]) -> PackedWeight:
     """Return matrices [N, K] of equal shapes as matrices [E, N, K]."""
     names = parts[0].parts()
     return parts[0].with_parts(
-        {name: torch.stack([part.parts()[name] for part in parts]) for name in names}
+        {name: _join(torch.stack, [part.parts()[name] for part in parts]) for name in names}
     )
+
+
+def _join(join: Callable[[list[Tensor]], Tensor], tensors: list[Tensor]) -> Tensor:
+    """Return `join` of the tensors. FP8 is joined as bytes: not every torch joins it on a GPU."""
+    dtype = tensors[0].dtype
+    if dtype != torch.float8_e4m3fn:
+        return join(tensors)
+    return join([tensor.view(torch.uint8) for tensor in tensors]).view(dtype)
 
 
 def _traits(part: PackedWeight) -> tuple[Any, ...]:
