@@ -71,50 +71,66 @@ class Worker:
 
 PARTS = [[1 + number] * length for number, length in enumerate((5, 17, 40, 64, 65, 100, 128))]
 ITEM = [VOCAB + 3] * 7
-PROMPTS = st.lists(st.sampled_from([*PARTS, ITEM]), min_size=1, max_size=6)
-ACTIONS = st.one_of(
-    st.tuples(st.just("start"), PROMPTS, st.sampled_from(["", "a"])),
-    st.tuples(st.just("end"), st.booleans()),
-    st.tuples(st.just("evict"), st.integers(1, 300)),
-    st.tuples(st.just("flush"), st.sampled_from([None, "a"])),
-    st.tuples(st.just("deliver"), st.integers(0, 2)),
-    st.tuples(st.just("snapshot")),
-    st.tuples(st.just("book"), PROMPTS),
-    st.tuples(st.just("unbook")),
-)
+WEIGHTS = {
+    "start": 30,
+    "end": 25,
+    "evict": 10,
+    "flush": 1,
+    "deliver": 25,
+    "lose": 2,
+    "snapshot": 2,
+    "book": 5,
+    "unbook": 5,
+}
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), ACTIONS), max_size=40))
-def test_index_equals_the_trees(steps: list) -> None:
-    index = BlockIndex()
+def draw_prompt(rng: random.Random) -> list[int]:
+    parts = rng.choices(PARTS, k=rng.randint(1, 6))
+    return list(chain.from_iterable([*parts, ITEM] if rng.random() < 0.1 else parts))
+
+
+def act(rng: random.Random, worker: Worker) -> str:
+    """Change the cache of a worker, or deliver records. Returns the action."""
+    name = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    if name == "start":
+        worker.start(draw_prompt(rng), rng.choice(["", "", "a"]))
+    elif name == "end" and worker.running:
+        running = worker.running.pop(rng.randrange(len(worker.running)))
+        worker.cache.release(running, insert=rng.random() < 0.9)
+    elif name == "evict":
+        worker.cache.free(worker.cache.evict(rng.randint(1, 300)))
+    elif name == "flush":
+        worker.cache.flush(rng.choice([None, "a"]))
+    elif name == "deliver":
+        worker.deliver()
+    elif name == "lose":
+        worker.deliver(lost=rng.randint(1, 3))
+    elif name == "snapshot":
+        worker.snapshot()
+    return name
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32))
+def test_index_equals_the_trees(seed: int) -> None:
+    rng, index = random.Random(seed), BlockIndex()
     workers = [Worker(index, number) for number in range(3)]
     booked: list[tuple[int, list[bytes]]] = []
-    for number, (name, *values) in steps:
+    for _ in range(200):
+        number = rng.randrange(3)
         worker = workers[number]
-        if name == "start":
-            worker.start(list(chain.from_iterable(values[0])), values[1])
-        elif name == "end" and worker.running:
-            worker.cache.release(worker.running.pop(), insert=values[0])
-        elif name == "evict":
-            worker.cache.free(worker.cache.evict(values[0]))
-        elif name == "flush":
-            worker.cache.flush(values[0])
-        elif name == "deliver":
-            worker.deliver(*values)
-        elif name == "snapshot":
-            worker.snapshot()
-        elif name == "book":
-            keys = prompt_keys(
-                TOKENIZER, "", np.array(list(chain.from_iterable(values[0])), np.int32), VOCAB
-            )
-            index.book(number, keys)
-            booked.append((number, keys))
+        name = act(rng, worker)
+        if name == "book":
+            tokens = np.array(draw_prompt(rng), np.int32)
+            booked.append((number, prompt_keys(TOKENIZER, "", tokens, VOCAB)))
+            index.book(*booked[-1])
         elif name == "unbook" and booked:
-            index.unbook(*booked.pop())
+            index.unbook(*booked.pop(rng.randrange(len(booked))))
         is_current = name == "snapshot" or worker.feed.seq == worker.log.last
         if is_current and not worker.feed.stale:
             assert index.cached(number) == tree_keys(worker.cache.tree)
+        elif worker.feed.stale and rng.random() < 0.3:
+            worker.snapshot()
 
     for number, keys in booked:
         index.unbook(number, keys)
@@ -123,7 +139,7 @@ def test_index_equals_the_trees(steps: list) -> None:
         if worker.feed.stale or worker.feed.seq < worker.log.last:
             worker.snapshot()
         assert index.cached(number) == tree_keys(worker.cache.tree)
-    check_levels(index, [index.cached(number) for number in range(3)], random.Random(0))
+    check_levels(index, [index.cached(number) for number in range(3)], rng)
 
 
 def check_levels(index: BlockIndex, cached: list, rng: random.Random) -> None:
