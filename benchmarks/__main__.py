@@ -45,6 +45,8 @@ NAMES = (
     "views",
     "steps_shown",
     "restart",
+    "tier_choices",
+    "tier_kills",
     "approximate",
     "quantized",
     "compile",

@@ -75,6 +75,11 @@ class LocalExecutor:
     The thread of `Mail` calls the sinks, so a program prepares its next step while the engine
     runs. The same thread sends calls: calls triggered by the results of one step reach the
     engine together. The thread ends with `close`, or with the garbage collection of the executor.
+
+    Attributes:
+        engine: The engine.
+        mail: Thread of the programs.
+        overrides: Changes of all calls.
     """
 
     continues_output = True
@@ -83,21 +88,21 @@ class LocalExecutor:
         self.engine = engine
         self.log = engine.log
         self.chat, self.special_tokens = chat_template(engine), special_tokens(engine)
-        self._overrides = CallOverrides()
+        self.overrides = CallOverrides()
         self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # by choice
         self._weight_changes = 0  # of the engine at the last score
         self._processing: dict[int, PendingCall] = {}  # by `id`: items are not processed yet
-        self._mail = Mail(engine.before_next_step)
-        self._part_orders = PartOrders(self)
-        self.close = weakref.finalize(self, self._mail.close)
+        self.mail = Mail(engine.before_next_step)
+        self._part_orders = PartOrders(engine, self.mail, self.overrides.cache_scope.namespace)
+        self.close = weakref.finalize(self, self.mail.close)
 
     def with_overrides(self, overrides: CallOverrides) -> LocalExecutor:
         """Return a copy of the executor with calls isolated as described by `overrides`."""
         _check("overrides", overrides, isinstance(overrides, CallOverrides), "CallOverrides")
         other = copy.copy(self)
-        other._overrides, other._unconditional_logprobs = overrides, {}
-        other._part_orders = PartOrders(other)
+        other.overrides, other._unconditional_logprobs = overrides, {}
+        other._part_orders = PartOrders(self.engine, self.mail, overrides.cache_scope.namespace)
         other._served_by = self  # keeps the thread's owner alive
         return other
 
@@ -108,7 +113,7 @@ class LocalExecutor:
         sinks = numbered_callbacks(results.put, len(prompts))
         params = [SamplingParams(max_new_tokens=0)] * len(prompts)
         ids = self.engine.submit(
-            prompts, params, sinks, cache_scopes=[self._overrides.cache_scope] * len(prompts)
+            prompts, params, sinks, cache_scopes=[self.overrides.cache_scope] * len(prompts)
         )
         gather(results, ids, self.engine.abort)
 
@@ -161,7 +166,7 @@ class LocalExecutor:
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         cache_scopes = [
-            pending.executor._overrides.cache_scope._replace(
+            pending.executor.overrides.cache_scope._replace(
                 forked=self._forked(pending.call, prompt)
             )
             for pending, prompt, *_ in samples
@@ -199,7 +204,7 @@ class LocalExecutor:
         try:
             return self._score(call, sink)
         except SgnbError as error:
-            self._mail.put(partial(sink, Scores(error=error)))
+            self.mail.put(partial(sink, Scores(error=error)))
             return lambda: None
 
     def order(self, call: OrderCall, sink: Callable[[PartOrder], None]) -> None:
@@ -246,13 +251,13 @@ class LocalExecutor:
 
         def finish(outputs: list[Output]) -> None:
             if error := next((o.error for o in outputs if o.error), None):
-                self._mail.put_result(partial(sink, Scores(error=error)))
+                self.mail.put_result(partial(sink, Scores(error=error)))
                 return
             found = zip(alone, outputs[len(own) :], strict=True)
             made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
             kept.update(made)
             scores = build_scores(own, outputs, known | made, self._token_text)
-            self._mail.put_result(partial(sink, scores))
+            self.mail.put_result(partial(sink, scores))
 
         gather = OutputGather(len(continued) + len(alone), finish)
         conditional = SamplingParams(
@@ -263,7 +268,7 @@ class LocalExecutor:
         origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
-        cache_scopes = [self._overrides.cache_scope] * len(params)
+        cache_scopes = [self.overrides.cache_scope] * len(params)
         prompts = [*continued, *alone]
         ids = self.engine.submit(prompts, params, sinks, origins=origins, cache_scopes=cache_scopes)
         return partial(self.engine.abort, ids)

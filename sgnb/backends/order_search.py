@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..engine import Engine
 from ..engine.cache.part_extents import PartsPrompt, PartTokens
 from ..errors import SgnbError
 from ..lang.executor import OrderCall
 from ..part_order import OrderMemory, OrderSearch, PartOrder, given_order
 from ..segment import Segment
 from ..sequences import common_length
+from .mail import Mail
 
 SEAM = 64
 """Characters before a part that decide how the beginning of the part becomes tokens."""
@@ -30,11 +32,14 @@ class PartOrders:
     """Orders of parts for the programs of an engine.
 
     Args:
-        executor: The `LocalExecutor` of the engine.
+        engine: The engine.
+        mail: Thread of the programs.
+        namespace: Cache namespace of the calls; None if the calls share no tokens.
     """
 
-    def __init__(self, executor: Any) -> None:
-        self._executor = executor
+    def __init__(self, engine: Engine, mail: Mail, namespace: str | None) -> None:
+        self._engine, self._mail = engine, mail
+        self._namespace = namespace if engine.options.prefix_cache else None
         self.forget()
 
     def forget(self) -> None:
@@ -45,10 +50,10 @@ class PartOrders:
         """Search the order without waiting. `sink` receives the order on the executor's thread; the
         given order after an error, which the call of the model reports."""
         contents = [segment.item for segment in call.all_segments if segment.kind == "media"]
-        items = self._executor.engine.items
+        items = self._engine.items
 
         def search(error: Exception | None = None) -> None:
-            self._executor._mail.put(partial(self._search, call, sink))
+            self._mail.put(partial(self._search, call, sink))
 
         if not (contents and items and items.prepare_soon(contents, search)):
             search()
@@ -60,7 +65,7 @@ class PartOrders:
         return results.get()
 
     def _search(self, call: OrderCall, sink: Callable[[PartOrder], None]) -> None:
-        mail = self._executor._mail
+        mail = self._mail
         try:
             self._ask(call, self.memory, lambda order: mail.put_result(partial(sink, order)))
         except Exception as error:
@@ -71,15 +76,11 @@ class PartOrders:
     def _ask(
         self, call: OrderCall, memory: OrderMemory, then: Callable[[PartOrder], object]
     ) -> None:
-        engine = self._executor.engine
-        namespace = self._executor._overrides.cache_scope.namespace
-        if not engine.options.prefix_cache:
-            namespace = None
-        prompt = parts_prompt(engine.encode, call, namespace)
-        start = hash((namespace, call.head_key))
+        prompt = parts_prompt(self._engine.encode, call, self._namespace)
+        start = hash((self._namespace, call.head_key))
         keys = call.part_keys
         search = OrderSearch(keys, start, memory)
-        engine.find_part_order(search, prompt, given_order(len(keys)), then)
+        self._engine.find_part_order(search, prompt, given_order(len(keys)), then)
 
 
 def parts_prompt(

@@ -21,7 +21,7 @@ class PendingCall:
     def __init__(self, executor: Any, call: Call, sink: Callable[[Delta | Result], None]) -> None:
         """executor: the `LocalExecutor` of the engine."""
         self.executor, self.call, self.sink = executor, call, sink
-        self.params = split_samples(executor._overrides.params(call))  # per sample
+        self.params = split_samples(executor.overrides.params(call))  # per sample
         self.outputs: dict[int, Output] = {}  # finished samples
         self.cancelled = False
         self.error: Exception | None = None  # of the processor
@@ -46,7 +46,7 @@ class PendingCall:
         if self._sends.acquire(blocking=False):
             self.error = error
             self.executor._processing.pop(id(self), None)
-            self.executor._mail.send(self)
+            self.executor.mail.send(self)
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -61,12 +61,12 @@ class PendingCall:
         """Store a sample's output, on the engine's thread."""
         if index == 0 and self.call.stream and output.delta:
             delta = Delta(output.delta, lambda: output.meta_info)
-            self.executor._mail.put_result(partial(self.sink, delta))
+            self.executor.mail.put_result(partial(self.sink, delta))
 
         if output.finish_reason is not None:
             self.outputs[index] = output
             if len(self.outputs) == len(self.params):
-                self.executor._mail.put_result(self._finish)
+                self.executor.mail.put_result(self._finish)
 
     def _finish(self) -> None:
         """Deliver the result on the executor's thread, even if a warning is an error."""

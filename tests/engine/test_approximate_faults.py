@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from sgnb.engine.loop import verification
 from sgnb.engine.model.key_rotation import KeyRotation
@@ -59,4 +60,33 @@ def test_an_answer_arrives_although_the_keys_cannot_be_copied(
     assert len(output.token_ids) == 8
     assert record(output).wait(30) is None
     assert record(output).reason == "the comparison failed: the device is lost"
+    check_memory(engine)
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
+@pytest.mark.parametrize("copies", [0, 1])
+def test_a_copy_without_memory_is_computed_exactly(
+    error: type[Exception], copies: int, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is at the copy of the keys, or afterwards at the sample of the keys."""
+    splices, calls = engine._loop.tiers.splices, list[int]()
+    content = splices._content
+
+    def fail(slots: Any) -> Any:
+        calls.append(len(slots))
+        if len(calls) > copies:
+            raise error("out of memory")
+        return content(slots)
+
+    old, new = prompts(4)
+    exact = ask(engine, new, False).token_ids
+    engine.flush_cache()
+    ask(engine, old, False)
+    monkeypatch.setattr(splices, "_content", fail)
+    output = ask(engine, new)
+    assert len(calls) == copies + 1
+    assert output.token_ids == exact
+    assert engine.cached_length(new) >= len(new) - 1, "the exact prompt is shared"
+    monkeypatch.undo()
+    assert record(output).wait(30) is True
     check_memory(engine)

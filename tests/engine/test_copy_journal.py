@@ -226,7 +226,7 @@ def test_loads_that_do_not_happen_have_a_reason(monkeypatch: pytest.MonkeyPatch)
     assert (event.reason, event.store, event.tokens) == ("cancelled", "disk", 576)
     assert event.compute_seconds == pytest.approx(5.76)
 
-    costs.load_seconds = lambda store, size: 5.0
+    costs.load_seconds = lambda store, size: 6.0
     assert setting.tiers.prefetch(prompt) == 0
     event = not_loaded(setting)[-1]
     assert event.reason == "compute" and event.seconds > event.compute_seconds > 0

@@ -184,7 +184,7 @@ class Setting:
         )
         tiers.run = self.commands.append
         for tokens in (64, 512, 300):
-            tiers.costs.observe_step(tokens, tokens * tokens / 2, 0.01 * tokens)
+            tiers.costs.observe_step(tokens, tokens * tokens / 2, 1.0 * tokens)
         return tiers
 
     def tokens(self, count: int) -> Ints:

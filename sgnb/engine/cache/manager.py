@@ -246,6 +246,12 @@ class CacheManager:
         splice.donor = self.tree.root  # which needs no lock
         request.num_computed, request.split = splice.end, 0
 
+    def drop_splice(self, request: CachedSequence) -> None:
+        """Undo `start_splice`: all tokens of the request are computed, and shared again."""
+        assert request.splice is not None
+        self.tree.unlock(request.splice.donor)
+        request.splice, request.split = None, 0
+
     def release(self, request: CachedSequence, insert: bool = True) -> None:
         """Take all slots and states from a running request. A launched step may still write to the
         slots; the next user of the slots follows on the same stream.
@@ -270,8 +276,7 @@ class CacheManager:
         self.slots.free(request.slots[first_private : request.num_slots])
         self.tree.unlock(node)
         if request.splice is not None:
-            self.tree.unlock(request.splice.donor)
-            request.splice, request.split = None, 0
+            self.drop_splice(request)
         request.node = request.prefix_hint = None
         request.num_slots = request.num_computed = 0
 

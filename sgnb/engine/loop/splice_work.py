@@ -22,9 +22,9 @@ from ..cache.radix import Ints
 from ..cache.splice import Splice, find_splice
 from ..cache.tiers.stored_prefixes import guarded
 from ..cache.tiers.tier_costs import TierCosts
+from ..device.faults import is_out_of_memory
 from ..model.key_rotation import KeyRotation
 from ..request.approximation import Approximation, KeySample
-from ..request.batch import Batch
 from ..request.request import Request, RequestFault
 from ..request.request_state import RequestState
 from ..runner import ModelRunner
@@ -36,9 +36,6 @@ PIECE = 1024
 
 SAMPLE = 16
 """Reused tokens whose keys are compared with the keys of the exact run."""
-
-MIN_OBSERVED = 128
-"""Tokens of a step that is observed to estimate the time of prefills."""
 
 
 class SpliceWork:
@@ -53,6 +50,7 @@ class SpliceWork:
 
     Attributes:
         verifier: Comparisons of the answers.
+        costs: Estimated times of prefills; the owner reports the steps.
         min_seconds: Estimated time of the exact prefill from which a request is approximate.
     """
 
@@ -72,7 +70,7 @@ class SpliceWork:
         self._scheduler, self._runner, self._emit = scheduler, weakref.proxy(runner), emit
         self._rotation: KeyRotation | None = None
         self._refusal: str | None = None
-        self._costs = TierCosts()
+        self.costs = TierCosts()
         self._starting: list[Request] = []  # with a splice that is not copied yet
 
     def check(self) -> None:
@@ -86,15 +84,10 @@ class SpliceWork:
             message = f"approximate=True is not possible with this model: {self._refusal}"
             raise OptionError(message, "run without approximate=True")
 
-    def observe(self, batch: Batch, seconds: float) -> None:
-        """Learn from a step."""
-        if batch.num_tokens >= MIN_OBSERVED:
-            attended = float((batch.lengths * (batch.starts + batch.lengths / 2)).sum())
-            self._costs.observe_step(batch.num_tokens, attended, seconds)
-
     def copy(self) -> None:
-        """Copy the reused keys and values of requests that computed all tokens before. Raises
-        RequestFault."""
+        """Copy the reused keys and values of requests that computed all tokens before. Without
+        memory for the copy, a request computes all tokens, and its comparison finds no difference.
+        Raises RequestFault."""
         self.verifier.make_way()
         for request in tuple(self._starting):
             splice = request.splice
@@ -106,7 +99,9 @@ class SpliceWork:
             try:
                 self._copy(request, splice)
             except Exception as error:
-                raise RequestFault(request, error) from error
+                if not is_out_of_memory(error):
+                    raise RequestFault(request, error) from error
+                self._scheduler.cache.drop_splice(request)
 
     def close(self) -> None:
         """End all work and release the device memory."""
@@ -126,7 +121,7 @@ class SpliceWork:
         prompt = request.tokens[: request.num_prompt_tokens]
         if request.limit == 0 or request.reusable + 1 < len(prompt):
             return  # no answer, or scores of the prompt
-        if self._costs.compute_seconds(node.end, len(prompt)) < self.min_seconds:
+        if self.costs.compute_seconds(node.end, len(prompt)) < self.min_seconds:
             return
 
         splice = find_splice(prompt, namespace, node, self._runner.vocab_size)
@@ -140,7 +135,8 @@ class SpliceWork:
         self._emit(AnswerSpliced(request.id, *counts, splice.begin))
 
     def _copy(self, request: Request, splice: Splice) -> None:
-        """Copy the donor's keys and values to the request's slots, with rotated keys."""
+        """Copy the donor's keys and values to the request's slots, with rotated keys. Changes
+        nothing but the slots after an error."""
         assert self._rotation is not None
         slots = request.slots[splice.begin : splice.end]
         for begin in range(0, len(slots), PIECE):
@@ -148,10 +144,11 @@ class SpliceWork:
             content = self._content(source)
             self._rotation.rotate(content, splice.shift)
             self._scheduler.cache.slots.restore(target, content)
-        self._scheduler.cache.finish_splice(request)
         count = min(SAMPLE, len(slots))
         positions = np.linspace(splice.begin, splice.end - 1, count).astype(np.int32)
         sample = KeySample(positions, self._content(request.slots[positions]))
+
+        self._scheduler.cache.finish_splice(request)
         request.state.key_sample = sample
 
     def _content(self, slots: Ints) -> torch.Tensor:

@@ -35,6 +35,7 @@ class TierWork:
     ) -> None:
         self.tiers, self._scheduler, self.splices = tiers, scheduler, splices
         if tiers is not None:
+            splices.costs = tiers.costs  # one estimate for both
             scheduler.loads = tiers
             tiers.run = lambda work: send(partial(self._run, work))
 
@@ -66,9 +67,11 @@ class TierWork:
 
     def stepped(self, batch: Batch, seconds: float) -> None:
         """Learn from a step."""
-        self.splices.observe(batch, seconds)
+        if batch.num_tokens > len(batch.requests):  # otherwise a decode step
+            attended = float((batch.lengths * (batch.starts + batch.lengths / 2)).sum())
+            self.splices.costs.observe_step(batch.num_tokens, attended, seconds)
         if self.tiers is not None:
-            self.tiers.observe(batch.starts, batch.lengths, seconds)
+            self.tiers.stepped()
 
     def note_change(self) -> None:
         """See `BlockCopies.note_change`."""

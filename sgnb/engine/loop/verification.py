@@ -26,6 +26,7 @@ from ..request.approximation import (
     Row,
     Verification,
     divergence,
+    status_of,
 )
 from ..request.arguments import Submission
 from ..request.output import Output
@@ -239,12 +240,9 @@ class AnswerVerifier:
         self._decide(answer, result)
 
     def _decide(self, answer: Answer, result: Verification | None, reason: str = "") -> None:
-        answer.approximation.decide(result, reason)
-        status, values = (
-            answer.approximation.status,
-            (0, len(answer.tokens), 0.0, 0.0, 0.0, 0.0, ""),
-        )
-        self._emit(AnswerVerified(answer.request, status, *(result or values), reason))
+        values = result or (0, len(answer.tokens), 0.0, 0.0, 0.0, 0.0, "")
+        self._emit(AnswerVerified(answer.request, status_of(result), *values, reason))
+        answer.approximation.decide(result, reason)  # last: a waiting thread finds the event
 
 
 _SCORES = SamplingParams(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from ...events.verdict import verdict
 from ...latch import Latch
 from ..cache.radix import Ints
 
@@ -75,9 +76,7 @@ class Approximation:
         """State of the comparison."""
         if not self._decided.is_set():
             return "pending"
-        if self.result is None:
-            return "unverified"
-        return "same" if self.result.passed else "differs"
+        return status_of(self.result)
 
     @property
     def verified(self) -> bool | None:
@@ -95,26 +94,24 @@ class Approximation:
         self._decided.set()
 
     def __str__(self) -> str:
+        result = self.result
+        seconds, text = (
+            ("", "") if result is None else (f"{result.seconds:.1f} s", repr(result.text))
+        )
         return (
             f"approximate: computed {self.computed_tokens:,} of {self.prompt_tokens:,} tokens; "
-            f"{verdict(self.result, self.reason)}"
+            f"{verdict(self.status, result, self.reason, seconds, text)}"
         )
 
     def __repr__(self) -> str:
         return f"<Approximation {self}>"
 
 
-def verdict(result: Verification | None, reason: str) -> str:
-    """Return the comparison as a part of a sentence."""
+def status_of(result: Verification | None) -> Literal["same", "differs", "unverified"]:
+    """Return the status of an ended comparison. result: None for no comparison."""
     if result is None:
-        return f"unverified: {reason}" if reason else "not verified yet"
-    if result.same_tokens < result.tokens:
-        return f"differs from token {result.same_tokens + 1}; exact answer: {result.text!r}"
-    word = "verified" if result.passed else "differs"
-    return (
-        f"{word} {result.seconds:.1f} s later: {result.tokens} of {result.tokens} tokens the same, "
-        f"mean KL {result.mean_kl:.3f}, keys off by {100 * result.key_error:.1f} %"
-    )
+        return "unverified"
+    return "same" if result.passed else "differs"
 
 
 def divergence(exact: Row, other: Row) -> float:

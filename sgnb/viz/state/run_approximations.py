@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...events import AnswerSpliced, AnswerVerified
+from ...events.verdict import verdict
 from .metrics import duration
 from .token_table import visible
 
@@ -27,21 +28,13 @@ class ApproximateAnswer:
         return "pending" if self.verified is None else self.verified.status
 
     def verdict(self) -> str:
-        """Return the comparison as a part of a sentence. Twin of `verdictOf` of the page."""
+        """Return the comparison as a part of a sentence."""
         result = self.verified
         if result is None:
-            return "not verified yet"
-        if result.status == "unverified":
-            return f"unverified: {result.reason}"
-        if result.same_tokens < result.tokens:
-            text = visible(result.text[:SHOWN_TEXT].replace("\n", " "))
-            text += "…" * (len(result.text) > SHOWN_TEXT)
-            return f"differs from token {result.same_tokens + 1}; exact answer: {text}"
-        word = "verified" if result.status == "same" else "differs"
-        return (
-            f"{word} {duration(result.seconds)} later: {result.tokens} of {result.tokens} tokens "
-            f"the same, mean KL {result.mean_kl:.3f}, keys off by {100 * result.key_error:.1f} %"
-        )
+            return verdict(self.status, None, "", "", "")
+        text = visible(result.text[:SHOWN_TEXT].replace("\n", " "))
+        text += "…" * (len(result.text) > SHOWN_TEXT)
+        return verdict(self.status, result, result.reason, duration(result.seconds), text)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,8 +20,9 @@ from .blocks import BLOCK, Bytes
 from .load_plan import LoadPlan, StoredBlock
 from .stored_prefixes import guarded
 
-READERS = 4
-"""Threads that read blocks."""
+READERS = min(16, max(4, os.cpu_count() or 4))
+"""Threads that read blocks: one per core for the checksums, and at least 4 that wait for the
+disk."""
 
 
 class Target(NamedTuple):
@@ -56,7 +58,6 @@ class Load:
     request: int
     done: bool = False
     began: float = field(default_factory=time.perf_counter)
-    ended: float = 0.0  # of the reads
     read: list[bool] = field(default_factory=list)  # by target; False until read without fault
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -83,7 +84,6 @@ class Load:
                     is_last = not left[0]
 
                 if is_last:
-                    self.ended = time.perf_counter()
                     finished(self)
 
         for thread in range(threads):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 from .blocks import BLOCK, BlockStore
 from .load_report import LoadReport
 from .stored_prefixes import StoredPrefixes
 from .stored_prompt import StoredPrompt
-from .tier_costs import MIN_STEPS, TierCosts
+from .tier_costs import TierCosts
 
-MARGIN = 0.8
-"""A load runs if its estimated time is below this part of the time of computing."""
+MIN_TRIAL = 4
+"""Fewest blocks of a trial, a load that measures the store again; see `TierCosts.credit`."""
 
 
 class StoredBlock(NamedTuple):
@@ -70,7 +69,8 @@ class LoadPlanner:
     def plan(
         self, prompt: StoredPrompt, usable: int, held: int, report: LoadReport
     ) -> LoadPlan | None:
-        """Return the load that saves the most time; None if no load saves time.
+        """Return the load that saves the most time; None if no load saves time, or a load that
+        measures the store again.
 
         Args:
             prompt: The reusable part of a prompt.
@@ -84,34 +84,49 @@ class LoadPlanner:
             first -= 1
         blocks = list(self._stored(prompt, first))
         report.found(prompt, first, [b.store for b in blocks], self._prefixes.stores.blocks)
-        load_seconds = [
-            0.0,
-            *accumulate(self._costs.load_seconds(b.store.name, self._block_bytes) for b in blocks),
-        ]
+        load_seconds = list(self._load_seconds(blocks))
         measured = self._measured(prompt, begin, first + len(blocks))
 
         best, most, ends = None, 0.0, list[int]()
-        for end, state in self._ends(prompt, begin, first + len(blocks)):
+        trial, last = None, first + len(blocks)
+        allowed = self._costs.credit_for(self._compute(begin, last, measured))
+        for end, state in self._ends(prompt, begin, last):
             count = max(0, end - first)
             load = load_seconds[count]
             if state is not None and self._state_bytes is not None:
                 load += self._costs.load_seconds(state.store.name, self._state_bytes)
-            compute = self._costs.compute_seconds(begin * BLOCK, end * BLOCK)
-            compute = (end - begin) * measured or compute
+            compute = self._compute(begin, end, measured)
             ends.append(count)
-            if MARGIN * compute - load > most:
-                most = MARGIN * compute - load
-                saved = (end - begin) * BLOCK
-                best = LoadPlan(prompt, first, blocks[:count], state, end, ends, saved, compute)
+            saved = (end - begin) * BLOCK
+            plan = LoadPlan(prompt, first, blocks[:count], state, end, ends, saved, compute)
+            if compute - load > most:
+                best, most = plan, compute - load
+            elif load - compute <= allowed and count >= MIN_TRIAL:
+                trial = plan
 
+        if best is None and trial is not None:
+            best = trial
+            self._costs.credit = 0.0
         if best is not None:
-            self._report_beyond(best.store, prompt, first + len(blocks), report)
+            self._report_beyond(best.store, prompt, last, report)
         elif ends:
             stores = self._prefixes.stores
             store = blocks[0].store if blocks else stores.states[0]
-            self._costs.doubt_load(store.name)
+            self._costs.refuse_load(compute)
             report.refused(store, end - begin, load, compute)
         return best
+
+    def _compute(self, begin: int, end: int, measured: float) -> float:
+        """Return the estimated seconds of computing blocks. measured: see `_measured`."""
+        return (end - begin) * measured or self._costs.compute_seconds(begin * BLOCK, end * BLOCK)
+
+    def _load_seconds(self, blocks: Sequence[StoredBlock]) -> Iterator[float]:
+        """Yield the estimated seconds of loads of the first 0, 1, 2 ... blocks."""
+        sizes: dict[str, int] = {}
+        yield 0.0
+        for block in blocks:
+            sizes[block.store.name] = sizes.get(block.store.name, 0) + self._block_bytes
+            yield sum(self._costs.load_seconds(name, size) for name, size in sizes.items())
 
     def _stored(self, prompt: StoredPrompt, first: int) -> Iterator[StoredBlock]:
         """Yield the consecutive stored blocks from a block on."""
@@ -146,7 +161,7 @@ class LoadPlanner:
     def _measured(self, prompt: StoredPrompt, begin: int, last: int) -> float:
         """Return the compute time of a block as the engine that computed the blocks measured it; 0
         if this engine knows better."""
-        if last <= begin or self._costs.steps >= MIN_STEPS:
+        if last <= begin or self._costs.knows_steps:
             return 0.0
         block = _find(self._prefixes.stores.blocks, prompt, last)
         return 0.0 if block is None else block.store.seconds(block.key)

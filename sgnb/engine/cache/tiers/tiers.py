@@ -7,6 +7,7 @@ nothing and leave nothing.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -17,7 +18,7 @@ import numpy as np
 
 from ....errors import OptionError, SgnbWarning
 from ....events import PrefixLoaded
-from ..manager import CacheManager, Longs
+from ..manager import CacheManager
 from ..radix import Ints, Node
 from ..sequence import SHARED, CachedSequence
 from .block_transfer import BlockTransfer
@@ -50,6 +51,7 @@ class CacheTiers:
         executor: Creates threads for a number and a name.
 
     Attributes:
+        costs: Estimated times; the owner reports the steps.
         run: Runs a function on the engine's thread soon.
         copies: Copies from the tree to the stores.
     """
@@ -143,13 +145,10 @@ class CacheTiers:
             )
         return bool(loads)
 
-    def observe(self, starts: Longs, lengths: Longs, seconds: float) -> None:
-        """Learn from a step. starts: positions of the first tokens, per request."""
+    def stepped(self) -> None:
+        """Note the end of a step."""
         self.copies.note_change()
         self._journal.collect(self.prefixes.stores)
-        if (lengths > 1).any():
-            attended = float((lengths * (starts + lengths / 2)).sum())
-            self.costs.observe_step(int(lengths.sum()), attended, seconds)
 
     def flush(self) -> None:
         """Empty host memory, and end all loads. Files stay."""
@@ -269,7 +268,7 @@ class CacheTiers:
         self._journal.collect(self.prefixes.stores)
         if useful:
             tokens = count if load.state is None else load.plan.saved_tokens
-            self._learn(load, count, tokens, load.ended - load.began)
+            self._learn(load, count, tokens, time.perf_counter() - load.began)
 
     def _restore_states(self, node: Node, content: Bytes) -> None:
         """Make a node a checkpoint with the loaded states, if a state is available."""
@@ -294,7 +293,7 @@ class CacheTiers:
             load: The load.
             count: Number of slots filled.
             tokens: Number of tokens that need not be computed.
-            seconds: Time of the reads.
+            seconds: Time until the tree had the tokens.
         """
         plan, size = load.plan, count * self._transfer.unit_bytes
         source = plan.state or plan.blocks[count // BLOCK - 1]

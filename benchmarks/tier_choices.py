@@ -1,0 +1,234 @@
+"""The choice of the engine between loading and computing a stored prefix: is the chosen way within
+15 % of the better one?
+
+Random cases on two models: the bundled model, and a model with four times the bytes and fewer
+operations per token. The stores are host memory, the disk, a disk slowed tenfold, and a disk about
+as slow as computing. A case has a cached length, a tail, and other requests that decode meanwhile.
+Each case runs once with the choice of the engine, then several turns of both ways, forced.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from sgnb.engine import Engine
+from sgnb.engine.cache.tiers import copies
+from sgnb.engine.cache.tiers.blocks import BLOCK
+from sgnb.engine.cache.tiers.disk import DiskBlocks
+from sgnb.engine.cache.tiers.load_plan import LoadPlanner
+from sgnb.engine.cache.tiers.tier_costs import TierCosts
+from sgnb.sampling import SamplingParams
+
+from .common import Report, median_ratio, tokens
+
+CASES = 200
+TURNS = 2
+LENGTHS, TAILS, MOST_AROUND = (256, 1000), (1, 100), 2
+WARM_UP = 4
+"""Cases per setting before the first counted case: the engine learns the machine."""
+
+SLOWER = 10
+MOST_LOSS, LEAST_RIGHT = 1.15, 0.95
+VOCAB = 1000
+WIDE = {
+    "vocab_size": VOCAB, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2,
+    "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 64,
+    "max_position_embeddings": 8192,
+}  # fmt: skip
+STORES = ("host", "disk", f"disk, {SLOWER} times slower", "disk as slow as computing")
+
+
+class Case(NamedTuple):
+    """Measured case."""
+
+    tokens: int
+    chosen: str  # "load" or "compute"
+    ratio: float  # seconds of loading over seconds of computing, median of the turns
+
+    @property
+    def loss(self) -> float:
+        """Time of the chosen way over the time of the better way."""
+        return max(1.0, self.ratio if self.chosen == "load" else 1 / self.ratio)
+
+
+class SlowDisk:
+    """Lets reads of files take longer, per byte, one after another like one disk."""
+
+    def __init__(self) -> None:
+        self.seconds_per_byte = 0.0
+        self._lock, self._read = threading.Lock(), DiskBlocks._read
+
+    @contextmanager
+    def installed(self) -> Iterator[SlowDisk]:
+        def read(store: Any, key: bytes, parent: bytes, ids: Any, data: Any) -> bool:
+            if self.seconds_per_byte:
+                with self._lock:
+                    time.sleep(self.seconds_per_byte * data.nbytes)
+            return self._read(store, key, parent, ids, data)
+
+        DiskBlocks._read = read  # type: ignore[method-assign]
+        try:
+            yield self
+        finally:
+            DiskBlocks._read = self._read  # type: ignore[method-assign]
+
+
+class Bench:
+    """An engine with one store, whose choice can be forced."""
+
+    def __init__(self, engine: Engine, seed: int) -> None:
+        self.engine, self.rng = engine, random.Random(seed)
+        self.tiers: Any = engine._loop.tiers.tiers
+        self._plan = self.tiers._planner.plan
+
+    def store(self, prompt: list[int]) -> None:
+        """Compute a prompt, and wait for its copy."""
+        self.engine.generate(prompt, max_tokens=1, temperature=0)
+        keys = self.tiers.prefixes.read(self._array(prompt)).keys[1 : len(prompt) // BLOCK + 1]
+        store = self.tiers.prefixes.stores.blocks[0]
+        end = time.monotonic() + 30
+        while not all(map(store.holds, keys)):
+            self.engine._loop.call(self.tiers.copies.write_idle)
+            assert time.monotonic() < end, "the prompt was not copied"
+            time.sleep(0.01)
+
+    def seconds(self, prompt: list[int], around: int, way: str) -> tuple[float, str]:
+        """Return the seconds to the first token, and the way. way: "free" for the engine's."""
+        self.tiers._planner.plan = {
+            "free": self._plan, "compute": lambda *args: None, "load": self._forced
+        }[way]  # fmt: skip
+        self.engine._loop.call(self.engine._cache.flush)
+        others = self._start(around)
+        before = self.engine.stats()["loaded_tokens"]
+        began = time.perf_counter()
+        try:
+            self.engine.generate(prompt, max_tokens=1, temperature=0)
+        finally:
+            seconds = time.perf_counter() - began
+            self.engine.abort(others)
+        return seconds, "load" if self.engine.stats()["loaded_tokens"] > before else "compute"
+
+    def case(self) -> Case:
+        rng = self.rng
+        length, tail = rng.randint(*LENGTHS), rng.randint(*TAILS)
+        around = rng.randint(0, MOST_AROUND)
+        prefix = tokens(rng, length, VOCAB)
+        self.store(prefix)
+        prompt = prefix + tokens(rng, tail, VOCAB)
+        _, chosen = self.seconds(prompt, around, "free")
+        times: dict[str, list[float]] = {"load": [], "compute": []}
+        for turn in range(TURNS):
+            for way in ("load", "compute") if turn % 2 else ("compute", "load"):
+                seconds, taken = self.seconds(prompt, around, way)
+                assert taken == way, f"{way} of {length} tokens was not possible"
+                times[way].append(seconds)
+        return Case(length, chosen, median_ratio(times["load"], times["compute"]))
+
+    def _forced(self, *args: Any) -> Any:
+        """Plan as if loads took no time."""
+        planner, costs = self.tiers._planner, self.tiers.costs
+        planner._costs = _NoTime()
+        try:
+            plan = LoadPlanner.plan(planner, *args)
+        finally:
+            planner._costs = costs
+        return plan
+
+    def _start(self, count: int) -> list[int]:
+        """Start requests that decode until they are aborted."""
+        if not count:
+            return []
+        params = [SamplingParams(max_new_tokens=2000, ignore_eos=True)] * count
+        prompts = [tokens(self.rng, 30, VOCAB) for _ in range(count)]
+        ids = self.engine.submit(prompts, params, [lambda output: None] * count)
+        while self.engine.stats()["running"] < count:
+            time.sleep(0.001)
+        return ids
+
+    @staticmethod
+    def _array(ids: list[int]) -> Any:
+        import numpy as np
+
+        return np.array(ids, np.int32)
+
+
+class _NoTime(TierCosts):
+    """Costs with which each load pays."""
+
+    knows_steps = True
+
+    def compute_seconds(self, begin: int, end: int) -> float:
+        return float(end - begin)
+
+    def load_seconds(self, store: str, num_bytes: int) -> float:
+        return 0.0
+
+
+def wide_model() -> Any:
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(**WIDE)).eval()
+
+
+def measure(model: str, store: str, count: int) -> list[Case]:
+    """Return the cases of one model and one store."""
+    source: Any = "tiny" if model == "bundled" else wide_model()
+    slow = SlowDisk()
+    with tempfile.TemporaryDirectory() as folder, slow.installed():
+        options: dict[str, Any] = {"disk_cache": f"{folder}/kv"}
+        if store == "host":
+            options = {"disk_cache": False, "host_cache": 4}
+        with Engine(source, max_total_tokens=8192, **options) as engine:
+            bench = Bench(engine, seed=STORES.index(store))
+            for _ in range(WARM_UP // 2):
+                bench.case()
+            costs = bench.tiers.costs
+            middle, size = LENGTHS[1] // 2, bench.tiers._transfer.unit_bytes
+            loading = costs.load_seconds("disk", 1) if store != "host" else 0.0
+            if store == STORES[2]:
+                slow.seconds_per_byte = (SLOWER - 1) * loading
+            elif store == STORES[3]:
+                computing = costs.compute_seconds(0, middle) / (middle * size)
+                slow.seconds_per_byte = max(0.0, computing - loading)
+            for _ in range(WARM_UP // 2):
+                bench.case()
+            return [bench.case() for _ in range(count)]
+
+
+def run() -> Report:
+    report = Report(
+        f"Loading or computing a stored prefix, {CASES} random cases",
+        (
+            "model", "store", "cases", "loads chosen", "load over compute, median",
+            "within 15 %", "most",
+        ),
+        bar=f"the chosen way takes at most {MOST_LOSS} of the better one in {LEAST_RIGHT:.0%}",
+    )  # fmt: skip
+    pairs = [(model, store) for model in ("bundled", "wide") for store in STORES]
+    right, patched = 0, copies.DISK_SECONDS
+    copies.DISK_SECONDS = 0.0  # all prefixes are copied at the first use
+    try:
+        for i, (model, store) in enumerate(pairs):
+            count = CASES * (i + 1) // len(pairs) - CASES * i // len(pairs)
+            cases = measure(model, store, count)
+            good = sum(case.loss <= MOST_LOSS for case in cases)
+            right += good
+            ratio = statistics.median(case.ratio for case in cases)
+            loads = sum(case.chosen == "load" for case in cases)
+            most = max(case.loss for case in cases)
+            report.rows.append((model, store, count, loads, f"{ratio:.2f}", good, f"{most:.2f}"))
+            print(report.rows[-1], flush=True)
+    finally:
+        copies.DISK_SECONDS = patched
+    report.met = right >= LEAST_RIGHT * CASES
+    report.note = f"{right} of {CASES}. Median ratios of {TURNS} turns of both ways."
+    return report
