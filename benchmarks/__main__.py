@@ -47,6 +47,8 @@ NAMES = (
     "restart",
     "tier_choices",
     "tier_kills",
+    "tier_waits",
+    "tier_overhead",
     "approximate",
     "quantized",
     "compile",
