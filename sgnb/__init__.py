@@ -88,7 +88,7 @@ _SESSION = (
     "why_waiting",
 )
 
-_ENGINES = ("attach", "share")
+_ENGINES = ("attach", "serve", "share")
 
 _API = ("Anthropic", "LiteLLM", "OpenAI", "RuntimeEndpoint", "VertexAI")
 

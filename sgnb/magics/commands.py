@@ -61,6 +61,9 @@ class Commands:
     def share(self, call: LineCall) -> None:
         self.session.engines.share(call.argument)
 
+    def serve(self, call: LineCall) -> Any:
+        return self.session.engines.serve(call.argument, **call.options)
+
     def cache(self, call: LineCall) -> Any:
         cache, say = self.session.cache, self.session.say
         is_node = call.argument.isdecimal()

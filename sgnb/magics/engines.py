@@ -17,7 +17,7 @@ from .. import lang
 from ..errors import EngineError, OptionError, nearest
 from ..events import AutomatonDrawn
 from ..lang.executor import Executor
-from ..sampling import read_option, text
+from ..sampling import integer, read_option, text
 from ..sampling import switch as read_switch
 from ..viz import Emitter
 from .automaton_layout import drawing
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..backends.any_engine import AnyEngine
     from ..backends.fleet.executor import FleetExecutor
     from ..backends.remote.lifetime import SharedEngine
+    from ..backends.serve.server import EngineServer
 
 BUNDLED = "tiny"
 
@@ -291,6 +292,29 @@ class Engines:
         host = share_engine(loaded)
         self._say(f"another notebook attaches with: %sglang attach {host}")
         return host
+
+    def serve(self, name: str = "", port: int = 0, token: str = "") -> EngineServer:
+        """Serve an engine to other programs on loopback: OpenAI's completions and chat, and
+        SGLang's `/generate`. Needs the extra `serve`.
+
+        Args:
+            name: Name of the engine; by default the current engine.
+            port: Port on 127.0.0.1; 0 for any free port.
+            token: Secret of the clients (`api_key`); by default random.
+
+        Returns:
+            The server, with `url`, `token` and `close`. The server ends with the engine's kernel.
+
+        Raises:
+            OptionError: The extra is not installed, or the port is in use.
+        """
+        from ..backends.serve.server import EngineServer
+
+        port = read_option("port", port, "a port, from 0 to 65535", integer(0, 65535))
+        token = read_option("token", token, "a text", text)
+        server = EngineServer(self.get(name).engine, port, token)
+        self._say(f"serving {server.url}/v1 with api_key={server.token}; close() ends it")
+        return server
 
     def use(self, name: str) -> None:
         """Make the loaded engine `name` the default for programs."""

@@ -145,6 +145,11 @@ COMMANDS = {
         options=(option("--token", "secret of a host at tcp://HOST:PORT", "TOKEN", text),),
     ),
     "share": Command("let other notebooks attach to an engine of this kernel", takes="[NAME]"),
+    "serve": Command(
+        "serve an engine to other programs on loopback, with OpenAI's and SGLang's protocols",
+        takes="[NAME]",
+        options=(option("--port", "of 127.0.0.1 (default: any free port)", "N", integer),),
+    ),
     "cache": Command(
         "the radix tree and its statistics; flush the cache; pin or unpin a run or a node; list"
         " pins; load durable pins from the disk; evict a node and its descendants; list models on"

@@ -94,6 +94,8 @@ def _has_details(output: Output) -> bool:
     return bool(
         output.logprobs
         or output.prompt_logprobs
+        or output.top_logprobs
+        or output.prompt_top_logprobs
         or output.records
         or output.scored_ids
         or output.reasoning

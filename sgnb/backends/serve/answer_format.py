@@ -1,0 +1,83 @@
+"""Responses in OpenAI's and SGLang's formats. Knows no HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ...engine.request.output import Output
+
+
+def finish_reason(output: Output) -> str | None:
+    """Return the finish reason in OpenAI's words."""
+    return "stop" if output.finish_reason == "abort" else output.finish_reason
+
+
+def usage(outputs: Sequence[Output], samples: int) -> dict[str, Any]:
+    """Return the number of tokens. samples: outputs per prompt, which count the prompt once."""
+    prompts = outputs[::samples]
+    prompt, made = sum(o.prompt_tokens for o in prompts), sum(len(o.token_ids) for o in outputs)
+    cached = sum(output.cached_tokens for output in prompts)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": made,
+        "total_tokens": prompt + made,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+
+
+def envelope(id: str, kind: str, model: str, choices: list[Any]) -> dict[str, Any]:
+    """Return a response or a chunk of a stream."""
+    created = int(time.time())
+    return {"id": id, "object": kind, "created": created, "model": model, "choices": choices}
+
+
+def completion_choice(index: int, output: Output) -> dict[str, Any]:
+    """Return a choice of `/v1/completions`."""
+    choice: dict[str, Any] = {
+        "index": index,
+        "text": output.text,
+        "finish_reason": finish_reason(output),
+        "logprobs": None,
+    }
+    if output.params.return_logprob:
+        rows = output.meta_info["output_token_logprobs"]
+        tops = output.meta_info["output_top_logprobs"]
+        choice["logprobs"] = {
+            "tokens": [text for _, _, text in rows],
+            "token_logprobs": [value for value, _, _ in rows],
+            "top_logprobs": [{text: value for value, _, text in top} for top in tops],
+            "text_offset": [],
+        }
+    return choice
+
+
+def chat_choice(index: int, output: Output) -> dict[str, Any]:
+    """Return a choice of `/v1/chat/completions`."""
+    message = {"role": "assistant", "content": output.text}
+    choice: dict[str, Any] = {
+        "index": index,
+        "message": message,
+        "finish_reason": finish_reason(output),
+        "logprobs": None,
+    }
+    if output.params.return_logprob:
+        rows = output.meta_info["output_token_logprobs"]
+        tops: list[Any] = output.meta_info["output_top_logprobs"] or [[] for _ in rows]
+        content = [
+            {**_logprob(*row), "top_logprobs": [_logprob(*each) for each in top]}
+            for row, top in zip(rows, tops, strict=False)
+        ]
+        choice["logprobs"] = {"content": content}
+    return choice
+
+
+def _logprob(value: float | None, token: int, text: str | None) -> dict[str, Any]:
+    return {"token": text, "logprob": value, "bytes": list((text or "").encode())}
+
+
+def generated(output: Output) -> dict[str, Any]:
+    """Return a response of SGLang's `/generate`."""
+    meta = {name: value for name, value in output.meta_info.items() if name != "approximate"}
+    return {"text": output.text, "output_ids": output.token_ids, "meta_info": meta}

@@ -1,0 +1,290 @@
+"""The web application: OpenAI's and SGLang's protocols over an engine."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import itertools
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from ...engine.request.output import Output
+from ...errors import EngineError, RequestError, SgnbError
+from ...lang.chat import ChatTemplate
+from ...sampling import SamplingParams
+from ...segment import Segment
+from ..any_engine import AnyEngine
+from . import answer_format
+from .bodies import ChatBody, ChatMessage, CompletionBody, GenerateBody, StreamOptions
+
+MAX_BODY = 16 << 20
+"""Maximum bytes of a body."""
+
+MAX_SAMPLES = 1024
+"""Maximum number of samples of a request."""
+
+T = TypeVar("T")
+Handler = Callable[[Request], Awaitable[Response]]
+_encode = msgspec.json.Encoder().encode  # numbers that are not finite become null
+
+
+class EngineApp:
+    """Handlers of the protocols.
+
+    Args:
+        engine: The engine.
+        chat: Chat template of the model.
+        token: Secret of the clients.
+    """
+
+    def __init__(self, engine: AnyEngine, chat: ChatTemplate, token: str) -> None:
+        self.engine, self.chat = engine, chat
+        self.model = engine.model_name.rstrip("/").rpartition("/")[2]
+        self._token = token.encode()
+        self._numbers = itertools.count(1)
+
+    def routes(self) -> Starlette:
+        """Return the web application."""
+        posts: dict[str, Handler] = {
+            "/v1/completions": self.complete,
+            "/v1/chat/completions": self.chat_complete,
+            "/generate": self.generate,
+            "/flush_cache": self.flush_cache,
+        }
+        gets: dict[str, Handler] = {
+            "/v1/models": self.models,
+            "/get_model_info": self.model_info,
+            "/server_info": self.server_info,
+        }
+        routes = [
+            Route(path, self._guarded(each), methods=["POST"]) for path, each in posts.items()
+        ]
+        routes += [Route(path, self._guarded(each)) for path, each in gets.items()]
+        return Starlette(routes=routes)
+
+    async def models(self, request: Request) -> Response:
+        model = {"id": self.model, "object": "model", "created": 0, "owned_by": "sgnb"}
+        return respond({"object": "list", "data": [model]})
+
+    async def model_info(self, request: Request) -> Response:
+        kinds = self.engine.modalities
+        return respond(
+            {
+                "model_path": self.model,
+                "tokenizer_path": self.model,
+                "is_generation": True,
+                "has_image_understanding": "image" in kinds,
+                "has_audio_understanding": "audio" in kinds,
+            }
+        )
+
+    async def server_info(self, request: Request) -> Response:
+        stats = await asyncio.to_thread(self.engine.stats)
+        return respond({"model_path": self.model, "device": self.engine.device, **stats})
+
+    async def flush_cache(self, request: Request) -> Response:
+        await asyncio.to_thread(self.engine.flush_cache)
+        return PlainTextResponse("Cache flushed.\n")
+
+    async def complete(self, request: Request) -> Response:
+        body = await read_body(request, CompletionBody)
+        prompts, params = body.prompts, body.sampling_params()
+        id = f"cmpl-{next(self._numbers)}"
+        if body.stream:
+            stream = await self._stream(prompts, params)
+
+            def chunk(output: Output) -> dict[str, Any]:
+                choice = answer_format.completion_choice(0, output) | {"text": output.delta}
+                return answer_format.envelope(id, "text_completion", self.model, [choice])
+
+            return streamed(stream, chunk, body.stream_options)
+        outputs = await self._run(request, prompts, params)
+        choices = [answer_format.completion_choice(*each) for each in enumerate(outputs)]
+        response = answer_format.envelope(id, "text_completion", self.model, choices)
+        return respond(response | {"usage": answer_format.usage(outputs, params.n)})
+
+    async def chat_complete(self, request: Request) -> Response:
+        body = await read_body(request, ChatBody)
+        params = self._chat_params(body)
+        tokens = self.engine.encode([chat_segments(self.chat, body.messages)])[0]
+        id = f"chatcmpl-{next(self._numbers)}"
+        if body.stream:
+            stream = await self._stream([tokens], params)
+            first = itertools.chain([{"role": "assistant"}], itertools.repeat({}))
+
+            def chunk(output: Output) -> dict[str, Any]:
+                delta = {**next(first), "content": output.delta}
+                choice = {"index": 0, "delta": delta, "logprobs": None}
+                choice["finish_reason"] = answer_format.finish_reason(output)
+                return answer_format.envelope(id, "chat.completion.chunk", self.model, [choice])
+
+            return streamed(stream, chunk, body.stream_options)
+        outputs = await self._run(request, [tokens], params)
+        choices = [answer_format.chat_choice(*each) for each in enumerate(outputs)]
+        response = answer_format.envelope(id, "chat.completion", self.model, choices)
+        return respond(response | {"usage": answer_format.usage(outputs, params.n)})
+
+    async def generate(self, request: Request) -> Response:
+        body = await read_body(request, GenerateBody)
+        params = body.parameters()
+        if body.stream:
+            stream = await self._stream(body.prompts, params)
+            return streamed(stream, answer_format.generated, None)
+        outputs = await self._run(request, body.prompts, params)
+        made = [answer_format.generated(output) for output in outputs]
+        return respond(made if body.is_list or params.n > 1 else made[0])
+
+    def _chat_params(self, body: ChatBody) -> SamplingParams:
+        """Return the parameters with the stops of the chat template."""
+        params = body.sampling_params()
+        stops = tuple(dict.fromkeys((*params.stop, *self.chat.stop)))
+        ids = tuple(dict.fromkeys((*params.stop_token_ids, *self.chat.stop_token_ids)))
+        limit = self.engine.context_length if body.max_new_tokens is None else params.max_new_tokens
+        return replace(params, stop=stops, stop_token_ids=ids, max_new_tokens=limit)
+
+    async def _run(
+        self, request: Request, prompts: Sequence[Any], params: SamplingParams
+    ) -> list[Output]:
+        """Return all samples. The end of the client's connection ends the requests."""
+        _check_count(prompts, params)
+        running = asyncio.ensure_future(self.engine.agenerate(list(prompts), params))
+        leaving = asyncio.ensure_future(_disconnect(request))
+        try:
+            await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                raise ClientDisconnect
+            outputs: list[Output] = running.result()
+            return outputs
+        finally:
+            running.cancel()
+            leaving.cancel()
+
+    async def _stream(
+        self, prompts: Sequence[Any], params: SamplingParams
+    ) -> AsyncGenerator[Output]:
+        if len(prompts) != 1 or params.n != 1:
+            raise RequestError("a stream has one prompt and n=1", "send a request per prompt")
+        outputs: AsyncGenerator[Output] = await self.engine.agenerate(
+            prompts[0], params, stream=True
+        )
+        return outputs
+
+    def _guarded(self, handler: Handler) -> Handler:
+        """Check the token, and turn errors into answer_format."""
+
+        async def handle(request: Request) -> Response:
+            sent = request.headers.get("authorization", "").encode()
+            if not hmac.compare_digest(sent, b"Bearer " + self._token):
+                error = RequestError("the token is missing or wrong", "send Authorization: Bearer")
+                return respond(error_body(error), 401)
+            try:
+                return await handler(request)
+            except EngineError as error:
+                return respond(error_body(error), 503)
+            except SgnbError as error:
+                return respond(error_body(error), 400)
+            except (msgspec.DecodeError, ValueError) as error:
+                return respond(error_body(RequestError(f"the body is not valid: {error}")), 400)
+            except ClientDisconnect:
+                return Response(status_code=499)
+
+        return handle
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events. The end of the connection ends the generator at once."""
+
+    def __init__(self, events: AsyncGenerator[bytes]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._events = events
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._events.aclose()
+
+
+def streamed(
+    outputs: AsyncGenerator[Output],
+    chunk: Callable[[Output], dict[str, Any]],
+    options: StreamOptions | None,
+) -> Response:
+    """Return partial outputs as a response.
+
+    Args:
+        outputs: Partial outputs of a request.
+        chunk: Returns the data of an output.
+        options: OpenAI's options of a stream.
+    """
+
+    async def events() -> AsyncGenerator[bytes]:
+        output = None
+        try:
+            async with aclosing(outputs):
+                async for output in outputs:
+                    yield b"data: " + _encode(chunk(output)) + b"\n\n"
+            if output is not None and options is not None and options.include_usage:
+                total = chunk(output) | {"choices": [], "usage": answer_format.usage([output], 1)}
+                yield b"data: " + _encode(total) + b"\n\n"
+        except SgnbError as error:
+            yield b"data: " + _encode(error_body(error)) + b"\n\n"
+        yield b"data: [DONE]\n\n"
+
+    return EventStream(events())
+
+
+async def _disconnect(request: Request) -> None:
+    """Return when the client closes the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _check_count(prompts: Sequence[Any], params: SamplingParams) -> None:
+    if not 0 < len(prompts) * params.n <= MAX_SAMPLES:
+        message = f"{len(prompts)} prompts with n={params.n}"
+        raise RequestError(message, f"a request has 1 to {MAX_SAMPLES} samples")
+
+
+async def read_body(request: Request, kind: type[T]) -> T:
+    """Return the body of a request. Raises RequestError for a large body, and DecodeError for an
+    invalid body."""
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > MAX_BODY:
+            raise RequestError(f"the body exceeds {MAX_BODY:,} bytes", "send less")
+    return msgspec.json.decode(data, type=kind)
+
+
+def chat_segments(chat: ChatTemplate, messages: Sequence[ChatMessage]) -> list[Segment]:
+    """Return the prompt of a conversation. Special tokens in a message are plain text."""
+    if not messages:
+        raise RequestError("messages is empty", "send at least one message")
+    segments: list[Segment] = []
+    previous = None
+    for message in messages:
+        role = "system" if message.role == "developer" else message.role
+        segments.append(Segment(chat.opening(role, previous)))
+        segments.append(Segment(message.text, "data"))
+        segments.append(Segment(chat.roles[role][1]))
+        previous = role
+    return [*segments, Segment(chat.opening("assistant", previous))]
+
+
+def respond(value: Any, status: int = 200) -> Response:
+    return Response(_encode(value), status, media_type="application/json")
+
+
+def error_body(error: SgnbError) -> dict[str, Any]:
+    """Return an error in OpenAI's format."""
+    kind = "server_error" if isinstance(error, EngineError) else "invalid_request_error"
+    return {"error": {"message": str(error), "type": kind, "code": type(error).__name__}}

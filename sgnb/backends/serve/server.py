@@ -1,0 +1,87 @@
+"""A web server for an engine, on a thread of this process."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from typing import Any
+
+from ...errors import EngineError, OptionError
+from ..any_engine import AnyEngine
+
+START_SECONDS = 20.0
+
+
+class EngineServer:
+    """Serves an engine on loopback until `close`. The engine stays open.
+
+    Args:
+        engine: The engine.
+        port: Port on 127.0.0.1; 0 for any free port.
+        token: Secret of the clients; by default random.
+
+    Attributes:
+        url: Address of the server, without a path.
+        token: Value of `api_key` for clients.
+
+    Raises:
+        OptionError: The extra `serve` is not installed, or the port is in use.
+    """
+
+    def __init__(self, engine: AnyEngine, port: int = 0, token: str = "") -> None:
+        try:
+            import uvicorn
+
+            from .app import EngineApp
+        except ImportError as error:
+            message = f"the web framework is not installed: {error}"
+            raise OptionError(message, "pip install 'sgnb[serve]'") from error
+        from ..template_reader import chat_template
+
+        self.token = token or secrets.token_hex(16)
+        try:
+            self._socket = socket.create_server(("127.0.0.1", port))
+        except (OSError, OverflowError) as error:
+            hint = "use another port, or 0 for any"
+            raise OptionError(f"port {port} cannot be used: {error}", hint) from error
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        app = EngineApp(engine, chat_template(engine), self.token).routes()
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, timeout_graceful_shutdown=2
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="sgnb-serve", daemon=True)
+        self._started = threading.Event()
+        self._thread.start()
+        self._wait()
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+    def _wait(self) -> None:
+        """Wait until the server answers."""
+        for _ in range(int(START_SECONDS / 0.02)):
+            if self._server.started:
+                return
+            if not self._thread.is_alive():
+                break
+            self._started.wait(0.02)
+        self.close()
+        raise EngineError(f"the server at {self.url} did not start", "use another port")
+
+    def close(self) -> None:
+        """End the server and its requests. Idempotent."""
+        self._server.should_exit = True
+        if threading.current_thread() is not self._thread:
+            self._thread.join(10.0)
+        self._socket.close()
+
+    def __enter__(self) -> EngineServer:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<EngineServer {self.url}/v1, api_key={self.token!r}>"

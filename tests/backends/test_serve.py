@@ -1,0 +1,248 @@
+"""An engine behind OpenAI's and SGLang's protocols, with public clients as peers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+import sgnb as sgl
+from sgnb.backends.serve import app
+from sgnb.backends.serve.server import EngineServer
+from sgnb.engine import Engine
+from sgnb.errors import OptionError
+from sgnb.models import path
+
+SAMPLING: dict[str, Any] = {"temperature": 0, "max_tokens": 8}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with Engine("tiny", device="cpu", dtype="float32", max_total_tokens=8192) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def server(engine: Engine) -> Iterator[EngineServer]:
+    with EngineServer(engine) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(server: EngineServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=server.token, max_retries=0) as client:
+        yield client
+
+
+def post(server: EngineServer, place: str, body: Any, token: str | None = None) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {server.token if token is None else token}"}
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return httpx.post(server.url + place, content=data, headers=headers, timeout=60)
+
+
+def test_completions(engine: Engine, client: openai.OpenAI) -> None:
+    texts = ["The capital of France is", "One, two,"]
+    outputs = engine.generate(texts, max_new_tokens=8, temperature=0, return_logprob=True)
+    made = client.completions.create(model="tiny", prompt=texts, logprobs=2, **SAMPLING)
+    assert [choice.text for choice in made.choices] == [output.text for output in outputs]
+    assert [choice.finish_reason for choice in made.choices] == [o.finish_reason for o in outputs]
+    logprobs = made.choices[0].logprobs
+    assert logprobs is not None
+    assert logprobs.token_logprobs == pytest.approx(outputs[0].logprobs, abs=1e-4)
+    assert len(logprobs.top_logprobs or []) == len(outputs[0].token_ids)
+    assert made.usage is not None
+    assert made.usage.completion_tokens == sum(len(output.token_ids) for output in outputs)
+    ids = engine.encode(texts[:1])[0]
+    again = client.completions.create(model="tiny", prompt=ids, n=2, **SAMPLING)
+    assert [choice.text for choice in again.choices] == [outputs[0].text] * 2
+
+
+def test_streamed_completions(engine: Engine, client: openai.OpenAI) -> None:
+    output = engine.generate("A story", max_new_tokens=8, temperature=0)
+    chunks = list(
+        client.completions.create(
+            model="tiny",
+            prompt="A story",
+            stream=True,
+            stream_options={"include_usage": True},
+            **SAMPLING,
+        )
+    )
+    assert "".join(c.choices[0].text for c in chunks if c.choices) == output.text
+    assert len(chunks) > 3 and chunks[-2].choices[0].finish_reason == "length"
+    assert chunks[-1].usage is not None and chunks[-1].usage.completion_tokens == 8
+
+
+MESSAGES: Any = [
+    {"role": "system", "content": "Be short."},
+    {"role": "user", "content": [{"type": "text", "text": "Name a color."}]},
+]
+
+
+def test_chat(client: openai.OpenAI) -> None:
+    made = client.chat.completions.create(
+        model="tiny", messages=MESSAGES, logprobs=True, top_logprobs=2, **SAMPLING
+    )
+    chunks = client.chat.completions.create(
+        model="tiny", messages=MESSAGES, stream=True, **SAMPLING
+    )
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    choice = made.choices[0]
+    assert choice.message.content == text and choice.message.role == "assistant"
+    assert choice.logprobs is not None and choice.logprobs.content
+    assert len(choice.logprobs.content[0].top_logprobs) == 2
+
+
+def test_chat_follows_a_schema(client: openai.OpenAI) -> None:
+    schema: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    made = client.chat.completions.create(
+        model="tiny",
+        messages=MESSAGES,
+        max_tokens=30,
+        response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}},
+    )
+    assert isinstance(json.loads(made.choices[0].message.content or "")["n"], int)
+
+
+def test_special_tokens_of_a_message_are_text(server: EngineServer, engine: Engine) -> None:
+    from sgnb.backends.serve.bodies import ChatMessage
+    from sgnb.backends.template_reader import chat_template
+
+    assert engine.tokenizer is not None
+    special = next(iter(engine.tokenizer.hf.all_special_tokens))
+    segments = app.chat_segments(chat_template(engine), [ChatMessage("user", special)])
+    plain = app.chat_segments(chat_template(engine), [ChatMessage("user", "x")])
+    ids = engine.tokenizer.hf.all_special_ids
+    counts = [sum(t in ids for t in engine.encode([each])[0]) for each in (segments, plain)]
+    assert counts[0] == counts[1]
+
+
+def test_models(client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == ["tiny"]
+
+
+@sgl.function
+def program(s: Any) -> None:
+    s += "Is the sky blue? " + sgl.select("answer", ["yes", "no", "perhaps"])
+    s += ". The sky is " + sgl.gen("sky", max_tokens=4, temperature=0)
+
+
+def test_runtime_endpoint(engine: Engine, server: EngineServer) -> None:
+    remote = sgl.RuntimeEndpoint(server.url, server.token, chat_template=str(path("tiny")))
+    local, other = program.run(backend=engine), program.run(backend=remote)
+    assert (local["sky"], local["answer"]) == (other["sky"], other["answer"])
+    streamed = program.run(backend=remote, stream=True)
+    assert "".join(streamed.text_iter()) == other.text()
+    assert remote.flush_cache() == 0
+
+
+def test_openai_backend(engine: Engine, server: EngineServer) -> None:
+    remote = sgl.OpenAI("tiny", False, base_url=f"{server.url}/v1", api_key=server.token)
+
+    @sgl.function
+    def completes(s: Any) -> None:
+        s += "The sky is " + sgl.gen("sky", max_tokens=4, temperature=0)
+
+    assert completes.run(backend=remote)["sky"] == completes.run(backend=engine)["sky"]
+
+
+@pytest.mark.parametrize("token", ["w", "wrong"])
+@pytest.mark.parametrize("place", ["/v1/completions", "/generate", "/flush_cache"])
+def test_a_wrong_token_is_refused(server: EngineServer, place: str, token: str) -> None:
+    assert post(server, place, {"prompt": "x"}, token).status_code == 401
+    assert httpx.get(f"{server.url}/v1/models").status_code == 401
+
+
+BODIES: dict[str, tuple[str, Any]] = {
+    "no json": ("/v1/completions", b"{"),
+    "no object": ("/v1/completions", []),
+    "no prompt": ("/v1/completions", {"model": "tiny"}),
+    "prompt": ("/v1/completions", {"prompt": [1, "a"]}),
+    "empty": ("/v1/completions", {"prompt": []}),
+    "token": ("/v1/completions", {"prompt": [10**7]}),
+    "unknown": ("/v1/completions", {"prompt": "x", "best_of": 3}),
+    "temperature": ("/v1/completions", {"prompt": "x", "temperature": -1}),
+    "many": ("/v1/completions", {"prompt": "x", "n": 10**6}),
+    "bias": ("/v1/completions", {"prompt": "x", "logit_bias": {"a": 1}}),
+    "stream": ("/v1/completions", {"prompt": ["x", "y"], "stream": True}),
+    "messages": ("/v1/chat/completions", {"messages": []}),
+    "role": ("/v1/chat/completions", {"messages": [{"role": "boss", "content": "x"}]}),
+    "image": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+    ),
+    "tools": ("/v1/chat/completions", {"messages": MESSAGES, "tools": []}),
+    "format": ("/v1/chat/completions", {"messages": MESSAGES, "response_format": {"type": "x"}}),
+    "nothing": ("/generate", {}),
+    "both": ("/generate", {"text": "x", "input_ids": [1]}),
+    "regex": ("/generate", {"text": "x", "sampling_params": {"regex": "(("}}),
+    "option": ("/generate", {"text": "x", "sampling_params": {"tempreture": 1}}),
+    "long": ("/generate", {"text": "x " * 9000}),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_invalid_bodies_are_explained(server: EngineServer, case: str) -> None:
+    response = post(server, *BODIES[case])
+    error = response.json()["error"]
+    assert response.status_code == 400 and error["type"] == "invalid_request_error"
+    assert error["message"] and "Traceback" not in error["message"]
+
+
+def test_a_large_body_is_refused(server: EngineServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "MAX_BODY", 1000)
+    response = post(server, "/generate", {"text": "x" * 2000})
+    assert response.status_code == 400 and "1,000 bytes" in response.json()["error"]["message"]
+
+
+def test_the_end_of_a_connection_ends_the_request(engine: Engine, server: EngineServer) -> None:
+    body = {"text": "go on", "sampling_params": {"max_new_tokens": 4000, "ignore_eos": True}}
+
+    async def leave(stream: bool) -> None:
+        headers = {"Authorization": f"Bearer {server.token}"}
+        async with httpx.AsyncClient(base_url=server.url, headers=headers) as client:
+            asked = client.stream("POST", "/generate", json=body | {"stream": stream})
+            try:
+                async with asyncio.timeout(1.0):
+                    async with asked as response:
+                        await anext(response.aiter_bytes())
+            except TimeoutError:
+                pass
+
+    for stream in (True, False):
+        asyncio.run(leave(stream))
+        deadline = time.monotonic() + 30
+        while engine.stats()["in_flight"] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert engine.stats()["in_flight"] == 0, f"stream={stream}"
+
+
+def test_a_port_in_use_is_refused(engine: Engine, server: EngineServer) -> None:
+    port = int(server.url.rpartition(":")[2])
+    with pytest.raises(OptionError, match=str(port)):
+        EngineServer(engine, port)
+
+
+def test_the_magic_serves_the_current_engine(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sgnb.magics.commands import Commands
+    from sgnb.magics.magic_options import LineCall
+    from sgnb.magics.session import SESSION
+
+    session = type(SESSION)(print)
+    session.set_default_backend(engine)
+    try:
+        with Commands({}, session).serve(LineCall.parse("serve --port 0")) as server:
+            assert server.url in capsys.readouterr().out
+            assert post(server, "/flush_cache", {}).status_code == 200
+        with pytest.raises(OptionError, match="port"):
+            session.engines.serve(port=70000)
+    finally:
+        sgl.set_default_backend(None)
