@@ -23,8 +23,8 @@ from .common import Report, tokens
 
 REQUESTS = 64
 TOKENS = 64
-ROUNDS = 9
-FIRST_TOKENS = 60
+ROUNDS = 5
+FIRST_TOKENS = 30
 OPTIONS: dict[str, Any] = {"device": "cpu", "dtype": "float32", "max_total_tokens": 32768}
 GREEDY: dict[str, Any] = {"temperature": 0, "ignore_eos": True}
 TICK = os.sysconf("SC_CLK_TCK")
