@@ -82,6 +82,10 @@ class EngineError(SgnbError):
     """A closed engine, or an engine that stopped on an internal error (its `__cause__`)."""
 
 
+class LostRankError(EngineError):
+    """A process of a tensor-parallel engine that ended, or whose part of a step failed."""
+
+
 class ServiceError(SgnbError):
     """A service behind an API refused a request, failed, or was unreachable."""
 

@@ -125,7 +125,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"attention", "sampling"},
         {"fusion"},
         {"model"},
-        {"graphs"},
+        {"graphs", "parallel"},
         {"request"},
         {"options", "scheduler", "runner"},
         {"sizing", "loop"},

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from ..errors import ModelError, OptionError, SgnbWarning, first_line, printable, shown
+from ..errors import ModelError, OptionError, first_line, shown
 from ..events import EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from ..home_process import HomeProcess
@@ -28,9 +26,10 @@ from .cache.slot_allocator import SlotAllocator
 from .cache.state_pool import StatePool
 from .cache.tiers.setup import make_tiers
 from .cache.tiers.tiers import CacheTiers
-from .device.faults import LARGE_MODEL_HINT, find_loss, forget_frames, hint_for, is_out_of_memory
+from .device.failed_load import cleaned_up_load as cleaned_up_load
+from .device.faults import LARGE_MODEL_HINT, is_out_of_memory
 from .device.load_stages import announce
-from .device.memory import GIB, free_host_bytes, freeze_heap, release_device_memory, weight_bytes
+from .device.memory import GIB, free_host_bytes, freeze_heap, weight_bytes
 from .device.precompile import cancel_unclaimed
 from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
@@ -40,13 +39,14 @@ from .model.loading import load_tokenizer, pick_device
 from .model.recurrent import StepStates
 from .model.weight_monitor import WeightMonitor
 from .options import EngineOptions
+from .parallel import RankGroup, Team, follow, start_team
 from .request.input_processor import InputProcessor
 from .request.request_factory import RequestFactory
 from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
-from .sampling.sampler import Sampler, TorchSampler, TritonSampler
+from .sampling.sampler import Sampler, make_sampler
 from .scheduler import Scheduler
-from .sizing import encoder_cache_bytes, graph_bytes, make_pools
+from .sizing import encoder_cache_bytes, graph_bytes, make_pools, warn_of_cuts
 
 SHARED_PREFIX = 16
 """Tokens in common for which requests wait a step, on a GPU; that fewer pay there is not shown."""
@@ -75,6 +75,7 @@ class Parts:
     runner: ModelRunner
     encoder: EncoderQueue | None
     tiers: CacheTiers | None
+    team: Team | None
 
     def request_factory(self, check_open: Callable[[], None]) -> RequestFactory:
         """Return the factory of requests. check_open: raises the error of a closed engine."""
@@ -87,23 +88,6 @@ class Parts:
             rounds_by_batch=self.dtype if rounds_by_batch else None,
             check_open=check_open,
         )
-
-
-@contextlib.contextmanager
-def cleaned_up_load(name: str) -> Iterator[None]:
-    """Release the device memory of a load that fails. Raises ModelError if memory ran out or the
-    GPU is lost. name: for messages."""
-    outer = sys.exc_info()[1]
-    try:
-        yield
-    except BaseException as error:
-        forget_frames(error, outer)
-        release_device_memory()
-        loss = find_loss(error, outer)
-        if loss is None:
-            raise
-        message = f"{name!r} cannot be loaded: {first_line(loss)}"
-        raise ModelError(message, hint_for(loss)) from error
 
 
 @cache
@@ -124,21 +108,56 @@ def assemble(
     messages. tokenizer, processor: of transformers, or None for the model's."""
     if tokenizer is None and processor is not None:
         tokenizer = getattr(processor, "tokenizer", None)
+    team = None
+    if options.tensor_parallel > 1:
+        announce("starting the processes of the other ranks")
+        team = start_team(name, source, pick_device(options.device), asdict(options))
     try:
-        decoder = _load(name, source, processor, options)
-        return _build(name, source, tokenizer, options, decoder)
+        decoder = _load(name, source, processor, options, team)
+        return _build(name, source, tokenizer, options, decoder, team)
+    except BaseException as error:
+        if team is not None:
+            team.close_after(error)
+        raise
     finally:
         cancel_unclaimed()
 
 
+def serve_rank() -> None:
+    """Run the process of a follower."""
+    follow(_make_follower)
+
+
+def _make_follower(group: RankGroup, device: str, model: dict[str, Any]) -> ModelRunner:
+    """Load the part of a follower: no tokenizer, cache, scheduler or grammar."""
+    settings = EngineOptions(**model["options"] | {"device": device})
+    source = model["source"]
+    decoder = _load(model["name"], source, None, settings, group)
+    settings = settings.on(decoder.device.type)
+    settings = replace(settings, attention=_pick_attention(settings, decoder))
+    kv, states = make_pools(decoder, settings)
+    forks = settings.fork_attention
+    attention = make_backend(settings.attention, kv, decoder.heads, fork_attention=forks)
+    rows = settings.max_running_requests or 1
+    sampler = make_sampler(decoder, rows, None, frozenset())
+    runner = _make_runner(source, settings, decoder, attention, sampler, states, rows)
+    if settings.precompiles:
+        runner.precompile()
+    return runner
+
+
 def _load(
-    name: str, source: str | Path | PreTrainedModel, processor: Any, options: EngineOptions
+    name: str,
+    source: str | Path | PreTrainedModel,
+    processor: Any,
+    options: EngineOptions,
+    ranks: Team | RankGroup | None,
 ) -> Decoder:
     try:
         return load_decoder(
             source, options.device, options.dtype, options.fuse, options.memory_limit,
             options.deterministic, options.compile, partial(precompile_attention, options),
-            options.context_length, processor, options.quantize,
+            options.context_length, processor, options.quantize, ranks,
         )  # fmt: skip
     except Exception as error:
         if not is_out_of_memory(error):
@@ -153,6 +172,7 @@ def _build(
     tokenizer: Any,
     options: EngineOptions,
     decoder: Decoder,
+    team: Team | None,
 ) -> Parts:
     """Build the parts of a loaded model; see `assemble`."""
     with contextlib.ExitStack() as undo:
@@ -166,7 +186,7 @@ def _build(
         announce("sizing the KV cache")
         kv, states = make_pools(decoder, options)
         context = min(options.context_length or decoder.context_length, decoder.context_length)
-        _warn_of_cuts(name, options, decoder.context_length, kv.slots)
+        warn_of_cuts(name, options, decoder.context_length, kv.slots, UNLIMITED)
         log = EventLog()
         scheduler = _make_scheduler(options, kv, states, context, log)
         status = AttentionStatus(log)
@@ -180,7 +200,7 @@ def _build(
         sampler = make_sampler(decoder, rows, text, eos)
         encoder = _make_encoder(options, decoder, scheduler)
         items = None if encoder is None else encoder.table
-        runner = _make_runner(source, options, decoder, attention, sampler, states, rows)
+        runner = _make_runner(source, options, decoder, attention, sampler, states, rows, team)
         tiers = _make_tiers(name, options, decoder, (kv, states), scheduler, runner, items, log)
         if items is not None and tiers is not None:
             items.read_facts = tiers.prefixes.read_facts
@@ -205,6 +225,7 @@ def _build(
         runner,
         encoder,
         tiers,
+        team,
     )
 
 
@@ -271,6 +292,7 @@ def _make_runner(
     sampler: Sampler,
     states: StatePool | None,
     rows: int,
+    team: Team | None = None,
 ) -> ModelRunner:
     """Return the runner of steps with at most `rows` requests. A model of the caller is watched for
     changed weights."""
@@ -287,24 +309,8 @@ def _make_runner(
         max_rows=rows,
         graph_bytes=graph_bytes(decoder, rows) if graphs else None,
         weights=weights,
+        leader=team,
     )
-
-
-def _warn_of_cuts(name: str, options: EngineOptions, positions: int, pool_tokens: int) -> None:
-    """Say where a request may have fewer tokens than was asked for, or, because of the memory, than
-    the model has positions."""
-    asked = options.context_length or positions
-    said = []
-    if asked > positions:
-        said.append(f"context_length={asked:,} is cut to the {positions:,} positions of {name!r}")
-    limited = min(asked, positions) < UNLIMITED and options.max_total_tokens is None
-    if limited and pool_tokens < min(asked, positions):
-        said.append(
-            f"a request may have {pool_tokens:,} of {min(asked, positions):,} tokens: the KV pool "
-            "that fits holds no more. Load with a larger max_total_tokens, or memory_limit on a GPU"
-        )
-    for what in said:
-        warnings.warn(printable(what), SgnbWarning, stacklevel=6)
 
 
 def check_options(options: EngineOptions, tokenizer: Any = None) -> None:
@@ -356,8 +362,10 @@ def _make_scheduler(
 
 
 def _pick_attention(options: EngineOptions, decoder: Decoder) -> BackendName:
-    """The option's; "auto" is Triton's kernels alone for a small model on a GPU."""
-    small = decoder.device.type == "cuda" and weight_bytes(decoder.model) < SMALL_MODEL_BYTES
+    """The option's; "auto" is Triton's kernels alone for a small model on a GPU, and for several
+    ranks, which must not switch kernels at different times."""
+    small = weight_bytes(decoder.model) < SMALL_MODEL_BYTES or decoder.ranks is not None
+    small = small and decoder.device.type == "cuda"
     if options.attention == "auto" and small and find_spec("triton") is not None:
         return "triton"
     return options.attention
@@ -399,13 +407,3 @@ def precompile_attention(options: EngineOptions, probe: LayerProbe, device: torc
     with contextlib.suppress(torch.OutOfMemoryError):
         layers = probe.shapes, probe.heads, probe.options, probe.dtype
         precompile_layers(*layers, device, options.deterministic, options.kv_dtype)
-
-
-def make_sampler(
-    decoder: Decoder, rows: int, tokenizer: Tokenizer | None, eos: frozenset[int]
-) -> Sampler:
-    """rows: of a step, at most."""
-    if decoder.device.type != "cuda" or find_spec("triton") is None:
-        return TorchSampler(rows, decoder.device)
-    vocabulary = None if tokenizer is None else lambda: tokenizer.vocabulary
-    return TritonSampler(decoder.vocab_size, rows, decoder.device, eos, vocabulary)

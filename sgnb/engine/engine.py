@@ -352,6 +352,8 @@ class Engine(CacheMethods):
         splices.verifier.make = self._factory.make
         self._scheduler.begin_splice = splices.begin
         splices.min_seconds = parts.options.approximate_seconds
+        if parts.team is not None:
+            parts.team.watch(self._loop.fail)
 
     def compiled_grammar(self, number: int) -> CompiledGrammar | None:
         """Return the grammar numbered by a `GrammarReady` event, or None if forgotten."""

@@ -16,20 +16,35 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .attention import AttentionBackend
 from .device.faults import is_device_lost, is_out_of_memory
 from .device.precompile import precompiling
 from .device.transfer import pinned, to_device
 from .sampling.mask_kernel import resume
 from .sampling.sampler import TritonSampler, aligned, pack_inputs
 from .sampling.torch_sampler import SamplerOutput
-from .step_input import Spans, StatePlan, StepInput
+from .step_input import AttentionInput, Spans, StatePlan, StepInput
+
+
+class StepAttention(Protocol):
+    """Part of an attention backend for steps; see `attention.protocol`."""
+
+    kv: Any
+
+    @property
+    def has_cascade(self) -> bool: ...
+
+    @property
+    def graph_key(self) -> Hashable: ...
+
+    def plan(self, step: AttentionInput, padded: int | None = None) -> None: ...
+
+    def precompile(self, rows: int) -> None: ...
 
 
 class PlannedStates(Protocol):
@@ -85,7 +100,7 @@ class DecodeGraphs:
     def __init__(
         self,
         forward: Forward,
-        attention: AttentionBackend,
+        attention: StepAttention,
         sampler: TritonSampler,
         max_rows: int,
         device: torch.device,

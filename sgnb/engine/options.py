@@ -81,6 +81,8 @@ class EngineOptions:
     compile: bool = False  # run the model's layers through torch.compile; loading takes longer
     # Tokens independent of cache and batch; slower, GPU only.
     deterministic: bool = False
+    # Number of GPUs that share the layers of the model; on a CPU, processes. 1: no other process.
+    tensor_parallel: int = 1
     schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or "fcfs"
     # A waiting request is overtaken only by requests arriving at most this many steps later.
     max_overtaking: int = 1024
@@ -115,6 +117,27 @@ class EngineOptions:
                 "max_running_requests",
             )
 
+        if self.tensor_parallel > 1:
+            self._check_ranks()
+
+    def _check_ranks(self) -> None:
+        """Refuse options that several ranks do not support. The environment asks for no copies."""
+        refused = {
+            "compile": self.compile,
+            "deterministic": self.deterministic,
+            "host_cache": self.host_cache,
+            "disk_cache": self.disk_cache,
+            "quantize": self.quantize,
+            'attention="flashinfer"': self.attention == "flashinfer",
+        }
+        for option, value in refused.items():
+            if value:
+                raise OptionError(
+                    f"tensor_parallel={self.tensor_parallel} does not support {option}",
+                    f"load without {option}, or without tensor_parallel",
+                )
+        object.__setattr__(self, "disk_cache", False)
+
     def on(self, device: str) -> EngineOptions:
         """Return the options with None replaced by defaults of a device type, "cpu" or "cuda"."""
         gpu = device == "cuda"
@@ -139,8 +162,14 @@ class EngineOptions:
 
     @classmethod
     def make(cls, options: dict[str, Any]) -> EngineOptions:
-        """Create options from a dict. OptionError suggests the nearest name for an unknown name."""
+        """Create options from a dict. OptionError suggests the nearest name for an unknown name.
+        `tp_size` is SGLang's name of `tensor_parallel`."""
         known = [f.name for f in fields(cls)]
+        if "tp_size" in options:
+            if "tensor_parallel" in options:
+                raise OptionError("tensor_parallel is given twice", "omit tp_size")
+            options = dict(options)
+            options["tensor_parallel"] = options.pop("tp_size")
         for name in options:
             if name not in known:
                 raise OptionError(f"unknown engine option {name!r}", nearest(name, known))

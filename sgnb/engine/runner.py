@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
 
-from .attention import AttentionBackend
 from .device.transfer import to_device
 from .model.decoder import Decoder, takes_logits_to_keep
 from .model.key_rotation import KeyRotation, find_rotation
@@ -23,7 +22,23 @@ from .sampling.torch_sampler import SamplerOutput
 from .step_input import EmbeddingSpan, StepInput
 
 if TYPE_CHECKING:
-    from .graphs import DecodeGraphs
+    from .graphs import DecodeGraphs, StepAttention
+
+
+class StepLeader(Protocol):
+    """Rank 0 of several processes that run each step together."""
+
+    def announce(self, step: StepInput) -> None:
+        """Let the other ranks run a step."""
+
+    def named_failures(self) -> AbstractContextManager[None]:
+        """Return a context that raises LostRankError for an error within."""
+
+    def cause(self, error: BaseException) -> BaseException:
+        """Return the error of a lost rank behind an error."""
+
+    def close(self) -> None:
+        """End the other ranks."""
 
 
 class ModelRunner:
@@ -33,13 +48,14 @@ class ModelRunner:
     def __init__(
         self,
         decoder: Decoder,
-        attention: AttentionBackend,
+        attention: StepAttention,
         sampler: Sampler,
         states: StepStates | None = None,
         *,
         max_rows: int,
         graph_bytes: int | None = None,
         weights: WeightMonitor | None = None,
+        leader: StepLeader | None = None,
     ) -> None:
         """Create a runner.
 
@@ -51,7 +67,9 @@ class ModelRunner:
             max_rows: Maximum samples per step.
             graph_bytes: Working memory of CUDA graphs; None disables graphs.
             weights: Monitor of weights that the user can change.
+            leader: Rank 0 of a tensor-parallel model, on rank 0.
         """
+        self._leader, self._ranks = leader, decoder.ranks
         self.sampler, self.weights = sampler, weights
         self._decoder = decoder
         self._model = decoder.model
@@ -83,17 +101,36 @@ class ModelRunner:
         `batch.sample_rows` if a CUDA graph samples.
         """
         step = step_input(batch)
-        logits: Tensor | SamplerOutput
-        if self._graphs is not None and self._graphs.fits(step):
-            logits = self._graphs.run(step)
+        if self._leader is None:
+            logits = self._forward(step)
         else:
-            logits = self.compute_logits(step)
+            self._leader.announce(step)
+            with self._leader.named_failures():
+                logits = self._forward(step)
         batch.has_cascade = self._attention.has_cascade
 
         if isinstance(logits, SamplerOutput):
             batch.sample_rows = range(len(batch)) if batch.is_decode else batch.last_rows.tolist()
             return sampled_results(logits)
         return sample_step(step, logits, self.sampler)
+
+    def follow(self, step: StepInput) -> None:
+        """Run a step that rank 0 announced. Call as `run`."""
+        self._forward(step)
+
+    def _forward(self, step: StepInput) -> Tensor | SamplerOutput:
+        """Run the model, and the sampler if a CUDA graph samples."""
+        if self._ranks is not None and (first := int(step.tokens.min())) < 0:
+            # Only rank 0 samples. The step reads rows up to -1 - first of the previous step.
+            self._ranks.broadcast(self.sampler.sampled[:-first])
+        if self._graphs is not None and self._graphs.fits(step):
+            return self._graphs.run(step)
+        return self.compute_logits(step)
+
+    def failure(self, error: BaseException) -> BaseException:
+        """Return the cause of an error that ends the engine."""
+        is_error = isinstance(error, Exception)
+        return error if self._leader is None or not is_error else self._leader.cause(error)
 
     def precompile(self) -> None:
         """Compile the kernels of decode steps before the first `run`; only with CUDA graphs."""
@@ -108,6 +145,8 @@ class ModelRunner:
         if self._attention.kv.kv_dtype != "auto":
             kv_dtype = self._attention.kv.kv_dtype
             raise ValueError(f"kv_dtype={kv_dtype!r} would round rotated keys a second time")
+        if self._ranks is not None:
+            raise ValueError("several GPUs share its layers (tensor_parallel)")
         decoder = self._decoder
         return find_rotation(decoder.model, decoder.probe, decoder.context_length)
 
@@ -121,6 +160,8 @@ class ModelRunner:
         """Restore the model. The runner is unusable afterwards."""
         self._graphs = None
         self._decoder.release()
+        if self._leader is not None:
+            self._leader.close()
 
     def compute_logits(self, step: StepInput) -> Tensor:
         """Write the KV of the step's tokens and return the logits of `logit_rows`, [rows, vocab].

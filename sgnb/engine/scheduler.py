@@ -17,7 +17,7 @@ from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
 from .request.held_requests import HeldRequests
 from .request.plain_decode import PlainDecode, complete_decode
-from .request.request import PromptItems, Request, RequestFault
+from .request.request import Request, RequestFault
 from .request.step_limits import GrowthReserve, StepSize, preemption_key
 from .request.wait_log import WaitLog
 from .request.waiting import SchedulePolicy, WaitingQueue
@@ -64,7 +64,7 @@ class Scheduler:
         self.shared_prefix = max(shared_prefix, cache.min_prefix)
         self._emit = emit
         # Whether rows of the items from a position on are in memory; queues missing ones.
-        self.items_ready: Callable[[PromptItems, int], bool] = lambda items, start: True
+        self.items_ready: Callable[[Any, int], bool] = lambda items, start: True
         self.loads: PrefixLoads | None = None
         # Gives a started request approximate keys and values if useful.
         self.begin_splice: Callable[[Request], None] = lambda request: None

@@ -5,11 +5,12 @@ Based on the free memory after loading the weights: other processes may share th
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 
-from ..errors import OptionError
+from ..errors import OptionError, SgnbWarning, printable
 from .attention.flashinfer_backend import most_gathered
 from .attention.flashinfer_kernels import refusal
 from .cache.checkpoints import FEWEST_STATES, LAST_STATES_REWRITTEN
@@ -192,6 +193,8 @@ def make_pools(decoder: Any, options: EngineOptions) -> tuple[KVCache, StatePool
     """Allocate the KV pool and, for recurrent layers, the state pool. Raises OptionError if out of
     memory."""
     tokens, states = pool_tokens(decoder, options), num_states(decoder, options)
+    if decoder.ranks is not None:
+        tokens = decoder.ranks.smallest(tokens)  # a slot has one number on all ranks
     try:
         cache = KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device, options.kv_dtype)
         pool = StatePool(decoder.states, states, decoder.device) if states else None
@@ -206,6 +209,27 @@ def make_pools(decoder: Any, options: EngineOptions) -> tuple[KVCache, StatePool
 
     pools.add(cache)
     return cache, pool
+
+
+def warn_of_cuts(
+    name: str, options: EngineOptions, positions: int, pool_tokens: int, unlimited: int
+) -> None:
+    """Warn if a request may have fewer tokens than `context_length`, or, because of the memory,
+    than the model has positions. unlimited: positions of a model without a limit."""
+    asked = options.context_length or positions
+    allowed = min(asked, positions)
+    messages = []
+    if allowed < asked:
+        messages.append(
+            f"context_length={asked:,} is cut to the {positions:,} positions of {name!r}"
+        )
+    if allowed < unlimited and options.max_total_tokens is None and pool_tokens < allowed:
+        messages.append(
+            f"a request may have {pool_tokens:,} of {allowed:,} tokens: the KV pool that fits "
+            "holds no more. Load with a larger max_total_tokens, or memory_limit on a GPU"
+        )
+    for message in messages:
+        warnings.warn(printable(message), SgnbWarning, stacklevel=6)
 
 
 def work_bytes(decoder: Any, options: EngineOptions) -> int:

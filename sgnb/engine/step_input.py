@@ -91,6 +91,27 @@ class PrefixNode(Protocol):
         """Position after the node's last token."""
 
 
+def number_nodes(
+    nodes: Sequence[PrefixNode | None],
+) -> tuple[dict[PrefixNode | None, int], list[int], list[int]]:
+    """Number nodes and ancestors, parents first; the root and None are 0. Returns numbers, parents
+    and ends."""
+    numbers: dict[PrefixNode | None, int] = {}
+    parents, ends = [0], [0]
+
+    for leaf in dict.fromkeys(nodes):
+        node, path = leaf, list[PrefixNode]()
+        while node is not None and node.parent is not None and node not in numbers:
+            path.append(node)
+            node = node.parent
+        number = numbers.get(node, 0)
+        for node in reversed(path):
+            parents.append(number)
+            ends.append(node.end)
+            numbers[node] = number = len(parents) - 1
+    return numbers, parents, ends
+
+
 SequenceKey = tuple[int, int, PrefixNode | None, bool]
 """(id, version, deepest node, reads shared prefixes). A sequence has unchanged slots, except for
 appended ones, while its key is unchanged between consecutive steps."""

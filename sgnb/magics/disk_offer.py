@@ -57,7 +57,8 @@ def _is_possible(options: dict[str, Any], tree: TreeState) -> bool:
 
     chosen = options.get("disk_cache") is not None or os.environ.get(VARIABLE)
     has_disk = tree.tiers is not None and tree.tiers.disk_bytes > 0
-    return not (chosen or has_disk) and options.get("prefix_cache", True)
+    several_ranks = options.get("tensor_parallel", options.get("tp_size", 1)) != 1
+    return not (chosen or has_disk or several_ranks) and options.get("prefix_cache", True)
 
 
 def _command(loaded: LoadedEngine) -> str:

@@ -129,7 +129,7 @@ def test_a_request_for_no_token_with_nan_leaves_nothing(options: dict[str, Any])
 def test_a_step_that_was_spoilt_once_is_not_cached(make_engine: MakeEngine) -> None:
     """Keys and values of all chunks of the prompt, the last one's logits alone are read."""
     engine = make_engine(max_step_tokens=8, max_running_requests=4)
-    attention = engine._loop._runner._attention
+    attention: Any = engine._loop._runner._attention
     store, spoil = attention.store, threading.Event()
 
     def spoiling(layer: int, k: torch.Tensor, v: torch.Tensor) -> None:

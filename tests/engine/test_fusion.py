@@ -188,10 +188,11 @@ def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dty
 def test_want_of_memory_says_nothing_of_a_module() -> None:
     module, x = nn.Linear(2, 2), torch.ones(1, 2)
     run = module_trace.ModuleTrace.__new__(module_trace.ModuleTrace)
-    run.calls, run.trusts, run._dtype = (
+    run.calls, run.trusts, run._dtype, run._ranks = (
         {module: [module_trace.ModuleCall((x,), {}, x)]},
         False,
         x.dtype,
+        None,
     )
 
     def fail(x: torch.Tensor, error: Exception) -> torch.Tensor:

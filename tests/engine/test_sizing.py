@@ -57,7 +57,7 @@ def fake_decoder(device: torch.device = GPU, **config: Any) -> Any:
     model.config = settings
     return SimpleNamespace(
         model=model, shapes=LAYERS, states={}, dtype=torch.bfloat16, device=device,
-        vocab_size=128_256, items=None, scratch_bytes=0,
+        vocab_size=128_256, items=None, scratch_bytes=0, ranks=None,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..step_input import AttentionInput, Longs, PrefixNode
+from ..step_input import AttentionInput, Longs, number_nodes
 
 
 class Cascade(NamedTuple):
@@ -73,24 +73,3 @@ def find_cascade(
         np.array(begins, np.int64)[number_of],
         np.array(groups, np.int64).reshape(-1, 5),
     )
-
-
-def number_nodes(
-    nodes: Sequence[PrefixNode | None],
-) -> tuple[dict[PrefixNode | None, int], list[int], list[int]]:
-    """Number nodes and ancestors, parents first; the root and None are 0. Returns numbers, parents
-    and ends."""
-    numbers: dict[PrefixNode | None, int] = {}
-    parents, ends = [0], [0]
-
-    for leaf in dict.fromkeys(nodes):
-        node, path = leaf, list[PrefixNode]()
-        while node is not None and node.parent is not None and node not in numbers:
-            path.append(node)
-            node = node.parent
-        number = numbers.get(node, 0)
-        for node in reversed(path):
-            parents.append(number)
-            ends.append(node.end)
-            numbers[node] = number = len(parents) - 1
-    return numbers, parents, ends

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import torch
 
+from ...errors import LostRankError
+
 OUT_OF_MEMORY_HINT = (
     "load the model with a smaller max_step_tokens, max_running_requests or memory_limit, "
     "to leave more working memory"
@@ -73,7 +75,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_device_lost(error: BaseException) -> bool:
-    """True if every further GPU call of this process will fail."""
+    """True if every further GPU call of this process will fail, or another rank is lost."""
+    if isinstance(error, LostRankError):
+        return True
     if is_out_of_memory(error) or not isinstance(error, RuntimeError):
         return False
     if "CUDA" not in str(error):
@@ -83,6 +87,8 @@ def is_device_lost(error: BaseException) -> bool:
 
 def hint_for(error: BaseException) -> str:
     """Return the remedy for a forward-pass error."""
+    if isinstance(error, LostRankError):
+        return error.hint
     if is_out_of_memory(error):
         return OUT_OF_MEMORY_HINT
     if is_device_lost(error):

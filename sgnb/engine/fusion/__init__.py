@@ -25,6 +25,7 @@ from .module_trace import ModuleTrace
 from .moe import looks_like_experts, match_experts
 from .norm import looks_like_gated_norm, looks_like_norm, match_gated_norm, match_norm
 from .operations import Linear, Operations, pick_operations
+from .reduction import Ranks
 from .rotary import match_rotary
 from .weights import LINEARS, merge
 
@@ -52,6 +53,7 @@ def fuse(
     *,
     linear: Linear | None = None,
     encode: Callable[[], object] | None = None,
+    ranks: Ranks | None = None,
 ) -> list[Swap]:
     """Replace forwards of `model` by fused forwards, and return the replaced modules for `unfuse`.
 
@@ -59,13 +61,14 @@ def fuse(
     attention options of each layer. Merged weights, and weights of rejected candidates, stay in
     memory once: the modules keep views. linear: computes every GEMM of linear modules, also outside
     patterns; slower, but rounds all rows of any batch alike. encode: runs the encoders of a
-    multimodal model on samples; without `encode` they stay unchanged. Modules with a foreign
+    multimodal model on samples; without `encode` they stay unchanged. ranks: processes with
+    the other parts of the model, which replace the same modules. Modules with a foreign
     forward or a hook, on the module or inside, stay unchanged, because a fused forward would call
     neither.
     """
     first = next(model.parameters())
     operations = pick_operations(first.device, first.dtype, linear)
-    twins = _find(model, options, operations, encode)
+    twins = _find(model, options, operations, encode, ranks)
     for swap, forward in twins:
         swap.module.forward = forward
     return [swap for swap, _ in twins]
@@ -95,6 +98,7 @@ def _find(
     options: dict[int, LayerOptions],
     operations: Operations,
     encode: Callable[[], object] | None,
+    ranks: Ranks | None,
 ) -> list[_Twin]:
     modules = [module for module in model.modules() if not any(map(_is_changed, module.modules()))]
     rotaries = ((module, match_rotary(module)) for module in modules)
@@ -102,7 +106,7 @@ def _find(
 
     candidates = {kind: list(filter(looks, modules)) for kind, looks in _LOOKS.items()}
     if any(candidates.values()):
-        trace = ModuleTrace(model, chain.from_iterable(candidates.values()), encode)
+        trace = ModuleTrace(model, chain.from_iterable(candidates.values()), encode, ranks)
         if not trace.may_overwrite_inputs(candidates["layer"]):
             candidates["layer"] = []
         if operations.norm is not reference.norm:
@@ -164,7 +168,7 @@ def _linear(module: nn.Module, operations: Operations) -> _Twin:
 
     def forward(input: Tensor) -> Tensor:
         rows = input.reshape(-1, input.shape[-1])
-        out = operations.linear(rows, projection.weight, projection.bias)
+        out = operations.linear(rows, projection.weight, projection.bias, reduce=projection.reduce)
         return out.view(*input.shape[:-1], out.shape[1])
 
     return Swap("linear", module, projection.refresh), forward

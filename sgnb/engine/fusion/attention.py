@@ -49,7 +49,8 @@ class FusedAttention:
     ) -> tuple[Tensor, None]:
         """Compute attention; hidden_states [1, T, K] are not modified."""
         mixed = self.attend(hidden_states[0], None, position_embeddings, given(sgnb))
-        return self._operations.linear(mixed, self.output.weight, self.output.bias)[None], None
+        output, linear = self.output, self._operations.linear
+        return linear(mixed, output.weight, output.bias, reduce=output.reduce)[None], None
 
     def attend(
         self, x: Tensor, norm: Norm | None, position_embeddings: Positions, backend: Backend

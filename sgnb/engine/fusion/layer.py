@@ -69,8 +69,12 @@ class FusedLayer:
     ) -> Tensor:
         linear = self._operations.linear
         if after is None:
-            return linear(inner, output.weight, output.bias, residual=x, scale=self._scale)
-        return self._operations.norm(linear(inner, output.weight, output.bias), after, residual=x)
+            return linear(
+                inner, output.weight, output.bias, residual=x, scale=self._scale,
+                reduce=output.reduce,
+            )  # fmt: skip
+        out = linear(inner, output.weight, output.bias, reduce=output.reduce)
+        return self._operations.norm(out, after, residual=x)
 
 
 def looks_like_layer(module: nn.Module) -> bool:

@@ -35,7 +35,8 @@ class FusedMLP:
         linear, (weight, bias, *_) = self._operations.linear, self.merged
         rows = hidden_states.reshape(-1, hidden_states.shape[-1])
         inner = linear(rows, weight, bias, gated=self.activation)
-        out = linear(inner, self.output.weight, self.output.bias)
+        output = self.output
+        out = linear(inner, output.weight, output.bias, reduce=output.reduce)
         return out.view(*hidden_states.shape[:-1], out.shape[1])
 
     def refresh(self) -> None:

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_map_only
 from ..attention import LayerOptions
 from ..cache.kv_cache import KVCache
 from ..device.faults import is_out_of_memory
+from .reduction import Ranks
 
 _log = logging.getLogger(__name__)
 
@@ -97,9 +98,11 @@ class ModuleTrace:
         model: nn.Module,
         modules: Iterable[nn.Module],
         encode: Callable[[], object] | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         """Run the model, and the encoders of a multimodal model with `encode`. The original
-        forwards must pass k and v to `store`, to size the pool."""
+        forwards must pass k and v to `store`, to size the pool. ranks: agree on each error."""
+        self._ranks = ranks
         self.calls: dict[nn.Module, list[ModuleCall]] = {module: [] for module in modules}
         self.trusts = False
         self._model = model
@@ -176,8 +179,9 @@ class ModuleTrace:
             if is_out_of_memory(error):
                 raise
             _log.debug("%s keeps its own forward: %r", type(module).__name__, error)
-            return math.inf
-        return max(errors, default=math.inf)
+            errors = [math.inf]
+        worst = max(errors, default=math.inf)
+        return worst if self._ranks is None else self._ranks.largest(worst)
 
     def agrees(
         self,

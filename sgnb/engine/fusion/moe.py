@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..device.precompile import is_precompiling, launch
 from ..quantization.modules import QuantizedExperts
 from .module_trace import ModuleTrace
+from .reduction import reduction_of
 from .reference import ACTIVATIONS, activation_name
 from .types import DTYPES, Activation, GemmTiling
 from .weights import DenseWeight, Weight, decoded, read_experts
@@ -231,7 +232,7 @@ class FusedExperts:
         """Return the experts' output, [T, H], for hidden_states [T, H] and routing [T, k]."""
         module = self.module
         first = "gate_up_proj" if module.has_gate else "up_proj"
-        return fused_experts(
+        out = fused_experts(
             hidden_states,
             read_experts(module, first),
             read_experts(module, "down_proj"),
@@ -242,6 +243,8 @@ class FusedExperts:
             down_bias=module.down_proj_bias if module.has_bias else None,
             batch_invariant=self.batch_invariant,
         )
+        reduce = reduction_of(module)
+        return out if reduce is None else reduce(out)
 
 
 def looks_like_experts(module: nn.Module) -> bool:

@@ -15,6 +15,7 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache
 from ..quantization.packed import PackedWeight
 from . import reference
+from .reduction import Reduce
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm
 from .weights import DenseWeight, Weight, decoded
 
@@ -61,6 +62,7 @@ class Operations:
         residual: Tensor | None = None,
         scale: float = 1.0,
         gated: Activation | None = None,
+        reduce: Reduce | None = None,
     ) -> Tensor:
         """Return x [T, K], normed if asked, times weight [N, K] plus bias [N], as [T, N].
 
@@ -68,7 +70,12 @@ class Operations:
             residual: [T, N], may be overwritten. The result is residual + scale * product.
             gated: The rows of weight and bias are gate, then up. The result is
                 activation(gate) * up, [T, N / 2].
+            reduce: Adds the products of all ranks, before bias and residual.
         """
+        if reduce is not None:
+            y = reduce(self.linear(x, weight, norm=norm))
+            y = y if bias is None else y.add_(bias)
+            return y if residual is None else residual.add_(y, alpha=scale)
         skinny, stored = self.skinny, _stored(weight)
         if skinny is not None and scale == 1.0 and skinny.serves(x, stored, gated is not None):
             return skinny.linear(x, stored, bias, norm=norm, residual=residual, gated=gated)

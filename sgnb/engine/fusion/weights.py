@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..quantization.modules import QuantizedExperts, QuantizedLinear
 from ..quantization.packed import PackedWeight, can_cat, cat
+from .reduction import Reduce, RowParallelLinear, reduction_of
 
 
 class DenseWeight(NamedTuple):
@@ -26,7 +27,7 @@ class DenseWeight(NamedTuple):
 Weight = DenseWeight | PackedWeight
 """Matrix of a linear module, or of experts. Rows are in the order of the N outputs."""
 
-LINEARS: tuple[type[nn.Module], ...] = (nn.Linear, QuantizedLinear)
+LINEARS: tuple[type[nn.Module], ...] = (nn.Linear, RowParallelLinear, QuantizedLinear)
 """Classes of linear modules."""
 
 
@@ -73,6 +74,11 @@ class Projection(NamedTuple):
     @property
     def out_features(self) -> int:
         return sum(self._widths)
+
+    @property
+    def reduce(self) -> Reduce | None:
+        """Sum over the ranks that completes a product with the weight, before the bias."""
+        return reduction_of(self.sources[0])
 
     @property
     def _widths(self) -> list[int]:
@@ -164,11 +170,10 @@ def find_linears(module: nn.Module, choices: Sequence[tuple[str, ...]]) -> list[
     """Return the first choice of names with linear modules that `merge` can merge, or []."""
     for names in choices:
         parts: list[Any] = [getattr(module, name, None) for name in names]
-        if {type(part) for part in parts} == {nn.Linear}:
+        kinds = {type(part) for part in parts}
+        if kinds in ({nn.Linear}, {RowParallelLinear}):
             if len({part.in_features for part in parts}) == 1:
                 return parts
-        elif {type(part) for part in parts} == {QuantizedLinear} and can_cat(
-            [part.packed() for part in parts]
-        ):
+        elif kinds == {QuantizedLinear} and can_cat([part.packed() for part in parts]):
             return parts
     return []

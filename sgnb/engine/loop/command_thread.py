@@ -122,6 +122,14 @@ class CommandThread(ABC):
         except EngineError:
             command()
 
+    def fail(self, error: BaseException) -> None:
+        """End the thread with an error, between two steps. Call from any thread."""
+
+        def end() -> None:
+            raise error
+
+        self._send_quietly(end)
+
     def _run(self) -> None:
         """Serve until the end, once; later calls wait for the end."""
         with self._running:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import Aborted, EngineError, SgnbError
+from ...errors import Aborted, EngineError, LostRankError, SgnbError
 from ..device.faults import hint_for, is_device_lost
 from ..request.request_state import Finish
 
@@ -14,7 +14,9 @@ def closed_error(failure: BaseException | None) -> EngineError:
             "the engine is closed", "create a new Engine, or `%sglang load` the model again"
         )
     error = EngineError(
-        f"the engine ended on {type(failure).__name__}: {failure}",
+        f"the engine ended: {failure.message}"
+        if isinstance(failure, LostRankError)
+        else f"the engine ended on {type(failure).__name__}: {failure}",
         hint_for(failure)
         if is_device_lost(failure)
         else "`%sglang load` the model again, or create a new Engine",

@@ -140,8 +140,9 @@ class EngineLoop(CommandThread):
                     self._drain_commands()
                     if not self._closing:
                         self._step()
-        except BaseException as error:
-            self.failure, reason = error, f"{type(error).__name__}: {error}"
+        except BaseException as fault:
+            self.failure = error = self._runner.failure(fault)
+            reason = f"{type(error).__name__}: {error}"
 
         with self._guard:
             self._closing = True

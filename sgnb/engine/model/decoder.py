@@ -28,6 +28,7 @@ from ..device.precompile import cancel_unclaimed, load_triton
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from ..fusion.module_trace import position_limit
+from ..fusion.reduction import Ranks
 from ..quantization.modules import decoded_elements
 from .backend_injection import inject_backend, set_attention
 from .compiled_layers import compile_layers
@@ -44,6 +45,7 @@ from .processor_folder import load_processor
 from .recurrent import use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 from .shared_model import ModelSetup, share_model
+from .tensor_plan import refuse
 from .text_decoder import text_decoder
 from .tower_attention import use_segments
 
@@ -71,6 +73,7 @@ class Decoder:
     eos_token_ids: frozenset[int]
     fused: list[Swap]  # modules with a replaced forward
     items: ItemEncoder | None  # encoder of images, videos and sounds
+    ranks: Ranks | None  # processes with the other parts of the model
     release: Callable[[], None]
     """Restore the model unless another engine uses the model. Idempotent."""
 
@@ -106,6 +109,7 @@ def load_decoder(
     context_length: int | None = None,
     processor: Any = None,
     quantize: str | None = None,
+    ranks: Ranks | None = None,
 ) -> Decoder:
     """Load a decoder from a local folder or hub id, or adopt a loaded model. Reads only
     safetensors.
@@ -120,6 +124,7 @@ def load_decoder(
         processor: Processor of a multimodal model; None for the folder's. Without a processor,
             prompts are text.
         quantize: See `load_module`; for models from files only.
+        ranks: Load this rank's part of the model; all ranks call `load_decoder`.
 
     Raises:
         ModelError: The model is missing, unreadable, too large, not a decoder, in use with another
@@ -146,7 +151,7 @@ def load_decoder(
             name, module = type(model).__name__, model
         else:
             name = str(model)
-            module = load_module(name, target, torch_dtype, memory_limit, quantize)
+            module = load_module(name, target, torch_dtype, memory_limit, quantize, ranks)
             processor = processor or load_processor(name)
 
         torch_dtype = torch_dtype or next(module.parameters()).dtype
@@ -155,7 +160,9 @@ def load_decoder(
         use = share_model(name, module, setup)
         try:
             if use.prepared is None:
-                use.prepared = _prepare(name, module, setup, probed, processor)
+                use.prepared = _prepare(name, module, setup, probed, processor, ranks)
+                if use.prepared.states:
+                    refuse(name, "it has recurrent layers", ranks)
             else:
                 _check_processor(name, use.prepared, processor)
                 probed(use.prepared.probe, target)
@@ -172,12 +179,12 @@ def _prepare(
     setup: ModelSetup,
     probed: Callable[[LayerProbe, torch.device], None],
     processor: Any,
+    ranks: Ranks | None,
 ) -> Decoder:
     """Place the model, give layers sgnb's attention and fused forwards, and check the logits."""
     _check_layers(name, module)
     eos = _eos_token_ids(name, module)
     context = _context_length(name, module, setup)
-    vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     with ExitStack() as undo:
         _keep_modes(module, undo)
         module.eval()
@@ -186,8 +193,8 @@ def _prepare(
             warn_of_factors(name, module, setup.rope_length)
             undo.callback(fix_factors(module, setup.rope_length))
 
-        record = passed_record(module, setup)
-
+        # All ranks check the logits, because a rank cannot skip its part of the sums.
+        record = None if ranks else passed_record(module, setup)
         item_check = _begin_item_check(module, processor, undo)
         try:
             probe, mixers, check = _set_attention(name, module, setup, context, record, undo)
@@ -198,7 +205,7 @@ def _prepare(
 
         probed(probe, setup.device)
         announce("replacing modules by fused kernels")
-        swaps = _fuse(name, module, setup, probe, item_check)
+        swaps = _fuse(name, module, setup, probe, item_check, ranks)
         undo.callback(unfuse, swaps)
         if check is not None:
             announce("checking the logits")
@@ -220,10 +227,11 @@ def _prepare(
         pads_prompts=support_padding(mixers),
         device=setup.device,
         context_length=context,
-        vocab_size=int(vocab),
+        vocab_size=len(module.get_input_embeddings().weight),  # type: ignore[arg-type]
         eos_token_ids=eos,
         fused=swaps,
         items=None if item_check is None else item_check.encoder,
+        ranks=ranks,
         release=ready.close,
     )
 
@@ -304,13 +312,14 @@ def _fuse(
     setup: ModelSetup,
     probe: LayerProbe,
     item_check: ItemCheck | None,
+    ranks: Ranks | None,
 ) -> list[Swap]:
     """Replace forwards as the setup asks."""
     if setup.deterministic:
         return fuse_invariant(module, probe.options)
     has_items = item_check is not None and item_check.encoder.modalities
     encode = item_check.sample_rows if item_check is not None and has_items else None
-    swaps = fuse(module, probe.options, encode=encode) if setup.fuse else []
+    swaps = fuse(module, probe.options, encode=encode, ranks=ranks) if setup.fuse else []
     return compile_layers(name, module, swaps, probe) if setup.compile else swaps
 
 

@@ -38,6 +38,7 @@ from ..device.faults import (
 )
 from ..device.load_stages import announce
 from ..device.memory import check_weights_fit
+from ..fusion.reduction import Ranks
 from ..quantization.quantizer import PlanConfig, lazy_parts
 from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
@@ -45,6 +46,8 @@ from .config_file import read_config
 from .load_check import Report, check_report
 from .processor_folder import is_multimodal
 from .safetensors_reader import REDRAW_SECONDS, Progress, TensorReader
+from .tensor_part import TensorPart
+from .tensor_plan import divided, refuse
 from .weight_packing import WeightPacking, stored_parameters
 
 _one_at_a_time = threading.Lock()
@@ -98,6 +101,7 @@ def load_module(
     dtype: torch.dtype | None = None,
     memory_limit: float | None = None,
     quantize: str | None = None,
+    ranks: Ranks | None = None,
 ) -> PreTrainedModel:
     """Load a causal language model from a local folder or hub id. Reads only safetensors.
 
@@ -108,6 +112,7 @@ def load_module(
         dtype: None for the checkpoint's dtype.
         memory_limit: GPU memory available to the engine, in GiB.
         quantize: "fp8" or "int4" to quantize a dense checkpoint, matrix by matrix.
+        ranks: Load this rank's part of the model; see `tensor_plan`.
 
     Raises:
         ModelError: The model is missing or unreadable, the tensors do not match the config, or the
@@ -122,11 +127,14 @@ def load_module(
         checkpoint = read_checkpoint(folder)
         dtype = dtype or getattr(config, "dtype", None) or checkpoint.dtype
         packing = WeightPacking(path, checkpoint, config, quantize)
+        if packing.scheme is not None:
+            refuse(path, "its weights are quantized", ranks)
 
         def check_fit(needed: int) -> None:
-            check_weights_fit(path, needed, dtype, device, memory_limit)
+            part = needed // (1 if ranks is None else ranks.size)
+            check_weights_fit(path, part, dtype, device, memory_limit)
 
-        module, report = _read(path, checkpoint, config, device, dtype, packing, check_fit)
+        module, report = _read(path, checkpoint, config, device, dtype, packing, check_fit, ranks)
         packing.finish(module)
 
         check_report(path, checkpoint, module, report)
@@ -175,11 +183,10 @@ class _LazyWeight:
     `[...]` reads the tensor to the reader's device, because transformers requests the CPU unless
     `accelerate` is installed."""
 
-    __slots__ = ("_entry", "_reader")
+    __slots__ = ("_entry", "_part", "_reader")
 
-    def __init__(self, reader: TensorReader, entry: Entry) -> None:
-        self._reader = reader
-        self._entry = entry
+    def __init__(self, reader: TensorReader, entry: Entry, part: TensorPart | None) -> None:
+        self._reader, self._entry, self._part = reader, entry, part
 
     def __getitem__(self, index: EllipsisType) -> _LazyWeight:
         if index is not ...:
@@ -191,7 +198,8 @@ class _LazyWeight:
         scaled = stored.itemsize == 1 or not stored.is_floating_point  # includes float8
         if dtype is not None and dtype.is_floating_point and scaled:
             raise _no_scales(self._entry)
-        tensor = self._reader.read(self._entry)
+        entry, part, reader = self._entry, self._part, self._reader
+        tensor = reader.read(entry) if part is None else reader.read_part(entry, part)
         return tensor if dtype is None else tensor.to(dtype)
 
 
@@ -211,6 +219,7 @@ def _read(
     dtype: torch.dtype,
     packing: WeightPacking,
     check_fit: Callable[[int], None],
+    ranks: Ranks | None,
 ) -> tuple[PreTrainedModel, Report]:
     """Read the weights. check_fit: raises ModelError for a size in bytes above the memory."""
     progress = Progress(path, checkpoint.size, sys.stderr)
@@ -227,6 +236,7 @@ def _read(
 
             factory: Any = AutoModelForCausalLM
             if is_multimodal(checkpoint.folder, config):
+                refuse(path, "it reads images, videos or sounds", ranks)
                 factory = AutoModelForMultimodalLM
             with torch.device("meta"):
                 blank = factory.from_config(config)
@@ -234,13 +244,14 @@ def _read(
             dense = packing.dense(plan)
             _check_parameters(path, stored_parameters(dense, plan), blank)
             check_fit(dense.size_in(dtype) + plan.size + packing.scratch_bytes(plan))
-            family = type(blank)
             # Multimodal configuration of a family with a standalone decoder.
-            decodes = isinstance(config, family.config_class)
+            decodes = isinstance(config, type(blank).config_class)
             decoder_config = config if decodes else config.get_text_config(decoder=True)
-
             folder, entries = checkpoint.folder, checkpoint.entries
-            tensors = {name: _LazyWeight(reader, entry) for name, entry in dense.entries.items()}
+            family, ranges = divided(path, blank, entries, ranks)
+            tensors = {
+                name: _LazyWeight(reader, e, ranges.get(name)) for name, e in dense.entries.items()
+            }
             parts = lazy_parts(plan, lambda name: reader.read(entries[name]))
             own = (folder / "generation_config.json").is_file()
             result: tuple[PreTrainedModel, Report] = family.from_pretrained(

@@ -7,10 +7,11 @@ threads read directly into the destination.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 
 from .checkpoint import Entry
+from .tensor_part import TensorPart
 
 THREADS = 8
 PIECE_BYTES = 16 << 20
@@ -58,11 +60,47 @@ class TensorReader:
         """
         target = torch.empty(entry.shape, dtype=entry.dtype, device=self._device)
         flat = target.view(-1).view(torch.uint8)
+        for piece in self._pieces(entry.file, entry.start, flat):
+            piece.result()
+        return target
+
+    def _pieces(self, file: Path, start: int, target: Tensor) -> list[Future[None]]:
+        """Begin to read consecutive bytes."""
         size = self._piece_bytes
-        pieces = [
-            self._pool.submit(self._piece, entry.file, entry.start + at, flat[at : at + size])
-            for at in range(0, entry.size, size)
+        return [
+            self._pool.submit(self._piece, file, start + at, target[at : at + size])
+            for at in range(0, len(target), size)
         ]
+
+    def read_part(self, entry: Entry, part: TensorPart) -> Tensor:
+        """Return a part of a tensor; see `read`. The tensor is seen as rows with byte ranges: long
+        ranges are read alone, short ranges with the bytes in between, in blocks of rows."""
+        target = torch.empty(part.shape(entry.shape), dtype=entry.dtype, device=self._device)
+        rows = math.prod(entry.shape[: part.dim])
+        row_bytes = entry.size // rows
+
+        unit = row_bytes // entry.shape[part.dim]
+        ranges = [(begin * unit, end * unit) for begin, end in part.ranges]
+        targets = target.view(-1).view(torch.uint8).view(rows, -1)
+
+        if rows == 1 or row_bytes > self._piece_bytes:
+            pieces = []
+            for row, row_target in enumerate(targets):
+                at, start = 0, entry.start + row * row_bytes
+                for begin, end in ranges:
+                    columns = row_target[at : at + end - begin]
+                    pieces += self._pieces(entry.file, start + begin, columns)
+                    at += end - begin
+        else:
+            count = self._piece_bytes // row_bytes
+            pieces = [
+                self._pool.submit(
+                    self._block, entry.file, entry.start + row * row_bytes, row_bytes, ranges,
+                    targets[row : row + count],
+                )
+                for row in range(0, rows, count)
+            ]  # fmt: skip
+
         for piece in pieces:
             piece.result()
         return target
@@ -96,6 +134,31 @@ class TensorReader:
             _read_into(file, start, target)
         if self._progress is not None:
             self._progress.add(len(target))
+
+    def _block(
+        self,
+        file: Path,
+        start: int,
+        row_bytes: int,
+        ranges: list[tuple[int, int]],
+        target: Tensor,
+    ) -> None:
+        """Read whole rows, and copy the ranges of each row to `target`, [rows, bytes]."""
+        self.check()
+        size = len(target) * row_bytes
+        if target.is_cuda:
+            buffer, event = self._next_buffer()
+            event.synchronize()
+            _read_into(file, start, buffer[:size])
+            block = buffer[:size].to(target.device, non_blocking=True)
+            event.record(torch.cuda.current_stream(self._device))
+        else:
+            block = torch.empty(size, dtype=torch.uint8)
+            _read_into(file, start, block)
+        columns = [block.view(-1, row_bytes)[:, begin:end] for begin, end in ranges]
+        torch.cat(columns, 1, out=target)
+        if self._progress is not None:
+            self._progress.add(size)
 
     def _next_buffer(self) -> tuple[Tensor, Any]:
         """Return this thread's next pinned buffer with the event that permits overwriting."""

@@ -4,7 +4,8 @@ GPU. Never waits for the device."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -186,6 +187,33 @@ class TritonSampler:
         if constrained:
             self._tables().advance_(states, self.sampled[: len(states)])
             self.states[: len(states)] = states
+
+
+class FollowerSampler(TritonSampler):
+    """Sampler of a rank that receives the tokens of rank 0 in `sampled`. Samples nothing, in CUDA
+    graphs too."""
+
+    def launch(
+        self,
+        logits: Tensor,
+        states: Tensor,
+        temperatures: Tensor,
+        draws: Tensor,
+        *,
+        constrained: bool,
+    ) -> SamplerOutput:
+        sampled = self.sampled[: len(logits)]
+        return SamplerOutput(sampled, draws, draws, states)
+
+
+def make_sampler(decoder: Any, rows: int, tokenizer: Any, eos: frozenset[int]) -> Sampler:
+    """Return the sampler of a decoder's device. rows: maximum of a step."""
+    if decoder.device.type != "cuda" or find_spec("triton") is None:
+        return TorchSampler(rows, decoder.device)
+    if decoder.ranks is not None and decoder.ranks.rank:
+        return FollowerSampler(decoder.vocab_size, rows, decoder.device, eos, None)
+    vocabulary = None if tokenizer is None else lambda: tokenizer.vocabulary
+    return TritonSampler(decoder.vocab_size, rows, decoder.device, eos, vocabulary)
 
 
 def aligned(rows: int) -> int:

@@ -1,0 +1,13 @@
+"""Tensor parallelism: several processes, the ranks, compute one model.
+
+Rank 0 is the engine's thread, with the only scheduler, cache and sampler. `team.py` starts the
+followers, all further ranks. A follower has a part of the model and of the KV pool, and runs the
+steps announced by rank 0 (`step_messages.py`) through shared memory (`ring.py`). `group.py` adds
+the parts of a sum.
+"""
+
+from .follower import follow
+from .group import RankGroup
+from .team import Team, start_team
+
+__all__ = ["RankGroup", "Team", "follow", "start_team"]

@@ -1,0 +1,268 @@
+"""Followers as processes of rank 0, owned by the engine's thread.
+
+A follower runs only `follower.follow`: neither the user's `__main__` nor the interrupts of a
+notebook. A follower ends with the pipe to this process. An ended follower ends the engine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...errors import LostRankError, OptionError, first_line
+from ..step_input import StepInput
+from .group import PeerLostError, RankGroup, rank_devices
+from .ring import RingWriter
+from .step_messages import StepWriter
+
+CONSEQUENCE = 1.0
+"""Seconds in which the end of a rank ends further ranks; the first cause is reported."""
+
+PATIENCE = 5.0
+"""Seconds for followers to exit after the end of the pipe, before a kill."""
+
+_BEGIN = (
+    "import sys; sys.path[:] = sys.argv[1:]; "
+    "from sgnb.engine.assembly import serve_rank; serve_rank()"
+)
+
+
+class Team:
+    """All ranks of an engine, on rank 0. Implements `fusion.Ranks`.
+
+    Attributes:
+        rank, size: 0, and the number of ranks.
+        failure: Error of the first lost rank.
+    """
+
+    def __init__(self, size: int, device: torch.device, model: dict[str, Any]) -> None:
+        """Start the followers and wait for the group.
+
+        Args:
+            size: Number of ranks.
+            device: Device of rank 0.
+            model: Description of the model for `follower.MakeRunner`, of JSON values.
+
+        Raises:
+            ModelError: There are too few GPUs.
+            LostRankError: A follower ended.
+        """
+        self.rank, self.size = 0, size
+        self.failure: LostRankError | None = None
+        self._failed = threading.Event()
+        self._closing = False
+        self._on_lost: Callable[[LostRankError], object] = lambda error: None
+
+        devices = rank_devices(device, size)
+        nccl = device.type == "cuda" and len(set(devices)) == size
+
+        self._folder = tempfile.mkdtemp(prefix="sgnb-ranks-")
+        store = os.path.join(self._folder, "addresses")
+        self._writer, self._ring = StepWriter(), RingWriter()
+        self._followers: list[subprocess.Popen[bytes]] = []
+        self._pipes: list[int] = []
+        self._group: RankGroup | None = None
+        _teams.add(self)
+
+        try:
+            for rank in range(1, size):
+                start = {"rank": rank, "size": size, "store": store, "nccl": nccl}
+                start |= {"device": devices[rank], "memory": self._ring.memory}
+                start |= {"threads": torch.get_num_threads(), "model": model}
+                self._start(rank, start)
+            with self.named_failures():
+                self._group = RankGroup(0, size, store, device, nccl)
+            if not nccl:  # all ranks are connected; a killed kernel could not remove the folder
+                shutil.rmtree(self._folder, ignore_errors=True)
+        except BaseException:
+            self.close()
+            raise
+
+    def reduce(self, x: torch.Tensor) -> torch.Tensor:
+        assert self._group is not None
+        return self._group.reduce(x)
+
+    def broadcast(self, x: torch.Tensor) -> None:
+        assert self._group is not None
+        self._group.broadcast(x)
+
+    def largest(self, value: float) -> float:
+        assert self._group is not None
+        return self._group.largest(value)
+
+    def smallest(self, value: int) -> int:
+        assert self._group is not None
+        return self._group.smallest(value)
+
+    def announce(self, step: StepInput) -> None:
+        """Let the followers run a step. Replaces the nodes of the step by copies."""
+        try:
+            self._ring.write(*self._writer.encode(step), self._pipes)
+        except OSError as error:
+            raise self.cause(PeerLostError(str(error))) from error
+
+    @contextmanager
+    def named_failures(self) -> Iterator[None]:
+        """Raise LostRankError for an error within: without all ranks, no step can run."""
+        try:
+            yield
+        except Exception as error:
+            raise self.cause(error) from error
+
+    def cause(self, error: BaseException) -> LostRankError:
+        """Return the error of the lost rank behind an error on this rank."""
+        if isinstance(error, LostRankError):
+            return error
+        if isinstance(error, PeerLostError):
+            self._failed.wait(2 * CONSEQUENCE)
+        if self.failure is None:
+            self._fail(0, f"failed: {type(error).__name__}: {first_line(error)}")
+        assert self.failure is not None
+        return self.failure
+
+    def watch(self, on_lost: Callable[[LostRankError], object]) -> None:
+        """Call a function, on any thread, once a rank is lost."""
+        self._on_lost = on_lost
+        if self.failure is not None:
+            on_lost(self.failure)
+
+    def close(self) -> None:
+        """End the followers. Idempotent."""
+        self._closing = True
+        _teams.discard(self)
+        for follower in self._followers:
+            _close_pipe(follower)
+
+        for follower in self._followers:
+            try:
+                follower.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                follower.kill()
+                follower.wait()
+
+        if self._group is not None:
+            self._group.close()
+            self._group = None
+            self._ring.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def close_after(self, error: BaseException) -> None:
+        """End the followers after a failed load. Raises LostRankError if a lost rank is the
+        cause."""
+        try:
+            link: BaseException | None = error
+            while link is not None:
+                if isinstance(link, PeerLostError):
+                    raise self.cause(link) from error
+                link = link.__cause__ or link.__context__
+        finally:
+            self.close()
+
+    def forget(self) -> None:
+        """Close the pipes in a forked child: the followers belong to the parent."""
+        for follower in self._followers:
+            _close_pipe(follower)
+            follower.returncode = 0
+
+    def _start(self, rank: int, start: dict[str, Any]) -> None:
+        follower = subprocess.Popen(
+            [sys.executable, "-c", _BEGIN, *map(str, sys.path)],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": str(start["threads"])},
+            # an interrupt of the notebook's process group must not reach the follower
+            start_new_session=True,
+            pass_fds=(self._ring.memory,),
+        )
+        self._followers.append(follower)
+
+        assert follower.stdin is not None
+        with suppress(OSError):  # ended already; `_wait` reports
+            follower.stdin.write(json.dumps(start).encode() + b"\n")
+        self._pipes.append(follower.stdin.fileno())
+        name = f"sgnb-rank-{rank}"
+        threading.Thread(target=self._wait, args=(rank, follower), name=name, daemon=True).start()
+
+    def _wait(self, rank: int, follower: subprocess.Popen[bytes]) -> None:
+        """Report the end of a follower."""
+        assert follower.stdout is not None
+        report = follower.stdout.read()
+        status = follower.wait()
+
+        reason, is_consequence = f"ended with status {status}", False
+        if status < 0:
+            reason = f"was killed by signal {-status}"
+        with suppress(ValueError):
+            reason, is_consequence = json.loads(report)
+
+        if is_consequence and self._failed.wait(CONSEQUENCE):
+            return
+        self._fail(rank, reason)
+
+    def _fail(self, rank: int, reason: str) -> None:
+        if self._closing or self._failed.is_set():
+            return
+        self.failure = LostRankError(
+            f"rank {rank} of {self.size} {reason}",
+            "load the model again; all ranks are ended. If memory ran out, load with a "
+            "smaller max_step_tokens, max_running_requests or memory_limit",
+        )
+        self._failed.set()
+        if self._group is not None:
+            self._group.abort()
+        self._on_lost(self.failure)
+
+
+def start_team(name: str, source: object, device: torch.device, options: dict[str, Any]) -> Team:
+    """Start the followers of a model.
+
+    Args:
+        name: Name of the model, for messages.
+        source: Folder or hub id of the model.
+        device: Device of rank 0.
+        options: Options of the engine.
+
+    Raises:
+        OptionError: The model is loaded already.
+        ModelError, LostRankError: See `Team`.
+    """
+    size = options["tensor_parallel"]
+    if not isinstance(source, (str, Path)):
+        raise OptionError(
+            f"tensor_parallel={size} does not support a loaded model",
+            "give the folder or hub id of the model: each process reads its part",
+        )
+    return Team(size, device, {"name": name, "source": str(source), "options": options})
+
+
+def _close_pipe(follower: subprocess.Popen[bytes]) -> None:
+    if follower.stdin is not None:
+        with suppress(OSError):
+            follower.stdin.close()
+
+
+_teams: weakref.WeakSet[Team] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for team in list(_teams):
+        team.forget()
+    _teams.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,152 @@
+"""Ranks of a tensor-parallel engine as threads of the test: as fast as one process, and an error of
+a follower is seen. The messages, plans and runners are the product's."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sgnb.engine import assembly
+from sgnb.engine.parallel.ring import RingReader, RingWriter
+from sgnb.engine.parallel.step_messages import StepReader, StepWriter
+from sgnb.engine.step_input import StepInput
+
+
+class Meeting:
+    """Exchange of values between threads, in the order of calls."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._values: list[Any] = [None] * size
+        self._barrier = threading.Barrier(size, timeout=60)
+
+    def exchange(self, rank: int, value: Any) -> list[Any]:
+        self._values[rank] = value
+        self._barrier.wait()
+        values = list(self._values)
+        self._barrier.wait()
+        return values
+
+    def abort(self) -> None:
+        self._barrier.abort()
+
+
+class ThreadRank:
+    """A rank in a thread. Sums are added in the order of ranks, so all ranks have the same bits."""
+
+    def __init__(self, rank: int, meeting: Meeting) -> None:
+        self.rank, self.size, self._meeting = rank, meeting.size, meeting
+
+    def reduce(self, x: Tensor) -> Tensor:
+        first, *others = self._meeting.exchange(self.rank, x.clone())
+        return x.copy_(sum(others, first))
+
+    def broadcast(self, x: Tensor) -> None:
+        x.copy_(self._meeting.exchange(self.rank, x.clone())[0])
+
+    def largest(self, value: float) -> float:
+        return max(self._meeting.exchange(self.rank, value))
+
+    def smallest(self, value: int) -> int:
+        return min(self._meeting.exchange(self.rank, value))
+
+
+def on_all_ranks(size: int, work: Callable[[ThreadRank], Any]) -> list[Any]:
+    """Run `work` on all ranks; return the results."""
+    meeting, results, errors = Meeting(size), [None] * size, list[BaseException]()
+
+    def run(rank: int) -> None:
+        try:
+            results[rank] = work(ThreadRank(rank, meeting))
+        except BaseException as error:
+            errors.append(error)
+            meeting.abort()
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    mine = [error for error in errors if not isinstance(error, threading.BrokenBarrierError)]
+    for error in mine or errors:
+        raise error
+    return results
+
+
+class ThreadTeam(ThreadRank):
+    """Stand-in for `Team`, with followers in threads. `steps`: steps that the followers ran."""
+
+    def __init__(self, name: str, source: object, device: Any, options: dict[str, Any]) -> None:
+        meeting = Meeting(options["tensor_parallel"])
+        super().__init__(0, meeting)
+        self.steps: list[StepInput] = []
+        self.errors: list[BaseException] = []
+        self._writer, self._ring = StepWriter(), RingWriter(64)
+        self._pipes: list[int] = []
+        self._threads: list[threading.Thread] = []
+        model = {"name": name, "source": str(source), "options": options}
+        for rank in range(1, self.size):
+            reading, writing = os.pipe()
+            self._pipes.append(writing)
+            args = ThreadRank(rank, meeting), reading, model
+            self._threads.append(threading.Thread(target=self._follow, args=args))
+            self._threads[-1].start()
+
+    def _follow(self, rank: ThreadRank, pipe: int, model: dict[str, Any]) -> None:
+        reader, ring = StepReader(), RingReader(os.dup(self._ring.memory), pipe)
+        try:
+            runner = assembly._make_follower(rank, "cpu", model)  # type: ignore[arg-type]
+            with torch.inference_mode():
+                while (message := ring.read()) is not None:
+                    step = reader.decode(*message)
+                    self.steps.append(step)
+                    runner.follow(step)
+        except BaseException as error:
+            self.errors.append(error)
+            self._meeting.abort()
+
+    def announce(self, step: StepInput) -> None:
+        self._ring.write(*self._writer.encode(step), self._pipes)
+
+    def named_failures(self) -> nullcontext[None]:
+        return nullcontext()
+
+    def cause(self, error: BaseException) -> BaseException:
+        return error
+
+    def watch(self, on_lost: object) -> None:
+        pass
+
+    def close_after(self, error: BaseException) -> None:
+        self._meeting.abort()
+        self.close()
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            os.close(pipe)
+        self._pipes = []
+        for thread in self._threads:
+            thread.join()
+
+
+@contextmanager
+def threads_as_ranks() -> Iterator[list[ThreadTeam]]:
+    """Let engines with tensor_parallel have followers in threads; yields their teams."""
+    teams: list[ThreadTeam] = []
+
+    def start(*args: Any) -> ThreadTeam:
+        teams.append(ThreadTeam(*args))
+        return teams[-1]
+
+    before = assembly.start_team
+    assembly.start_team = start  # type: ignore[assignment]
+    try:
+        yield teams
+    finally:
+        assembly.start_team = before
