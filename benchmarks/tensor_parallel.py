@@ -105,8 +105,8 @@ def read_all(ring: RingWriter, pipe: int) -> None:
         steps.decode(*message)
 
 
-def message_times(rows: int, followers: int, keeps_keys: bool) -> tuple[float, float]:
-    """Return the microseconds of the first step, and the median of the following steps."""
+def message_times(rows: int, followers: int, keeps_keys: bool) -> list[float]:
+    """Return the microseconds of each step's message. The first step has new requests."""
     writer, ring, times = StepWriter(), RingWriter(), []
     with readers(ring, followers) as pipes:
         for step in decode_steps(rows, keeps_keys):
@@ -114,13 +114,12 @@ def message_times(rows: int, followers: int, keeps_keys: bool) -> tuple[float, f
             ring.write(*writer.encode(step), pipes)
             times.append(1e6 * (time.thread_time() - began))
             time.sleep(0)
-    first, *following = times
-    return first, statistics.median(following)
+    return times
 
 
-def engine_times(rows: int) -> tuple[float, float]:
-    """Return the largest and the median microseconds of a step's message, in an engine of two
-    ranks with `rows` requests."""
+def engine_times(rows: int) -> list[float]:
+    """Return the microseconds of each step's message, in an engine of two ranks with `rows`
+    requests."""
     times: list[float] = []
     announce = Team.announce
 
@@ -143,24 +142,28 @@ def engine_times(rows: int) -> tuple[float, float]:
                 engine.generate(prompts, max_new_tokens=NEW_TOKENS, ignore_eos=True)
     finally:
         Team.announce = announce  # type: ignore[method-assign]
-    return max(times), statistics.median(times)
+    return times
 
 
 def run() -> list[Report]:
     torch.set_num_threads(1)
     report = Report(
-        f"Host time of tensor parallelism: the message of a decode step of {ROWS} rows",
-        ("where", "first or largest, µs", "following, median, µs"),
-        bar=f"at most {BAR:.0f} µs per step of {ROWS} rows",
-        note=f"First: all requests are new, with {CONTEXT:,} slots each.",
+        f"Host time of tensor parallelism: the message of a decode step of {ROWS} rows, in µs",
+        ("where", "largest", "median", "tenth percentile"),
+        bar=f"median of at most {BAR:.0f} µs per step of {ROWS} rows",
+        note=f"Largest: all requests are new, with {CONTEXT:,} slots each in the messages alone. "
+        "In an engine, the processor's caches hold the data of the model, and of other processes "
+        "on a busy machine.",
     )
-    results = {
+    times = {
         "engine with 1 follower": engine_times(ROWS),
         "message to 1 follower, repeated step": message_times(ROWS, 1, True),
         "message to 1 follower, step built anew": message_times(ROWS, 1, False),
         "message to 3 followers, repeated step": message_times(ROWS, 3, True),
     }
-    for name, (first, following) in results.items():
-        report.rows.append((name, f"{first:.0f}", f"{following:.0f}"))
-    report.met = all(following <= BAR for _, following in results.values())
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    for name, values in times.items():
+        tenth = sorted(values)[len(values) // 10]
+        report.rows.append((name, f"{max(values):.0f}", f"{medians[name]:.0f}", f"{tenth:.0f}"))
+    report.met = max(medians.values()) <= BAR
     return [report]
