@@ -264,7 +264,7 @@ def pick_packed(kind: Kind, wide: int, rows: int, size: int, gated: bool) -> Ski
     return SkinnyTiling(False, block_n, block, max(1, block // 256), 1, 2 if rows == 1 else 1)
 
 
-class _Stored(NamedTuple):
+class _KernelWeight(NamedTuple):
     """Arguments of a kernel for a weight."""
 
     values: Tensor
@@ -272,17 +272,17 @@ class _Stored(NamedTuple):
     constants: dict[str, Any]
 
 
-def _stored(weight: Tensor | PackedWeight, x: Tensor) -> _Stored:
+def _stored(weight: Tensor | PackedWeight, x: Tensor) -> _KernelWeight:
     """x: stands for absent tensors."""
     if isinstance(weight, Tensor):
-        return _Stored(weight, (x, x, x), _DENSE)
+        return _KernelWeight(weight, (x, x, x), _DENSE)
     kind, values, scales, zeros, order, (high, wide) = weight
     others = scales, x if zeros is None else zeros, x if order is None else order
     constants = {
         "KIND": kind, "HIGH": high, "WIDE": wide, "ZEROS": zeros is not None,
         "ORDER": order is not None,
     }  # fmt: skip
-    return _Stored(values if kind == "fp8" else values.view(torch.int32), others, constants)
+    return _KernelWeight(values if kind == "fp8" else values.view(torch.int32), others, constants)
 
 
 _DENSE = {"KIND": "", "HIGH": 1, "WIDE": 1, "ZEROS": False, "ORDER": False}
