@@ -22,7 +22,7 @@ from ..errors import OptionError, shown
 from ..lang.batches.rows import is_program
 from ..sampling import integer, read_option
 from ..viz import in_kernel
-from .engines import LoadedEngine
+from .loaded_engine import LoadedEngine
 from .progress_line import ChangingLine
 from .table import Displayable, Table, html_lines
 

@@ -24,7 +24,7 @@ from ..viz.live.display import in_kernel
 from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .compare import ROUNDS, CompareReport, compare
 from .dry_report import DryReport, dry_run
-from .engines import LoadedEngine, RemoteBackend
+from .loaded_engine import LoadedEngine, RemoteBackend
 from .magic_options import CellLine
 from .report import CellLabel, short_lines
 from .run_views import Views

@@ -23,7 +23,7 @@ from ..sampling import integer, read_option
 from ..sequences import common_length
 from ..viz import AS_IS, Comparison, Display, Feed, LogState, Recording
 from ..viz.static.plain_text import compare_text
-from .engines import LoadedEngine
+from .loaded_engine import LoadedEngine
 from .runs import run_to_end
 from .table import Displayable, Table, html_lines
 

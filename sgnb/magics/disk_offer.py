@@ -10,7 +10,7 @@ from ..viz.state.metrics import duration
 from ..viz.state.run_state import RunState
 from ..viz.state.tree import TreeState
 from .command_options import LOAD_OPTIONS
-from .engines import LoadedEngine, RemoteBackend
+from .loaded_engine import LoadedEngine, RemoteBackend
 
 OFFER_SECONDS = 1.0
 """Shortest prefill before an offer."""

@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..lang import Run
 from ..lang.batches.states import States
 from ..viz import Display
-from .engines import LoadedEngine, RemoteBackend
+from .loaded_engine import LoadedEngine, RemoteBackend
 from .magic_options import CellLine
 from .reruns import compare_recordings
 from .runs import BackgroundRun, run_to_end

@@ -14,8 +14,8 @@ from sgnb.engine.engine import Engine
 from sgnb.events import AutomatonDrawn, NodeAdded, TokensNamed
 from sgnb.grammar.compiler import compile_spec
 from sgnb.magics.automaton_layout import LARGEST, drawing
-from sgnb.magics.engines import LoadedEngine
 from sgnb.magics.fsm import spec_of
+from sgnb.magics.loaded_engine import LoadedEngine
 
 from ..byte_tokenizers import byte_level, pieces
 from ..random_models import random_model

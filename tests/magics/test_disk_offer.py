@@ -12,7 +12,7 @@ from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.magics.command_options import LOAD_OPTIONS
 from sgnb.magics.disk_offer import DiskOffer
-from sgnb.magics.engines import LoadedEngine
+from sgnb.magics.loaded_engine import LoadedEngine
 from sgnb.viz import Trees
 from sgnb.viz.state.run_state import RunState
 from tests.viz.make_log import Program, WordEngine

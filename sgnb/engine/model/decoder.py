@@ -19,10 +19,9 @@ import torch
 from transformers import PreTrainedModel
 
 from ...cache_file import CacheFile
-from ...errors import ModelError, first_line, shown
+from ...errors import ModelError, shown
 from ..cache.kv_cache import LayerShape
 from ..cache.state_pool import States
-from ..device.faults import is_out_of_memory
 from ..device.load_stages import announce
 from ..device.precompile import cancel_unclaimed, load_triton
 from ..fusion import Swap, fuse, unfuse
@@ -36,23 +35,19 @@ from .config_file import check_positions
 from .interface import ATTENTION
 from .item_check import ItemCheck
 from .item_encoder import ItemEncoder
-from .layer_probe import STATELESS_TYPES, LayerProbe, check_cache, run_probe
+from .layer_probe import LayerProbe, check_cache, run_probe
 from .loading import load_module, pick_device, pick_dtype, place_module
 from .logit_check import check_logits, draw_texts, passed_record, reference_logits
 from .mixer import Mixer, shapes_of, support_padding
 from .mixer_probe import find_mixers
 from .processor_folder import load_processor
 from .recurrent import use_pool
+from .refusals import check_layers, check_options, refusal
 from .rope import fix_factors, fixed_length, warn_of_factors
 from .shared_model import ModelSetup, share_model
 from .tensor_plan import refuse
 from .text_decoder import text_decoder
 from .tower_attention import use_segments
-
-ATTENTION_TYPES = {"full_attention", "sliding_attention"}
-STATE_TYPES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
-CHUNKS = {"chunked_attention"}
-
 
 UNLIMITED = 1 << 20
 """Context length of a model without a declared limit."""
@@ -182,7 +177,7 @@ def _prepare(
     ranks: Ranks | None,
 ) -> Decoder:
     """Place the model, give layers sgnb's attention and fused forwards, and check the logits."""
-    _check_layers(name, module)
+    check_layers(name, module)
     eos = _eos_token_ids(name, module)
     context = _context_length(name, module, setup)
     with ExitStack() as undo:
@@ -201,7 +196,7 @@ def _prepare(
         except ModelError:
             raise
         except Exception as error:  # any error of the model's code
-            raise _refusal(name, module, error) from error
+            raise refusal(name, module, error) from error
 
         probed(probe, setup.device)
         announce("replacing modules by fused kernels")
@@ -212,7 +207,7 @@ def _prepare(
             try:
                 check()
             except Exception as error:
-                raise _refusal(name, module, error) from error
+                raise refusal(name, module, error) from error
             if record is not None:
                 record.write(b"passed")
         if item_check is not None:
@@ -286,7 +281,7 @@ def _set_attention(
     texts = draw_texts(module, context)
     announce("probing the layers")
     mixers = find_mixers(module)
-    _check_options(name, module, setup, bool(mixers))
+    check_options(name, module, setup, bool(mixers))
     expected = None
     if record is None or record.read() is None:
         announce("computing the logits of the model's own attention")
@@ -336,73 +331,6 @@ def _keep_modes(module: PreTrainedModel, undo: ExitStack) -> None:
     configs = {id(m.config): m.config for m in module.modules() if isinstance(m, PreTrainedModel)}
     attentions = [(config, config._attn_implementation) for config in configs.values()]
     undo.callback(restore)
-
-
-def _who(name: str, module: PreTrainedModel) -> str:
-    """Return the name, with the family if different."""
-    family = type(module).__name__
-    return name if name == family else f"{name} ({family})"
-
-
-def _refusal(name: str, module: PreTrainedModel, error: Exception) -> Exception:
-    """Return the error for a refused model. Out of memory does not blame the model."""
-    if is_out_of_memory(error):
-        return error
-    return ModelError(
-        f"{_who(name, module)} cannot use sgnb's attention: {first_line(error)}", _DECODERS
-    )
-
-
-_DECODERS = (
-    "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen 3, Mistral, Gemma, "
-    "Mixtral or DeepSeek V3, or states in transformers' cache, such as Qwen 3 Next, Mamba, Falcon "
-    "H1 or LFM2; others generate with transformers: model.generate(...)"
-)
-
-
-def _check_options(name: str, module: PreTrainedModel, setup: ModelSetup, recurrent: bool) -> None:
-    """Refuse options unsupported by recurrent layers."""
-    for option, asked in (("compile", setup.compile), ("deterministic", setup.deterministic)):
-        if recurrent and asked:
-            raise ModelError(
-                f"{_who(name, module)} has recurrent layers, which {option}=True does not support",
-                f"load without {option}",
-            )
-
-
-def _check_layers(name: str, module: PreTrainedModel) -> None:
-    """Refuse unsupported configurations early."""
-    config, who = module.config.get_text_config(), _who(name, module)
-    supported = ATTENTION_TYPES | STATE_TYPES | STATELESS_TYPES
-    unknown = set(getattr(config, "layer_types", None) or ()) - supported
-    kinds = f"layers of kind {', '.join(sorted(unknown))}"
-    if getattr(config, "num_hidden_layers", 1) < 1:
-        raise ModelError(f"{who} has no layers", _DECODERS)
-
-    if unknown == CHUNKS:
-        raise ModelError(
-            f"{who} uses chunked attention ({kinds}); sgnb supports full attention and "
-            "sliding windows",
-            _DECODERS,
-        )
-    if unknown:
-        raise ModelError(
-            f"{who} uses sparse attention ({kinds}); sgnb supports full attention and "
-            "sliding windows",
-            _DECODERS,
-        )
-    if _has_alibi(config):
-        raise ModelError(
-            f"{who} uses ALiBi position biases, which sgnb does not support",
-            _DECODERS,
-        )
-    if getattr(module.config, "is_encoder_decoder", False) or not module.can_generate():
-        raise ModelError(f"{who} is not a decoder of text alone", _DECODERS)
-
-
-def _has_alibi(config: Any) -> bool:
-    inner = getattr(config, "attn_config", None)
-    return config.model_type == "bloom" or any(getattr(c, "alibi", False) for c in (config, inner))
 
 
 def takes_logits_to_keep(module: PreTrainedModel) -> bool:
