@@ -57,7 +57,7 @@ class TritonAttention:
         self._new_slots: dict[tuple[int, int], Tensor] = {}
         self._geometries = {layer: geometry_of(kv, layer, count) for layer, count in heads.items()}
         self._tunings = {
-            geometry: tuning or tuning_of(geometry, kv.dtype)
+            geometry: tuning or tuning_of(geometry, kv.dtype, kv.kv_dtype)
             for geometry in self._geometries.values()
         }
         self._store_sizes = {layer: _store_sizes(kv, layer) for layer in kv.keys}

@@ -112,18 +112,18 @@ def skinny_linear(
     if rows == 0 or columns == 0:
         return out
 
-    stored = _stored(weight, x)
+    packing = _kernel_weight(weight, x)
     if tiling is None and isinstance(weight, PackedWeight):
         tiling = pick_packed(weight.kind, weight.block[1], rows, size, gated is not None)
     tiling = tiling or pick_tiling(rows, columns, size, gated is not None, _sm_count(x.device))
     if norm is not None and tiling.dot:
         x, norm = kernels.norm(x, norm), None
     launch(
-        linear_kernel, (triton.cdiv(columns, tiling.block_n),), x, stored.values,
+        linear_kernel, (triton.cdiv(columns, tiling.block_n),), x, packing.values,
         x if bias is None else bias, x if residual is None else residual,
         x if norm is None else norm.factor, out, x.stride(0),
-        stored.values.stride(0), 0 if residual is None else residual.stride(0),
-        0.0 if norm is None else norm.eps, rows, *stored.others, **stored.constants,
+        packing.values.stride(0), 0 if residual is None else residual.stride(0),
+        0.0 if norm is None else norm.eps, rows, *packing.others, **packing.constants,
         COLUMNS=columns, SIZE=size, BIAS=bias is not None, NORM=norm is not None,
         ADD=residual is not None, GATE=gated or "", DOT=tiling.dot, **_constants(tiling, rows),
     )  # fmt: skip
@@ -177,7 +177,7 @@ def skinny_project(
     if rows == 0:
         return q
 
-    stored = _stored(weight, x)
+    packing = _kernel_weight(weight, x)
     if tiling is None and isinstance(weight, PackedWeight):
         tiling = pick_packed(weight.kind, weight.block[1], rows, size, gated=True)
     tiling = tiling or pick_projection(rows, size)
@@ -186,12 +186,12 @@ def skinny_project(
     rotary = None if angles is None else plan.rotary
     cos, sin = angles or (x, x)
     launch(
-        project_kernel, ((query + 2 * kv) * dim // 2 // tiling.block_n,), x, stored.values,
+        project_kernel, ((query + 2 * kv) * dim // 2 // tiling.block_n,), x, packing.values,
         x if bias is None else bias, x if norm is None else norm.factor, cos, sin,
         backend.new_slots, q, backend.kv.keys[plan.layer], backend.kv.values[plan.layer],
-        x.stride(0), stored.values.stride(0), cos.stride(0), sin.stride(0),
-        0.0 if norm is None else norm.eps, rows, *stored.others,
-        **stored.constants, QUERY=query, KV=kv, DIM=dim, SIZE=size, BIAS=bias is not None,
+        x.stride(0), packing.values.stride(0), cos.stride(0), sin.stride(0),
+        0.0 if norm is None else norm.eps, rows, *packing.others,
+        **packing.constants, QUERY=query, KV=kv, DIM=dim, SIZE=size, BIAS=bias is not None,
         NORM=norm is not None, ROTATES=rotary is not None,
         INTERLEAVED=rotary is not None and rotary.interleaved,
         STEP=1 if rotary is None else rotary.step, **_constants(tiling, rows),
@@ -272,7 +272,7 @@ class _KernelWeight(NamedTuple):
     constants: dict[str, Any]
 
 
-def _stored(weight: Tensor | PackedWeight, x: Tensor) -> _KernelWeight:
+def _kernel_weight(weight: Tensor | PackedWeight, x: Tensor) -> _KernelWeight:
     """x: stands for absent tensors."""
     if isinstance(weight, Tensor):
         return _KernelWeight(weight, (x, x, x), _DENSE)
