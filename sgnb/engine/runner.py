@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .device.transfer import to_device
-from .model.decoder import Decoder, takes_logits_to_keep
+from .model.decoder import Decoder
 from .model.key_rotation import KeyRotation, find_rotation
 from .model.recurrent import StepStates, serving
 from .model.weight_monitor import WeightMonitor
@@ -76,7 +77,7 @@ class ModelRunner:
         self.vocab_size, self.device = decoder.vocab_size, decoder.device
         self._attention = attention
         self._states = states
-        self._keeps = takes_logits_to_keep(decoder.model)
+        self._keeps = "logits_to_keep" in inspect.signature(decoder.model.forward).parameters
         # sgnb's attention ignores the mask. A 4-D mask stops transformers from building masks and
         # from synchronizing with the GPU.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)

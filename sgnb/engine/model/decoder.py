@@ -7,7 +7,6 @@ argument `sgnb`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -331,10 +330,6 @@ def _keep_modes(module: PreTrainedModel, undo: ExitStack) -> None:
     configs = {id(m.config): m.config for m in module.modules() if isinstance(m, PreTrainedModel)}
     attentions = [(config, config._attn_implementation) for config in configs.values()]
     undo.callback(restore)
-
-
-def takes_logits_to_keep(module: PreTrainedModel) -> bool:
-    return "logits_to_keep" in inspect.signature(module.forward).parameters
 
 
 def _eos_token_ids(name: str, module: PreTrainedModel) -> frozenset[int]:
