@@ -102,7 +102,7 @@ def test_each_view_is_told_once_and_nobody_asks_without_one(
         asked.append(grammar.number)
         return drawing(grammar, tokenizer)
 
-    monkeypatch.setattr("sgnb.magics.engines.drawing", counting)
+    monkeypatch.setattr("sgnb.magics.loaded_engine.drawing", counting)
     loaded.engine.generate(["x"] * 3, regex="[ab]{3}", max_new_tokens=9)
     loaded.emitter.flush()
     assert asked == []

@@ -91,7 +91,7 @@ def test_load_options_are_the_engine_s() -> None:
     line = (
         "load some/model --as big --shared --replicas 2 --on ray "
         "--device cuda:1 --dtype bfloat16 --attention triton "
-        "--memory-limit 38.5 --quantize int4 --kv-dtype fp8 "
+        "--memory-limit 38.5 --quantize int4 --kv-dtype fp8 --tensor-parallel 2 "
         "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 "
         "--max-states 300 --checkpoint-every 512 --context-length 2048 "
         "--cuda-graphs off --overlap off --precompile off --fuse off --compile off "
@@ -102,6 +102,7 @@ def test_load_options_are_the_engine_s() -> None:
     assert set(given) == {option.dest for option in LOAD_OPTIONS}
     assert given.pop("name") == "big" and given.pop("shared")
     assert (given.pop("replicas"), given.pop("on")) == (2, "ray")
+    assert given.pop("tensor_parallel") == 2, "not together with deterministic"
     options = EngineOptions.make(given)
     assert (options.memory_limit, options.max_total_tokens, options.attention) == (
         38.5,

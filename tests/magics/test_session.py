@@ -140,8 +140,8 @@ def test_an_interrupt_as_the_engine_is_named_closes_it(
         made.append(sgnb.Engine(model, **options))
         return made[0]
 
-    monkeypatch.setattr("sgnb.magics.engines._open", open_)
-    monkeypatch.setattr("sgnb.magics.engines.Emitter", interrupted)
+    monkeypatch.setattr("sgnb.magics.engines.open_engine", open_)
+    monkeypatch.setattr("sgnb.magics.loaded_engine.Emitter", interrupted)
     assert shell.fails("%sglang load tiny --as other")[0] == "KeyboardInterrupt"
     assert made[0].closed and "other" not in sgnb.engines.names()
 

@@ -264,7 +264,16 @@ OUTPUTS = st.builds(
         st.lists(st.tuples(st.integers(0, 9), st.floats(-9, 0)), max_size=2), max_size=2
     ),
     records=st.lists(
-        st.builds(TokenRecord, st.just("free"), TEXTS, *[st.just(-1)] * 2, st.just(0)), max_size=3
+        st.builds(
+            TokenRecord,
+            st.just("free"),
+            TEXTS,
+            *[st.just(-1)] * 2,
+            st.just(0),
+            logprob=st.none() | st.floats(-9, 0),
+            masked_logprob=st.none() | st.floats(-9, 0),
+        ),
+        max_size=3,
     ),
     reasoning=TEXTS,
     id=st.just("3"),
