@@ -113,6 +113,33 @@ def test_a_follower_that_fails_in_a_load_is_named(
         open_engine(llama, tensor_parallel=2)
 
 
+def test_a_follower_that_ends_before_the_group_is_named(
+    llama: str, teams: list[Team], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team_module, "_BEGIN", "raise SystemExit(3)")
+    with pytest.raises(ModelError, match="rank 1 of 2 ended with status 3"):
+        open_engine(llama, tensor_parallel=2)
+
+
+def test_an_interrupt_ends_the_wait_for_followers(
+    llama: str, teams: list[Team], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(team_module, "_BEGIN", "import time; time.sleep(60)")
+    sent = list[float]()
+
+    def interrupt() -> None:
+        while not (teams and getattr(teams[0], "_pipes", None)):
+            time.sleep(0.01)
+        time.sleep(0.3)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        open_engine(llama, tensor_parallel=2)
+    assert time.monotonic() - sent[0] < 2
+
+
 def test_a_follower_without_memory_in_a_step_is_named(
     llama: str, teams: list[Team], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,8 @@ The process groups are separate from torch's default group: the default group be
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +20,9 @@ from ...errors import ModelError
 TIMEOUT = timedelta(minutes=5)
 """Maximum wait for all ranks in an operation. Exceeded only if a rank hangs: an ended rank is
 reported at once."""
+
+POLL_SECONDS = 0.02
+"""Time between two looks for the other ranks. Torch's own wait would hold back an interrupt."""
 
 _ASYNC_ERRORS = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
@@ -32,7 +37,15 @@ class RankGroup:
     Operations on a GPU are asynchronous, on the current stream. Implements `fusion.Ranks`.
     """
 
-    def __init__(self, rank: int, size: int, store: str, device: torch.device, nccl: bool) -> None:
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        store: str,
+        device: torch.device,
+        nccl: bool,
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
         """Wait for all ranks.
 
         Args:
@@ -41,9 +54,16 @@ class RankGroup:
             store: File for the addresses of the ranks, in a folder of this user alone.
             device: Device of the tensors.
             nccl: Use NCCL; requires a GPU per rank.
+            check: Raises the error of a lost rank. Called again and again until all ranks are here.
         """
         self.rank, self.size, self._device = rank, size, device
         files = dist.FileStore(store, size)
+        files.set(f"here/{rank}", "")
+        everyone = [f"here/{each}" for each in range(size)]
+        while not files.check(everyone):
+            check()
+            time.sleep(POLL_SECONDS)
+
         self._group: Any = (_nccl if nccl else _gloo)(files, rank, size)
 
         self._sum, self._largest, self._smallest = (

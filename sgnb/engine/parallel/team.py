@@ -83,11 +83,11 @@ class Team:
                 start |= {"threads": torch.get_num_threads(), "model": model}
                 self._start(rank, start)
             with self.named_failures():
-                self._group = RankGroup(0, size, store, device, nccl)
+                self._group = RankGroup(0, size, store, device, nccl, self._check)
             if not nccl:  # all ranks are connected; a killed kernel could not remove the folder
                 shutil.rmtree(self._folder, ignore_errors=True)
         except BaseException:
-            self.close()
+            self.close(patience=0.0)  # a follower may import torch for seconds
             raise
 
     def reduce(self, x: torch.Tensor) -> torch.Tensor:
@@ -138,8 +138,12 @@ class Team:
         if self.failure is not None:
             on_lost(self.failure)
 
-    def close(self) -> None:
-        """End the followers. Idempotent."""
+    def close(self, patience: float = PATIENCE) -> None:
+        """End the followers. Idempotent.
+
+        Args:
+            patience: Seconds for each follower to exit before a kill.
+        """
         self._closing = True
         _teams.discard(self)
         for follower in self._followers:
@@ -147,7 +151,7 @@ class Team:
 
         for follower in self._followers:
             try:
-                follower.wait(PATIENCE)
+                follower.wait(patience)
             except subprocess.TimeoutExpired:
                 follower.kill()
                 follower.wait()
@@ -175,6 +179,11 @@ class Team:
         for follower in self._followers:
             _close_pipe(follower)
             follower.returncode = 0
+
+    def _check(self) -> None:
+        """Raise the error of the first lost rank."""
+        if self.failure is not None:
+            raise self.failure
 
     def _start(self, rank: int, start: dict[str, Any]) -> None:
         follower = subprocess.Popen(
