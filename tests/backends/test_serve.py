@@ -223,6 +223,33 @@ def test_the_end_of_a_connection_ends_the_request(engine: Engine, server: Engine
         assert engine.stats()["in_flight"] == 0, f"stream={stream}"
 
 
+@pytest.mark.parametrize(
+    "place, name", [("/v1/completions", "metadata"), ("/generate", "sampling_params")]
+)
+def test_a_deeply_nested_body_is_refused(server: EngineServer, place: str, name: str) -> None:
+    levels = 20_000
+    value = b'{"a":' * levels + b"1" + b"}" * levels
+    response = post(server, place, b'{"' + name.encode() + b'":' + value + b"}")
+    assert response.status_code == 400
+    assert "nested too deeply" in response.json()["error"]["message"]
+
+
+def test_the_end_of_a_server_ends_its_streams_silently(
+    engine: Engine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = EngineServer(engine)
+    body = {"prompt": "x", "max_tokens": 3000, "ignore_eos": True, "stream": True}
+    headers = {"Authorization": f"Bearer {server.token}"}
+    url = f"{server.url}/v1/completions"
+    with httpx.stream("POST", url, json=body, headers=headers, timeout=60) as response:
+        parts = response.iter_bytes()
+        next(parts)
+        server.close()
+        with pytest.raises(httpx.HTTPError):
+            list(parts)
+    assert capfd.readouterr().err == ""
+
+
 def test_a_port_in_use_is_refused(engine: Engine, server: EngineServer) -> None:
     port = int(server.url.rpartition(":")[2])
     with pytest.raises(OptionError, match=str(port)):

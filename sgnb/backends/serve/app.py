@@ -255,14 +255,17 @@ def _check_count(prompts: Sequence[Any], params: SamplingParams) -> None:
 
 
 async def read_body(request: Request, kind: type[T]) -> T:
-    """Return the body of a request. Raises RequestError for a large body, and DecodeError for an
-    invalid body."""
+    """Return the body of a request. Raises RequestError for a large or deeply nested body, and
+    DecodeError for an invalid body."""
     data = bytearray()
     async for part in request.stream():
         data += part
         if len(data) > MAX_BODY:
             raise RequestError(f"the body exceeds {MAX_BODY:,} bytes", "send less")
-    return msgspec.json.decode(data, type=kind)
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except RecursionError:
+        raise RequestError("the body is nested too deeply", "send fewer levels") from None
 
 
 def chat_segments(chat: ChatTemplate, messages: Sequence[ChatMessage]) -> list[Segment]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import threading
@@ -72,9 +73,14 @@ class EngineServer:
 
     def close(self) -> None:
         """End the server and its requests. Idempotent."""
-        self._server.should_exit = True
-        if threading.current_thread() is not self._thread:
-            self._thread.join(10.0)
+        logger = logging.getLogger("uvicorn.error")
+        logger.addFilter(_silent)  # ended requests are no errors
+        try:
+            self._server.should_exit = True
+            if threading.current_thread() is not self._thread:
+                self._thread.join(10.0)
+        finally:
+            logger.removeFilter(_silent)
         self._socket.close()
 
     def __enter__(self) -> EngineServer:
@@ -85,3 +91,7 @@ class EngineServer:
 
     def __repr__(self) -> str:
         return f"<EngineServer {self.url}/v1, api_key={self.token!r}>"
+
+
+def _silent(record: logging.LogRecord) -> bool:
+    return False
