@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import sgnb as sgl
-from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.executor import FleetExecutor, worker_device
 from sgnb.backends.fleet.fleet_call import FleetCall, grouped
 from sgnb.backends.fleet.tree_feed import prompt_keys
 from sgnb.backends.remote.registry import find_hosts, is_alive
@@ -49,6 +49,16 @@ def story(s: Any, topic: str) -> None:
     forks.join()
     s += " ".join(fork["part"] for fork in forks)
     s += sgl.select("end", choices=["good", "bad"])
+
+
+def test_workers_with_several_ranks_share_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 5)
+    devices = [worker_device({"tp_size": 2}, number)["device"] for number in range(3)]
+    assert devices == ["cuda:0", "cuda:2", "cuda:0"]
+    assert [worker_device({}, number)["device"] for number in (0, 4, 5)] == [
+        "cuda:0", "cuda:4", "cuda:0",
+    ]  # fmt: skip
+    assert worker_device({"device": "cuda:3"}, 1) == {}
 
 
 def events(fleet: FleetExecutor, kind: type) -> list[Any]:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from ...engine import Engine
+from ...engine.options import EngineOptions
 from ...errors import EngineError, OptionError, shown
 from ...events import EventLog, WaitingRequest
 from ...lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
@@ -184,19 +185,19 @@ def _start(
         return list(hosts.engines), hosts.attach
     engines: list[AnyEngine] = []
     for number in range(replicas):
-        own = options | _device(options, number)
+        own = options | worker_device(options, number)
         engine = start_child(model, own) if on == "processes" else Engine(model, **own)
         opened.callback(engine.close)
         engines.append(engine)
     return engines, None
 
 
-def _device(options: dict[str, Any], number: int) -> dict[str, str]:
-    """Return the device of a worker on a machine with several GPUs, as an option."""
-    gpus = torch.cuda.device_count()
+def worker_device(options: dict[str, Any], number: int) -> dict[str, str]:
+    """Return the first GPU of a worker on a machine with several GPUs, as an option."""
+    gpus, ranks = torch.cuda.device_count(), EngineOptions.make(options).tensor_parallel
     if gpus < 2 or options.get("device") not in (None, "auto", "cuda"):
         return {}
-    return {"device": f"cuda:{number % gpus}"}
+    return {"device": f"cuda:{number % max(gpus // ranks, 1) * ranks}"}
 
 
 def _check_alike(executors: Sequence[LocalExecutor]) -> None:
