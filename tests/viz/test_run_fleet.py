@@ -11,7 +11,7 @@ from sgnb import events
 from sgnb.events import EventLog, LogReader, decode, encode
 from sgnb.viz.state import run_fleet
 from sgnb.viz.state.log_state import LogState
-from sgnb.viz.static.plain_text import run_text
+from sgnb.viz.static.plain_text import plain_text, run_text
 
 from .page import node
 from .test_page import REDUCERS
@@ -62,6 +62,21 @@ def test_lanes_and_reasons_as_text() -> None:
     assert without_times(run.fleet.text()) == TEXT
     assert run.fleet.line() in run_text(run)
     assert [tree.engine is not None for tree in run.trees()] == [False, True, True, True]
+
+
+def test_trees_are_named_after_the_workers() -> None:
+    """The log of a fleet has no engine, and therefore no tree."""
+    log, _engines = fleet_log()
+    state = LogState(LogReader(log).read().records)
+    run = state.runs["r"]
+    headings = [
+        line.partition(" · ")[0]
+        for line in plain_text([run, *run.trees()]).split("\n")
+        if line.startswith("radix tree")
+    ]
+    trees = {0: "2 nodes", 1: "2 nodes", 2: "0 nodes"}
+    names = [f"radix tree of worker {worker}: {trees[worker]}" for worker in run.fleet.lanes]
+    assert headings == names
 
 
 def test_later_decisions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

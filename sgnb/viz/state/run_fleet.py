@@ -12,7 +12,7 @@ from typing import Any
 from ...events import CallRetried, CallRouted, Record, WorkerLost
 from ...sequences import common_length
 from .metrics import duration
-from .tree import Trees
+from .tree import Trees, TreeState
 
 KEPT_ROUTES = 400
 """Maximum decisions per worker; later decisions are counted."""
@@ -62,9 +62,9 @@ class WorkerLane:
 class RunFleet:
     """Lanes of the workers with calls of a run, by number."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, trees: Trees) -> None:
         self.lanes: dict[int, WorkerLane] = {}
-        self._run = run
+        self._run, self._trees = run, trees
 
     @property
     def engines(self) -> list[int]:
@@ -91,6 +91,11 @@ class RunFleet:
         if len(lane.routes) < KEPT_ROUTES:
             lane.routes.append(Route(record.t, event))
         return True
+
+    def worker_of(self, tree: TreeState) -> int | None:
+        """Return the number of the worker with a tree, or None."""
+        lanes = self.lanes.values()
+        return next((lane.worker for lane in lanes if self._trees[lane.engine] is tree), None)
 
     def line(self) -> str:
         """Return a line per worker, or "" without a fleet."""

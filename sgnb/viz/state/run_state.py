@@ -82,7 +82,7 @@ class RunState:
         self.hidden = 0  # branches without kept text
         self.failed = self.lost = self.stopped = 0  # stopped: programs stopped from outside
         self.reported, self.first_error = False, ""  # reported: the cell's output has the error
-        self.metrics, self.orders, self.fleet = Metrics(), RunOrders(), RunFleet(run)
+        self.metrics, self.orders, self.fleet = Metrics(), RunOrders(), RunFleet(run, self._trees)
         self.items, self.loads, self.splices = RunItems(), RunLoads(), RunApproximations()
         self.time, self.stops, self.lanes = TimeParts(run), Stops(run), Lanes(run)
         self.began: float | None = None  # start, in seconds of the log's clock

@@ -14,7 +14,7 @@ from ..state.comparison import Comparison
 from ..state.run_state import RunState
 from ..state.tree import TreeState
 from .media_svg import Thumbnails
-from .plain_text import Shown, plain_text
+from .plain_text import Shown, plain_text, without_empty_trees
 from .run_svg import draw_run
 from .svg import MARGIN, STYLE, document, tag
 from .timeline import draw_comparison
@@ -92,6 +92,7 @@ def picture(states: Sequence[Shown], rows: int, name: str, room: int = 0) -> str
     """
     parts, y, style = [], float(MARGIN), STYLE
     thumbnails = Thumbnails(name.rpartition(" ")[2], room)
+    states = without_empty_trees(states)
     runs = [state for state in states if isinstance(state, RunState)]
     for state in states:
         if isinstance(state, RunState):

@@ -42,7 +42,18 @@ def plain_text(states: Sequence[Shown]) -> str:
             return tree_text(state, run=run)
         return compare_text(state) if isinstance(state, Comparison) else state.text()
 
-    return "\n\n".join(map(text, states))
+    return "\n\n".join(map(text, without_empty_trees(states)))
+
+
+def without_empty_trees(states: Sequence[Shown]) -> list[Shown]:
+    """Return the states without trees of logs that have no engine, if another tree has an engine:
+    a fleet has a log without an engine."""
+    is_known = any(isinstance(state, TreeState) and state.engine for state in states)
+    return [
+        state
+        for state in states
+        if not (is_known and isinstance(state, TreeState) and state.engine is None)
+    ]
 
 
 def run_of(states: Sequence[Shown]) -> RunState | None:
@@ -296,11 +307,13 @@ def tree_heading(tree: TreeState, run: RunState | None = None) -> str:
 
     Args:
         tree: State of the tree.
-        run: Run with the model names, if the run called several models.
+        run: Run with the names of models and workers, if the run called several.
     """
     nodes = counted(len(tree.nodes) - 1, "node")
     model = run.model_of(tree) if run is not None else None
     whose = f" of {model_title(model)}" if model is not None else ""
+    worker = run.fleet.worker_of(tree) if run is not None else None
+    whose += f" of worker {worker}" if worker is not None else ""
     parts = [f"radix tree{whose}: {nodes}", counted(tree.tokens, "token"), f"{tree.locked} locked"]
     if tree.pins:
         parts.append(f"{len(tree.pins)} pinned")
