@@ -4,7 +4,7 @@ torch on the first load."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
@@ -28,6 +28,16 @@ def open_engine(model: str, options: dict[str, Any], line: LoadLine) -> AnyEngin
 
     with announced_to(line.stage):
         return Engine(model, **options)
+
+
+def check_plain(options: Mapping[str, Any]) -> None:
+    """Raise OptionError for options that engines in other processes do not take."""
+    for name in ("tokenizer", "processor"):
+        if name in options:
+            raise OptionError(
+                f"{name}= needs an engine in this process",
+                f"leave out shared, replicas and on, or save the {name} in the model's folder",
+            )
 
 
 def is_engine(backend: Any) -> bool:
@@ -65,9 +75,9 @@ def unattached_rows(attached: Set[str]) -> list[dict[str, Any]]:
     """Return a row of `Engines.ls` per running host of this user without a connection."""
     from ..backends.remote.registry import find_hosts
 
-    empty = dict.fromkeys(("engine", "current", "device", "dtype", "runs"), "")
+    empty = dict.fromkeys(("engine", "current", "model", "device", "dtype", "runs", "host"), "")
     return [
-        {**empty, "model": record.model, "host": record.name}
+        empty | {"model": record.model, "host": record.name}
         for record in find_hosts()
         if record.name not in attached
     ]

@@ -16,7 +16,7 @@ from ..errors import EngineError, OptionError, nearest
 from ..lang.executor import Executor
 from ..sampling import integer, read_option, text
 from ..sampling import switch as read_switch
-from .engine_hosts import host_of, open_engine, share_engine, unattached_rows
+from .engine_hosts import check_plain, host_of, open_engine, share_engine, unattached_rows
 from .fleets import SessionFleet
 from .loaded_engine import LoadedEngine, RemoteBackend
 from .progress_line import load_line
@@ -87,7 +87,10 @@ class Engines:
         name = name or Path(model).name
         if read_option("shared", shared, "True or False", read_switch):
             options = {"shared": True, **options}
-        if replicas != 1 or on:
+        is_fleet = bool(on) or replicas != 1 or isinstance(replicas, bool)
+        if is_fleet or "shared" in options:
+            check_plain(options)
+        if is_fleet:
             fleet = self._fleet.load(model, replicas, on, options)
             self.adopt_remote(fleet)
             return fleet
@@ -282,7 +285,7 @@ class Engines:
         rows = (
             {
                 "engine": name,
-                "current": "*" if name == self._current else "",
+                "current": "*" if name == self._current and self._remote is None else "",
                 "model": loaded.model,
                 "device": loaded.engine.device,
                 "dtype": loaded.engine.dtype,

@@ -44,7 +44,7 @@ class SessionFleet:
             line.stage(f"starting {replicas} engines, {on}")
             self.executor = FleetExecutor.load(model, replicas=replicas, on=on, **options)
             self._arguments = arguments
-            line.loaded(f"{replicas} engines, {on}")
+            line.loaded(f"{replicas} engine{'s' if replicas > 1 else ''}, {on}")
         return self.executor
 
     def close(self, purpose: str) -> None:

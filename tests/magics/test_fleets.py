@@ -25,6 +25,12 @@ def test_a_fleet_is_the_backend_of_programs() -> None:
         session.load("tiny", shared=True, replicas=2)
     with pytest.raises(OptionError, match="on='nowhere' is not allowed"):
         session.load("tiny", replicas=2, on="nowhere")
+    assert "*" not in str(session.engines), "the fleet is current, and no engine"
+    for options in ({"shared": True}, {"replicas": 2}):
+        with pytest.raises(OptionError, match="tokenizer= needs an engine in this process"):
+            session.load("tiny", tokenizer=object(), **options)
+    with pytest.raises(OptionError, match="replicas=True is not allowed"):
+        session.load("tiny", replicas=True)
     assert fleet._end.alive, "a wrong option ends nothing"
     session.unload()
     assert not fleet._end.alive
