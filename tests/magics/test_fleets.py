@@ -9,7 +9,7 @@ from sgnb.errors import OptionError
 from sgnb.magics.session import Session
 
 
-def test_a_fleet_is_the_backend_of_programs() -> None:
+def test_a_fleet_is_the_backend_of_programs(capsys: pytest.CaptureFixture[str]) -> None:
     session = Session()
     options = {"replicas": 2, "on": "threads", "device": "cpu", "max_total_tokens": 4096}
     fleet = session.load("tiny", **options)
@@ -21,6 +21,8 @@ def test_a_fleet_is_the_backend_of_programs() -> None:
         s += "The harbour " + sgnb.gen("text", max_tokens=4, temperature=0)
 
     assert line.run()["text"]
+    session.cache.show()
+    assert "The harbour" in capsys.readouterr().out, "the tree of the worker"
     with pytest.raises(OptionError, match="a shared engine has no replicas"):
         session.load("tiny", shared=True, replicas=2)
     with pytest.raises(OptionError, match="on='nowhere' is not allowed"):

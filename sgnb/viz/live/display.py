@@ -222,11 +222,11 @@ class Display:
             return plain_text(self._states)
 
     def _add_trees(self) -> None:
-        """Add the trees of other engines called by the run."""
-        if self.run is None or "tree" not in self._names:
+        """Add the trees of other engines called by the run; without a run, of all workers."""
+        if "tree" not in self._names:
             return
         with self._emitter.lock:
-            trees = self.run.trees()
+            trees = self._emitter.trees.of_workers() if self.run is None else self.run.trees()
         self._states += [tree for tree in trees if all(tree is not state for state in self._states)]
 
     def _open_live(self, run: str) -> None:

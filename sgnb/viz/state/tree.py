@@ -302,6 +302,12 @@ class Trees:
     def __getitem__(self, engine: int) -> TreeState:
         return self._trees[engine]
 
+    def of_workers(self) -> list[TreeState]:
+        """Return the trees of joined engines, if the log itself has no engine: a fleet's log."""
+        if self[0].engine is not None:
+            return []
+        return [tree for number, tree in sorted(self._trees.items()) if number and tree.engine]
+
     @property
     def lost(self) -> int:
         return self[0].lost
