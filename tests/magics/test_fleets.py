@@ -22,7 +22,9 @@ def test_a_fleet_is_the_backend_of_programs(capsys: pytest.CaptureFixture[str]) 
 
     assert line.run()["text"]
     session.cache.show()
-    assert "The harbour" in capsys.readouterr().out, "the tree of the worker"
+    shown = capsys.readouterr().out
+    assert "The harbour" in shown, "the tree of the worker"
+    assert shown.count("radix tree") == shown.count("pool of 4096") == 2, "a tree per worker"
     with pytest.raises(OptionError, match="a shared engine has no replicas"):
         session.load("tiny", shared=True, replicas=2)
     with pytest.raises(OptionError, match="on='nowhere' is not allowed"):

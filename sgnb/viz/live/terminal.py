@@ -35,6 +35,7 @@ from ..static.plain_text import (
     run_heading,
     run_of,
     tree_heading,
+    without_empty_trees,
 )
 from ..static.tree_rows import rows
 
@@ -160,4 +161,4 @@ class TerminalView:
                 return print_tree(state, height, run)
             return Text(state.text())
 
-        return Group(*map(one, self._states))
+        return Group(*map(one, without_empty_trees(self._states)))
