@@ -154,7 +154,7 @@ class Drive:
             if policy.index is not None:
                 self._read[number] = seq = engine.log.last
                 feed = TreeFeed(policy.index, number, "", engine.vocab_size, seq)
-                feed.restore(*engine.tree_snapshot())
+                feed.restore(engine.snapshot())
                 self._feeds.append(feed)
 
     def run(self, calls: Calls, prompts: Sequence[Sequence[int]]) -> Outcome:

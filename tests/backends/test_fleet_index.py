@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sgnb.backends.fleet.block_index import BlockIndex, Level
 from sgnb.backends.fleet.tree_feed import TreeFeed, prompt_keys
 from sgnb.engine.cache.manager import CacheManager
-from sgnb.engine.cache.manual import added_nodes
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.cache.tree_events import EngineSnapshot, tree_events
 from sgnb.events import EventLog, NodeAdded, NodeEvicted, NodeSplit, Record, RecordsLost
 
 VOCAB = 50
@@ -66,7 +66,7 @@ class Worker:
         self.feed.apply(records[lost:])
 
     def snapshot(self) -> None:
-        self.feed.restore(self.log.now(), added_nodes(self.cache.tree))
+        self.feed.restore(EngineSnapshot(self.log.last, self.log.now(), tree_events(self.cache)))
 
 
 PARTS = [[1 + number] * length for number, length in enumerate((5, 17, 40, 64, 65, 100, 128))]
@@ -220,7 +220,7 @@ def test_a_contradiction_makes_the_feed_stale(event: object) -> None:
     feed.apply([record(1, NodeAdded(1, 0, (1,) * 64)), record(2, event)])
     assert feed.stale
     assert len(index.cached(0)) == 1  # kept until the snapshot
-    feed.restore(2.0, [])
+    feed.restore(EngineSnapshot(0, 2.0, []))
     assert not feed.stale
     assert not index.cached(0)
 
@@ -228,7 +228,7 @@ def test_a_contradiction_makes_the_feed_stale(event: object) -> None:
 def test_a_gap_makes_the_feed_stale_and_old_records_are_ignored() -> None:
     index = BlockIndex()
     feed = TreeFeed(index, 0, TOKENIZER, VOCAB, seq=3)
-    feed.restore(5.0, [NodeAdded(1, 0, (1,) * 64)])
+    feed.restore(EngineSnapshot(0, 5.0, [NodeAdded(1, 0, (1,) * 64)]))
     feed.apply([record(5, NodeEvicted(1, "memory"))])  # a gap before the snapshot
     assert not feed.stale
     assert len(index.cached(0)) == 1

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...engine.cache.radix import Ints
 from ...engine.cache.tiers.blocks import BLOCK, block_keys, root_key
+from ...engine.cache.tree_events import EngineSnapshot
 from ...events import NodeAdded, NodeEvicted, NodeSplit, Record, RecordsLost
 from .block_index import BlockIndex
 
@@ -80,16 +81,13 @@ class TreeFeed:
             if t > self._since and not self.stale:
                 self.stale = not (follows and self._apply(event))
 
-    def restore(self, time: float, nodes: Sequence[NodeAdded]) -> None:
-        """Replace the tree by a snapshot.
-
-        Args:
-            time: Time of the snapshot on the clock of the records; earlier records are ignored.
-            nodes: All nodes, parents before children.
-        """
+    def restore(self, snapshot: EngineSnapshot) -> None:
+        """Replace the tree by a snapshot, with the time on the clock of the records. Earlier
+        records are ignored."""
         self._index.forget(self._worker)
         self._nodes.clear()
-        self._since = time
+        self._since = snapshot.time
+        nodes = [event for event in snapshot.events if isinstance(event, NodeAdded)]
         added = [self._add(node) for node in nodes]
         self.stale = not all(added)
 

@@ -18,7 +18,7 @@ class FleetWorker:
 
     Args:
         number: Number of the worker in the fleet.
-        executor: Executor of the worker's engine. The engine has `tree_snapshot`.
+        executor: Executor of the worker's engine.
         index: The index of all workers.
         log: The log of the fleet, with the clock of all times.
 
@@ -39,7 +39,7 @@ class FleetWorker:
         engine = executor.engine
         identity = executor.tokenizer_id, engine.vocab_size
         self._feed = TreeFeed(index, number, *identity, seq=self._read_seq)
-        self._feed.restore(*engine.tree_snapshot())
+        self._feed.restore(engine.snapshot())
 
     @property
     def failure(self) -> str:
@@ -63,7 +63,7 @@ class FleetWorker:
     def _restore(self) -> None:
         """Replace the index's blocks by a snapshot, unless the engine ends."""
         try:
-            self._feed.restore(*self.executor.engine.tree_snapshot())
+            self._feed.restore(self.executor.engine.snapshot())
         except EngineError:
             return
 

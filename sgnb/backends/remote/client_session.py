@@ -20,7 +20,7 @@ from ...engine.request.output import Output
 from ...errors import EngineError, RequestError
 from ...events import Record
 from ...part_order import OrderMemory, PartOrder, given_order
-from .event_wire import encode_event, encode_events
+from .event_wire import encode_event, encode_snapshot
 from .item_wire import WireItem, read_item
 from .order_wire import WireOrder, read_prompt
 from .output_wire import EMPTY, WireOutput, encode_output
@@ -54,7 +54,7 @@ PLAIN_METHODS: dict[str, Any] = {
     "why_waiting": tuple[str, str],
     "check_weights": tuple[bool],
     "switch": tuple[str | None, bool | None],
-    "tree_snapshot": tuple[()],
+    "snapshot": tuple[()],
 }
 """Methods of `Engine` that a client calls, and the types of the arguments."""
 
@@ -94,7 +94,8 @@ class ClientSession:
         self._items: dict[bytes, Any] = {}  # keeps the content of the client's items
         self._memories: OrderedDict[int, OrderMemory] = OrderedDict()
         self._closed = False
-        self._after, self._beginning = engine.snapshot()  # of the log
+        snapshot = engine.snapshot()
+        self._after, self._beginning = snapshot.last, snapshot.events
         self._methods: dict[str, tuple[Any, Callable[..., None]]] = {
             "submit": (tuple[WireRequests], self._submit),
             "abort": (tuple[list[int]], self._abort),
@@ -176,9 +177,8 @@ class ClientSession:
                 arguments = self._prefix + arguments[0], arguments[1]
             if ask.method == "switch":
                 value = self._engine.switch(schedule_policy=arguments[0], overlap=arguments[1])
-            elif ask.method == "tree_snapshot":
-                t, nodes = self._engine.tree_snapshot()
-                value = encode_events(t, nodes, self._engine.log.begin)
+            elif ask.method == "snapshot":
+                value = encode_snapshot(self._engine.snapshot(), self._engine.log.begin)
             else:
                 value = getattr(self._engine, ask.method)(*arguments)
         else:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from ...engine.cache.tree_events import EngineSnapshot
 from ...events import (
     EVENT_KINDS,
     BlocksNamed,
@@ -60,9 +61,15 @@ def encode_event(record: Record, begin: float) -> WireEvent:
     return WireEvent(record.t + begin, kind.__name__, values)
 
 
-def encode_events(t: float, events: Sequence[Any], begin: float) -> tuple[float, list[WireEvent]]:
-    """Return a time and events of this time as data. begin: as in `encode_event`."""
-    return t + begin, [encode_event(Record(0, t, event), begin) for event in events]
+WireSnapshot = tuple[int, float, list[WireEvent]]
+"""An `EngineSnapshot` as data, with the time of `WireEvent`."""
+
+
+def encode_snapshot(snapshot: EngineSnapshot, begin: float) -> WireSnapshot:
+    """Return a snapshot as data. begin: as in `encode_event`."""
+    t = snapshot.time
+    events = [encode_event(Record(0, t, event), begin) for event in snapshot.events]
+    return snapshot.last, t + begin, events
 
 
 def _encode_rows(rows: Any) -> list[Any]:

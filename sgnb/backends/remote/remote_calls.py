@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 from ...engine.cache.manual import EvictionReport
+from ...engine.cache.tree_events import EngineSnapshot
 from ...engine.options import EngineOptions
 from ...engine.request import arguments
 from ...engine.request.input_processor import InputProcessor, Prompt
 from ...engine.request.tokenizer import Tokenizer
 from ...engine.request.waiting import SchedulePolicy
-from ...events import EventLog, NodeAdded, WaitingRequest
+from ...events import EventLog, WaitingRequest
 from ...grammar.compiler import CompiledGrammar, GrammarCompiler
 from ...grammar.spec import GrammarSpec
 from ...sampling import SamplingParams, read_option, scalar
 from .client import HostClient
-from .event_wire import WireEvent, decode_event
+from .event_wire import WireSnapshot, decode_event
 from .request_wire import WireSeam, write_params
 
 REMEMBERED_SEAMS = 256
@@ -75,12 +76,11 @@ class RemoteCalls:
         """See `Engine.tree`."""
         return [row | {"tokens": tuple(row["tokens"])} for row in self._rows("tree")]
 
-    def tree_snapshot(self) -> tuple[float, list[NodeAdded]]:
-        """See `Engine.tree_snapshot`."""
-        kind = tuple[float, list[WireEvent]]
-        t, nodes = self._client.call("tree_snapshot", kind=kind)
+    def snapshot(self) -> EngineSnapshot:
+        """See `Engine.snapshot`."""
+        last, t, events = self._client.call("snapshot", kind=WireSnapshot)
         t += self._clock_offset - self.log.begin
-        return t, [event for event in map(decode_event, nodes) if isinstance(event, NodeAdded)]
+        return EngineSnapshot(last, t, [decode_event(event) for event in events])
 
     def cached_length(self, prompt: Prompt) -> int:
         """See `Engine.cached_length`."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...errors import OptionError, shown
-from ...events import NodeAdded, TokenIds
 from .manager import CacheManager
 from .radix import Ints, Node, RadixTree
 
@@ -106,21 +105,6 @@ def find(tree: RadixTree, id: int) -> Node:
         hint = "the view of the tree and engine.tree() show the ids of cached nodes"
         raise OptionError(f"the cache has no node {shown(id)}", hint)
     return node
-
-
-def added_nodes(tree: RadixTree) -> list[NodeAdded]:
-    """Return the tree as events, parents before children, for readers that missed events."""
-    root = tree.root
-    return [
-        NodeAdded(
-            node.id,
-            parent.id,
-            TokenIds(node.tokens.tobytes()),
-            node.key[0] if parent is root else "",
-        )
-        for node in tree.nodes()
-        if (parent := node.parent) is not None
-    ]
 
 
 def tree_nodes(cache: CacheManager) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from ...events import EventLog, NodeAdded
+from ...events import EventLog
 from ...sampling import read_option, scalar
 from ..cache import manual
 from ..cache.handover import CachedPrefix, adopt_prefix, export_prefix
@@ -19,7 +19,7 @@ from ..cache.manager import CacheManager
 from ..cache.manual import EvictionReport
 from ..cache.part_extents import CachedPrompt, PartsPrompt
 from ..cache.radix import Node
-from ..cache.tree_events import tree_events
+from ..cache.tree_events import EngineSnapshot, tree_events
 from ..request import arguments
 from ..request.input_processor import InputProcessor, Prompt
 from .durable_pinning import list_pins, pin_durably, restorable, unpin
@@ -153,17 +153,15 @@ class CacheMethods:
         checkpoint (True if recurrent states are kept at the node's end)."""
         return self._loop.call(lambda: manual.tree_nodes(self._cache))
 
-    def tree_snapshot(self) -> tuple[float, list[NodeAdded]]:
-        """Return the time on the clock of `log`, and the radix tree as events, parents first. A
-        reader that missed records continues with later records."""
-        return self._loop.call(lambda: (self.log.now(), manual.added_nodes(self._cache.tree)))
+    def snapshot(self) -> EngineSnapshot:
+        """Return the present state as events, for a reader of the log that starts late or missed
+        records. The reader continues with later records."""
 
-    def snapshot(self) -> tuple[int, list[Any]]:
-        """Return the number of the log's last record, and events that rebuild the names of tokens
-        and the tree at this record, for a reader that starts late."""
-        return self._loop.call(
-            lambda: (self.log.last, [*self._loop.journal.names(), *tree_events(self._cache)])
-        )
+        def read() -> EngineSnapshot:
+            events = [*self._loop.journal.names(), *tree_events(self._cache)]
+            return EngineSnapshot(self.log.last, self.log.now(), events)
+
+        return self._loop.call(read)
 
     def export_prefix(self, prompt: Prompt, namespace: str = "") -> CachedPrefix:
         """Copy the keys and values of the cached prefix of `prompt` to host memory, for
