@@ -174,7 +174,7 @@ class ClientSession:
         if ask.method in PLAIN_METHODS:
             arguments = self._convert(ask, PLAIN_METHODS[ask.method])
             if ask.method == "why_waiting":
-                arguments = self._prefix + arguments[0], arguments[1]
+                arguments = self._client_run(arguments[0]), arguments[1]
             if ask.method == "switch":
                 value = self._engine.switch(schedule_policy=arguments[0], overlap=arguments[1])
             elif ask.method == "snapshot":
@@ -204,8 +204,7 @@ class ClientSession:
                 [partial(self._take, tag) for tag in tags],
                 stream=asked.stream,
                 origins=[
-                    origin._replace(run=origin.run and self._prefix + origin.run)
-                    for origin in asked.origins
+                    origin._replace(run=self._client_run(origin.run)) for origin in asked.origins
                 ],
                 cache_scopes=[scope._replace(client=self._number) for scope in asked.cache_scopes],
                 given_outputs=asked.given_outputs,
@@ -223,6 +222,10 @@ class ClientSession:
         if closed:
             self._engine.abort(ids)
         self._reply(serial, ids)
+
+    def _client_run(self, run: str) -> str:
+        """Return the engine's name of a run; "" stands for requests outside programs."""
+        return run and self._prefix + run
 
     def _abort(self, serial: int, ids: list[int]) -> None:
         """End requests of this client; other ids are ignored."""

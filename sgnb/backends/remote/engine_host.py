@@ -10,16 +10,23 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
+from threading import Timer
 
 from ...engine import Engine
 from ...errors import EngineError
 from .client_session import ClientSession
-from .wire import Connection, EngineFacts, Reply, Welcome, failure_of, greet_client, proof
+from .wire import Connection, EngineFacts, Hello, Reply, Welcome, failure_of, greet_client, proof
 
 GREETING_SECONDS = 10.0
 """Time in which a client must prove the token."""
 
 MAX_CLIENTS = 64
+
+MAX_GREETINGS = 64
+"""Maximum number of connections that have not proved the token; further connections wait."""
+
+ACCEPT_PAUSE = 1.0
+"""Seconds until the next attempt after a failed `accept`, for example without free descriptors."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +51,7 @@ class EngineHost:
         self._numbers = itertools.count(1)
         self._sessions: set[ClientSession] = set()
         self._guard = threading.Lock()
+        self._greetings = threading.BoundedSemaphore(MAX_GREETINGS)
         self._calls = ThreadPoolExecutor(4, "sgnb-host-calls")
         self._closed = False
         self.idle_since: float | None = time.monotonic()
@@ -70,8 +78,12 @@ class EngineHost:
         while not self._closed:
             try:
                 sock, _ = self._listener.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if not self._closed:
+                    _log.warning("no client can connect: %s", error)
+                    time.sleep(ACCEPT_PAUSE)
+                continue
+            self._greetings.acquire()
             serve = threading.Thread(
                 target=self._serve, args=(sock,), name="sgnb-host-reader", daemon=True
             )
@@ -81,26 +93,35 @@ class EngineHost:
         """Greet a client and read its messages until the end of the connection."""
         number = next(self._numbers)
         connection = Connection(sock, f"client {number}")
+        session = None
         try:
-            session = self._greet(connection, number)
+            hello = self._greet(connection)
+            session = self._open(connection, number)
+            self._welcome(connection, number, hello)
+            session.start()
         except (OSError, EOFError, EngineError) as error:
             _log.warning("client %d was refused: %s", number, error)
             with suppress(OSError):
                 connection.send_now(Reply(0, None, failure_of(error)))
-            return connection.close()
-
-        try:
+            connection.close()
+        else:
             session.read()
         finally:
-            session.close()
-            with self._guard:
-                self._sessions.discard(session)
-                if not self._sessions:
-                    self.idle_since = time.monotonic()
+            if session is not None:
+                self._end(session)
 
-    def _greet(self, connection: Connection, number: int) -> ClientSession:
-        connection.settimeout(GREETING_SECONDS)
-        hello = greet_client(connection, self.token)
+    def _greet(self, connection: Connection) -> Hello:
+        """Check the token, in a limited time: a client that sends single bytes is cut off."""
+        end = Timer(GREETING_SECONDS, connection.close)
+        end.daemon = True
+        end.start()
+        try:
+            return greet_client(connection, self.token)
+        finally:
+            end.cancel()
+            self._greetings.release()
+
+    def _open(self, connection: Connection, number: int) -> ClientSession:
         with self._guard:
             if self._closed or len(self._sessions) >= MAX_CLIENTS:
                 raise EngineError(
@@ -109,12 +130,21 @@ class EngineHost:
             session = ClientSession(self.engine, connection, number, self._calls)
             self._sessions.add(session)
             self.idle_since = None
+        return session
+
+    def _welcome(self, connection: Connection, number: int, hello: Hello) -> None:
         facts = engine_facts(self.engine, self._source)
         own_proof = proof(self.token, hello.nonce, "host")
+        connection.settimeout(GREETING_SECONDS)
         connection.send_now(Welcome(own_proof, number, time.perf_counter(), facts))
         connection.settimeout(None)
-        session.start()
-        return session
+
+    def _end(self, session: ClientSession) -> None:
+        session.close()
+        with self._guard:
+            self._sessions.discard(session)
+            if not self._sessions:
+                self.idle_since = time.monotonic()
 
 
 def engine_facts(engine: Engine, source: str) -> EngineFacts:

@@ -195,6 +195,18 @@ def test_errors_are_those_of_the_engine(
     assert messages[0] == messages[1]
 
 
+def test_runs_have_the_names_of_the_engine(
+    engine: Engine, attach: Callable[[], RemoteEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests outside programs have no run, in the engine too."""
+    runs: list[str] = []
+    monkeypatch.setattr(engine, "why_waiting", lambda run, branch: runs.append(run) or [])
+    client = attach()
+    client.why_waiting("")
+    client.why_waiting("a")
+    assert runs == ["", f"{client._prefix}a"]
+
+
 def test_abort_ends_own_requests_only(engine: Engine, attach: Callable[[], RemoteEngine]) -> None:
     one, two = attach(), attach()
     results: list[Output] = []
