@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import queue
 import signal
 import threading
 import time
@@ -21,7 +23,7 @@ from sgnb.backends.fleet.tree_feed import prompt_keys
 from sgnb.backends.remote.registry import find_hosts, is_alive
 from sgnb.errors import EngineError, OptionError
 from sgnb.events import CallRetried, CallRouted, WorkerJoined, WorkerLost
-from sgnb.lang.executor import Call, Delta
+from sgnb.lang.executor import Call, Delta, Result
 from sgnb.sampling import SamplingParams
 from sgnb.segment import Segment
 
@@ -166,6 +168,52 @@ def test_the_last_worker_ends() -> None:
         with pytest.raises(EngineError, match="all workers of the fleet have ended"):
             state["text"]
     with pytest.raises(EngineError, match="the fleet is closed"):
+        tale.run(0, backend=fleet)["text"]
+
+
+def test_a_close_ends_each_call() -> None:
+    """Running calls, calls without a worker, and calls still in the queue of the fleet's thread."""
+    fleet = FleetExecutor.load("tiny", replicas=1, on="threads")
+    results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def sink(message: Any) -> None:
+        if isinstance(message, Result):
+            results.put(message.error)
+
+    params = SamplingParams(max_new_tokens=4000, ignore_eos=True)
+    started = threading.Event()
+    fleet.generate(
+        Call("Once", params, "run", "0", "x", stream=True), lambda m: (started.set(), sink(m))[0]
+    )
+    assert started.wait(20)
+    resume = threading.Event()
+    fleet._commands.put(resume.wait)
+    for number in range(1, 4):
+        fleet.generate(Call("Once", params, "run", str(number), "x"), sink)
+    threading.Timer(0.2, resume.set).start()
+    fleet.close()
+    errors = [results.get(timeout=20) for _ in range(4)]
+    assert all(isinstance(error, EngineError) for error in errors), errors
+    with pytest.raises(EngineError, match="the fleet is closed"):
+        fleet.generate(Call("Once", params, "run", "4", "x"), sink)
+
+
+def test_a_dropped_fleet_closes_its_engines() -> None:
+    fleet = FleetExecutor.load("tiny", replicas=1, on="threads")
+    engine = fleet._executors[0].engine
+    del fleet
+    gc.collect()
+    deadline = time.monotonic() + 20
+    while not engine.closed:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_prompts_are_read_by_a_running_worker() -> None:
+    with FleetExecutor.load("tiny", replicas=2, on="threads") as fleet:
+        first = fleet._executors[0]
+        first.engine.close()
+        first.encode = None  # type: ignore[method-assign, assignment]
         tale.run(0, backend=fleet)["text"]
 
 

@@ -46,7 +46,7 @@ def serve(commands: Commands, dispatcher: Dispatcher) -> None:
             command = commands.get(timeout=POLL_SECONDS if dispatcher.has_waiting else None)
             while True:
                 if command is None:
-                    dispatcher.close()
+                    dispatcher.close(calls)
                     return
                 if isinstance(command, FleetCall):
                     calls.append(command)
@@ -84,7 +84,6 @@ class Dispatcher:
         self.workers: dict[int, FleetWorker] = {}
         self._groups: dict[RoutedCalls, CallGroup] = {}
         self._forks: dict[tuple[str, str], RoutedCalls] = {}  # last calls, by run and parent
-        self._tokenizer = executors[0]
         for number, executor in enumerate(executors):
             self._join(number, executor)
 
@@ -125,12 +124,14 @@ class Dispatcher:
             if call.group is not None and call.group.routed.sent:
                 self._ended(call)
 
-    def close(self) -> None:
-        """End the waiting calls."""
-        for group in self._groups.values():
-            for call in group.open:
-                if call.cancel is nothing:
-                    call.fail(EngineError("the fleet is closed", "load it again"))
+    def close(self, calls: Sequence[FleetCall] = ()) -> None:
+        """End all calls, and the new `calls`: nothing repeats calls of ended engines from now on,
+        and nothing stops calls of engines that go on."""
+        sent = [call for group in self._groups.values() for call in group.open]
+        for call in [*sent, *calls]:
+            call.is_cancelled = True
+            logged(call.cancel)
+            call.fail(EngineError("the fleet is closed", "load it again"))
 
     def _join(self, number: int, executor: LocalExecutor) -> None:
         """Add a worker."""
@@ -142,7 +143,9 @@ class Dispatcher:
     def _read_prompt(self, call: FleetCall) -> bool:
         """Tokenize the prompt. Returns False after an error, which ends the call."""
         try:
-            executor = self._tokenizer
+            # An ended worker cannot read images, videos and sounds.
+            executor = next(iter(self.workers.values())).executor if self.workers else None
+            executor = executor or self._executors[0]
             if isinstance(call.call, ScoreCall):
                 call.tokens, continued, _ = executor.encode_choices(call.call)
                 call.choice_tokens = sum(map(len, continued)) - len(continued) * len(call.tokens)

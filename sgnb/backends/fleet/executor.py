@@ -59,7 +59,11 @@ class FleetExecutor:
         thread = partial(serve, self._commands, self._dispatcher)
         threading.Thread(target=thread, name="sgnb-fleet", daemon=True).start()
         self._owned = ExitStack()
+        self._guard = threading.RLock()  # no call follows the end in the queue
         self._end = weakref.finalize(self, self._commands.put, None)
+        # Ray closes itself at the exit of the interpreter, and host processes end with this one.
+        self._release = weakref.finalize(self, self._owned.close)
+        self._release.atexit = False
 
     @classmethod
     def load(
@@ -88,13 +92,14 @@ class FleetExecutor:
         with ExitStack() as opened:
             engines, restarted = _start(str(model), replicas, on, options, opened)
             fleet = cls(engines, restarted)
-            fleet._owned = opened.pop_all()
+            fleet._owned.push(opened.pop_all())
         return fleet
 
     def close(self) -> None:
-        """End the thread, and the engines of `load`. Idempotent."""
-        self._end()
-        self._owned.close()
+        """End all calls, the thread, and the engines of `load`. Idempotent."""
+        with self._guard:
+            self._end()
+        self._release()
 
     def __enter__(self) -> FleetExecutor:
         return self
@@ -114,9 +119,10 @@ class FleetExecutor:
 
     def _submit(self, call: FleetCall) -> Callable[[], None]:
         self.log.home.check()
-        if not self._end.alive:
-            raise EngineError("the fleet is closed", "load it again")
-        self._commands.put(call)
+        with self._guard:
+            if not self._end.alive:
+                raise EngineError("the fleet is closed", "load it again")
+            self._commands.put(call)
         return partial(self._commands.put, partial(self._dispatcher.abort, call))
 
     @property
