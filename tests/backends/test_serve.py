@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -183,6 +184,7 @@ BODIES: dict[str, tuple[str, Any]] = {
     "both": ("/generate", {"text": "x", "input_ids": [1]}),
     "regex": ("/generate", {"text": "x", "sampling_params": {"regex": "(("}}),
     "option": ("/generate", {"text": "x", "sampling_params": {"tempreture": 1}}),
+    "deep": ("/v1/completions", b'{"metadata":' + b'{"a":' * 100_000),
     "long": ("/generate", {"text": "x " * 9000}),
 }
 
@@ -254,6 +256,19 @@ def test_a_port_in_use_is_refused(engine: Engine, server: EngineServer) -> None:
     port = int(server.url.rpartition(":")[2])
     with pytest.raises(OptionError, match=str(port)):
         EngineServer(engine, port)
+
+
+def test_a_server_that_does_not_start_leaves_nothing(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: EngineServer) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EngineServer, "_wait", interrupt)
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        EngineServer(engine)
+    assert not [each for each in set(threading.enumerate()) - before if each.name == "sgnb-serve"]
 
 
 def test_the_magic_serves_the_current_engine(

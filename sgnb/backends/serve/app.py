@@ -178,12 +178,13 @@ class EngineApp:
         return outputs
 
     def _guarded(self, handler: Handler) -> Handler:
-        """Check the token, and turn errors into answer_format."""
+        """Check the token, and turn errors into responses."""
 
         async def handle(request: Request) -> Response:
             sent = request.headers.get("authorization", "").encode()
             if not hmac.compare_digest(sent, b"Bearer " + self._token):
-                error = RequestError("the token is missing or wrong", "send Authorization: Bearer")
+                hint = "send the header Authorization: Bearer TOKEN"
+                error = RequestError("the token is missing or wrong", hint)
                 return respond(error_body(error), 401)
             try:
                 return await handler(request)
@@ -191,7 +192,7 @@ class EngineApp:
                 return respond(error_body(error), 503)
             except SgnbError as error:
                 return respond(error_body(error), 400)
-            except (msgspec.DecodeError, ValueError) as error:
+            except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 return respond(error_body(RequestError(f"the body is not valid: {error}")), 400)
             except ClientDisconnect:
                 return Response(status_code=499)

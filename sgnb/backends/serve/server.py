@@ -6,12 +6,14 @@ import logging
 import secrets
 import socket
 import threading
+import time
 from typing import Any
 
 from ...errors import EngineError, OptionError
 from ..any_engine import AnyEngine
 
 START_SECONDS = 20.0
+POLL_SECONDS = 0.02
 
 
 class EngineServer:
@@ -41,34 +43,36 @@ class EngineServer:
         from ..template_reader import chat_template
 
         self.token = token or secrets.token_hex(16)
+        app = EngineApp(engine, chat_template(engine), self.token).routes()
         try:
             self._socket = socket.create_server(("127.0.0.1", port))
         except (OSError, OverflowError) as error:
             hint = "use another port, or 0 for any"
             raise OptionError(f"port {port} cannot be used: {error}", hint) from error
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        app = EngineApp(engine, chat_template(engine), self.token).routes()
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, timeout_graceful_shutdown=2
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="sgnb-serve", daemon=True)
-        self._started = threading.Event()
         self._thread.start()
-        self._wait()
+        try:
+            self._wait()
+        except BaseException:  # an interrupt too: nobody else can close the server
+            self.close()
+            raise
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
 
     def _wait(self) -> None:
         """Wait until the server answers."""
-        for _ in range(int(START_SECONDS / 0.02)):
+        for _ in range(int(START_SECONDS / POLL_SECONDS)):
             if self._server.started:
                 return
             if not self._thread.is_alive():
                 break
-            self._started.wait(0.02)
-        self.close()
+            time.sleep(POLL_SECONDS)
         raise EngineError(f"the server at {self.url} did not start", "use another port")
 
     def close(self) -> None:
