@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,11 @@ def test_without_room_nothing_changes(make_engine: Callable[..., Engine]) -> Non
     first, second = make_engine(max_total_tokens=600), make_engine(max_total_tokens=128)
     prompt = list(range(4, 60)) * 4
     first.generate(prompt, max_new_tokens=1)
-    second.generate(prompt[:40], max_new_tokens=1)
+    second.generate([3, *prompt[:40]], max_new_tokens=1)
+    cached = second.stats()["cached"]
+    assert cached >= 40
     assert second.adopt_prefix(first.export_prefix(prompt)) == 0
+    assert second.stats()["cached"] == cached
     check_slots(second)
 
 
@@ -88,6 +92,25 @@ def test_models_with_recurrent_layers_are_refused() -> None:
     tokens = np.arange(3, dtype=np.int32)
     with pytest.raises(OptionError, match="recurrent"):
         export_prefix(cache, tokens, "", CPU, LAYOUT)
+
+
+def test_a_failed_handover_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows(10)
+    cache = CacheManager(SlotAllocator(10, rows))
+    prefix = CachedPrefix(np.arange(3, dtype=np.int32), content_of([0, 1, 2]), LAYOUT)
+    with pytest.raises(OptionError, match="3 tokens has content of 2"):
+        adopt_prefix(cache, replace(prefix, content=content_of([0, 1])), "", CPU, LAYOUT)
+
+    def fail(ids: Any, source: Any) -> None:
+        raise RuntimeError("out of memory")
+
+    with monkeypatch.context() as context:
+        context.setattr(rows, "restore", fail)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            adopt_prefix(cache, prefix, "", CPU, LAYOUT)
+    assert cache.slots.available == 10 and cache.tree.evictable == 0
+    assert adopt_prefix(cache, prefix, "", CPU, LAYOUT) == 3
+    assert cache.tree.evictable == 3
 
 
 class Rows:

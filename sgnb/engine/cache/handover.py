@@ -69,9 +69,13 @@ def adopt_prefix(
         Number of new cached tokens.
 
     Raises:
-        OptionError: The layouts differ, or the model has recurrent layers.
+        OptionError: The layouts differ, the content does not fit the tokens, or the model has
+            recurrent layers.
     """
     _check_payloads(cache)
+    if len(prefix.content) != len(prefix.tokens):
+        message = f"a prefix of {len(prefix.tokens)} tokens has content of {len(prefix.content)}"
+        raise OptionError(message, "give the result of export_prefix")
     if prefix.layout != layout or prefix.content.shape[1] != cache.slots.unit_bytes:
         message = f"a prefix of {' '.join(prefix.layout)} does not fit {' '.join(layout)}"
         raise OptionError(message, "hand over between engines with the same model and options")
@@ -83,11 +87,16 @@ def adopt_prefix(
         return 0
     tree.lock(node)
     try:
-        slots = cache.allocate(count)
+        has_room = cache.slots.available + tree.evictable >= count
+        slots = cache.allocate(count) if has_room else None
         if slots is None:
             return 0
-        with torch.inference_mode():
-            cache.slots.restore(slots, prefix.content[begin:].to(device))
+        try:
+            with torch.inference_mode():
+                cache.slots.restore(slots, prefix.content[begin:].to(device))
+        except BaseException:  # for example out of memory
+            cache.slots.free(slots)
+            raise
         all_slots = np.concatenate([node.path_slots(), slots])
         tree.insert(prefix.tokens, all_slots, namespace, node)
     finally:
