@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sgnb.engine.attention.cascade import find_cascade
+from sgnb.engine.parallel import team
 from sgnb.engine.parallel.ring import UNREAD, RingReader, RingWriter
 from sgnb.engine.parallel.step_messages import NO_LONGS, StepReader, StepWriter
 from sgnb.engine.step_input import UNCONSTRAINED, AttentionInput, SamplingInput, StepInput
@@ -169,3 +171,20 @@ def check(reader: RingReader, i: int, sizes: list[int]) -> None:
     assert message is not None
     numbers, data = message
     assert numbers == list(range(i, i + 6)) and data.tolist() == [i] * sizes[i] + [sizes[i]]
+
+
+def test_a_team_that_does_not_start_leaves_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    rings: list[RingWriter] = []
+
+    def make_ring() -> RingWriter:
+        rings.append(RingWriter(4096))
+        return rings[-1]
+
+    def fail(self: team.Team, rank: int, start: dict[str, Any]) -> None:
+        raise OSError("no process can be started")
+
+    monkeypatch.setattr(team, "RingWriter", make_ring)
+    monkeypatch.setattr(team.Team, "_start", fail)
+    with pytest.raises(OSError, match="no process"):
+        team.Team(2, torch.device("cpu"), {})
+    assert [ring.memory for ring in rings] == [-1]

@@ -61,6 +61,7 @@ class Team:
         """
         self.rank, self.size = 0, size
         self.failure: LostRankError | None = None
+        self._failing = threading.Lock()  # a thread per follower reports
         self._failed = threading.Event()
         self._closing = False
         self._on_lost: Callable[[LostRankError], object] = lambda error: None
@@ -159,7 +160,7 @@ class Team:
         if self._group is not None:
             self._group.close()
             self._group = None
-            self._ring.close()
+        self._ring.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def close_after(self, error: BaseException) -> None:
@@ -223,13 +224,14 @@ class Team:
         self._fail(rank, reason)
 
     def _fail(self, rank: int, reason: str) -> None:
-        if self._closing or self._failed.is_set():
-            return
-        self.failure = LostRankError(
-            f"rank {rank} of {self.size} {reason}",
-            "load the model again; all ranks are ended. If memory ran out, load with a "
-            "smaller max_step_tokens, max_running_requests or memory_limit",
-        )
+        with self._failing:
+            if self._closing or self.failure is not None:
+                return
+            self.failure = LostRankError(
+                f"rank {rank} of {self.size} {reason}",
+                "load the model again; all ranks are ended. If memory ran out, load with a "
+                "smaller max_step_tokens, max_running_requests or memory_limit",
+            )
         self._failed.set()
         if self._group is not None:
             self._group.abort()
