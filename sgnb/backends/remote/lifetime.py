@@ -62,18 +62,48 @@ def open_shared(
         model: Folder, hub id, or name of a bundled model.
         options: Options of `Engine`, plain values only.
         stage: Receives the stages of a load.
+
+    Raises:
+        ModelError, OptionError: As in `Engine`.
+        EngineError: The running host refused the connection.
     """
     config = _config(model, options, owned=False)
     with start_lock(config.name):
-        record = read_record(config.name)
-        if record is not None and is_alive(record.pid):
-            stage(f"attaching to the host {record.name}")
-            with suppress(EngineError):  # the host is ending
-                return attach_record(record)
+        if engine := _attach_running(config.name, stage):
+            return engine
         record, process = _start(config, stage)
     # The end of a child of this process is collected, so that no zombie stays.
     threading.Thread(target=process.wait, name="sgnb-host-wait", daemon=True).start()
     return attach_record(record)
+
+
+def _attach_running(name: str, stage: Stage) -> RemoteEngine | None:
+    """Connect to the host called `name`. Removes the record of an ended host.
+
+    Returns:
+        The engine; None if no host runs, or the host is ending.
+
+    Raises:
+        EngineError: The host runs and refused the connection. A second host would take the name,
+            and the memory, of the first.
+    """
+    record = read_record(name)
+    if record is None:
+        return None
+    if is_alive(record.pid):
+        stage(f"attaching to the host {name}")
+        try:
+            sock = connect(record.address, name)
+        except EngineError:
+            pass  # the process ends, or the number belongs to another process
+        else:
+            try:
+                return RemoteEngine(sock, record.token, name)
+            except EngineError:
+                if read_record(name) == record:
+                    raise
+    remove_record(name, record.pid)
+    return None
 
 
 def start_child(

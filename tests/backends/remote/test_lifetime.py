@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import sgnb
+from sgnb.backends.remote import engine_host, lifetime
 from sgnb.backends.remote.lifetime import SharedEngine, attach, open_shared, start_child
 from sgnb.backends.remote.registry import find_hosts, folder, is_alive
 from sgnb.backends.remote.remote_engine import RemoteEngine
@@ -59,6 +60,30 @@ def test_an_engine_of_this_process_is_shared(engine: Engine) -> None:
             one.stats()
     shared.close()
     assert find_hosts() == [] and not engine.closed
+
+
+def test_a_running_host_keeps_its_name(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that refuses a client is not replaced; an ended host is."""
+    shared = SharedEngine(engine, {})
+    started: list[Any] = []
+
+    def start(config: Any, stage: Any) -> Any:
+        started.append(config.name)
+        raise EngineError("no start in this test")
+
+    monkeypatch.setattr(lifetime, "_start", start)
+    monkeypatch.setattr(lifetime, "host_name", lambda model, options: shared.record.name)
+    open_shared("tiny", OPTIONS).close()
+    with monkeypatch.context() as context:
+        context.setattr(engine_host, "MAX_CLIENTS", 0)
+        with pytest.raises(EngineError, match="at most 0 clients"):
+            open_shared("tiny", OPTIONS)
+    assert not started and find_hosts() == [shared.record]
+
+    shared.host.close()  # as if killed: the record stays
+    with pytest.raises(EngineError, match="no start"):
+        open_shared("tiny", OPTIONS)
+    assert started == [shared.record.name] and find_hosts() == []
 
 
 def test_lost_clients_leave_nothing(engine: Engine, address: str, tokenizer: Any) -> None:
