@@ -38,8 +38,7 @@ class HostActor:
         from ..remote.engine_host import EngineHost
 
         engine = Engine(model, **options)
-        own = _own_address()
-        listener, self._address = listen("ray", f"tcp://{own}:0")
+        listener, self._address = listen("ray", f"tcp://{_own_address()}:0")
         self._token = secrets.token_hex(32)
         self._host = EngineHost(engine, listener, self._token, tokenizer_source(model))
 
@@ -66,17 +65,17 @@ class RayHosts:
     def __init__(
         self, model: str, options: Mapping[str, Any], replicas: int, address: str = ""
     ) -> None:
-        EngineOptions.make(dict(options))
+        ranks = EngineOptions.make(dict(options)).tensor_parallel
         self._ray = _import_ray()
         self._owned = ExitStack()
         with ExitStack() as opened:
             self._connect(address, opened)
-            resources = self._resources(options)
+            resources = self._resources(options, ranks)
             self._check_room(resources, replicas)
             actor = self._ray.remote(HostActor).options(**resources, max_restarts=RESTARTS)
             self._actors = [actor.remote(model, dict(options)) for _ in range(replicas)]
-            for one in self._actors:
-                opened.callback(self._ray.kill, one)
+            for started in self._actors:
+                opened.callback(self._ray.kill, started)
             self.engines = [opened.enter_context(self.attach(number)) for number in range(replicas)]
             self._owned = opened.pop_all()
 
@@ -121,9 +120,8 @@ class RayHosts:
             self._ray.init(include_dashboard=False, **quiet)
         opened.callback(self._ray.shutdown)
 
-    def _resources(self, options: Mapping[str, Any]) -> dict[str, float]:
+    def _resources(self, options: Mapping[str, Any], ranks: int) -> dict[str, float]:
         """Return the resources of an actor: a GPU per rank if the cluster has GPUs."""
-        ranks = options.get("tensor_parallel") or 1
         has_gpus = self._ray.cluster_resources().get("GPU", 0) > 0
         gpus = ranks if has_gpus and options.get("device") != "cpu" else 0
         return {"num_cpus": 1, "num_gpus": gpus}

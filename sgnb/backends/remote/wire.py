@@ -62,7 +62,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class EngineFacts(msgspec.Struct, frozen=True):
-    """EngineFacts of an engine that a client needs; see the attributes of `Engine`."""
+    """Facts of an engine that a client needs; see the attributes of `Engine`."""
 
     model_name: str
     source: str  # model for the client's tokenizer: a folder or a hub id

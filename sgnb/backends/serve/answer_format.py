@@ -17,12 +17,13 @@ def finish_reason(output: Output) -> str | None:
 def usage(outputs: Sequence[Output], samples: int) -> dict[str, Any]:
     """Return the number of tokens. samples: outputs per prompt, which count the prompt once."""
     prompts = outputs[::samples]
-    prompt, made = sum(o.prompt_tokens for o in prompts), sum(len(o.token_ids) for o in outputs)
+    prompt_tokens = sum(output.prompt_tokens for output in prompts)
+    new_tokens = sum(len(output.token_ids) for output in outputs)
     cached = sum(output.cached_tokens for output in prompts)
     return {
-        "prompt_tokens": prompt,
-        "completion_tokens": made,
-        "total_tokens": prompt + made,
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": new_tokens,
+        "total_tokens": prompt_tokens + new_tokens,
         "prompt_tokens_details": {"cached_tokens": cached},
     }
 

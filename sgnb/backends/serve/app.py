@@ -139,8 +139,8 @@ class EngineApp:
             stream = await self._stream(body.prompts, params)
             return streamed(stream, answer_format.generated, None)
         outputs = await self._run(request, body.prompts, params)
-        made = [answer_format.generated(output) for output in outputs]
-        return respond(made if body.is_list or params.n > 1 else made[0])
+        answers = [answer_format.generated(output) for output in outputs]
+        return respond(answers if body.is_list or params.n > 1 else answers[0])
 
     def _chat_params(self, body: ChatBody) -> SamplingParams:
         """Return the parameters with the stops of the chat template."""
