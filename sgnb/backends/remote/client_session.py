@@ -73,8 +73,8 @@ _log = logging.getLogger(__name__)
 class ClientSession:
     """A connected client. Its runs carry the prefix `"NUMBER/"` in the engine.
 
-    Memory per client is bounded: a slow client receives the newest partial output of each request,
-    all finished outputs, and `RecordsLost` instead of the oldest events.
+    Outputs and events of a slow client take bounded memory: the client receives the newest partial
+    output of each request, all finished outputs, and `RecordsLost` instead of the oldest events.
 
     Args:
         engine: The engine.
@@ -99,6 +99,7 @@ class ClientSession:
         self._methods: dict[str, tuple[Any, Callable[..., None]]] = {
             "submit": (tuple[WireRequests], self._submit),
             "abort": (tuple[list[int]], self._abort),
+            "abort_submission": (tuple[tuple[int, int]], self._abort_submission),
             "add_item": (tuple[WireItem], self._add_item),
             "drop_item": (tuple[bytes], self._drop_item),
             "grammar_spec": (tuple[int], self._grammar_spec),
@@ -232,6 +233,13 @@ class ClientSession:
         with self._lock:
             client_ids = set(self._ids.values())
         self._engine.abort([id for id in ids if id in client_ids])
+
+    def _abort_submission(self, serial: int, tags: tuple[int, int]) -> None:
+        """End the requests with tags from the first to before the second of `tags`: the client was
+        interrupted while it waited for the ids."""
+        with self._lock:
+            ids = [id for tag, id in self._ids.items() if tag in range(*tags)]
+        self._engine.abort(ids)
 
     def _add_item(self, serial: int, wire: WireItem) -> None:
         """Process an image, video or sound, and reply with the token ids."""

@@ -220,9 +220,11 @@ class RemoteEngine(RemoteCalls):
         )
         try:
             ids: list[int] = self._client.call("submit", request, kind=list[int])
-        except BaseException:
+        except BaseException as error:
             for tag in tags:
                 self._samples.pop(tag, None)
+            if not isinstance(error, SgnbError):  # an interrupt: the host submits nevertheless
+                self._client.tell("abort_submission", (tags.start, tags.stop))
             raise
         return ids
 

@@ -207,6 +207,30 @@ def test_runs_have_the_names_of_the_engine(
     assert runs == ["", f"{client._prefix}a"]
 
 
+def test_an_interrupted_submission_ends(
+    engine: Engine, attach: Callable[[], RemoteEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, before = attach(), engine.log.last
+
+    def interrupt(method: str, *arguments: Any, kind: Any = Any) -> Any:
+        client._client.tell(method, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(client._client, "call", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        client.generate(["go on", "and on"], max_new_tokens=4000, ignore_eos=True)
+
+    def reasons() -> list[str]:
+        events = [record.event for record in engine.log.read(before).records]
+        return [event.reason for event in events if isinstance(event, RequestFinished)]
+
+    deadline = time.monotonic() + 5
+    while len(reasons()) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert reasons() == ["abort", "abort"]
+
+
 def test_abort_ends_own_requests_only(engine: Engine, attach: Callable[[], RemoteEngine]) -> None:
     one, two = attach(), attach()
     results: list[Output] = []

@@ -112,8 +112,9 @@ def test_any_event_decodes_or_is_a_wire_error(kind: str, values: list[Any]) -> N
 
 @settings(max_examples=30)
 @given(method=st.text(max_size=12) | st.sampled_from(
-    [*session.PLAIN_METHODS, *session.STEPPER_METHODS, "submit", "abort", "add_item", "drop_item",
-     "find_part_order", "grammar_spec", "seam_warnings", "__class__", "close"]),
+    [*session.PLAIN_METHODS, *session.STEPPER_METHODS, "submit", "abort",
+     "abort_submission", "add_item", "drop_item", "find_part_order", "grammar_spec",
+     "seam_warnings", "__class__", "close"]),
     arguments=st.lists(ANY_DATA, max_size=8))  # fmt: skip
 def test_a_host_survives_any_call(
     engine: Engine, address: str, tokenizer: Any, method: str, arguments: list[Any]
