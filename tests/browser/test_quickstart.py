@@ -59,14 +59,14 @@ def shows_views(source: str) -> bool:
 
 
 def grows_before_the_end(seen: list[dict[str, int]]) -> None:
-    """The views were drawn again and again, and tree or text grew each time, while the kernel was
-    still busy with the cell. On a busy machine the tree is there before the first picture."""
+    """The views were drawn again, and tree or text had grown, while the kernel was still busy with
+    the cell. A fast machine draws few pictures of a cell, and some of them are equal."""
     drawn = [
         (state["nodes"], state["characters"])
         for state in seen
         if "nodes" in state and "characters" in state
     ]
-    assert len(set(drawn)) >= 3, drawn
+    assert len(set(drawn)) >= 2, drawn
     assert any(state.get("locked") for state in seen), "no node was ever in use"
 
 
