@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-import sgnb.backends  # noqa: F401
+import sgnb.backends  # noqa: F401  # lets programs run on engines
 from sgnb.engine.engine import Engine
 from sgnb.engine.parallel.ring import RingReader, RingWriter
 from sgnb.engine.parallel.step_messages import StepReader, StepWriter
@@ -113,7 +113,7 @@ def message_times(rows: int, followers: int, keeps_keys: bool) -> list[float]:
             began = time.thread_time()
             ring.write(*writer.encode(step), pipes)
             times.append(1e6 * (time.thread_time() - began))
-            time.sleep(0)
+            time.sleep(0)  # lets the readers run
     return times
 
 

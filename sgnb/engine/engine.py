@@ -21,9 +21,9 @@ from .assembly import assemble, check_options, cleaned_up_load, torch_process
 from .loop import CacheMethods, EngineLoop, TokenStepper, WeightGuard
 from .options import EngineOptions
 from .request import arguments
-from .request.collect import arun_samples, run_samples
 from .request.fair_share import FairShare
-from .request.input_processor import Prompt, Sampling, read_samples
+from .request.generate_methods import GenerateMethods
+from .request.input_processor import Prompt
 from .request.request_state import OnOutput, Origin
 from .request.waiting import SchedulePolicy
 
@@ -31,7 +31,7 @@ SWITCH_INTERVAL = 1e-4
 """GIL switch interval of an open engine, in seconds. At 5 ms the GPU idles behind busy threads."""
 
 
-class Engine(CacheMethods):
+class Engine(GenerateMethods, CacheMethods):
     """Model, KV cache and engine thread in this process. Use in a `with` block, or call `close`.
 
     Args:
@@ -83,47 +83,8 @@ class Engine(CacheMethods):
                     self.close()
                 raise
 
-    def generate(
-        self,
-        prompt: Prompt | Sequence[Prompt],
-        sampling_params: Sampling | Sequence[Sampling] = None,
-        *,
-        stream: bool = False,
-        **sampling: Any,
-    ) -> Any:
-        """Continue a prompt (str or token ids) or each of a list of prompts.
-
-        Args:
-            prompt: Prompt or list of prompts.
-            sampling_params: Parameters for all prompts, or a list with one entry per prompt.
-            stream: Return an iterator of growing Outputs. Requires a single prompt and n = 1.
-            sampling: Keyword arguments that override sampling_params.
-
-        Returns:
-            An Output, or a list for several prompts or n > 1 (grouped by prompt).
-
-        Raises:
-            RequestError, OptionError: Before any request runs. The error of a failed request is
-            raised afterwards. An interrupt aborts the requests and keeps the cache.
-        """
+    def check_may_wait(self) -> None:
         self._loop.check_may_wait()
-        stream = arguments.switch("stream", stream)
-        asked = read_samples(prompt, sampling_params, sampling, stream)
-        return run_samples(self.submit, self.abort, asked, stream)
-
-    async def agenerate(
-        self,
-        prompt: Prompt | Sequence[Prompt],
-        sampling_params: Sampling | Sequence[Sampling] = None,
-        *,
-        stream: bool = False,
-        **sampling: Any,
-    ) -> Any:
-        """Run `generate` without blocking the event loop. stream=True returns an async iterator."""
-        self.log.home.check()
-        stream = arguments.switch("stream", stream)
-        asked = read_samples(prompt, sampling_params, sampling, stream)
-        return await arun_samples(self.submit, self.abort, asked, stream)
 
     def submit(
         self,

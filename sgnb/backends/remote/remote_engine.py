@@ -19,8 +19,8 @@ from ...engine.model.loading import load_tokenizer
 from ...engine.options import EngineOptions
 from ...engine.request import arguments
 from ...engine.request.approximation import Verification
-from ...engine.request.collect import arun_samples, run_samples
-from ...engine.request.input_processor import InputProcessor, Prompt, Sampling, read_samples
+from ...engine.request.generate_methods import GenerateMethods
+from ...engine.request.input_processor import InputProcessor, Prompt
 from ...engine.request.output import Output
 from ...engine.request.request_state import OnOutput, Origin
 from ...engine.request.tokenizer import Tokenizer
@@ -62,7 +62,7 @@ class _RemoteRequest:
         self.params, self.on_output, self.last = params, on_output, EMPTY
 
 
-class RemoteEngine(RemoteCalls):
+class RemoteEngine(GenerateMethods, RemoteCalls):
     """An engine in a host process. Use in a `with` block, or call `close`.
 
     Args:
@@ -155,31 +155,11 @@ class RemoteEngine(RemoteCalls):
             )
         )
 
-    def generate(
-        self,
-        prompt: Prompt | Sequence[Prompt],
-        sampling_params: Sampling | Sequence[Sampling] = None,
-        *,
-        stream: bool = False,
-        **sampling: Any,
-    ) -> Any:
-        """See `Engine.generate`."""
-        stream = arguments.switch("stream", stream)
-        asked = read_samples(prompt, sampling_params, sampling, stream)
-        return run_samples(self.submit, self.abort, asked, stream)
-
-    async def agenerate(
-        self,
-        prompt: Prompt | Sequence[Prompt],
-        sampling_params: Sampling | Sequence[Sampling] = None,
-        *,
-        stream: bool = False,
-        **sampling: Any,
-    ) -> Any:
-        """See `Engine.agenerate`."""
-        stream = arguments.switch("stream", stream)
-        asked = read_samples(prompt, sampling_params, sampling, stream)
-        return await arun_samples(self.submit, self.abort, asked, stream)
+    def check_may_wait(self) -> None:
+        super().check_may_wait()
+        if self._client.on_its_thread:
+            message = "generate cannot be called on the thread that receives outputs"
+            raise EngineError(message, "call it on another thread, not in a listener or finalizer")
 
     def submit(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from sgnb.backends.remote.remote_engine import RemoteEngine
 from sgnb.engine import Engine, Output
 from sgnb.errors import EngineError, GrammarError, OptionError, RequestError, SgnbError
 from sgnb.events import EVENT_KINDS, EventLog, RequestFinished, RequestQueued, StepRan
+from sgnb.sampling import SamplingParams
 
 PROMPTS = ["The quick brown fox", "Once upon a time", "1, 2, 3,", "A list of colors: red"]
 FIELDS = (
@@ -322,3 +324,16 @@ def test_every_event_is_sent_and_received() -> None:
         assert decode_event(wire) == record.event
         assert wire.kind in EVENT_KINDS
     assert EventLog().last == 0
+
+
+def test_generate_in_a_listener_is_an_error(attach: Callable[[], RemoteEngine]) -> None:
+    remote, errors = attach(), queue.SimpleQueue[Exception]()
+
+    def listener(output: Output) -> None:
+        try:
+            remote.generate("again", max_new_tokens=1)
+        except EngineError as error:
+            errors.put(error)
+
+    remote.submit(["once"], [SamplingParams(max_new_tokens=1)], [listener])
+    assert "on the thread that receives outputs" in str(errors.get(timeout=20))
