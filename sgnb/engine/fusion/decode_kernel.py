@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..device.precompile import launch
 from ..quantization.packed import SYMMETRIC_ZERO, PackedWeight
+from .packed_kernels import load_scales
 
 BLOCK_N, BLOCK_K = 16, 256
 
@@ -63,19 +64,12 @@ def _decode_kernel(
     groups = (COLUMNS + WIDE - 1) // WIDE
     blocks = (rows + HIGH - 1) // HIGH
     block = (expert * blocks + n // HIGH)[:, None] * groups + (k // WIDE)[None, :]
-    scale = tl.load(scales + block, mask=inside, other=0)
-    if KIND == "mxfp4":
-        exponent = scale.to(tl.int32)
-        bits = tl.where(exponent == 0, 1 << 22, exponent << 23)
-        numbers = numbers * bits.to(tl.float32, bitcast=True)
-    else:
-        if KIND == "int4":
-            if ZEROS:
-                zero = tl.load(zeros + block, mask=inside, other=0).to(tl.float32)
-                numbers = numbers - zero
-            else:
-                numbers = numbers - MIDDLE
-        numbers = numbers * scale.to(tl.float32)
+    if KIND == "int4":
+        if ZEROS:
+            numbers = numbers - tl.load(zeros + block, mask=inside, other=0).to(tl.float32)
+        else:
+            numbers = numbers - MIDDLE
+    numbers = numbers * load_scales(scales, block, KIND, inside)
 
     if ORDER:
         k = tl.load(order + expert * COLUMNS + k, mask=k < COLUMNS, other=0)

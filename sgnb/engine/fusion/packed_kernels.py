@@ -56,9 +56,9 @@ def packed_sums(
 
     first, second = tl.sum(tl.sum(product, 3), 2), tl.sum(tl.sum(other_product, 3), 2)
     if whole:
-        first *= _scales(scales, row // HIGH, KIND, row >= 0)[None, :]
+        first *= load_scales(scales, row // HIGH, KIND, row >= 0)[None, :]
         if TWO:
-            second *= _scales(scales, other // HIGH, KIND, other >= 0)[None, :]
+            second *= load_scales(scales, other // HIGH, KIND, other >= 0)[None, :]
     if NORM:
         scale = tl.rsqrt(tl.sum(squares, 1) / SIZE + eps)[:, None]
         first *= scale
@@ -120,14 +120,15 @@ def _products(
             zero = tl.load(zeros + scale_at, mask=real, other=0).to(tl.float32)
             products += (8.0 - zero)[None, :, :, None] * inputs
     if not WHOLE:
-        products *= _scales(scales, scale_at, KIND, real)[None, :, :, None]
+        products *= load_scales(scales, scale_at, KIND, real)[None, :, :, None]
     return products
 
 
 @triton.jit
-def _scales(
+def load_scales(
     scales: tl.tensor, at: tl.tensor, KIND: tl.constexpr, mask: tl.tensor,
 ) -> tl.tensor:  # fmt: skip
+    """Load scales as float32."""
     scale = tl.load(scales + at, mask=mask, other=0)
     if KIND == "mxfp4":  # exponents: 0 is the subnormal number 2**-127
         exponent = scale.to(tl.int32)
