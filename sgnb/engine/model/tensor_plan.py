@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import PreTrainedModel
-from transformers.conversion_mapping import get_model_conversion_mapping
-from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 
 from ...errors import ModelError
 from ..fusion.reduction import Ranks, add_reduction
+from ..quantization.name_rules import NameRules
 from .checkpoint import Entry
 from .tensor_part import Range, TensorPart
 
@@ -71,8 +70,7 @@ class TensorPlan:
                 "load without tensor_parallel",
             )
 
-        self._mapping = get_model_conversion_mapping(model)
-        self._names: dict[str, Any] = dict.fromkeys(model.state_dict(), True)
+        self._rules = NameRules(model)
 
     def stored_parts(self, entries: Mapping[str, Entry]) -> dict[str, TensorPart]:
         """Return the rank's parts of the divided tensors of a checkpoint, by name.
@@ -86,12 +84,7 @@ class TensorPlan:
     def _stored_part(self, stored: str, entry: Entry) -> TensorPart | None:
         """Return the rank's part of a tensor; None for the whole tensor."""
         shape = entry.shape
-        renamings = [each for each in self._mapping if isinstance(each, WeightRenaming)]
-        converters = [each for each in self._mapping if isinstance(each, WeightConverter)]
-        prefix = self.model.base_model_prefix
-        name, _ = rename_source_key(stored, renamings, converters, prefix, self._names)
-        if name not in self._names and stored in self._names:
-            name = stored
+        name = self._rules.find(stored)
         part = self.parts.get(name)
         if part is None:
             return None

@@ -13,18 +13,11 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.conversion_mapping import get_model_conversion_mapping
-from transformers.core_model_loading import (
-    Concatenate,
-    MergeModulelist,
-    WeightConverter,
-    WeightRenaming,
-    dot_natural_key,
-    rename_source_key,
-)
+from transformers.core_model_loading import dot_natural_key
 
 from ...errors import ModelError
 from .modules import QuantizedLinear, quantize_experts
+from .name_rules import NameRules
 from .packed import PackedWeight, can_cat, cat, stack
 from .schemes import Scheme
 
@@ -129,10 +122,10 @@ def plan_packing(
     """
     matrices = _find_matrices(scheme, stored)
     groups = defaultdict[str, list[tuple[int, Any, Names]]](list)
-    rules = _NameRules(model)
+    rules = NameRules(model)
     for prefix, names in matrices.items():
         name = f"{prefix}{scheme.dense}"
-        target, place = rules.find(name)
+        target, place = rules.find_place(name)
         if place is not None and _accepts(scheme, model, target, name, allowed):
             groups[target].append((place, dot_natural_key(name), names))
 
@@ -168,45 +161,6 @@ def _find_matrices(scheme: Scheme, stored: Mapping[str, StoredTensor]) -> dict[s
             )
         found[prefix] = names
     return found
-
-
-class _NameRules:
-    """transformers' rules from tensors of a checkpoint to parameters of a model."""
-
-    def __init__(self, model: PreTrainedModel) -> None:
-        rules = get_model_conversion_mapping(model)
-        self._renamings = [rule for rule in rules if isinstance(rule, WeightRenaming)]
-        self._converters = [rule for rule in rules if isinstance(rule, WeightConverter)]
-        self._prefix, self._parameters = model.base_model_prefix, model.state_dict()
-
-    def find(self, name: str) -> tuple[str, int | None]:
-        """Return the parameter for a dense tensor, and the tensor's place among the parts of the
-        parameter; None if the tensor does not become the parameter, or a part, unchanged."""
-        target, pattern = rename_source_key(
-            name, self._renamings, self._converters, self._prefix, self._parameters
-        )
-        if target not in self._parameters and name in self._parameters:
-            target, pattern = name, None
-        if target not in self._parameters:
-            return target, None
-        if pattern is None:
-            return target, 0
-        for converter in self._converters:
-            if pattern in converter.source_patterns:
-                return target, _place(converter, pattern)
-        return target, None
-
-
-def _place(converter: WeightConverter, pattern: str) -> int | None:
-    """Return the place of a pattern in a merge of experts; None for other conversions."""
-    operations = converter.operations
-    kinds = [type(operation) for operation in operations]
-    is_stack = kinds == [MergeModulelist] and len(converter.source_patterns) == 1
-    is_merge = is_stack or kinds == [MergeModulelist, Concatenate]
-    dims = tuple(getattr(operation, "dim", None) for operation in operations) if is_merge else ()
-    if dims not in ((0,), (0, 1)) or len(converter.target_patterns) != 1:
-        return None
-    return list(converter.source_patterns).index(pattern)
 
 
 def _accepts(
