@@ -22,7 +22,7 @@ from sgnb.engine import fusion
 from sgnb.engine.fusion import Swap, moe, unfuse
 from sgnb.engine.fusion.invariant_model import fuse_invariant
 from sgnb.engine.fusion.moe import FusedExperts, activation_of, fused_experts
-from sgnb.engine.fusion.weights import dense
+from sgnb.engine.fusion.weights import DenseWeight
 
 from ..random_models import COMMON, random_model
 from .fusion_models import Pooled
@@ -94,7 +94,8 @@ def check_experts(
 
     def run(rows: Tensor) -> Tensor:
         return fused_experts(
-            x[rows], dense(layer.gate_up), dense(layer.down), ids[rows], weights[rows], act,
+            x[rows], DenseWeight(layer.gate_up), DenseWeight(layer.down), ids[rows],
+            weights[rows], act,
             gate_up_bias=layer.gate_up_bias, down_bias=layer.down_bias, batch_invariant=True,
         )  # fmt: skip
 

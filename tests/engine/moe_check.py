@@ -17,7 +17,7 @@ from sgnb.engine.fusion import moe
 from sgnb.engine.fusion.moe import Act, fused_experts
 from sgnb.engine.fusion.reference import ACTIVATIONS
 from sgnb.engine.fusion.types import GemmTiling
-from sgnb.engine.fusion.weights import Weight, dense
+from sgnb.engine.fusion.weights import DenseWeight, Weight
 from sgnb.engine.quantization.modules import quantize_experts
 from sgnb.engine.quantization.packed import stack
 from sgnb.engine.quantization.quantize import quantize_fp8, quantize_int4
@@ -102,7 +102,7 @@ def check(
     x = torch.randn(shape.tokens, shape.hidden + 8, device=device).to(dtype)[:, : shape.hidden]
     ids, weights = route(shape, device, favourites)
     y = fused_experts(
-        x, dense(layer.gate_up), dense(layer.down), ids, weights, act,
+        x, DenseWeight(layer.gate_up), DenseWeight(layer.down), ids, weights, act,
         gate_up_bias=layer.gate_up_bias,
         down_bias=layer.down_bias,
         tilings=tilings,
@@ -227,11 +227,11 @@ def check_refusals(device: str) -> None:
     layer = make_layer(shape, torch.float32, device, bias=True)
     x = torch.zeros(3, 16, device=device)
     ids, weights = route(shape, device)
-    good = (x, dense(layer.gate_up), dense(layer.down), ids, weights, "silu")
+    good = (x, DenseWeight(layer.gate_up), DenseWeight(layer.down), ids, weights, "silu")
     wrong: list[tuple[int, Tensor | Weight | str]] = [
-        (0, x[0]), (0, x[:2]), (0, x.half()), (0, x[:, :8]), (1, dense(layer.gate_up[:2])),
-        (1, dense(layer.gate_up[:, :8])),
-        (2, dense(layer.down[:, :8])), (3, ids[:, :1]), (3, ids.float()), (5, "relu"),
+        (0, x[0]), (0, x[:2]), (0, x.half()), (0, x[:, :8]), (1, DenseWeight(layer.gate_up[:2])),
+        (1, DenseWeight(layer.gate_up[:, :8])),
+        (2, DenseWeight(layer.down[:, :8])), (3, ids[:, :1]), (3, ids.float()), (5, "relu"),
     ]  # fmt: skip
     for position, value in wrong:
         arguments = [value if i == position else argument for i, argument in enumerate(good)]

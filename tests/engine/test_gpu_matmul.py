@@ -12,7 +12,7 @@ from torch import Tensor
 from sgnb.engine.fusion import moe
 from sgnb.engine.fusion.invariant import LARGE, TILINGS, invariant_linear
 from sgnb.engine.fusion.types import Heads
-from sgnb.engine.fusion.weights import dense
+from sgnb.engine.fusion.weights import DenseWeight
 
 from . import invariant_check, invariant_model_check, moe_check
 
@@ -152,7 +152,9 @@ def test_experts_in_a_graph() -> None:
             mine.copy_(new)
 
     out, again = replayed(
-        lambda: moe.fused_experts(x, dense(layer.gate_up), dense(layer.down), ids, weights, "silu"),
+        lambda: moe.fused_experts(
+            x, DenseWeight(layer.gate_up), DenseWeight(layer.down), ids, weights, "silu"
+        ),
         change,
     )
     assert torch.equal(out, again)

@@ -31,11 +31,6 @@ LINEARS: tuple[type[nn.Module], ...] = (nn.Linear, RowParallelLinear, QuantizedL
 """Classes of linear modules."""
 
 
-def dense(matrix: Tensor) -> DenseWeight:
-    """Return a matrix, or the matrices of experts, as a weight."""
-    return DenseWeight(matrix)
-
-
 def decoded(weight: Weight, dtype: torch.dtype) -> Tensor:
     """Return the matrix in `dtype`; a dense matrix is returned as stored."""
     if isinstance(weight, DenseWeight):
