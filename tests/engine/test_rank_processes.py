@@ -100,24 +100,25 @@ def test_twenty_lost_ranks_are_reported(llama: str, teams: list[Team]) -> None:
         assert engine.generate([5, 6, 7], max_new_tokens=2, ignore_eos=True).token_ids
 
 
-def test_a_follower_that_fails_in_a_load_is_named(
-    llama: str, teams: list[Team], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a rank without memory."""
-    failing = (
-        "import sys; sys.path[:] = sys.argv[1:]; from sgnb.engine import assembly, sizing; "
-        "sizing.pool_tokens = lambda *a: [][1]; assembly.serve_rank()"
-    )
-    monkeypatch.setattr(team_module, "_BEGIN", failing)
-    with pytest.raises(ModelError, match="rank 1 of 2 failed: IndexError: list index"):
-        open_engine(llama, tensor_parallel=2)
+FAILING_LOAD = (
+    "import sys; sys.path[:] = sys.argv[1:]; from sgnb.engine import assembly, sizing; "
+    "sizing.pool_tokens = lambda *a: [][1]; assembly.serve_rank()"
+)
+"""Program of a follower that fails after the group is complete."""
 
 
-def test_a_follower_that_ends_before_the_group_is_named(
-    llama: str, teams: list[Team], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (FAILING_LOAD, "failed: IndexError: list index"),
+        ("raise SystemExit(3)", "ended with status 3"),
+    ],
+)
+def test_a_follower_lost_in_a_load_is_named(
+    program: str, message: str, llama: str, teams: list[Team], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(team_module, "_BEGIN", "raise SystemExit(3)")
-    with pytest.raises(ModelError, match="rank 1 of 2 ended with status 3"):
+    monkeypatch.setattr(team_module, "_BEGIN", program)
+    with pytest.raises(ModelError, match=f"rank 1 of 2 {message}"):
         open_engine(llama, tensor_parallel=2)
 
 
