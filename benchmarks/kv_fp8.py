@@ -21,12 +21,12 @@ SCORES: Any = {"max_tokens": 1, "temperature": 0, "return_logprob": True, "logpr
 
 def scores(engine: Engine, texts: list[list[int]]) -> list[float]:
     """Return the log-probability of each token, except the first of each text."""
-    found: list[float] = []
+    values: list[float] = []
     for begin in range(0, len(texts), BATCH):
         for output in engine.generate(texts[begin : begin + BATCH], **SCORES):
-            found += [score for score in output.prompt_logprobs if score is not None]
+            values += [score for score in output.prompt_logprobs if score is not None]
         engine.flush_cache()
-    return found
+    return values
 
 
 def answers(engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
@@ -34,18 +34,19 @@ def answers(engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
     return [output.token_ids for output in outputs]
 
 
-def compared(texts: list[str]) -> tuple[dict[str, Any], int, int]:
+def compare(texts: list[str]) -> tuple[dict[str, Any], int, int]:
     """Return the scores of each format, and the numbers of equal answers and equal tokens."""
-    found: dict[str, Any] = {}
-    given: dict[str, list[list[int]]] = {}
+    scored: dict[str, Any] = {}
+    answered: dict[str, list[list[int]]] = {}
     for kv_dtype in KV_DTYPES:
         with Engine("tiny", device="cpu", kv_dtype=kv_dtype) as engine:
             documents = engine.encode(texts)
-            found[kv_dtype] = scores(engine, documents), engine.token_bytes
-            given[kv_dtype] = answers(engine, [ids[: len(ids) // 2] for ids in documents[:ANSWERS]])
-    pairs = list(zip(*given.values(), strict=True))
-    tokens = sum(x == y for one, other in pairs for x, y in zip(one, other, strict=True))
-    return found, sum(one == other for one, other in pairs), tokens
+            scored[kv_dtype] = scores(engine, documents), engine.token_bytes
+            prompts = [ids[: len(ids) // 2] for ids in documents[:ANSWERS]]
+            answered[kv_dtype] = answers(engine, prompts)
+    pairs = list(zip(*answered.values(), strict=True))
+    tokens = sum(x == y for dense, fp8 in pairs for x, y in zip(dense, fp8, strict=True))
+    return scored, sum(dense == fp8 for dense, fp8 in pairs), tokens
 
 
 def run() -> Report:
@@ -59,9 +60,9 @@ def run() -> Report:
         met=True,
     )
     for name, texts in (("alone", alone), (f"{JOINED} in a row", joined)):
-        found, same, tokens = compared(texts)
+        scored, same, tokens = compare(texts)
         dense = 0.0
-        for kv_dtype, (values, size) in found.items():
+        for kv_dtype, (values, size) in scored.items():
             perplexity = math.exp(-sum(values) / len(values))
             dense = dense or perplexity
             change, count = perplexity / dense - 1, min(ANSWERS, len(texts))

@@ -47,7 +47,7 @@ LAYER_BAR = 44.0
 
 
 class Line(NamedTuple):
-    """A model and its options. kind: of the weights; None for dense weights."""
+    """Options of an engine. kind: format of the weights; None for dense weights."""
 
     kind: str | None
     kv_dtype: str = "auto"
