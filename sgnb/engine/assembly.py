@@ -362,13 +362,13 @@ def _make_scheduler(
 
 
 def _pick_attention(options: EngineOptions, decoder: Decoder) -> BackendName:
-    """The option's; "auto" is Triton's kernels alone for a small model on a GPU, and for several
-    ranks, which must not switch kernels at different times."""
-    small = weight_bytes(decoder.model) < SMALL_MODEL_BYTES or decoder.ranks is not None
-    small = small and decoder.device.type == "cuda"
-    if options.attention == "auto" and small and find_spec("triton") is not None:
-        return "triton"
-    return options.attention
+    """Return the attention backend. On a GPU, "auto" becomes "triton" for small models, and for
+    several ranks: ranks must not switch kernels at different times."""
+    has_triton = decoder.device.type == "cuda" and find_spec("triton") is not None
+    if options.attention != "auto" or not has_triton:
+        return options.attention
+    is_small = weight_bytes(decoder.model) < SMALL_MODEL_BYTES
+    return "triton" if is_small or decoder.ranks is not None else "auto"
 
 
 def _make_attention(
