@@ -81,7 +81,7 @@ class EngineOptions:
     compile: bool = False  # run the model's layers through torch.compile; loading takes longer
     # Tokens independent of cache and batch; slower, GPU only.
     deterministic: bool = False
-    # Number of GPUs that share the layers of the model; on a CPU, processes. 1: no other process.
+    # Number of GPUs, or of processes on a CPU, among which the layers are divided.
     tensor_parallel: int = 1
     schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or "fcfs"
     # A waiting request is overtaken only by requests arriving at most this many steps later.
@@ -121,7 +121,7 @@ class EngineOptions:
             self._check_ranks()
 
     def _check_ranks(self) -> None:
-        """Refuse options that several ranks do not support. The environment asks for no copies."""
+        """Refuse options unsupported by several ranks. Ignores a disk cache of the environment."""
         refused = {
             "compile": self.compile,
             "deterministic": self.deterministic,

@@ -66,7 +66,7 @@ def quantize(dtype: torch.dtype, scale: str = "") -> Callable[[Tensors], Tensors
 def quantize_fp8(
     folder: Path, settings: dict[str, Any] | None = None, scale: str = "weight_scale_inv"
 ) -> None:
-    """Quantize a folder in blocks of 32 x 32. settings: other than those of this format."""
+    """Quantize a folder in blocks of 32 x 32. settings: quantization_config; None for `FP8`."""
     configure(folder, quantization_config=settings or FP8)
     change(folder, quantize(torch.float8_e4m3fn, scale))
 

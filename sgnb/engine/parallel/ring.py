@@ -1,8 +1,8 @@
 """Messages from rank 0 to all followers: arrays in shared memory, and a pipe per follower.
 
-The shared memory is an unnamed file, removed with the processes. A pipe carries the
-place and a few numbers of each message. A follower waits by reading the pipe, and the end of the
-pipe is the end of rank 0.
+The shared memory is an unnamed file, removed with the processes. A pipe carries the place and a few
+numbers of each message. A follower waits by reading the pipe, and the end of the pipe is the end of
+rank 0.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ class RingWriter:
 
 
 def _unnamed_file() -> int:
-    """Return the descriptor of a new file in memory, or on a disk without such
-    files."""
+    """Return the descriptor of a new file in memory, or on disk if the system has no memfd."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("sgnb-steps")
     with tempfile.TemporaryFile() as file:

@@ -1,8 +1,8 @@
-"""The hook in transformers' loader: modules with packed weights before, lazy tensors during a load.
+"""Hook in transformers' loader: places modules with packed weights before a load, and supplies lazy
+tensors during the load.
 
-transformers lets a registered quantizer replace modules before it reads weights. The quantizer of
-this module counts as one that quantizes during a load, for which transformers requests one tensor
-at a time: in memory are the packed model and the tensors of one matrix.
+transformers lets a registered quantizer replace modules before weights are read, and then requests
+the tensors one at a time. Memory holds the packed model and the tensors of one matrix.
 """
 
 from __future__ import annotations

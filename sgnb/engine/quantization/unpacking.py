@@ -84,8 +84,8 @@ def compressed_int4(
 
 
 def fp8(tensors: Tensors, shape: tuple[int, ...], *, block: tuple[int, int] | None) -> PackedWeight:
-    """Take weight float8_e4m3fn [N, K] with a scale per block; without `block` a scale per row, or
-    one for the matrix, which becomes a scale per row."""
+    """Take weight float8_e4m3fn [N, K] with a scale per block. Without `block`, the checkpoint has
+    a scale per row, or a single scale, which is repeated for each row."""
     rows, columns = shape
     values = _expect(tensors, "values", (rows, columns))
     scales = tensors["scales"]
