@@ -4,7 +4,7 @@ torch on the first load."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Set
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
@@ -12,6 +12,10 @@ from .progress_line import LoadLine
 
 if TYPE_CHECKING:
     from ..backends.any_engine import AnyEngine
+    from .loaded_engine import LoadedEngine
+
+OBJECTS = frozenset({"tokenizer", "processor"})
+"""Options of `Engine` with Python objects, which other processes cannot receive."""
 
 
 def open_engine(model: str, options: dict[str, Any], line: LoadLine) -> AnyEngine:
@@ -30,39 +34,39 @@ def open_engine(model: str, options: dict[str, Any], line: LoadLine) -> AnyEngin
         return Engine(model, **options)
 
 
-def check_plain(options: Mapping[str, Any]) -> None:
-    """Raise OptionError for options that engines in other processes do not take."""
-    for name in ("tokenizer", "processor"):
-        if name in options:
-            raise OptionError(
-                f"{name}= needs an engine in this process",
-                f"leave out shared, replicas and on, or save the {name} in the model's folder",
-            )
+def refuse_objects(options: Collection[str]) -> None:
+    """Raise OptionError for the names in `OBJECTS`, for a shared engine or a fleet."""
+    for name in sorted(OBJECTS.intersection(options)):
+        raise OptionError(
+            f"{name}= needs an engine in this process",
+            f"leave out shared, replicas and on, or save the {name} in the model's folder",
+        )
 
 
 def is_engine(backend: Any) -> bool:
     """Return whether `backend` is an engine, in this process or in a host process."""
-    modules = map(sys.modules.get, ("sgnb.engine.engine", "sgnb.backends.remote.remote_engine"))
-    names = "Engine", "RemoteEngine"
-    kinds = [getattr(m, name) for m, name in zip(modules, names, strict=True) if m is not None]
-    return isinstance(backend, tuple(kinds))
+    kinds = {"sgnb.engine.engine": "Engine", "sgnb.backends.remote.remote_engine": "RemoteEngine"}
+    return any(
+        module in sys.modules and isinstance(backend, getattr(sys.modules[module], kind))
+        for module, kind in kinds.items()
+    )
 
 
-def host_of(loaded: Any) -> str:
+def host_of(loaded: LoadedEngine) -> str:
     """Return the name of a `LoadedEngine` for `attach`; "" for an engine that is not shared."""
     if loaded.shared is not None:
-        return str(loaded.shared.record.name)
+        return loaded.shared.record.name
     return str(getattr(loaded.engine, "host_name", ""))
 
 
-def share_engine(loaded: Any) -> str:
+def share_engine(loaded: LoadedEngine) -> str:
     """Let other processes attach to a `LoadedEngine`. Returns the name for `attach`."""
     host = host_of(loaded)
     if host:
         return host
-    if loaded.engine.model is not None or "tokenizer" in (loaded.options or {}):
+    if loaded.engine.model is not None or OBJECTS.intersection(loaded.options or ()):
         raise OptionError(
-            f"{loaded.name} has a model or a tokenizer from this process",
+            f"{loaded.name} has a model, a tokenizer or a processor from this process",
             "load a folder or a hub id: other notebooks read the tokenizer there",
         )
     from ..backends.remote.lifetime import SharedEngine

@@ -16,7 +16,14 @@ from ..errors import EngineError, OptionError, nearest
 from ..lang.executor import Executor
 from ..sampling import integer, read_option, text
 from ..sampling import switch as read_switch
-from .engine_hosts import check_plain, host_of, open_engine, share_engine, unattached_rows
+from .engine_hosts import (
+    OBJECTS,
+    host_of,
+    open_engine,
+    refuse_objects,
+    share_engine,
+    unattached_rows,
+)
 from .fleets import SessionFleet
 from .loaded_engine import LoadedEngine, RemoteBackend
 from .progress_line import load_line
@@ -89,7 +96,7 @@ class Engines:
             options = {"shared": True, **options}
         is_fleet = bool(on) or replicas != 1 or isinstance(replicas, bool)
         if is_fleet or "shared" in options:
-            check_plain(options)
+            refuse_objects(options)
         if is_fleet:
             fleet = self._fleet.load(model, replicas, on, options)
             self.adopt_remote(fleet)
@@ -123,7 +130,7 @@ class Engines:
         re-running a cell.
 
         Args:
-            engine: AnyEngine created outside the registry.
+            engine: Engine created outside the registry.
         """
         for loaded in list(self._loaded.values()):
             if loaded.engine is engine:
@@ -370,5 +377,6 @@ def _check(options: dict[str, Any]) -> None:
     from ..engine.assembly import check_options
     from ..engine.options import EngineOptions
 
-    fields = {name: value for name, value in options.items() if name not in ("tokenizer", "shared")}
-    check_options(EngineOptions.make(fields))
+    others = OBJECTS | {"shared"}
+    fields = {name: value for name, value in options.items() if name not in others}
+    check_options(EngineOptions.make(fields), options.get("tokenizer"))

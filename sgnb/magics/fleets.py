@@ -1,5 +1,4 @@
-"""The fleet of a session: several engines of one model as one backend. Imports torch on the first
-load."""
+"""Fleet of a session: several engines of a model as a backend. Imports torch on the first load."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SessionFleet:
-    """At most one fleet, and the arguments of its load. Arguments: see `Engines`."""
+    """At most one loaded fleet. For the arguments see `Engines`."""
 
     def __init__(self, busy: Callable[[Executor], list[str]], say: Callable[[str], None]) -> None:
         self.executor: FleetExecutor | None = None

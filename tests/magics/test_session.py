@@ -81,6 +81,11 @@ def test_an_engine_in_use_is_neither_unloaded_nor_replaced(shell: Any, engine: A
     assert engine.closed
 
 
+def test_a_reload_accepts_a_processor(engine: Any) -> None:
+    """A reload checks the engine options first, and `processor` is not one of them."""
+    assert sgnb.load("tiny", processor=None) is not engine
+
+
 def test_a_reload_says_what_it_drops(shell: Any, engine: Any, capsys: Any) -> None:
     engine.generate("Once upon a time there was", max_new_tokens=2)
     cached = engine.stats()["cached"]
