@@ -14,11 +14,10 @@ from typing import NamedTuple, Protocol
 REMEMBERED = 1 << 14
 """Maximum number of prefixes with remembered successors, and of remembered sets."""
 
-
-_numbers = itertools.count(1)
-
 SHOWN = 12
 """Maximum number of parts in the words for an order."""
+
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +74,11 @@ NOT_CACHED = CachedPart(0, False)
 
 
 class CachedParts(Protocol):
-    """Cached tokens of a prompt that grows by parts.
+    """Cached tokens of a prompt that grows by parts."""
 
-    Attributes:
-        sizes: Number of tokens of each part.
-    """
-
-    sizes: Sequence[int]
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Number of tokens of each part."""
 
     def begin(self) -> None:
         """Return to the prompt without parts."""

@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from ..engine import Engine
 from ..engine.cache.part_extents import PartsPrompt, PartTokens
 from ..errors import SgnbError
 from ..lang.executor import OrderCall
 from ..part_order import OrderMemory, OrderSearch, PartOrder, given_order
 from ..segment import Segment
 from ..sequences import common_length
+from .any_engine import AnyEngine
 from .mail import Mail
 
 SEAM = 64
@@ -36,7 +36,7 @@ class PartOrders:
         namespace: Cache namespace of the calls; None if the calls share no tokens.
     """
 
-    def __init__(self, engine: Engine, mail: Mail, namespace: str | None) -> None:
+    def __init__(self, engine: AnyEngine, mail: Mail, namespace: str | None) -> None:
         self._engine, self._mail = engine, mail
         self._namespace = namespace if engine.options.prefix_cache else None
         self.forget()
