@@ -8,13 +8,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from ...errors import EngineError, SgnbError
 from .event_wire import WireEvent
 from .output_wire import WireOutput
 from .step_wire import FromHost, WireStep
-from .wire import Ask, Connection, Reply, WireError, decoder, error_of
+from .wire import Ask, Connection, Reply, WireError, converted, decoder, error_of
 
 LOST_HINT = "a %%sglang cell loads the model again; in Python, call sgnb.load or sgnb.attach again"
 
@@ -134,15 +132,6 @@ class HostClient:
         if then is not None:
             error = None if message.failure is None else error_of(message.failure)
             then(message.value, error)
-
-
-def converted(value: Any, kind: Any, name: str) -> Any:
-    """Return received plain data as a value of `kind`. Raises WireError for other data."""
-    try:
-        return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, ValueError) as error:
-        message = f"invalid data from {name}: {error}"
-        raise WireError(message, "use the same version of sgnb on both sides") from None
 
 
 def copied(error: EngineError) -> EngineError:

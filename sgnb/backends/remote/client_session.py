@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from ...engine import Engine
@@ -26,7 +25,16 @@ from .order_wire import WireOrder, read_prompt
 from .output_wire import EMPTY, WireOutput, encode_output
 from .request_wire import WireRequests, WireSeam, read_params
 from .step_wire import WireStep
-from .wire import Ask, Connection, Reply, WireError, decoder, failure_of
+from .wire import (
+    SAME_VERSION,
+    Ask,
+    Connection,
+    Reply,
+    WireError,
+    converted,
+    decoder,
+    failure_of,
+)
 
 EVENT_SECONDS = 0.05
 """Maximum delay of events without outputs."""
@@ -145,16 +153,10 @@ class ClientSession:
                 self._calls.submit(self._guarded, ask.serial, partial(self._call, ask))
         else:
             message = f"{self._connection.name} asked for {ask.method[:40]!r}"
-            raise WireError(message, "use the same version of sgnb on both sides")
+            raise WireError(message, SAME_VERSION)
 
     def _convert(self, ask: Ask, kind: Any) -> Any:
-        try:
-            return msgspec.convert(ask.arguments, kind)
-        except (msgspec.ValidationError, ValueError) as error:
-            raise WireError(
-                f"{ask.method} of {self._connection.name}: {error}",
-                "use the same version of sgnb on both sides",
-            ) from None
+        return converted(ask.arguments, kind, f"{ask.method} of {self._connection.name}")
 
     def _guarded(self, serial: int, work: Callable[[], None]) -> None:
         """Run `work`; an error is the reply."""
@@ -298,12 +300,10 @@ class ClientSession:
             while not self._closed:
                 with suppress(queue.Empty):
                     reply = self._replies.get(timeout=EVENT_SECONDS)
-                    while reply is not None or not self._replies.empty():
+                    while True:
                         if reply is not None:
                             self._connection.send_now(reply)
-                        if self._replies.empty():
-                            break
-                        reply = self._replies.get()
+                        reply = self._replies.get_nowait()
                 self._send_step()
         except OSError:
             pass  # the reading thread ends the session

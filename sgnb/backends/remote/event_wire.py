@@ -23,7 +23,7 @@ from ...events import (
     StepRan,
     TokenIds,
 )
-from .wire import WireError
+from .wire import SAME_VERSION, WireError
 
 DTYPES = frozenset({"<i4", "<i8", "<f4", "<f8"})
 """Types of arrays that are accepted."""
@@ -93,7 +93,7 @@ def decode_event(wire: WireEvent) -> Any:
         return _decode(kind, dict(zip(_NAMES[kind], wire.values, strict=True)))
     except (ValueError, TypeError, msgspec.ValidationError) as error:
         message = f"invalid event {wire.kind[:40]!r} from the engine host: {error}"
-        raise WireError(message, "use the same version of sgnb on both sides") from None
+        raise WireError(message, SAME_VERSION) from None
 
 
 def _decode(kind: type, values: dict[str, Any]) -> Any:

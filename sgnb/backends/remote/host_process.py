@@ -77,9 +77,15 @@ def serve(config: HostConfig, tell: Any, hang_up: Any) -> None:
 
     with announced_to(lambda stage: tell(stage=stage)):
         engine = Engine(config.model, **parse(config.options))
-    listener, address = listen(config.name, config.address)
+    listener, address = listen(config.name)
     record = HostRecord(
-        config.name, address, new_token(), os.getpid(), config.model, config.options, "host"
+        name=config.name,
+        address=address,
+        token=new_token(),
+        pid=os.getpid(),
+        model=config.model,
+        options=config.options,
+        owner="host",
     )
     host = EngineHost(engine, listener, record.token, tokenizer_source(config.model))
     try:

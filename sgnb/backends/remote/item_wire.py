@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from ...media.items import Audio, Image, MediaItem, Video
-from .wire import WireError
+from .wire import SAME_VERSION, WireError
 
 
 class WireItem(msgspec.Struct, array_like=True):
@@ -47,4 +47,4 @@ def read_item(wire: WireItem) -> MediaItem:
         return Audio(array, wire.rate)
     except (ValueError, IndexError) as error:
         message = f"an invalid {wire.kind} was received: {error}"
-        raise WireError(message, "use the same version of sgnb on both sides") from None
+        raise WireError(message, SAME_VERSION) from None

@@ -1,4 +1,4 @@
-"""Start of host processes, and their owners: a child ends with this process, a shared host stays.
+"""Start of host processes: a child ends with this process, a shared host survives the process.
 
 A child gets a pipe. The child ends at the end of the pipe, however this process ends. A shared host
 has no pipe, and ends after some time without clients.
@@ -71,9 +71,7 @@ def open_shared(
     with start_lock(config.name):
         if engine := _attach_running(config.name, stage):
             return engine
-        record, process = _start(config, stage)
-    # The end of a child of this process is collected, so that no zombie stays.
-    threading.Thread(target=process.wait, name="sgnb-host-wait", daemon=True).start()
+        record, _ = _start(config, stage)
     return attach_record(record)
 
 
@@ -90,20 +88,21 @@ def _attach_running(name: str, stage: Stage) -> RemoteEngine | None:
     record = read_record(name)
     if record is None:
         return None
+    sock = None
     if is_alive(record.pid):
         stage(f"attaching to the host {name}")
-        try:
+        with suppress(EngineError):  # the host is ending, or another process has the pid
             sock = connect(record.address, name)
-        except EngineError:
-            pass  # the process ends, or the number belongs to another process
-        else:
-            try:
-                return RemoteEngine(sock, record.token, name)
-            except EngineError:
-                if read_record(name) == record:
-                    raise
-    remove_record(name, record.pid)
-    return None
+    if sock is None:
+        remove_record(name, record.pid)
+        return None
+
+    try:
+        return RemoteEngine(sock, record.token, name)
+    except EngineError:
+        if read_record(name) == record:
+            raise
+        return None  # the host removed its record and ends
 
 
 def start_child(
@@ -124,7 +123,6 @@ def start_child(
         assert process.stdin is not None
         with suppress(OSError):
             process.stdin.close()
-        threading.Thread(target=process.wait, name="sgnb-host-wait", daemon=True).start()
 
     try:
         return attach_record(record, on_close=end)
@@ -165,7 +163,13 @@ class SharedEngine:
         listener, address = listen(name)
         text = json.dumps(dict(options), sort_keys=True, default=str)
         self.record = HostRecord(
-            name, address, new_token(), os.getpid(), model, text, owner="kernel"
+            name=name,
+            address=address,
+            token=new_token(),
+            pid=os.getpid(),
+            model=model,
+            options=text,
+            owner="kernel",
         )
         self.host = EngineHost(engine, listener, self.record.token, tokenizer_source(model))
         write_record(self.record)
@@ -192,7 +196,7 @@ def _config(model: str, options: Mapping[str, Any], owned: bool) -> HostConfig:
         seconds = IDLE_SECONDS if idle is None else float(idle)
     except ValueError:
         raise OptionError(f"SGNB_HOST_IDLE={shown(idle)} is no number", "give seconds") from None
-    return HostConfig(name, model, text, owned, seconds)
+    return HostConfig(name=name, model=model, options=text, owned=owned, idle_seconds=seconds)
 
 
 def _start(config: HostConfig, stage: Stage) -> tuple[HostRecord, subprocess.Popen[bytes]]:
@@ -218,6 +222,8 @@ def _start(config: HostConfig, stage: Stage) -> tuple[HostRecord, subprocess.Pop
         process.stdout.close()
         if not config.owned and process.stdin is not None:
             process.stdin.close()
+    # Collects the exit status, because an ended child stays a zombie otherwise.
+    threading.Thread(target=process.wait, name="sgnb-host-wait", daemon=True).start()
     return record, process
 
 

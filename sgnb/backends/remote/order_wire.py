@@ -7,7 +7,7 @@ import numpy as np
 
 from ...engine.cache.part_extents import PartsPrompt, PartTokens
 from ...part_order import OrderMemory, OrderSearch
-from .wire import WireError
+from .wire import SAME_VERSION, WireError
 
 WirePiece = tuple[int, bytes]
 """A `PartTokens` as data."""
@@ -56,7 +56,7 @@ def read_prompt(wire: WireOrder) -> PartsPrompt:
         or not all(0 <= e < len(wire.later) for e in wire.endings)
     ):
         message = f"an order of {count} parts does not fit the parts"
-        raise WireError(message, "use the same version of sgnb on both sides")
+        raise WireError(message, SAME_VERSION)
     return PartsPrompt(
         head=np.frombuffer(wire.head, np.int32),
         first=[_read(piece) for piece in wire.first],

@@ -50,7 +50,6 @@ class HostConfig:
     options: str  # engine options as JSON
     owned: bool  # the process ends with the standard input
     idle_seconds: float  # without clients, until a process without owner ends
-    address: str = ""  # see `listen`
 
 
 def _place() -> Path:
@@ -119,8 +118,7 @@ def read_record(name: str) -> HostRecord | None:
 
 
 def read_options(name: str) -> dict[str, Any] | None:
-    """Return the options that start the host called `name` again; None for an engine that a
-    notebook shares."""
+    """Return the options for a restart of the host `name`; None for the engine of a notebook."""
     record = read_record(name)
     if record is None or record.owner != "host":
         return None

@@ -37,14 +37,14 @@ from ...events import (
 from ...part_order import OrderSearch, PartOrder
 from ...sampling import SamplingParams
 from ...segment import Segment
-from .client import HostClient, converted, copied, host_clock_offset
+from .client import HostClient, copied, host_clock_offset
 from .event_wire import WireEvent, decode_event
 from .order_wire import write_order
 from .output_wire import EMPTY, WireOutput, decode_output
 from .remote_calls import RemoteCalls, RemoteStepper
 from .remote_items import RemoteItems
 from .request_wire import WireRequests, write_params
-from .wire import Connection, EngineFacts, greet_host
+from .wire import Connection, EngineFacts, converted, greet_host
 
 GREETING_SECONDS = 20.0
 """Timeout of the greeting."""
@@ -54,7 +54,7 @@ SWITCH_INTERVAL = 1e-3
 
 
 class _RemoteRequest:
-    """A request on its way: its parameters, its listener and its last output."""
+    """An unfinished request: sampling parameters, receiver of outputs, and last output."""
 
     __slots__ = ("last", "on_output", "params")
 
@@ -318,15 +318,7 @@ class RemoteEngine(GenerateMethods, RemoteCalls):
             return
         result = None
         if event.status != "unverified":
-            result = Verification(
-                event.same_tokens,
-                event.tokens,
-                event.mean_kl,
-                event.rotation_error,
-                event.key_error,
-                event.seconds,
-                event.text,
-            )
+            result = Verification(**{name: getattr(event, name) for name in Verification._fields})
         approximation.decide(result, event.reason)
 
     def _end(self, error: EngineError) -> None:

@@ -16,8 +16,9 @@ from ...errors import RequestError, SgnbError
 from ...events import MediaNamed
 from ...media.items import MediaItem
 from ...segment import Segment
-from .client import HostClient, converted
+from .client import HostClient
 from .item_wire import write_item
+from .wire import converted
 
 _Named = tuple[int, int, MediaNamed]
 """First token id, number of tokens, and name of an item."""

@@ -10,6 +10,7 @@ from ...engine.cache.sequence import CacheScope
 from ...engine.request.request_state import Origin
 from ...errors import OptionError
 from ...sampling import SamplingParams
+from .wire import SAME_VERSION
 
 _DEFAULTS = {name: getattr(SamplingParams(), name) for name in SamplingParams.__dataclass_fields__}
 WireParams = dict[str, Any]
@@ -50,4 +51,4 @@ def read_params(fields: WireParams) -> SamplingParams:
         return msgspec.convert(fields, SamplingParams)
     except msgspec.ValidationError as error:
         message = f"the sampling parameters are not valid: {error}"
-        raise OptionError(message, "use the same version of sgnb on both sides") from None
+        raise OptionError(message, SAME_VERSION) from None

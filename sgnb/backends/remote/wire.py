@@ -31,6 +31,9 @@ MAX_FRAME = 256 << 20
 MAX_GREETING = 1 << 16
 """Maximum bytes of a frame before the client has proved the token."""
 
+SAME_VERSION = "use the same version of sgnb on both sides"
+"""Hint of errors for invalid data."""
+
 _LENGTH = struct.Struct(">I")
 
 
@@ -151,12 +154,11 @@ class Connection:
 
     def send(self, message: msgspec.Struct) -> None:
         """Queue a message for the writing thread."""
-        self._frames.put(_encoder.encode(message))
+        self._frames.put(_frame(message))
 
     def send_now(self, message: msgspec.Struct) -> None:
         """Send a message on this thread. Raises OSError if the connection is lost."""
-        data = _encoder.encode(message)
-        self._sock.sendall(_LENGTH.pack(len(data)) + data)
+        self._sock.sendall(_frame(message))
 
     def receive(self, limit: int = MAX_FRAME) -> bytes:
         """Return the next frame.
@@ -196,11 +198,16 @@ class Connection:
         return data
 
     def _write(self) -> None:
-        while (data := self._frames.get()) is not None:
+        while (frame := self._frames.get()) is not None:
             try:
-                self._sock.sendall(_LENGTH.pack(len(data)) + data)
+                self._sock.sendall(frame)
             except OSError:
                 return self.close()  # the reading thread reports the loss
+
+
+def _frame(message: msgspec.Struct) -> bytes:
+    data = _encoder.encode(message)
+    return _LENGTH.pack(len(data)) + data
 
 
 def decoder(kind: Any, name: str) -> Callable[[bytes], Any]:
@@ -213,9 +220,23 @@ def decoder(kind: Any, name: str) -> Callable[[bytes], Any]:
             return decode(frame)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             message = f"invalid data from {name}: {error}"
-            raise WireError(message, "use the same version of sgnb on both sides") from None
+            raise WireError(message, SAME_VERSION) from None
 
     return checked
+
+
+def converted(value: Any, kind: Any, name: str) -> Any:
+    """Return received plain data as a value of `kind`. Raises WireError for other data.
+
+    Args:
+        value: Plain data.
+        kind: Type of the result.
+        name: Name of the data's origin, for the error.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise WireError(f"invalid data from {name}: {error}", SAME_VERSION) from None
 
 
 def proof(token: str, nonce: bytes, side: str) -> bytes:
@@ -256,7 +277,7 @@ def greet_host(connection: Connection, token: str) -> Welcome:
 def _check_version(version: int, name: str) -> None:
     if version != VERSION:
         message = f"{name} speaks version {version}, and this process version {VERSION}"
-        raise WireError(message, "use the same version of sgnb on both sides")
+        raise WireError(message, SAME_VERSION)
 
 
 def _check_proof(received: bytes, expected: bytes, name: str) -> None:
