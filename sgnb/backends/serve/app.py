@@ -251,8 +251,8 @@ async def _disconnect(request: Request) -> None:
 
 def _check_count(prompts: Sequence[Any], params: SamplingParams) -> None:
     if not 0 < len(prompts) * params.n <= MAX_SAMPLES:
-        message = f"{len(prompts)} prompts with n={params.n}"
-        raise RequestError(message, f"a request has 1 to {MAX_SAMPLES} samples")
+        message = f"{len(prompts)} prompts with n={params.n} are not 1 to {MAX_SAMPLES:,} samples"
+        raise RequestError(message, "send fewer prompts per request, or at least one")
 
 
 async def read_body(request: Request, kind: type[T]) -> T:
