@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -32,6 +34,13 @@ def address(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     host = EngineHost(engine, listener, TOKEN, tokenizer_source("tiny"))
     yield path
     host.close()
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"the condition is false after {seconds} seconds"
+        time.sleep(0.02)
 
 
 def dial(path: str) -> socket.socket:

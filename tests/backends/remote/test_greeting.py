@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from sgnb.backends.remote.remote_engine import RemoteEngine
 from sgnb.backends.remote.wire import Challenge, Connection, Hello, decoder, proof
 from sgnb.engine import Engine
 
-from .conftest import TOKEN, dial
+from .conftest import TOKEN, dial, wait_until
 
 Open = Callable[[], tuple[EngineHost, str]]
 
@@ -49,13 +48,6 @@ def open_host(engine: Engine, tmp_path: Path) -> Iterator[Open]:
     yield open_host
     for host in hosts:
         host.close()
-
-
-def wait_until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
 
 
 def test_a_client_that_leaves_during_the_greeting_is_forgotten(

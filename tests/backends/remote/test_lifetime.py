@@ -1,4 +1,4 @@
-"""Host processes: who starts them, who ends them, and what a lost side leaves behind."""
+"""Start and end of host processes, and cleanup after the loss of a client or a host."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from sgnb.engine import Engine
 from sgnb.errors import EngineError, ModelError, OptionError
 from sgnb.magics.session import SESSION
 
-from .conftest import TOKEN, dial
+from .conftest import TOKEN, dial, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 OPTIONS: dict[str, Any] = {"device": "cpu", "dtype": "float32", "max_total_tokens": 8192}
@@ -39,13 +38,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for host in find_hosts():
         if host.pid != os.getpid():
             os.kill(host.pid, signal.SIGKILL)
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def test_an_engine_of_this_process_is_shared(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""A remote engine gives what the engine gives, to the bit."""
+"""A remote engine returns the same outputs, errors and events as the engine, bit for bit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from sgnb.backends import executor_of
 from sgnb.backends.remote.remote_engine import RemoteEngine
 from sgnb.engine import Engine, Output
 from sgnb.errors import EngineError, GrammarError, OptionError, RequestError, SgnbError
-from sgnb.events import EVENT_KINDS, EventLog, RequestFinished, RequestQueued, StepRan
+from sgnb.events import RequestFinished, RequestQueued, StepRan
 from sgnb.sampling import SamplingParams
+
+from .conftest import wait_until
 
 PROMPTS = ["The quick brown fox", "Once upon a time", "1, 2, 3,", "A list of colors: red"]
 FIELDS = (
@@ -86,7 +88,7 @@ def test_streams_are_identical(engine: Engine, attach: Callable[[], RemoteEngine
 
 @sgl.function
 def program(s: Any, topic: str) -> None:
-    s += "EngineFacts about " + topic + ": " + sgl.gen("fact", max_tokens=6, temperature=0)
+    s += "Facts about " + topic + ": " + sgl.gen("fact", max_tokens=6, temperature=0)
     branches = s.fork(2)
     for i, branch in enumerate(branches):
         branch += f" part {i}: " + sgl.gen("part", max_tokens=5, regex="[a-z ]+", temperature=0)
@@ -114,13 +116,13 @@ def test_events_reach_the_client(attach: Callable[[], RemoteEngine]) -> None:
     state = program.run(topic="rivers", backend=one)
     state.text()
     two.generate("Another notebook", max_new_tokens=2)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        queued = [r.event for r in one.log.read().records if isinstance(r.event, RequestQueued)]
-        if any(event.run == "" and len(event.prompt) for event in queued):
-            break
-        time.sleep(0.02)
-    runs = {event.run for event in queued}
+
+    def queued() -> list[RequestQueued]:
+        events = [record.event for record in one.log.read().records]
+        return [event for event in events if isinstance(event, RequestQueued)]
+
+    wait_until(lambda: any(event.run == "" and len(event.prompt) for event in queued()))
+    runs = {event.run for event in queued()}
     assert runs == {state.program.run.id, ""}, "a run of another client is visible"
     records = one.log.read().records
     assert [r.t for r in records] == sorted(r.t for r in records)
@@ -228,10 +230,7 @@ def test_an_interrupted_submission_ends(
         events = [record.event for record in engine.log.read(before).records]
         return [event.reason for event in events if isinstance(event, RequestFinished)]
 
-    deadline = time.monotonic() + 5
-    while len(reasons()) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: len(reasons()) >= 2)
     assert reasons() == ["abort", "abort"]
 
 
@@ -266,10 +265,7 @@ def test_the_end_of_a_client_ends_its_requests(
     assert isinstance(results[0].error, EngineError)
     with pytest.raises(EngineError, match="test"):
         one.generate("x")
-    deadline = time.monotonic() + 20
-    while engine.stats()["in_flight"] and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert engine.stats()["in_flight"] == 0
+    wait_until(lambda: engine.stats()["in_flight"] == 0)
     assert two.generate("x", max_new_tokens=2).finish_reason == "length"
 
 
@@ -311,7 +307,7 @@ def test_grammars_for_views(engine: Engine, attach: Callable[[], RemoteEngine]) 
 
 
 def test_every_event_is_sent_and_received() -> None:
-    """Events of a recorded session, and each kind without arrays, survive the transfer."""
+    """A host's events equal the client's events after the transfer."""
     from sgnb.backends.remote.event_wire import decode_event, encode_event
 
     with Engine("tiny", device="cpu", max_total_tokens=512) as engine:
@@ -322,8 +318,6 @@ def test_every_event_is_sent_and_received() -> None:
     for record in records:
         wire = encode_event(record, 0.0)
         assert decode_event(wire) == record.event
-        assert wire.kind in EVENT_KINDS
-    assert EventLog().last == 0
 
 
 def test_generate_in_a_listener_is_an_error(attach: Callable[[], RemoteEngine]) -> None:
