@@ -1,5 +1,5 @@
-"""Two Jupyter kernels on one engine: a restart of one kernel keeps the model, the cache and the
-other notebook."""
+"""Two Jupyter kernels share an engine: the restart of a kernel keeps the model and the cache, and
+does not disturb the other kernel."""
 
 from __future__ import annotations
 
