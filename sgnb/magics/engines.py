@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import lang
-from ..errors import EngineError, OptionError, nearest
+from ..errors import OptionError, nearest
 from ..lang.executor import Executor
 from ..sampling import integer, read_option, text
 from ..sampling import switch as read_switch
@@ -25,7 +25,7 @@ from .engine_hosts import (
     unattached_rows,
 )
 from .fleets import SessionFleet
-from .loaded_engine import LoadedEngine, RemoteBackend
+from .loaded_engine import LoadedEngine, RemoteBackend, check_idle
 from .progress_line import load_line
 from .table import Facts, Table
 
@@ -282,8 +282,7 @@ class Engines:
         if not name and self._remote is not None and self._remote.executor is self._fleet.executor:
             self._fleet.close("unloading the fleet")
             self._remote = None
-            current = self._loaded.get(self._current)
-            return lang.set_default_executor(current.executor if current else None)
+            return self._choose_current()
         loaded = self._find(name or self._current)
         self._close(loaded, f"unloading {loaded.name}")
 
@@ -342,9 +341,7 @@ class Engines:
         lang.set_default_executor(loaded.executor)
 
     def _stop(self, loaded: LoadedEngine, purpose: str) -> None:
-        if runs := self._busy(loaded.executor):
-            hint = f"wait for it, or cancel it first: %sglang cancel {runs[0]}"
-            raise EngineError(f"{purpose}: {loaded.name} is in use by {', '.join(runs)}", hint)
+        check_idle(loaded.name, self._busy(loaded.executor), purpose)
         loaded.close()
 
     def _replace(self, loaded: LoadedEngine, purpose: str) -> None:
@@ -364,8 +361,11 @@ class Engines:
         del self._loaded[loaded.name]
         if self._current == loaded.name:
             self._current = next(reversed(self._loaded), "")
-            current = self._loaded.get(self._current)
-            lang.set_default_executor(current.executor if current else None)
+            self._choose_current()
+
+    def _choose_current(self) -> None:
+        current = self._loaded.get(self._current)
+        lang.set_default_executor(current.executor if current else None)
 
 
 def _name(value: Any) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import EngineError, OptionError
+from ..errors import OptionError
 from ..lang.executor import Executor
+from .loaded_engine import check_idle
 from .progress_line import load_line
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ class SessionFleet:
         """
         if self.executor is None:
             return
-        if runs := self._busy(self.executor):
-            hint = f"wait for it, or cancel it first: %sglang cancel {runs[0]}"
-            raise EngineError(f"{purpose}: the fleet is in use by {', '.join(runs)}", hint)
+        check_idle("the fleet", self._busy(self.executor), purpose)
         self.executor.close()
         self.executor = None

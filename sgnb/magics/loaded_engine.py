@@ -50,6 +50,13 @@ class LoadedEngine:
         return f"{self.model} on {engine.device}, {engine.dtype}, {context}"
 
 
+def check_idle(name: str, runs: list[str], purpose: str) -> None:
+    """Raise EngineError if `runs` use the engine or fleet `name`. purpose: reason for its end."""
+    if runs:
+        hint = f"wait for it, or cancel it first: %sglang cancel {runs[0]}"
+        raise EngineError(f"{purpose}: {name} is in use by {', '.join(runs)}", hint)
+
+
 def _drawing(engine: Callable[[], AnyEngine | None], number: int) -> AutomatonDrawn | None:
     """Return the drawing of an automaton for views. Views may outlive the engine."""
     loaded = engine()
