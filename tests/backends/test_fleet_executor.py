@@ -134,6 +134,32 @@ def test_calls_of_a_lost_worker_continue(stream: bool) -> None:
             assert any(event.tokens for event in retried)
 
 
+@sgl.function
+def long_fork(s: Any) -> None:
+    s += "A tale: "
+    forks = s.fork(2)
+    for fork in forks:
+        fork += sgl.gen("part", max_tokens=100, ignore_eos=True)
+    forks.join()
+
+
+def test_a_lost_fork_leaves_no_state() -> None:
+    with FleetExecutor.load("tiny", replicas=2, on="threads") as fleet:
+        state = long_fork.run(backend=fleet, stream=True)
+        deadline = time.monotonic() + 20
+        while not (routed := events(fleet, CallRouted)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        fleet._executors[routed[0].worker].engine.close()
+        state.sync()
+        assert events(fleet, CallRetried)
+        done = threading.Event()
+        fleet._commands.put(done.set)
+        assert done.wait(20)
+        assert not fleet._dispatcher._groups
+        assert not fleet._dispatcher._forks
+
+
 @pytest.mark.slow
 def test_a_killed_process_loses_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SGNB_HOSTS", str(tmp_path))

@@ -231,11 +231,16 @@ class Dispatcher:
         group.open.discard(call)
         self._first_token(call, self._log.now())
         if not group.open and group.routed in self._groups:
-            del self._groups[group.routed]
-            group.routed.sibling = None
-            if group.fork is not None and self._forks.get(group.fork) is group.routed:
-                del self._forks[group.fork]
+            self._remove(group.routed)
             self.router.finished(group.routed, self._log.now())
+
+    def _remove(self, routed: RoutedCalls) -> CallGroup:
+        """Remove and return a group. Later branches of the fork do not follow the group."""
+        group = self._groups.pop(routed)
+        routed.sibling = None
+        if group.fork is not None and self._forks.get(group.fork) is routed:
+            del self._forks[group.fork]
+        return group
 
     def _lose(self, worker: FleetWorker) -> None:
         """Remove a worker, and repeat the calls of the worker."""
@@ -247,7 +252,7 @@ class Dispatcher:
             threading.Thread(target=wait, name="sgnb-fleet-restart", daemon=True).start()
         now = self._log.now()
         for routed in self.router.lose(worker.number, now):
-            for call in self._groups.pop(routed).open:
+            for call in self._remove(routed).open:
                 call.attempt += 1  # late results are void
                 call.cancel = nothing
                 if call.is_done:
@@ -283,6 +288,7 @@ class Dispatcher:
             for call in group.open:
                 call.fail(error)
         self._groups.clear()
+        self._forks.clear()
         self.router = Router(BlockIndex(), step_tokens=STEP_TOKENS)
 
 
