@@ -11,6 +11,7 @@ import pytest
 
 import sgnb as sgl
 from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.ray_hosts import RayHosts
 from sgnb.errors import EngineError
 from sgnb.events import WorkerJoined, WorkerLost
 
@@ -51,12 +52,19 @@ def test_killed_actors_return_and_no_program_is_lost() -> None:
             time.sleep(0.1)
         assert engine_pid(fleet, 0) != pids[0]
         assert tale.run(9, backend=fleet)["text"]
-    assert not ray.is_initialized()
+        hosts = hosts_of(fleet)
+    with pytest.raises(EngineError, match="Ray actor 0 has ended"):
+        hosts.attach(0)
+    assert not ray.is_initialized(), "a restart after the end starts no cluster"
+
+
+def hosts_of(fleet: FleetExecutor) -> RayHosts:
+    hosts: RayHosts = fleet._dispatcher._restarted.__self__  # type: ignore[union-attr]
+    return hosts
 
 
 def engine_pid(fleet: FleetExecutor, number: int) -> int:
     """Return the process of an actor."""
     import ray
 
-    hosts = fleet._dispatcher._restarted.__self__  # type: ignore[union-attr]
-    return int(ray.get(hosts._actors[number].endpoint.remote())[2])
+    return int(ray.get(hosts_of(fleet)._actors[number].endpoint.remote())[2])

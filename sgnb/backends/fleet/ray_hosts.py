@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -67,7 +68,7 @@ class RayHosts:
     ) -> None:
         ranks = EngineOptions.make(dict(options)).tensor_parallel
         self._ray = _import_ray()
-        self._owned = ExitStack()
+        self._owned, self._guard, self._closed = ExitStack(), threading.Lock(), False
         with ExitStack() as opened:
             self._connect(address, opened)
             resources = self._resources(options, ranks)
@@ -89,22 +90,32 @@ class RayHosts:
             EngineError: The actor does not run, with Ray's reason.
         """
         name, deadline = f"Ray actor {number}", time.monotonic() + START_SECONDS
+        errors, answer = self._ray.exceptions, None
         while True:
-            answer = self._actors[number].endpoint.remote()
             try:
-                left = max(0.0, deadline - time.monotonic())
-                address, token, _ = self._ray.get(answer, timeout=left)
+                with self._guard:  # a call after the end of Ray starts Ray again
+                    if self._closed:
+                        raise EngineError(f"{name} has ended", "load the fleet again")
+                    answer = answer or self._actors[number].endpoint.remote()
+                    address, token, _ = self._ray.get(answer, timeout=POLL_SECONDS)
                 return RemoteEngine(connect(address, name), token, name)
-            except self._ray.exceptions.ActorUnavailableError:  # Ray has not seen the end yet
-                time.sleep(POLL_SECONDS)
-            except self._ray.exceptions.RayError as error:
+            except errors.RayError as error:
+                if time.monotonic() < deadline:
+                    if isinstance(error, errors.GetTimeoutError):
+                        continue
+                    if isinstance(error, errors.ActorUnavailableError):  # the end is not seen yet
+                        answer = None
+                        time.sleep(POLL_SECONDS)
+                        continue
                 cause = getattr(error, "cause", None) or error
                 message = f"{name} did not start: {str(cause).strip().splitlines()[-1]}"
                 raise EngineError(message, "ray logs has the output of the actor") from error
 
     def close(self) -> None:
         """End the actors. Idempotent."""
-        self._owned.close()
+        self._closed = True
+        with self._guard:
+            self._owned.close()
 
     def _connect(self, address: str, opened: ExitStack) -> None:
         """Connect to a cluster, or start Ray on this machine."""
