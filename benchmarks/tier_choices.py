@@ -192,12 +192,13 @@ def measure(model: str, store: str, count: int) -> list[Case]:
             for _ in range(WARM_UP // 2):
                 bench.case()
             costs = bench.tiers.costs
-            middle, size = LENGTHS[1] // 2, bench.tiers._transfer.unit_bytes
-            loading = costs.load_seconds("disk", 1) if store != "host" else 0.0
+            middle = LENGTHS[1] // 2
+            size = middle * bench.tiers._transfer.unit_bytes
+            loading = costs.load_seconds("disk", size) / size
             if store == STORES[2]:
                 slow.seconds_per_byte = (SLOWER - 1) * loading
             elif store == STORES[3]:
-                computing = costs.compute_seconds(0, middle) / (middle * size)
+                computing = costs.compute_seconds(0, middle) / size
                 slow.seconds_per_byte = max(0.0, computing - loading)
             for _ in range(WARM_UP // 2):
                 bench.case()

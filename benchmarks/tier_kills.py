@@ -208,7 +208,7 @@ def table(case: str, counts: dict[str, int]) -> Report:
     report = Report(
         f"{CASES[case]}: {KILLS} kills of a process with disk_cache",
         ("", "measured", "bar"),
-        bar="no wrong answer and no failed process",
+        bar="the last column",
     )
     report.rows = [
         ("answers", counts["answers"], ""),
