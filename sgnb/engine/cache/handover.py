@@ -46,9 +46,9 @@ def export_prefix(
     """
     _check_payloads(cache)
     prefix = cache.tree.peek(tokens, namespace)
-    slots, begin = prefix.node.path_slots(), prefix.node.end
-    if prefix.child is not None and prefix.length > begin:
-        slots = np.concatenate([slots, prefix.child.slots[: prefix.length - begin]])
+    slots = prefix.node.path_slots()
+    if prefix.child is not None:
+        slots = np.concatenate([slots, prefix.child.slots])[: prefix.length]
     staged = torch.empty((len(slots), cache.slots.unit_bytes), dtype=torch.uint8, device=device)
     cache.slots.copy(slots, staged)
     return CachedPrefix(tokens[: prefix.length].copy(), staged.cpu(), layout)

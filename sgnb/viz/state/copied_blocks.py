@@ -14,8 +14,10 @@ from ...events import BlocksNamed, CopiesChanged
 STORED = "stored"
 
 PLACES = {"host": "host memory", "disk": "the disk"}
-WHERE = {"host": "in host memory", "disk": "on disk"}
 """Stores in words."""
+
+WHERE = {"host": "in host memory", "disk": "on disk"}
+"""Places of copies in words."""
 
 KEPT_ABSENT = 4096
 """Blocks without copies, each with the reason, at most: the latest."""
