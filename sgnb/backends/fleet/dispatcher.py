@@ -269,7 +269,7 @@ class Dispatcher:
         assert self._restarted is not None
         try:
             executor = executor_of(self._restarted(number))
-        except EngineError as error:
+        except Exception as error:  # otherwise the waiting calls would wait forever
             _log.warning("worker %d does not return: %s", number, error)
             self._commands.put(self._restart_ended)
         else:
