@@ -83,7 +83,7 @@ class Engine(GenerateMethods, CacheMethods):
                     self.close()
                 raise
 
-    def check_may_wait(self) -> None:
+    def _check_may_wait(self) -> None:
         self._loop.check_may_wait()
 
     def submit(

@@ -155,8 +155,8 @@ class RemoteEngine(GenerateMethods, RemoteCalls):
             )
         )
 
-    def check_may_wait(self) -> None:
-        super().check_may_wait()
+    def _check_may_wait(self) -> None:
+        super()._check_may_wait()
         if self._client.on_its_thread:
             message = "generate cannot be called on the thread that receives outputs"
             raise EngineError(message, "call it on another thread, not in a listener or finalizer")

@@ -19,7 +19,7 @@ class GenerateMethods:
     submit: Any
     abort: Any
 
-    def check_may_wait(self) -> None:
+    def _check_may_wait(self) -> None:
         """Raise EngineError if a wait on this thread would never end."""
         self.log.home.check()
 
@@ -46,7 +46,7 @@ class GenerateMethods:
             RequestError, OptionError: Before any request runs. The error of a failed request is
             raised afterwards. An interrupt aborts the requests and keeps the cache.
         """
-        self.check_may_wait()
+        self._check_may_wait()
         stream = arguments.switch("stream", stream)
         asked = read_samples(prompt, sampling_params, sampling, stream)
         return run_samples(self.submit, self.abort, asked, stream)
