@@ -44,9 +44,13 @@ importlib.import_module("sgnb.backends")
 _modules = 0
 
 
+def pytest_collection_finish() -> None:
+    """Freeze the heap before the first engine, which otherwise unfreezes the heap at its end."""
+    pytest_runtest_logfinish()
+
+
 def pytest_runtest_logfinish() -> None:
-    """Every engine that ends collects garbage: what was imported need not be looked at each
-    time."""
+    """Freeze imported modules: each engine collects garbage at its end."""
     global _modules
     if len(sys.modules) > _modules:
         _modules = len(sys.modules)

@@ -85,6 +85,7 @@ def test_a_new_engine_loads_the_prefix_and_answers_the_same(
         assert event.store == "disk" and event.tokens == 64 * blocks and event.compute_seconds > 0
 
 
+@pytest.mark.slow
 def test_prefetch_loads_before_a_request(stored: tuple[Path, list[int], int]) -> None:
     folder, exact, blocks = stored
     with engine(folder) as tiny:
@@ -177,6 +178,7 @@ def test_models_that_cannot_be_copied_say_so(tmp_path: Path) -> None:
         Engine("tiny", host_cache=0)
 
 
+@pytest.mark.slow
 def test_a_model_with_hooks_runs_without_copies(tmp_path: Path, model: PreTrainedModel) -> None:
     hook = model.model.layers[0].register_forward_hook(lambda *args: None)
     try:

@@ -236,7 +236,9 @@ def test_a_pin_survives_a_restart(tmp_path: Path) -> None:
         assert not tiny.pins() and tiny.restore_pins() == 0
 
 
-@pytest.mark.parametrize("way", ["owner", "node", "other"])
+@pytest.mark.parametrize(
+    "way", ["owner", *(pytest.param(way, marks=pytest.mark.slow) for way in ("node", "other"))]
+)
 def test_unpin_deletes_the_marks_of_its_pins(tmp_path: Path, way: str) -> None:
     with engine(tmp_path / "kv") as tiny:
         answer(tiny)

@@ -287,7 +287,8 @@ def unfreeze(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.unfreeze()
 
 
-@pytest.mark.parametrize("fuse", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("fuse", [True, False])
 def test_a_closed_engine_holds_nothing(fuse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the pool at its end, nor the model once its owner drops it too. Frozen, as on a GPU;
     collected once."""
@@ -455,6 +456,7 @@ def test_an_interrupt_as_the_thread_starts_leaves_none(
     wait_until(lambda: set(engines()) <= set(before))
 
 
+@pytest.mark.slow
 def test_without_a_thread_the_model_is_left_as_it_was_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

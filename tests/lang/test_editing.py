@@ -219,7 +219,7 @@ def test_edits_that_are_not_possible(engine: Engine) -> None:
         state.at("a", 0).fork("x").sync()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10_000), st.data())
 def test_an_edit_to_the_same_token_changes_nothing(
     engine: Engine, seed: int, data: st.DataObject
