@@ -36,7 +36,6 @@ class Scheduler:
             steps later, regardless of their cached prefix.
         shared_prefix: A waiting request waits for another step if a running request is about to
             compute at least this number of its tokens.
-        window: Number of waiting requests, the oldest, that are ranked.
         emit: Receives the events of requests.
     """
 
@@ -50,12 +49,11 @@ class Scheduler:
         policy: SchedulePolicy = "lpm",
         max_overtaking: int = 1024,
         shared_prefix: int = 1,
-        window: int = 2048,
         emit: Callable[[Any], None] = lambda event: None,
     ) -> None:
         self.cache = cache
         ageing = context_length / max_overtaking
-        self.waiting = WaitingQueue(cache, policy, ageing=ageing, window=window)
+        self.waiting = WaitingQueue(cache, policy, ageing=ageing)
         self.running: list[Request] = []
         self._num_synchronous = 0  # running requests whose next token depends on the last token
         self.step = 0
@@ -85,7 +83,7 @@ class Scheduler:
     def add(self, request: Request) -> None:
         """Queue a request."""
         request.arrival = self.step
-        self.waiting[request.id] = request
+        self.waiting.append(request)
         self._blocked = None
 
     def why_waiting(self, request: Request) -> Wait | None:
@@ -178,7 +176,7 @@ class Scheduler:
         self._held.release(request)
         if request.node is not None:
             self._release(request, insert=not non_finite)
-        elif self.waiting.pop(request.id, None) is not None:
+        elif self.waiting.remove(request.id):
             self._blocked = None
         if non_finite:
             self.cache.discard(request)
@@ -275,11 +273,11 @@ class Scheduler:
     def _admit(self, builder: BatchBuilder) -> None:
         """Start waiting requests, best first, within the step budget, `max_running` and memory.
 
-        A request waits despite free slots in five cases: the first in line does not fit
-        (`_blocked`); the request is not among the `window` oldest; the last token is not read yet;
-        the grammar computes a mask (`hold`); a running request is about to compute the same next
-        `shared_prefix` tokens. The last case costs a step per point of divergence of prompts, and
-        each prefix is computed once. A request with a compiling grammar is not in the queue yet.
+        A request waits despite free slots in four cases: the first in line does not fit
+        (`_blocked`); the last token is not read yet; the grammar computes a mask (`hold`); a
+        running request is about to compute the same next `shared_prefix` tokens. The last case
+        costs a step per point of divergence of prompts, and each prefix is computed once. A request
+        with a compiling grammar is not in the queue yet.
         """
         waits = self._waits
         waits.front = self._full(builder)
@@ -296,7 +294,7 @@ class Scheduler:
             for r in self.running
             if r.node and r.num_uncomputed > 1 and self.cache.shares(r)
         }
-        admitted = set()
+        admitted = []
         try:
             for request, prefix in self.waiting.ranked():
                 if request.id in self._held:
@@ -326,13 +324,13 @@ class Scheduler:
                     break
                 waits.forget(request)
                 growth += request.remaining
-                admitted.add(request.id)
+                admitted.append(request)
                 if self.cache.shares(request):
                     being_computed.add(upcoming)
                 builder.add(request)
         finally:  # also after a fault of one request
-            for id in admitted:
-                self.waiting.admit(id)
+            for request in admitted:
+                self.waiting.admit(request)
 
     def _start(self, request: Request, growth: int) -> bool:
         """Start a request if the memory suffices; pins yield if nothing runs.

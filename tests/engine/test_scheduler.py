@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 from sgnb.engine.cache import manual
 from sgnb.engine.cache.manager import CacheManager
+from sgnb.engine.cache.radix import Prefix
 from sgnb.engine.cache.sequence import SHARED, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
@@ -83,6 +86,30 @@ class Simulation:
         self.scheduler = Scheduler(
             self.cache, context_length=context_length, emit=self.emit, **options
         )
+        self.ranked, self.scheduler.waiting.ranked = (  # type: ignore[method-assign]
+            self.scheduler.waiting.ranked,
+            self.ranked_as_from_scratch,
+        )
+        self.rankings = 0  # with several requests
+
+    def ranked_as_from_scratch(self) -> list[tuple[Request, Prefix]]:
+        """The kept ranks are the ranks of all requests, looked up again."""
+        queue = self.scheduler.waiting
+        rows = []
+        for request in queue.values():
+            searched = copy.copy(request)
+            searched.prefix_hint = None
+            prefix = self.cache.look_up(searched)
+            length = min(prefix.length, request.reusable)
+            if not request.num_placeholders:
+                rows.append((request.arrival * queue._ageing - length, request, prefix))
+        if queue.policy == "lpm" and self.cache.prefix_cache:
+            rows.sort(key=itemgetter(0))
+        expected = [row[1:] for row in rows]
+        ranked = list(self.ranked())
+        assert [(r.id, p.length) for r, p in ranked] == [(r.id, p.length) for r, p in expected]
+        self.rankings += len(ranked) > 1
+        return ranked
 
     def emit(self, event: Any) -> None:
         self.events.append(event)
@@ -253,6 +280,9 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
             sim.check()
     for _ in sim.run():
         pass
+    assert sim.rankings
+    watch = scheduler.cache.tree.watch
+    assert not (watch._places or watch._watched or watch.take_changed()), "nobody waits"
     assert scheduler.cache.in_flight == 0
     assert scheduler.cache.tree.locked == scheduler.cache.pinned_tokens
     manual.unpin(scheduler.cache.tree)

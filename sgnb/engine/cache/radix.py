@@ -27,6 +27,7 @@ from ...events import (
     TokenIds,
 )
 from .payload import Payload
+from .prefix_watch import PrefixWatch
 
 Ints = NDArray[np.int32]
 
@@ -131,6 +132,7 @@ class RadixTree:
         locked: Number of tokens in locked nodes, which are never evicted.
         attached: Number of nodes per attached payload.
         pins: Pinned nodes by (node id, owner), the oldest first.
+        watch: Sequences that wait for a change of their cached prefix.
     """
 
     def __init__(
@@ -146,6 +148,7 @@ class RadixTree:
         self.root = Node(0, None, None, _NO_INTS, _NO_INTS, 0)
         self.attached: Counter[Payload] = Counter()
         self.pins: dict[tuple[int, str], Node] = {}
+        self.watch = PrefixWatch()
 
     @property
     def evictable(self) -> int:
@@ -223,8 +226,7 @@ class RadixTree:
             tokens: Token ids from the root on, int32[n].
             slots: KV slots of the tokens, int32[n].
             namespace: Part of the cache for the tokens.
-            start: A node on the path of `tokens`. The search starts there, and `existing` counts
-                tokens after `start`.
+            start: A node on the path, where the search starts. `existing` counts tokens behind.
             request: Id of the request with the tokens, for the event.
         """
         begin = node = start or self.root
@@ -301,9 +303,7 @@ class RadixTree:
     def flush(self, namespace: str | None = None, reason: str = "flush") -> list[Node]:
         """Remove all unlocked nodes of a namespace (default: of all namespaces). Returns the
         removed nodes. reason: of the `NodeEvicted` events."""
-        tops = [
-            child for (space, _), child in self.root.children.items() if namespace in (None, space)
-        ]
+        tops = [n for (space, _), n in self.root.children.items() if namespace in (None, space)]
         return self._clear(tops, reason)
 
     def cut(self, top: Node) -> list[Node]:
@@ -335,16 +335,15 @@ class RadixTree:
         edge = tokens[parent.end :].copy()
         node = Node(next(self._ids), parent, key, edge, slots[parent.end :].copy(), self._tick)
         parent.children[key] = node
+        self.watch.child_changed(parent.id, key)
         self.size += len(edge)
-        if parent.parent is not None:
-            namespace = ""
-        self._emit(NodeAdded(node.id, parent.id, TokenIds(edge.tobytes()), namespace, request))
+        space = namespace if parent is self.root else ""
+        self._emit(NodeAdded(node.id, parent.id, TokenIds(edge.tobytes()), space, request))
         self._queue(node)
         return node
 
     def _split(self, node: Node, length: int) -> Node:
-        """Move the first `length` tokens of `node` to a new node above, and return the new
-        node."""
+        """Move the first `length` tokens of `node` to a new node above. Returns the new node."""
         parent = node.parent
         assert parent is not None
         upper = Node(
@@ -356,6 +355,7 @@ class RadixTree:
         node.key = node.tokens[0].item()
         parent.children[upper.key] = upper
         upper.children[node.key] = node
+        self.watch.child_changed(parent.id, upper.key)
         self._emit(NodeSplit(node.id, upper.id, length))
         return upper
 
@@ -364,6 +364,7 @@ class RadixTree:
         assert parent is not None
         del parent.children[node.key]
         node.alive = False
+        self.watch.node_removed(parent.id, node.key, node.id)
         self.size -= len(node.tokens)
         for payload in node.attached:
             self.attached[payload] -= 1
@@ -414,7 +415,6 @@ def common_length(a: Ints, b: Ints) -> int:
 
 
 def _child_key(node: Node, tokens: Ints, namespace: str) -> Any:
-    """Return the key of the child along `tokens`. Children of the root are separate for each
-    namespace."""
+    """Return the key of the child along `tokens`. Keys at the root contain the namespace."""
     token = tokens.item(node.end)
     return token if node.parent is not None else (namespace, token)

@@ -8,8 +8,7 @@ from the pause.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 
 from ..cache.radix import Prefix
 from .request import Request
@@ -26,23 +25,23 @@ class FairShare:
         self._waiting: frozenset[int] = frozenset()  # clients at the last `order`
         self._running: dict[int, tuple[Request, int]] = {}  # by id, with the counted tokens
 
-    def order(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the requests of all clients in a fair order. Each client's own order stays."""
-        queues: dict[int, deque[Row]] = {}
-        for row in rows:
-            queues.setdefault(row[0].cache_scope.client, deque()).append(row)
+    def order(self, queues: Mapping[int, Iterator[Row]]) -> Iterator[Row]:
+        """Return the requests of all clients in a fair order. Each client's own order stays.
+
+        Args:
+            queues: Requests by client. Clients without requests are missing.
+        """
         self._count_outputs()
         self._join(frozenset(queues))
-
-        served, ordered = {client: self.served[client] for client in queues}, []
-        while queues:
-            client = min(queues, key=served.__getitem__)
-            row = queues[client].popleft()
-            served[client] += _cost(*row)
-            ordered.append(row)
-            if not queues[client]:
-                del queues[client]
-        return ordered
+        served = {client: self.served[client] for client in queues}
+        while served:
+            client = min(served, key=served.__getitem__)
+            row = next(queues[client], None)
+            if row is None:
+                del served[client]
+            else:
+                served[client] += _cost(*row)
+                yield row
 
     def admit(self, request: Request) -> None:
         """Count the prompt tokens that a started request computes, and its output from now on."""
