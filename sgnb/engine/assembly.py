@@ -33,7 +33,7 @@ from .device.memory import GIB, free_host_bytes, freeze_heap, weight_bytes
 from .device.precompile import cancel_unclaimed
 from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
-from .model.fingerprint import fingerprint
+from .model.fingerprint import fingerprint_of
 from .model.layer_probe import LayerProbe
 from .model.loading import load_tokenizer, pick_device
 from .model.recurrent import StepStates
@@ -75,6 +75,7 @@ class Parts:
     runner: ModelRunner
     encoder: EncoderQueue | None
     tiers: CacheTiers | None
+    identity: Callable[[], str]  # fingerprint of the present keys and values
     team: Team | None
 
     def request_factory(self, check_open: Callable[[], None]) -> RequestFactory:
@@ -179,7 +180,6 @@ def _build(
         undo.callback(decoder.release)
         options = options.on(decoder.device.type)
         options = replace(options, attention=_pick_attention(options, decoder))
-        announce("reading the tokenizer")
         text = _read_tokenizer(source, tokenizer)
         eos = _eos_token_ids(decoder, text)
 
@@ -225,6 +225,7 @@ def _build(
         runner,
         encoder,
         tiers,
+        _identity(decoder, kv, states),
         team,
     )
 
@@ -271,14 +272,20 @@ def _make_tiers(
         None if pools[1] is None else weakref.proxy(pools[1]),
         decoder.model,
         runner.weights,
-        fingerprint,
+        _identity(decoder, *pools),
         free_host_bytes,
         find_items=(lambda tokens: ()) if items is None else items.find_spans,
         emit=log.emit,
     )
 
 
+def _identity(decoder: Decoder, kv: KVCache, states: StatePool | None) -> Callable[[], str]:
+    shapes = [] if states is None else [states.shapes]
+    return fingerprint_of(decoder.model, *kv.facts, *shapes)
+
+
 def _read_tokenizer(source: str | Path | PreTrainedModel, tokenizer: Any) -> Tokenizer | None:
+    announce("reading the tokenizer")
     if tokenizer is None and not isinstance(source, PreTrainedModel):
         tokenizer = load_tokenizer(str(source))
     return None if tokenizer is None else Tokenizer(tokenizer)

@@ -292,7 +292,7 @@ class Engine(GenerateMethods, CacheMethods):
         self.items = parts.input_processor.items  # of prompts; None for a model of text
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
-        self._cache = parts.scheduler.cache
+        self._cache, self._identity = parts.scheduler.cache, parts.identity
         slots, checkpoints = self._cache.slots, self._cache.checkpoints
         self.pool_tokens, self.token_bytes = slots.total, slots.unit_bytes
         self.state_bytes = checkpoints.pool.unit_bytes if checkpoints else 0

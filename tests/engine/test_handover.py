@@ -18,7 +18,7 @@ from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.radix import common_length
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.engine import Engine
-from sgnb.errors import OptionError
+from sgnb.errors import OptionError, SgnbWarning
 from sgnb.sampling import SamplingParams
 
 CPU = torch.device("cpu")
@@ -84,6 +84,46 @@ def test_other_layouts_are_refused(make_engine: Callable[..., Engine]) -> None:
     with pytest.raises(OptionError, match="does not fit"):
         second.adopt_prefix(first.export_prefix([5] * 80))
     check_slots(second)
+
+
+def test_other_weights_are_refused(make_engine: Callable[..., Engine]) -> None:
+    first, second = make_engine(), make_engine()
+    first.generate([5] * 80, max_new_tokens=1)
+    prefix = first.export_prefix([5] * 80)
+    model = second.model
+    assert model is not None
+    weight = model.get_output_embeddings().weight
+    with torch.no_grad():
+        before = weight[3, 5].item()
+        weight[3, 5] += 0.5
+    with pytest.warns(SgnbWarning, match="changed"), pytest.raises(OptionError, match="not fit"):
+        second.adopt_prefix(prefix)
+    with torch.no_grad():
+        weight[3, 5] = before
+    with pytest.warns(SgnbWarning, match="changed"):
+        assert second.adopt_prefix(prefix) == 80
+    check_slots(second)
+
+
+def test_damaged_tokens_are_refused(make_engine: Callable[..., Engine]) -> None:
+    engine = make_engine()
+    engine.generate([5] * 80, max_new_tokens=1)
+    prefix = engine.export_prefix([5] * 80)
+    tokens = prefix.tokens.copy()
+    tokens[7] = engine.vocab_size
+    with pytest.raises(OptionError, match=f"token ids from 5 to {engine.vocab_size}"):
+        engine.adopt_prefix(replace(prefix, tokens=tokens))
+
+
+def test_models_on_several_gpus_are_refused(make_engine: Callable[..., Engine]) -> None:
+    """The copy of the first rank would lack the keys and values of the other ranks."""
+    engine = make_engine()
+    prefix = engine.export_prefix([5] * 80)
+    engine.options = replace(engine.options, tensor_parallel=2)
+    with pytest.raises(OptionError, match="several GPUs"):
+        engine.export_prefix([5] * 80)
+    with pytest.raises(OptionError, match="several GPUs"):
+        engine.adopt_prefix(prefix)
 
 
 def test_models_with_recurrent_layers_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -13,14 +14,27 @@ from .manager import CacheManager
 from .radix import Ints
 
 
+class AnyPrefix(Protocol):
+    """A prefix in this process or in another process; attributes as in `CachedPrefix`."""
+
+    @property
+    def tokens(self) -> Ints: ...
+
+    @property
+    def content(self) -> Tensor: ...
+
+    @property
+    def layout(self) -> tuple[str, ...]: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CachedPrefix:
-    """Keys and values of a prefix, in host memory.
+    """Keys and values of a prefix.
 
     Attributes:
         tokens: Token ids, int32[n].
         content: uint8[n, unit_bytes], as written by `Storage.copy`.
-        layout: Model, dtype and storage format. Equal layouts do not prove equal weights.
+        layout: Fingerprint of the weights, dtype and storage format.
     """
 
     tokens: Ints
@@ -39,7 +53,8 @@ def export_prefix(
     device: torch.device,
     layout: tuple[str, ...],
 ) -> CachedPrefix:
-    """Copy the longest cached prefix of `tokens` to host memory. Call on the engine's thread.
+    """Copy the longest cached prefix of `tokens` to new memory of the device. Call on the engine's
+    thread.
 
     Raises:
         OptionError: The model has recurrent layers.
@@ -51,7 +66,9 @@ def export_prefix(
         slots = np.concatenate([slots, prefix.child.slots])[: prefix.length]
     staged = torch.empty((len(slots), cache.slots.unit_bytes), dtype=torch.uint8, device=device)
     cache.slots.copy(slots, staged)
-    return CachedPrefix(tokens[: prefix.length].copy(), staged.cpu(), layout)
+    if device.type == "cuda":  # other threads read the copy
+        torch.cuda.current_stream(device).synchronize()
+    return CachedPrefix(tokens[: prefix.length].copy(), staged, layout)
 
 
 def adopt_prefix(
@@ -77,7 +94,7 @@ def adopt_prefix(
         message = f"a prefix of {len(prefix.tokens)} tokens has content of {len(prefix.content)}"
         raise OptionError(message, "give the result of export_prefix")
     if prefix.layout != layout or prefix.content.shape[1] != cache.slots.unit_bytes:
-        message = f"a prefix of {' '.join(prefix.layout)} does not fit {' '.join(layout)}"
+        message = f"a prefix of weights {' '.join(prefix.layout)} does not fit {' '.join(layout)}"
         raise OptionError(message, "hand over between engines with the same model and options")
 
     tree = cache.tree

@@ -104,6 +104,11 @@ class KVCache:
         return numbers * FP8.itemsize + scales * SCALE.itemsize
 
     @property
+    def facts(self) -> list[object]:
+        """Facts that distinguish keys and values of equal weights."""
+        return [self.shapes, self.dtype] + ([] if self.kv_dtype == "auto" else [self.kv_dtype])
+
+    @property
     def columns(self) -> list[tuple[int, torch.dtype]]:
         """Bytes and dtypes of the parts of a slot, as written by `copy`."""
         numbers = [*self.keys.values(), *self.values.values()]

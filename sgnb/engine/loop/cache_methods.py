@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
+from ...errors import OptionError
 from ...events import EventLog
 from ...sampling import read_option, scalar
 from ..cache import manual
-from ..cache.handover import CachedPrefix, adopt_prefix, export_prefix
+from ..cache.handover import AnyPrefix, CachedPrefix, adopt_prefix, export_prefix
 from ..cache.manager import CacheManager
 from ..cache.manual import EvictionReport
 from ..cache.part_extents import CachedPrompt, PartsPrompt
@@ -24,6 +26,7 @@ from ..request import arguments
 from ..request.input_processor import InputProcessor, Prompt
 from .durable_pinning import list_pins, pin_durably, restorable, unpin
 from .engine_loop import EngineLoop
+from .weight_guard import WeightGuard
 
 T = TypeVar("T")
 
@@ -44,6 +47,9 @@ class CacheMethods:
     _loop: EngineLoop
     _cache: CacheManager
     _input_processor: InputProcessor
+    _weight_guard: WeightGuard
+    _identity: Callable[[], str]
+    _identified: tuple[int, str] | None = None  # changes of the weights, and their fingerprint
 
     def flush_cache(self, namespace: str | None = None) -> int:
         """Evict every cached prefix that no running request uses and no pin keeps.
@@ -163,51 +169,75 @@ class CacheMethods:
 
         return self._loop.call(read)
 
-    def export_prefix(self, prompt: Prompt, namespace: str = "") -> CachedPrefix:
-        """Copy the keys and values of the cached prefix of `prompt` to host memory, for
-        `adopt_prefix` of another engine with the same weights and options.
+    def export_prefix(
+        self, prompt: Prompt, namespace: str = "", on_device: bool = False
+    ) -> CachedPrefix:
+        """Copy the keys and values of the cached prefix of `prompt`, for `adopt_prefix` of another
+        engine with the same weights and options.
+
+        The first call reads all weights: engines compare fingerprints of their weights.
 
         Args:
             prompt: Text, segments or token ids.
             namespace: Cache namespace of the prompt.
+            on_device: Copy to memory of the device instead of host memory.
 
         Raises:
-            OptionError: The model has recurrent layers.
+            OptionError: The model has recurrent layers, or several GPUs share the model.
         """
         namespace = arguments.string("namespace", namespace)
+        on_device = arguments.switch("on_device", on_device)
         (tokens,) = self._input_processor.tokens([prompt])
         items = np.flatnonzero(tokens >= self.vocab_size)  # ids of items differ between engines
         text = tokens[: items[0]] if len(items) else tokens
         layout, device = self._layout()
         export = partial(export_prefix, self._cache, text, namespace, device, layout)
-        return self._loop.call(export)
+        prefix = self._loop.call(export)
+        return prefix if on_device else replace(prefix, content=prefix.content.cpu())
 
-    def adopt_prefix(self, prefix: CachedPrefix, namespace: str = "") -> int:
+    def adopt_prefix(self, prefix: AnyPrefix, namespace: str = "") -> int:
         """Insert the prefix of another engine into the cache.
 
         Args:
-            prefix: Result of `export_prefix` of an engine with the same weights.
+            prefix: Result of `export_prefix` of an engine with the same weights, in this process or
+                in a host process.
             namespace: Cache namespace for the prefix.
 
         Returns:
             The number of new cached tokens; 0 without room.
 
         Raises:
-            OptionError: The engines differ in model, dtype or storage format.
+            OptionError: The engines differ in weights, dtype or storage format, or several GPUs
+                share the model.
         """
         namespace = arguments.string("namespace", namespace)
         layout, device = self._layout()
+        tokens = prefix.tokens
+        if len(tokens) and not 0 <= tokens.min() <= tokens.max() < self.vocab_size:
+            message = f"a prefix has token ids from {tokens.min()} to {tokens.max()}"
+            raise OptionError(message, f"the vocabulary has {self.vocab_size:,} tokens")
+        # Content of another process arrives here, not between two steps.
+        received = CachedPrefix(tokens, prefix.content, prefix.layout)
 
         def adopt() -> int:
-            self._loop.journal.name(prefix.tokens)
+            self._loop.journal.name(tokens)
             self._loop.tiers.note_change()
-            return adopt_prefix(self._cache, prefix, namespace, device, layout)
+            return adopt_prefix(self._cache, received, namespace, device, layout)
 
         return self._loop.call(adopt)
 
     def _layout(self) -> tuple[tuple[str, ...], torch.device]:
         """Return the identity of cached keys and values, and their device."""
-        names = self.model_name, str(self.dtype), self.options.kv_dtype
+        if self.options.tensor_parallel > 1:  # each rank has the keys and values of its heads
+            raise OptionError(
+                "a prefix of a model on several GPUs cannot be handed over",
+                "let the other engine compute the prefix",
+            )
+        self._loop.check_open()
+        changes = self._weight_guard.check(always=True, stacklevel=4)
+        if self._identified is None or self._identified[0] != changes:
+            self._identified = changes, self._identity()
+        names = self._identified[1][:16], str(self.dtype), self.options.kv_dtype
         return names, torch.device(self.device)
 
     def cached_length(self, prompt: Prompt) -> int:

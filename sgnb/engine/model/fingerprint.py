@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import weakref
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -51,6 +53,19 @@ def fingerprint(model: PreTrainedModel, *facts: object) -> str:
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
         digest.update(sum_chunks(tensor).cpu().numpy().tobytes())
     return digest.hexdigest()
+
+
+def fingerprint_of(model: PreTrainedModel, *facts: object) -> Callable[[], str]:
+    """Return a function that returns the fingerprint of the present weights. The function keeps no
+    weights alive, and must not be called after the end of the model."""
+    find_model = weakref.ref(model)
+
+    def current() -> str:
+        alive = find_model()
+        assert alive is not None
+        return fingerprint(alive, *facts)
+
+    return current
 
 
 def sum_chunks(tensor: Tensor) -> Tensor:

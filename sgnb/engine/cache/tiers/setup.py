@@ -55,7 +55,7 @@ def make_tiers(
     states: StatePool | None,
     model: torch.nn.Module,
     weights: WeightComparison | None,
-    fingerprint: Callable[..., str],
+    identity: Callable[[], str],
     free_bytes: Callable[[], int],
     *,
     find_items: Callable[[Ints], Sequence[ItemSpan]],
@@ -73,8 +73,7 @@ def make_tiers(
         states: States of recurrent layers, in the memory of the device, or None.
         model: The model, held by a weak reference.
         weights: Comparison of weights that the user can change.
-        fingerprint: Returns the identity of the model with its current weights, for the model and
-            further facts.
+        identity: Returns the fingerprint of the present keys and values.
         free_bytes: Returns the free host memory.
         find_items: Returns the images, videos and sounds of a prompt.
         emit: Receives events.
@@ -95,16 +94,14 @@ def make_tiers(
         warnings.warn(printable(message), SgnbWarning, stacklevel=7)
         return None
 
-    find_model, facts = weakref.ref(model), [kv.shapes, kv.dtype]
-    facts += [] if kv.kv_dtype == "auto" else [kv.kv_dtype]
-    facts += [] if states is None else [states.shapes]
+    find_model = weakref.ref(model)
 
     def open_stores() -> Stores:
-        identity = fingerprint(find_model(), *facts)
-        root = root_key(identity)
+        fingerprint = identity()
+        root = root_key(fingerprint)
         host_bytes = None if host_cache is None else int(host_cache * GIB)
         pin = kv.device.type == "cuda"
-        return payloads.open_stores(root, identity, host_bytes, disk, pin, free_bytes)
+        return payloads.open_stores(root, fingerprint, host_bytes, disk, pin, free_bytes)
 
     def is_current(thorough: bool) -> bool:
         alive = find_model()
