@@ -23,6 +23,7 @@ from .event_wire import encode_event, encode_snapshot
 from .item_wire import WireItem, read_item
 from .order_wire import WireOrder, read_prompt
 from .output_wire import EMPTY, WireOutput, encode_output
+from .prefix_exchange import PREFIX_METHODS, PrefixExchange, Transports
 from .request_wire import WireRequests, WireSeam, read_params
 from .step_wire import WireStep
 from .wire import (
@@ -89,10 +90,19 @@ class ClientSession:
         connection: Connection after the greeting.
         number: Number of the client.
         calls: Threads for methods that wait for the engine.
+        transports: Transports of prefixes by name.
     """
 
-    def __init__(self, engine: Engine, connection: Connection, number: int, calls: Pool) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        connection: Connection,
+        number: int,
+        calls: Pool,
+        transports: Transports,
+    ) -> None:
         self._engine, self._connection, self._calls = engine, connection, calls
+        self._prefixes = PrefixExchange(engine, transports, connection.is_local)
         self._number, self._prefix = number, f"{number}/"
         self._replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()  # None: wake up
         self._lock = threading.Lock()
@@ -129,6 +139,7 @@ class ClientSession:
         self._engine.abort(ids)
         self._connection.close()
         self._items.clear()
+        self._prefixes.close()
         self._replies.put(None)
 
     def read(self) -> None:
@@ -148,7 +159,7 @@ class ClientSession:
             kind, method = self._methods[ask.method]
             (argument,) = self._convert(ask, kind)
             self._guarded(ask.serial, partial(method, ask.serial, argument))
-        elif ask.method in PLAIN_METHODS or ask.method in STEPPER_METHODS:
+        elif ask.method in {*PLAIN_METHODS, *STEPPER_METHODS, *PREFIX_METHODS}:
             with suppress(RuntimeError):  # the host is closing
                 self._calls.submit(self._guarded, ask.serial, partial(self._call, ask))
         else:
@@ -184,6 +195,9 @@ class ClientSession:
                 value = encode_snapshot(self._engine.snapshot(), self._engine.log.begin)
             else:
                 value = getattr(self._engine, ask.method)(*arguments)
+        elif ask.method in PREFIX_METHODS:
+            arguments = self._convert(ask, PREFIX_METHODS[ask.method])
+            value = getattr(self._prefixes, ask.method)(*arguments)
         else:
             run, *arguments = self._convert(ask, STEPPER_METHODS[ask.method])
             value = getattr(self._engine.token_stepper, ask.method)(self._prefix + run, *arguments)

@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
@@ -15,6 +16,8 @@ from threading import Timer
 from ...engine import Engine
 from ...errors import EngineError
 from .client_session import ClientSession
+from .prefix_exchange import transports_by_name
+from .prefix_transport import PrefixTransport
 from .wire import Connection, EngineFacts, Hello, Reply, Welcome, failure_of, greet_client, proof
 
 GREETING_SECONDS = 10.0
@@ -39,15 +42,24 @@ class EngineHost:
         listener: Listening socket; `close` closes the socket.
         token: Secret of the clients.
         source: Model for the client's tokenizer: a folder or a hub id.
+        transports: Transports of prefixes, besides shared memory and CUDA IPC.
     """
 
-    def __init__(self, engine: Engine, listener: socket.socket, token: str, source: str) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        listener: socket.socket,
+        token: str,
+        source: str,
+        transports: Sequence[PrefixTransport] = (),
+    ) -> None:
         if not token:
             raise EngineError("an engine host needs a token", "give secrets.token_hex()")
         self.engine = engine
         engine.share_fairly()
         self.token = token
         self._listener, self._source = listener, source
+        self._transports = transports_by_name(*transports)
         self._numbers = itertools.count(1)
         self._sessions: set[ClientSession] = set()
         self._guard = threading.Lock()
@@ -127,7 +139,7 @@ class EngineHost:
                 raise EngineError(
                     f"the engine host serves at most {MAX_CLIENTS} clients", "detach another one"
                 )
-            session = ClientSession(self.engine, connection, number, self._calls)
+            session = ClientSession(self.engine, connection, number, self._calls, self._transports)
             self._sessions.add(session)
             self.idle_since = None
         return session

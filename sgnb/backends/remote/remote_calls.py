@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from ...engine.cache.handover import AnyPrefix, CachedPrefix
 from ...engine.cache.manual import EvictionReport
 from ...engine.cache.tree_events import EngineSnapshot
 from ...engine.options import EngineOptions
@@ -18,6 +20,7 @@ from ...grammar.spec import GrammarSpec
 from ...sampling import SamplingParams, read_option, scalar
 from .client import HostClient
 from .event_wire import WireSnapshot, decode_event
+from .prefix_exchange import RemotePrefix, SentPrefix, SentPrefixes, transports_by_name
 from .request_wire import WireSeam, write_params
 
 REMEMBERED_SEAMS = 256
@@ -35,6 +38,7 @@ class RemoteCalls:
     _grammars: GrammarCompiler | None
     options: EngineOptions
     tokenizer: Tokenizer | None
+    _transports = transports_by_name()
 
     def flush_cache(self, namespace: str | None = None) -> int:
         """See `Engine.flush_cache`."""
@@ -89,6 +93,41 @@ class RemoteCalls:
     def prefetch(self, prompt: Prompt) -> int:
         """See `Engine.prefetch`."""
         return self._number("prefetch", self._tokens(prompt))
+
+    def export_prefix(
+        self, prompt: Prompt, namespace: str = "", transport: str = "memory"
+    ) -> RemotePrefix:
+        """Describe the cached prefix of `prompt`, for `adopt_prefix` of another engine. The host
+        keeps a copy until the end of the returned object, of this client or of the host.
+
+        Args:
+            prompt: Text, segments or token ids.
+            namespace: Cache namespace of the prompt.
+            transport: "memory": shared memory. "cuda": memory of the GPU, for engines on GPUs.
+                Otherwise the name of a transport of the hosts; see `EngineHost`.
+
+        Raises:
+            OptionError: As in `Engine.export_prefix`, or the transport is unknown.
+            EngineError: The transport needs a host of this machine.
+        """
+        namespace = arguments.string("namespace", namespace)
+        transport = arguments.string("transport", transport)
+        asked = self._tokens(prompt), namespace, transport
+        sent = self._client.call("export_prefix", *asked, kind=SentPrefix)
+        return RemotePrefix(sent, self._transports, partial(self._client.tell, "release_prefix"))
+
+    def adopt_prefix(self, prefix: AnyPrefix, namespace: str = "") -> int:
+        """See `Engine.adopt_prefix`. The host receives the prefix of another host without a copy
+        in this process."""
+        namespace = arguments.string("namespace", namespace)
+        if isinstance(prefix, RemotePrefix):
+            return self._number("adopt_prefix", prefix.sent, namespace)
+        sent = SentPrefixes(self._transports)
+        try:
+            local = CachedPrefix(prefix.tokens, prefix.content, prefix.layout)
+            return self._number("adopt_prefix", sent.send(local, "memory"), namespace)
+        finally:
+            sent.close()
 
     def stats(self) -> dict[str, Any]:
         """See `Engine.stats`; of all clients together."""

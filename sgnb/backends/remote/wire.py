@@ -148,6 +148,11 @@ class Connection:
         with suppress(OSError):  # not a TCP socket
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    @property
+    def is_local(self) -> bool:
+        """True if the other side runs on this machine and could open a Unix socket."""
+        return self._sock.family == socket.AF_UNIX
+
     def start(self) -> None:
         """Start the writing thread. Until then only `send_now` sends."""
         threading.Thread(target=self._write, name="sgnb-wire", daemon=True).start()
