@@ -70,6 +70,7 @@ NAMES = (
     "fuzz_engine",
     "routing",
     "routing.engines",
+    "prefill_decode",
     "paper",
     "multimodal",
     "multimodal_survey",

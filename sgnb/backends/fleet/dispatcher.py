@@ -19,6 +19,7 @@ from ..local import LocalExecutor, executor_of
 from ..mail import logged
 from .block_index import BlockIndex
 from .fleet_call import CallGroup, FleetCall, grouped, nothing
+from .prefill_pool import PrefillPool
 from .router import RoutedCalls, Router
 from .tree_feed import prompt_keys
 from .worker import FleetWorker
@@ -69,6 +70,7 @@ class Dispatcher:
         log: The fleet's log, which joins the logs of the workers.
         commands: Queue of the thread.
         restarted: See `FleetExecutor`.
+        prefill: Executors of the engines that compute prompts for the workers.
     """
 
     def __init__(
@@ -77,9 +79,11 @@ class Dispatcher:
         log: EventLog,
         commands: Commands,
         restarted: Restarted | None = None,
+        prefill: Sequence[LocalExecutor] = (),
     ) -> None:
         self._executors, self._log, self._commands = executors, log, commands
         self._restarted, self._restarts = restarted, 0
+        self.prefills = PrefillPool(prefill)
         self.router = Router(BlockIndex(), step_tokens=STEP_TOKENS)
         self.workers: dict[int, FleetWorker] = {}
         self._groups: dict[RoutedCalls, CallGroup] = {}
@@ -110,10 +114,18 @@ class Dispatcher:
                 self._forks[group.fork] = group.routed
             self.router.submit(group.routed, now)
         if not self.workers and not self._restarts:
+            for executor in self.prefills.remove_all():
+                self._executors.append(executor)
+                self._join(len(self._executors) - 1, executor)
+        if not self.workers and not self._restarts:
             self._fail_all()
             return
         for routed in self.router.route(now):
-            self._send(self._groups[routed])
+            group = self._groups[routed]
+            engine = self.workers[routed.estimate.worker].executor.engine
+            send = partial(self._send, group)
+            if not self.prefills.start(group, engine, partial(self._commands.put, send)):
+                send()
 
     def abort(self, call: FleetCall) -> None:
         """Stop a call at the worker, or end a waiting call."""
@@ -127,6 +139,9 @@ class Dispatcher:
     def close(self, calls: Sequence[FleetCall] = ()) -> None:
         """End all calls, and the new `calls`: nothing repeats calls of ended engines from now on,
         and nothing stops calls of engines that go on."""
+        self.prefills.close()
+        for group in self._groups.values():
+            logged(group.cancel_prefill)
         sent = [call for group in self._groups.values() for call in group.open]
         for call in [*sent, *calls]:
             call.is_cancelled = True
@@ -160,7 +175,11 @@ class Dispatcher:
         return True
 
     def _send(self, group: CallGroup) -> None:
-        """Send the calls of a group to the chosen worker."""
+        """Send the calls of a group to the chosen worker, unless the calls or the worker ended
+        during the prefill."""
+        if group.routed not in self._groups:
+            return
+        group.cancel_prefill = nothing
         route = group.routed.estimate
         worker = self.workers[route.worker]
         for call in group.calls:
@@ -237,6 +256,7 @@ class Dispatcher:
     def _remove(self, routed: RoutedCalls) -> CallGroup:
         """Remove and return a group. Later branches of the fork do not follow the group."""
         group = self._groups.pop(routed)
+        group.cancel_prefill()
         routed.sibling = None
         if group.fork is not None and self._forks.get(group.fork) is routed:
             del self._forks[group.fork]

@@ -41,6 +41,8 @@ class FleetExecutor:
         engines: The engines of the workers, in this process or in hosts.
         restarted: Returns the next engine of a worker that ended, by the worker's number; may wait.
             None: a lost worker stays lost.
+        prefill: Further engines that compute prompts for the workers. Without a running worker,
+            the engines become workers.
 
     Raises:
         OptionError: The engines have different tokenizers, or the list is empty.
@@ -48,14 +50,20 @@ class FleetExecutor:
 
     continues_output = True
 
-    def __init__(self, engines: Sequence[AnyEngine], restarted: Restarted | None = None) -> None:
+    def __init__(
+        self,
+        engines: Sequence[AnyEngine],
+        restarted: Restarted | None = None,
+        prefill: Sequence[AnyEngine] = (),
+    ) -> None:
         executors = [executor_of(engine) for engine in engines]
-        _check_alike(executors)
+        prefills = [executor_of(engine) for engine in prefill]
+        _check_alike(executors and [*executors, *prefills])
         self.log = EventLog()
         self.chat, self.special_tokens = executors[0].chat, executors[0].special_tokens
         self._executors = executors
         self._commands: Commands = queue.SimpleQueue()
-        self._dispatcher = Dispatcher(executors, self.log, self._commands, restarted)
+        self._dispatcher = Dispatcher(executors, self.log, self._commands, restarted, prefills)
         thread = partial(serve, self._commands, self._dispatcher)
         threading.Thread(target=thread, name="sgnb-fleet", daemon=True).start()
         self._owned = ExitStack()
@@ -72,6 +80,7 @@ class FleetExecutor:
         *,
         replicas: int = 2,
         on: str = "processes",
+        prefill: int = 0,
         **options: Any,
     ) -> FleetExecutor:
         """Load `replicas` engines of a model. `close` ends the engines.
@@ -82,6 +91,8 @@ class FleetExecutor:
             on: "processes": a process per engine, each with a GPU of its own if there are several;
                 the processes end with this process. "threads": engines in this process. "ray", or
                 the address "ray://HOST:PORT" of a cluster: actors of Ray, which Ray restarts.
+            prefill: Number of further engines that compute the prompts for the others. The keys and
+                values move to the engine that decodes. An experiment; see docs/FLEET.md.
             options: Options of each engine; see `EngineOptions`.
 
         Raises:
@@ -89,9 +100,10 @@ class FleetExecutor:
             EngineError: A process or an actor did not start.
         """
         check_replicas(replicas, on)
+        _check_prefill(prefill, on)
         with ExitStack() as opened:
-            engines, restarted = _start(str(model), replicas, on, options, opened)
-            fleet = cls(engines, restarted)
+            engines, restarted = _start(str(model), replicas + prefill, on, options, opened)
+            fleet = cls(engines[:replicas], restarted, engines[replicas:])
             fleet._owned.push(opened.pop_all())
         return fleet
 
@@ -151,10 +163,12 @@ class FleetExecutor:
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
         """Return the waiting requests of a program on all workers."""
-        return [row for executor in self._open() for row in executor.why_waiting(run, branch)]
+        executors = [*self._open(), *self._dispatcher.prefills.executors]
+        return [row for executor in executors for row in executor.why_waiting(run, branch)]
 
     def flush_cache(self) -> int:
-        return sum(executor.flush_cache() for executor in self._open())
+        executors = [*self._open(), *self._dispatcher.prefills.executors]
+        return sum(executor.flush_cache() for executor in executors)
 
     def server_info(self) -> dict[str, Any]:
         """Return the information of each worker, in order."""
@@ -177,6 +191,18 @@ def check_replicas(replicas: int, on: str) -> None:
     if not isinstance(on, str) or not (on in PLACES or on.startswith("ray://")):
         hint = f"write on={' or '.join(map(repr, PLACES))}, or 'ray://HOST:PORT'"
         raise OptionError(f"on={shown(on)} is not allowed", hint)
+
+
+def _check_prefill(prefill: int, on: str) -> None:
+    right = isinstance(prefill, int) and 0 <= prefill <= MAX_REPLICAS
+    if not right or isinstance(prefill, bool):
+        hint = f"prefill must be an integer from 0 to {MAX_REPLICAS:,}"
+        raise OptionError(f"prefill={shown(prefill)} is not allowed", hint)
+    if prefill and on not in ("processes", "threads"):
+        raise OptionError(
+            f"prefill={prefill} is not allowed with on={shown(on)}",
+            "prefixes move between engines of one machine: use on='processes'",
+        )
 
 
 def _start(

@@ -101,10 +101,12 @@ class CallGroup:
         waiting: Calls without a first token.
         open: Calls without a result.
         routed: The calls as the router knows them.
+        cancel_prefill: Ends the computation of the prompt by another engine than the worker.
     """
 
     def __init__(self, calls: Sequence[FleetCall]) -> None:
         self.calls = calls
+        self.cancel_prefill: Callable[[], None] = nothing
         self.waiting, self.open = set(calls), set(calls)
         first = calls[0]
         self.fork = first.fork
