@@ -45,6 +45,12 @@ def story(s: Any, topic: str) -> None:
 
 
 @sgl.function
+def choice(s: Any) -> None:
+    s += "A choice between the house and the tree. " * 40
+    s += sgl.select("end", choices=["house", "tree"])
+
+
+@sgl.function
 def tale(s: Any, number: int) -> None:
     s += f"Tale {number}: " + "A tale of a house and a tree. " * 36
     s += sgl.gen("text", max_tokens=40, temperature=0.8, ignore_eos=True)
@@ -81,6 +87,8 @@ def test_programs_give_the_results_of_one_engine(fleet: FleetExecutor) -> None:
     assert prefill["requests"] == len(TOPICS)
     assert prefill["computed_tokens"] > 0.7 * work
     assert decode["computed_tokens"] < 0.3 * work
+    assert choice.run(backend=fleet)["end"] in ("house", "tree")
+    assert engines(fleet)[0].stats()["requests"] == len(TOPICS) + 1
     check_idle(fleet)
 
 
@@ -182,6 +190,11 @@ def test_a_close_ends_calls_in_the_prefill(monkeypatch: pytest.MonkeyPatch) -> N
 def test_bad_numbers_are_refused(value: Any) -> None:
     with pytest.raises(OptionError, match="prefill"):
         FleetExecutor.load("tiny", prefill=value)
+
+
+def test_engines_without_a_handover_are_refused() -> None:
+    with pytest.raises(OptionError, match=r"cannot compute .* prefix_cache is off"):
+        FleetExecutor.load("tiny", replicas=1, prefill=1, on="threads", prefix_cache=False)
 
 
 def test_ray_is_refused() -> None:

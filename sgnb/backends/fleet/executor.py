@@ -45,7 +45,8 @@ class FleetExecutor:
             the engines become workers.
 
     Raises:
-        OptionError: The engines have different tokenizers, or the list is empty.
+        OptionError: The engines have different tokenizers, the list is empty, or an engine of
+            `prefill` cannot hand over prefixes.
     """
 
     continues_output = True
@@ -59,6 +60,8 @@ class FleetExecutor:
         executors = [executor_of(engine) for engine in engines]
         prefills = [executor_of(engine) for engine in prefill]
         _check_alike(executors and [*executors, *prefills])
+        for engine in prefill:
+            _check_handover(engine)
         self.log = EventLog()
         self.chat, self.special_tokens = executors[0].chat, executors[0].special_tokens
         self._executors = executors
@@ -203,6 +206,19 @@ def _check_prefill(prefill: int, on: str) -> None:
             f"prefill={prefill} is not allowed with on={shown(on)}",
             "prefixes move between engines of one machine: use on='processes'",
         )
+
+
+def _check_handover(engine: AnyEngine) -> None:
+    """Raise OptionError if the engine cannot hand over cached prefixes."""
+    reasons = {
+        "the model has recurrent layers": engine.state_bytes,
+        "several GPUs share the model": engine.options.tensor_parallel > 1,
+        "prefix_cache is off": not engine.options.prefix_cache,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            message = f"{engine.model_name!r} cannot compute prompts for other engines: {reason}"
+            raise OptionError(message, "load the fleet without prefill")
 
 
 def _start(
