@@ -82,16 +82,17 @@ def decode_steps(rows: int, keeps_keys: bool) -> Iterator[StepInput]:
 
 
 @contextmanager
-def readers(ring: RingWriter, count: int) -> Iterator[list[int]]:
-    """Pipes to threads that read and decode messages."""
-    pipes, threads = [], []
+def readers(ring: RingWriter, count: int) -> Iterator[tuple[list[int], threading.Semaphore]]:
+    """Pipes to threads that read and decode messages, and a semaphore released per decoded
+    message."""
+    pipes, threads, decoded = [], [], threading.Semaphore(0)
     for _ in range(count):
         reading, writing = os.pipe()
         pipes.append(writing)
-        threads.append(threading.Thread(target=read_all, args=(ring, reading)))
+        threads.append(threading.Thread(target=read_all, args=(ring, reading, decoded)))
         threads[-1].start()
     try:
-        yield pipes
+        yield pipes, decoded
     finally:
         for pipe in pipes:
             os.close(pipe)
@@ -99,21 +100,23 @@ def readers(ring: RingWriter, count: int) -> Iterator[list[int]]:
             thread.join()
 
 
-def read_all(ring: RingWriter, pipe: int) -> None:
+def read_all(ring: RingWriter, pipe: int, decoded: threading.Semaphore) -> None:
     reader, steps = RingReader(os.dup(ring.memory), pipe), StepReader()
     while (message := reader.read()) is not None:
-        steps.decode(*message)
+        steps.decode(message)
+        decoded.release()
 
 
 def message_times(rows: int, followers: int, keeps_keys: bool) -> list[float]:
     """Return the microseconds of each step's message. The first step has new requests."""
     writer, ring, times = StepWriter(), RingWriter(), []
-    with readers(ring, followers) as pipes:
+    with readers(ring, followers) as (pipes, decoded):
         for step in decode_steps(rows, keeps_keys):
             began = time.thread_time()
-            ring.write(*writer.encode(step), pipes)
+            ring.write(writer.encode(step), pipes)
             times.append(1e6 * (time.thread_time() - began))
-            time.sleep(0)  # lets the readers run
+            for _ in pipes:
+                decoded.acquire()
     return times
 
 

@@ -126,7 +126,8 @@ class AttentionInput(Spans):
     Attributes:
         new_slots: KV slot written by each row, int32[num_tokens].
         kv_slots: KV slots of each sequence by KV index, at least ends[i] entries.
-        keys: Key of each sequence.
+        keys: Key of each sequence. The same object as in the previous step only if every sequence
+            continues at its end.
         whole: True for a sequence whose rows also see each other's later rows, as the patches of an
             image in some models. Empty if all sequences are causal.
     """

@@ -80,12 +80,14 @@ def on_all_ranks(size: int, work: Callable[[ThreadRank], Any]) -> list[Any]:
 
 
 class ThreadTeam(ThreadRank):
-    """Stand-in for `Team`, with followers in threads. `steps`: steps that the followers ran."""
+    """Stand-in for `Team`, with followers in threads. `steps`: steps that the followers ran;
+    `announced`: the same steps on rank 0."""
 
     def __init__(self, name: str, source: object, device: Any, options: dict[str, Any]) -> None:
         meeting = Meeting(options["tensor_parallel"])
         super().__init__(0, meeting)
         self.steps: list[StepInput] = []
+        self.announced: list[StepInput] = []
         self.errors: list[BaseException] = []
         self._writer, self._ring = StepWriter(), RingWriter(64)
         self._pipes: list[int] = []
@@ -104,7 +106,7 @@ class ThreadTeam(ThreadRank):
             runner = assembly._make_follower(rank, "cpu", model)  # type: ignore[arg-type]
             with torch.inference_mode():
                 while (message := ring.read()) is not None:
-                    step = reader.decode(*message)
+                    step = reader.decode(message)
                     self.steps.append(step)
                     runner.follow(step)
         except BaseException as error:
@@ -112,7 +114,8 @@ class ThreadTeam(ThreadRank):
             self._meeting.abort()
 
     def announce(self, step: StepInput) -> None:
-        self._ring.write(*self._writer.encode(step), self._pipes)
+        self.announced.append(step)
+        self._ring.write(self._writer.encode(step), self._pipes)
 
     def named_failures(self) -> nullcontext[None]:
         return nullcontext()

@@ -36,6 +36,9 @@ def test_two_ranks_give_the_tokens_of_one_process(llama: str, overlap: bool) -> 
     assert not team.errors and len(team.steps) > 50
     placeholders = any((step.tokens < 0).any() for step in team.steps)
     assert placeholders == overlap
+    for step, announced in zip(team.steps, team.announced, strict=True):
+        assert (step.tokens == announced.tokens).all()
+        assert (step.attention.starts == announced.attention.starts).all()
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen3"])

@@ -64,7 +64,7 @@ def _run(make: MakeRunner) -> None:
     ring, reader = RingReader(start["memory"], OWNER), StepReader()
     with torch.inference_mode(), runner.stream:
         while (message := ring.read()) is not None:
-            runner.follow(reader.decode(*message))
+            runner.follow(reader.decode(message))
 
 
 def _read_line() -> bytes:

@@ -1,8 +1,7 @@
 """Messages from rank 0 to all followers: arrays in shared memory, and a pipe per follower.
 
-The shared memory is an unnamed file, removed with the processes. A pipe carries the place and a few
-numbers of each message. A follower waits by reading the pipe, and the end of the pipe is the end of
-rank 0.
+The shared memory is an unnamed file, removed with the processes. A pipe carries the place of each
+message. A follower waits by reading the pipe, and the end of the pipe is the end of rank 0.
 """
 
 from __future__ import annotations
@@ -11,47 +10,37 @@ import mmap
 import os
 import struct
 import tempfile
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
 
-CAPACITY = 1 << 20
-"""Initial bytes of the shared memory; a larger message extends the memory."""
-
 UNREAD = 4
 """Maximum number of unread messages while a new message is written. The results of a step need all
 ranks, and at most two steps are launched before the results are read."""
 
-NUMBERS = 6
-"""Numbers of a message besides the arrays."""
+PLACE_SIZE = 1 << 16
+"""Initial number of integers of a place for a message."""
 
-HEAD = struct.Struct(f"<QQ{NUMBERS}q")  # offset and length of the arrays in int32, numbers
+HEAD = struct.Struct("<QQ")  # begin and end of a message's place in the memory, in integers
 
 
 class RingWriter:
     """Writer of messages for all followers. `memory`: file descriptor for the followers."""
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    def __init__(self, place_size: int = PLACE_SIZE) -> None:
         self.memory = _unnamed_file()
-        self._unread: deque[tuple[int, int]] = deque(maxlen=UNREAD)
-        self._end = self._capacity = 0
-        self._array: Ints = np.empty(0, np.int32)
-        self._extend(capacity // 4)
+        self._size = self._place_size = 0
+        self._places: Iterator[tuple[bytes, Ints]] = iter(())
+        self._extend(place_size)
 
-    def write(
-        self,
-        numbers: Sequence[int],
-        parts: Sequence[NDArray[np.integer]],
-        pipes: Sequence[int],
-    ) -> None:
+    def write(self, parts: Sequence[NDArray[np.integer]], pipes: Sequence[int]) -> None:
         """Write concatenated arrays as int32, and tell the followers.
 
         Args:
-            numbers: `NUMBERS` integers.
             parts: Arrays of one dimension.
             pipes: File descriptor of each follower's pipe.
 
@@ -59,39 +48,32 @@ class RingWriter:
             OSError: A follower has ended.
         """
         size = sum(map(len, parts))
-        begin = self._place(size)
-        # A single call: the processor's caches hold the model's data, and each call is slow.
-        np.concatenate(parts, out=self._array[begin : begin + size], casting="unsafe")
-        head = HEAD.pack(begin, size, *numbers)
+        if size > self._place_size:
+            self._extend(max(2 * self._place_size, size))
+        head, place = next(self._places)
+        end = 0
+        for part in parts:  # faster than np.concatenate after a step of the model, with cold caches
+            begin, end = end, end + len(part)
+            place[begin:end] = part
         for pipe in pipes:
             os.write(pipe, head)
 
     def close(self) -> None:
         """Release the memory. Idempotent."""
         if self.memory >= 0:
-            self._array = np.empty(0, np.int32)
+            self._places = iter(())
             os.close(self.memory)
             self.memory = -1
 
-    def _place(self, size: int) -> int:
-        """Return the offset of a new message, apart from unread messages."""
-        begin = self._end if self._end + size <= self._capacity else 0
-        end = begin + size
-        for first, last in self._unread:
-            if begin < last and first < end:
-                begin, end = self._capacity, self._capacity + size
-                break
-        if end > self._capacity:
-            self._extend(max(2 * self._capacity, end))
-        self._end = end
-        self._unread.append((begin, end))
-        return begin
-
-    def _extend(self, count: int) -> None:
-        first, self._capacity = self._capacity, count
-        os.ftruncate(self.memory, 4 * count)
-        self._array = np.frombuffer(mmap.mmap(self.memory, 4 * count), np.int32)
-        self._array[first:] = 0  # a write to a new page takes longer
+    def _extend(self, place_size: int) -> None:
+        """Add larger places for the next messages. Places of unread messages stay."""
+        begin, self._place_size = self._size, place_size
+        self._size += (UNREAD + 1) * place_size
+        os.ftruncate(self.memory, 4 * self._size)
+        array = np.frombuffer(mmap.mmap(self.memory, 4 * self._size), np.int32)
+        array[begin:] = 0  # a write to a new page takes longer
+        bounds = [(at, at + place_size) for at in range(begin, self._size, place_size)]
+        self._places = cycle([(HEAD.pack(*place), array[slice(*place)]) for place in bounds])
 
 
 def _unnamed_file() -> int:
@@ -114,16 +96,16 @@ class RingReader:
         self._memory, self._pipe = memory, pipe
         self._array: Ints = np.empty(0, np.int32)
 
-    def read(self) -> tuple[Sequence[int], Ints] | None:
-        """Wait for a message. Returns the numbers and the concatenated arrays, in memory that is
-        overwritten later. None at the end of rank 0."""
+    def read(self) -> Ints | None:
+        """Wait for a message. Returns a view of its place, which has unused integers behind the
+        message and is overwritten later. None at the end of rank 0."""
         head = read_bytes(self._pipe, HEAD.size)
         if head is None:
             return None
-        begin, size, *numbers = HEAD.unpack(head)
-        if begin + size > len(self._array):
+        begin, end = HEAD.unpack(head)
+        if end > len(self._array):
             self._array = np.frombuffer(mmap.mmap(self._memory, 0), np.int32)
-        return numbers, self._array[begin : begin + size]
+        return self._array[begin:end]
 
 
 def read_bytes(pipe: int, count: int) -> bytes | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +30,11 @@ SAME, DECODE, PLAIN, CONSTRAINED, USES, SCORES = (1 << i for i in range(6))
 """Flags: the sequences of the previous step, one row per sequence; and the properties of a step
 for the selection of a CUDA graph."""
 
+NUMBERS = 6
+"""Number of integers before the arrays of a message: flags; numbers of sequences, rows, sampled
+rows, nodes and KV slots."""
+
 NO_LONGS: Longs = np.empty(0, np.int64)
-
-
-class Message(NamedTuple):
-    """Changes of a step.
-
-    Attributes:
-        numbers: Flags; numbers of sequences, rows, sampled rows, nodes and KV slots.
-        parts: Arrays of one dimension, in the order of `StepReader.decode`.
-    """
-
-    numbers: tuple[int, ...]
-    parts: list[NDArray[np.integer]]
 
 
 @dataclass(eq=False)
@@ -72,13 +63,15 @@ class StepWriter:
     def __init__(self) -> None:
         self._keys: Sequence[SequenceKey] = []
         self._copies: Sequence[SequenceKey] = []  # with copied nodes
-        self._ends: Longs = NO_LONGS
+        self._starts = self._lengths = NO_LONGS  # of the previous step
         self._grammar_states: Ints | None = None  # of the previous step
         self._constrained = 0
+        self._numbers: tuple[int, ...] = ()
+        self._head: Ints = np.empty(0, np.int32)  # array of the numbers
 
-    def encode(self, step: StepInput) -> Message:
-        """Return the message of a step without items. Replaces the nodes in `step.attention.keys`
-        by copies."""
+    def encode(self, step: StepInput) -> list[NDArray[np.integer]]:
+        """Return the message of a step without items, as arrays of one dimension in the order of
+        `StepReader.decode`. Replaces the nodes in `step.attention.keys` by copies."""
         attention, flags, counts = step.attention, self._graph_flags(step), (0, 0)
         parts: list[NDArray[np.integer]] = [step.tokens, attention.new_slots]
         if attention.is_decode:
@@ -90,19 +83,24 @@ class StepWriter:
             flags |= SAME
         else:
             counts = self._add_sequences(attention, parts)
+        attention.keys = self._copies
+        self._starts, self._lengths = attention.starts, attention.lengths
 
-        attention.keys, self._ends = self._copies, attention.ends
-        sizes = len(attention), attention.num_tokens, len(step.sampled)
-        return Message((flags, *sizes, *counts), parts)
+        sizes = len(attention.lengths), attention.num_tokens, len(step.sampled)
+        numbers = (flags, *sizes, *counts)
+        if numbers != self._numbers:  # often equal; a new array takes longer
+            self._numbers, self._head = numbers, np.array(numbers, np.int32)
+        return [self._head, *parts]
 
     def _graph_flags(self, step: StepInput) -> int:
         """Return the flags for the selection of a CUDA graph."""
-        sampling, lengths = step.sampling, step.attention.lengths
+        sampling = step.sampling
         if sampling.grammar_states is not self._grammar_states:  # repeated steps share the array
             self._grammar_states = sampling.grammar_states
             self._constrained = CONSTRAINED * sampling.is_constrained
         flags = PLAIN * sampling.is_plain | self._constrained
         if step.uses:
+            lengths = step.attention.lengths
             scores = any(use.scored and lengths[use.sequence] > 1 for use in step.uses)
             flags |= USES | SCORES * scores
         return flags
@@ -110,9 +108,10 @@ class StepWriter:
     def _continues(self, attention: AttentionInput) -> bool:
         """Return whether the sequences continue without a change since the previous step."""
         keys = attention.keys
-        same = keys is self._copies or keys == self._keys
-        # Faster than a comparison of arrays.
-        return same and attention.starts.tobytes() == self._ends.tobytes()
+        if keys is self._copies:
+            return True  # a repeated step
+        ends = self._starts + self._lengths
+        return keys == self._keys and bool((attention.starts == ends).all())
 
     def _add_sequences(
         self, attention: AttentionInput, parts: list[NDArray[np.integer]]
@@ -120,7 +119,8 @@ class StepWriter:
         """Append starts, keys, nodes, and the slots unknown to the followers. Returns the numbers
         of nodes and slots."""
         keys = attention.keys
-        known = dict(zip(self._keys, self._ends.tolist(), strict=True))
+        known_ends = self._starts + self._lengths
+        known = dict(zip(self._keys, known_ends.tolist(), strict=True))
         numbers, parents, ends = number_nodes([key[2] for key in keys])
         nodes = _copy_nodes(parents, ends)
         node_of = [numbers.get(key[2], 0) for key in keys]
@@ -153,20 +153,19 @@ class StepReader:
         self._keys: list[SequenceKey] = []
         self._starts: Longs = NO_LONGS  # of the next step
 
-    def decode(self, numbers: Sequence[int], data: Ints) -> StepInput:
+    def decode(self, message: Ints) -> StepInput:
         """Return a step without requested logits, for `ModelRunner.follow`.
 
         Args:
-            numbers: Numbers of a `Message`.
-            data: Concatenated arrays of the message; copied.
+            message: Concatenated arrays of a message, copied; more integers may follow.
         """
-        flags, count, num_tokens, num_sampled, num_nodes, num_slots = numbers
-        at = 0
+        at = NUMBERS
+        flags, count, num_tokens, num_sampled, num_nodes, num_slots = message[:at].tolist()
 
         def take(size: int) -> Ints:
             nonlocal at
             at += size
-            return data[at - size : at].copy()
+            return message[at - size : at].copy()
 
         tokens, new_slots = take(num_tokens), take(num_tokens)
         lengths = np.ones(count, np.int64) if flags & DECODE else take(count).astype(np.int64)

@@ -110,7 +110,7 @@ class Team:
     def announce(self, step: StepInput) -> None:
         """Let the followers run a step. Replaces the nodes of the step by copies."""
         try:
-            self._ring.write(*self._writer.encode(step), self._pipes)
+            self._ring.write(self._writer.encode(step), self._pipes)
         except OSError as error:
             raise self.cause(PeerLostError(str(error))) from error
 
