@@ -21,7 +21,7 @@ from sgnb.engine.fusion.module_trace import TracingBackend
 from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.fusion.types import Angles, AttentionPlan, GatedNorm, Heads, Norm
 
-from .fusion_models import Pooled, own_logits, varied_model
+from .fusion_models import Pooled, own_logits, reduce_outputs, varied_model
 
 ROUNDINGS = {torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 3.2e-2}
 """Relative error of a number that is rounded three times, or cut off, as the interpreter does, to
@@ -64,6 +64,19 @@ def check_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: st
     heads = torch.randn(1, 3, 5, 16, device=device).to(dtype).transpose(1, 2)
     norm = Norm(torch.rand(16, device=device), 1e-6, False)
     close(kernels.norm(heads, norm), reference.norm(heads.double().float(), norm).double())
+
+
+def check_add_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
+    flags = (False, True), (1.0, 0.22)
+    for size, count, early, scale in itertools.product(sizes, rows, *flags):
+        x, y = (torch.randn(count, size, device=device).to(dtype) for _ in range(2))
+        norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, early)
+        total = x.double() + scale * y.double()
+        terms = x.double().abs() + scale * y.double().abs()
+        out = kernels.add_norm(x, y, norm, scale)
+        close(x, total, terms)
+        mean = x.double().square().mean(-1, keepdim=True)
+        close(out, x.double() * (mean + norm.eps).rsqrt() * norm.factor.double())
 
 
 def check_gated_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
@@ -188,9 +201,11 @@ def backend(rows: int, heads: Heads, dtype: torch.dtype, device: str) -> Tracing
     return made
 
 
-def check_models(families: list[str], runs: tuple[int, int] = module_trace.ROWS) -> None:
+def check_models(
+    families: list[str], runs: tuple[int, int] = module_trace.ROWS, reduces: bool = False
+) -> None:
     """The pass with a GPU's kernels in it, on models of the CPU. runs: rows of those that modules
-    are matched by."""
+    are matched by. reduces: with the sums of a single rank."""
     module_trace.ROWS = runs
     operations = pick_operations(torch.device("cuda"), torch.bfloat16, None)
     assert operations.skinny is not None
@@ -198,6 +213,8 @@ def check_models(families: list[str], runs: tuple[int, int] = module_trace.ROWS)
     for family in families:
         model = varied_model(family, num_hidden_layers=1)
         expected = {rows: own_logits(model, rows) for rows in (1, 2, 5)}
+        if reduces:
+            reduce_outputs(model)
         pooled = Pooled(model)
         kinds = {swap.kind for swap in pooled.fuse()}
         assert {"norm", "attention", "layer"} <= kinds, f"{family}: {kinds}"
@@ -210,9 +227,11 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     if sys.argv[1:] == ["models"]:
         check_models(["qwen3", "olmo2", "glm4"], (5, 2))
+        check_models(["llama"], (5, 2), reduces=True)
     else:
         for kind in ROUNDINGS:
             check_norm([1, 24, 64, 100], [1, 3], kind, "cpu")
+            check_add_norm([1, 24, 100], [3], kind, "cpu")
             check_gated_norm([1, 24], [2], kind, "cpu")
             check_gate([1, 24, 1030], [1, 2], kind, "cpu")
             if kind != torch.float16:

@@ -12,6 +12,7 @@ from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.fusion import Swap, fuse
 from sgnb.engine.fusion.module_trace import TracingBackend
 from sgnb.engine.fusion.operations import Linear
+from sgnb.engine.fusion.reduction import add_reduction
 from sgnb.engine.model.interface import ATTENTION
 
 from ..random_models import VOCAB, random_model
@@ -76,6 +77,13 @@ def varied_model(family: str, **config: object) -> PreTrainedModel:
             if parameter.dim() == 1:
                 parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
     return model
+
+
+def reduce_outputs(model: PreTrainedModel) -> None:
+    """Give the output projections of a model the sums of tensor parallelism, over a single rank."""
+    for name, module in model.named_modules():
+        if name.endswith((".o_proj", ".down_proj")):
+            add_reduction(module, lambda x: x)
 
 
 def tokens(rows: int, device: torch.device | str = "cpu") -> Tensor:

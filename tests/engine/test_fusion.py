@@ -24,7 +24,7 @@ from sgnb.engine.quantization.packed import PackedWeight
 from sgnb.engine.quantization.quantize import QUANTIZERS
 
 from ..hybrid_models import hybrid_model
-from .fusion_models import Pooled, own_logits, varied_model
+from .fusion_models import Pooled, own_logits, reduce_outputs, varied_model
 from .interpreter import interpreted, needs_triton
 
 ROWS = 14
@@ -348,6 +348,29 @@ def test_few_rows_go_to_the_kernels_for_few_rows(
     if first is not None:
         assert calls == [first, "add", "gate", "add"] * 2 + ["linear"]
     assert ("project" in calls) == (family not in ("qwen3", "olmo2"))
+
+
+@pytest.mark.parametrize("family", ["llama", "granite", "mixtral", "gemma2"])
+def test_a_sum_over_ranks_residual_and_norm_are_one_operation(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless another norm precedes the residual, as in Gemma 2."""
+    calls: list[float] = []
+
+    def add_norm(x: Tensor, y: Tensor, norm: Norm, scale: float) -> Tensor:
+        calls.append(scale)
+        return reference.add_norm(x, y, norm, scale)
+
+    monkeypatch.setattr(fusion, "pick_operations", lambda *_: Operations(add_norm=add_norm))
+    model = varied_model(family)
+    expected = own_logits(model, ROWS)
+    reduce_outputs(model)
+    pooled = Pooled(model)
+    pooled.fuse()
+    calls.clear()
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
+    scale = getattr(model.config, "residual_multiplier", 1.0)
+    assert calls == ([] if family == "gemma2" else [scale] * 2)
 
 
 def test_a_scaled_product_is_none_for_few_rows() -> None:

@@ -30,6 +30,7 @@ def test_kernels_agree_with_float64(dtype: torch.dtype) -> None:
 
     torch.manual_seed(0)
     kernels.check_norm([1, 100, 2560, 4096, 5120], [1, 300], dtype, "cuda")
+    kernels.check_add_norm([1, 100, 2560, 8192], [1, 300], dtype, "cuda")
     kernels.check_gated_norm([1, 100, 128, 5120], [1, 300], dtype, "cuda")
     kernels.check_gate([1, 1030, 14336], [1, 300], dtype, "cuda")
     kernels.check_rotate(

@@ -40,6 +40,20 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
     return out.view(x.shape)
 
 
+def add_norm(x: Tensor, y: Tensor, norm: Norm, scale: float) -> Tensor:
+    """Add scale * y to a contiguous x [T, n] in place, and return RMSNorm of x; see
+    `reference.add_norm`."""
+    out, (rows, size) = torch.empty_like(x), x.shape
+    block = triton.next_power_of_2(size)
+    if rows:
+        launch(
+            _add_norm_kernel, (rows,), x, y, norm.factor, out, norm.eps, scale,
+            SIZE=size, BLOCK=block, EARLY=norm.early,
+            num_warps=min(16, max(1, block // NORM_WARP)),
+        )  # fmt: skip
+    return out
+
+
 def gated_norm(x: Tensor, gate: Tensor, plan: GatedNorm) -> Tensor:
     """Return the gated RMSNorm of x [..., n]; see `reference.gated_norm`."""
     rows, gates = _rows(x), _rows(gate)
@@ -136,6 +150,24 @@ def _norm_kernel(
         added = tl.load(residual + row * residual_stride + at, mask=inside, other=0.0)
         numbers += added.to(tl.float32)
     tl.store(out + row * SIZE + at, numbers.to(dtype), mask=inside)
+
+
+@triton.jit
+def _add_norm_kernel(
+    x: tl.tensor, y: tl.tensor, factor: tl.tensor, out: tl.tensor, eps: tl.tensor,
+    scale: tl.tensor, SIZE: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
+) -> None:  # fmt: skip
+    at = tl.arange(0, BLOCK)
+    inside = at < SIZE
+    row = tl.program_id(0).to(tl.int64) * SIZE + at
+    dtype = out.dtype.element_ty
+    added = tl.load(y + row, mask=inside, other=0.0).to(tl.float32) * scale
+    numbers = (tl.load(x + row, mask=inside, other=0.0).to(tl.float32) + added).to(dtype)
+    tl.store(x + row, numbers, mask=inside)
+    numbers = numbers.to(tl.float32)
+    length = tl.rsqrt(tl.sum(numbers * numbers, 0) / SIZE + eps)
+    numbers = _scaled(numbers, length, tl.load(factor + at, mask=inside, other=0.0), dtype, EARLY)
+    tl.store(out + row, numbers.to(dtype), mask=inside)
 
 
 @triton.jit

@@ -45,24 +45,32 @@ class FusedLayer:
         not read after the layer."""
         x, backend = hidden_states[0], given(sgnb)
         mixed = self._attention.attend(x, self._before_attention, position_embeddings, backend)
-        x = self._add_product(x, mixed, self._attention.output, self._after_attention)
-        mlp = self._mlp
-        x = self._add_mlp(x, mlp) if isinstance(mlp, FusedMLP) else self._add_module(x, mlp)
-        return x[None]
+        output, norm, mlp = self._attention.output, self._before_mlp, self._mlp
+        if output.reduce is None or self._after_attention is not None or norm is None:
+            x = rows = self._add_product(x, mixed, output, self._after_attention)
+        else:  # the sum of all ranks ends the GEMM, so its epilogue cannot add the residual
+            linear, add_norm = self._operations.linear, self._operations.add_norm
+            product = linear(mixed, output.weight, output.bias, reduce=output.reduce)
+            rows, norm = add_norm(x, product, norm, self._scale), None
 
-    def _add_mlp(self, x: Tensor, mlp: FusedMLP) -> Tensor:
+        if isinstance(mlp, FusedMLP):
+            return self._add_mlp(x, rows, norm, mlp)[None]
+        return self._add_module(x, rows, norm, mlp)[None]
+
+    def _add_mlp(self, x: Tensor, rows: Tensor, norm: Norm | None, mlp: FusedMLP) -> Tensor:
+        """Return x plus the MLP of `rows`, normed first if `norm` is given."""
         weight, bias, *_ = mlp.merged
-        norm, gated = self._before_mlp, mlp.activation
-        inner = self._operations.linear(x, weight, bias, norm=norm, gated=gated)
+        inner = self._operations.linear(rows, weight, bias, norm=norm, gated=mlp.activation)
         return self._add_product(x, inner, mlp.output, self._after_mlp)
 
-    def _add_module(self, x: Tensor, mlp: nn.Module) -> Tensor:
-        norm = self._operations.norm
-        out = mlp((x if self._before_mlp is None else norm(x, self._before_mlp))[None])
+    def _add_module(self, x: Tensor, rows: Tensor, norm: Norm | None, mlp: nn.Module) -> Tensor:
+        """`_add_mlp` for an MLP that is not fused."""
+        norm_rows = self._operations.norm
+        out = mlp((rows if norm is None else norm_rows(rows, norm))[None])
         out = (out[0] if isinstance(out, tuple) else out)[0]  # some give router scores besides
         if self._after_mlp is None:
             return x.add_(out, alpha=self._scale)
-        return norm(out, self._after_mlp, residual=x)
+        return norm_rows(out, self._after_mlp, residual=x)
 
     def _add_product(
         self, x: Tensor, inner: Tensor, output: Projection, after: Norm | None

@@ -46,6 +46,7 @@ class Operations:
     reads."""
 
     norm: NormRows = reference.norm
+    add_norm: Callable[[Tensor, Tensor, Norm, float], Tensor] = reference.add_norm
     gated_norm: Callable[[Tensor, Tensor, GatedNorm], Tensor] = reference.gated_norm
     gate: Callable[[Tensor, Activation], Tensor] = reference.gate
     rotate_and_store: RotateAndStore = reference.rotate_and_store
@@ -149,7 +150,8 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
 
     rotate = kernels.rotate_and_store
     multiply = linear or F.linear
-    fast = Operations(kernels.norm, kernels.gated_norm, kernels.gate, rotate, multiply)
+    norms = kernels.norm, kernels.add_norm, kernels.gated_norm
+    fast = Operations(*norms, kernels.gate, rotate, multiply)
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
         return fast
     from .skinny import SUMMED_ROWS, can_project, serves, skinny_linear, skinny_project

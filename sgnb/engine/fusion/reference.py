@@ -28,6 +28,11 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
     return y if residual is None else y.add_(residual)
 
 
+def add_norm(x: Tensor, y: Tensor, factors: Norm, scale: float) -> Tensor:
+    """Add scale * y to x [T, n] in place. Returns RMSNorm of x as a new tensor."""
+    return norm(x.add_(y, alpha=scale), factors)
+
+
 def gated_norm(x: Tensor, gate: Tensor, plan: GatedNorm) -> Tensor:
     """Return the gated RMSNorm of x [..., n] by `gate` of equal shape, as a new tensor."""
     factor, eps, early = plan.norm
