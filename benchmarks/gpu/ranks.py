@@ -65,9 +65,7 @@ def _open(folder: str, size: int, grouped: bool = False) -> Any:
     group: AbstractContextManager[Any] = nullcontext()
     if grouped:
         options["tensor_parallel"] = 2
-        group = patch.object(
-            assembly, "start_team", lambda name, source, device, options: Team(1, device, {})
-        )
+        group = patch.object(assembly, "Team", lambda size, device, model: Team(1, device, {}))
     with group:
         return sgnb.Engine(folder, **options)
 

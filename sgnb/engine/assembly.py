@@ -35,11 +35,11 @@ from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
 from .model.fingerprint import fingerprint_of
 from .model.layer_probe import LayerProbe
-from .model.loading import load_tokenizer, pick_device
+from .model.loading import check_division, load_tokenizer, pick_device
 from .model.recurrent import StepStates
 from .model.weight_monitor import WeightMonitor
 from .options import EngineOptions
-from .parallel import RankGroup, Team, follow, start_team
+from .parallel import RankGroup, Team, follow
 from .request.input_processor import InputProcessor
 from .request.request_factory import RequestFactory
 from .request.tokenizer import Tokenizer
@@ -109,12 +109,9 @@ def assemble(
     messages. tokenizer, processor: of transformers, or None for the model's."""
     if tokenizer is None and processor is not None:
         tokenizer = getattr(processor, "tokenizer", None)
-    team = None
-    if options.tensor_parallel > 1:
-        announce("starting the processes of the other ranks")
-        team = start_team(name, source, pick_device(options.device), asdict(options))
+    team = _start_team(name, source, options) if options.tensor_parallel > 1 else None
     try:
-        decoder = _load(name, source, processor, options, team)
+        decoder = _load(name, source, processor, options, None if team is None else team.group)
         return _build(name, source, tokenizer, options, decoder, team)
     except BaseException as error:
         if team is not None:
@@ -122,6 +119,14 @@ def assemble(
         raise
     finally:
         cancel_unclaimed()
+
+
+def _start_team(name: str, source: str | Path | PreTrainedModel, options: EngineOptions) -> Team:
+    """Start the processes of the other ranks, unless the model cannot be divided."""
+    size, device = options.tensor_parallel, pick_device(options.device)
+    check_division(source, size)
+    announce("starting the processes of the other ranks")
+    return Team(size, device, {"name": name, "source": str(source), "options": asdict(options)})
 
 
 def serve_rank() -> None:
@@ -132,8 +137,7 @@ def serve_rank() -> None:
 def _make_follower(group: RankGroup, device: str, model: dict[str, Any]) -> ModelRunner:
     """Load the part of a follower: no tokenizer, cache, scheduler or grammar."""
     settings = EngineOptions(**model["options"] | {"device": device})
-    source = model["source"]
-    decoder = _load(model["name"], source, None, settings, group)
+    decoder = _load(model["name"], model["source"], None, settings, group)
     settings = settings.on(decoder.device.type)
     settings = replace(settings, attention=_pick_attention(settings, decoder))
     kv, states = make_pools(decoder, settings)
@@ -141,7 +145,7 @@ def _make_follower(group: RankGroup, device: str, model: dict[str, Any]) -> Mode
     attention = make_backend(settings.attention, kv, decoder.heads, fork_attention=forks)
     rows = settings.max_running_requests or 1
     sampler = make_sampler(decoder, rows, None, frozenset())
-    runner = _make_runner(source, settings, decoder, attention, sampler, states, rows)
+    runner = _make_runner(model["source"], settings, decoder, attention, sampler, states, rows)
     if settings.precompiles:
         runner.precompile()
     return runner
@@ -152,7 +156,7 @@ def _load(
     source: str | Path | PreTrainedModel,
     processor: Any,
     options: EngineOptions,
-    ranks: Team | RankGroup | None,
+    ranks: RankGroup | None,
 ) -> Decoder:
     try:
         return load_decoder(

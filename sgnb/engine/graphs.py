@@ -26,7 +26,7 @@ from .device.faults import is_device_lost, is_out_of_memory
 from .device.precompile import precompiling
 from .device.transfer import pinned, to_device
 from .sampling.mask_kernel import resume
-from .sampling.sampler import TritonSampler, aligned, pack_inputs
+from .sampling.sampler import GraphSampler, aligned, pack_inputs
 from .sampling.torch_sampler import SamplerOutput
 from .step_input import AttentionInput, Spans, StatePlan, StepInput
 
@@ -101,7 +101,7 @@ class DecodeGraphs:
         self,
         forward: Forward,
         attention: StepAttention,
-        sampler: TritonSampler,
+        sampler: GraphSampler,
         max_rows: int,
         device: torch.device,
         room: int,

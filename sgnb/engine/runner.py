@@ -18,7 +18,7 @@ from .model.weight_monitor import WeightMonitor
 from .request.batch import Batch
 from .request.step_builder import step_input
 from .sampling.results import StepResults, sample_step, sampled_results
-from .sampling.sampler import Sampler, TritonSampler
+from .sampling.sampler import GraphSampler, Sampler
 from .sampling.torch_sampler import SamplerOutput
 from .step_input import EmbeddingSpan, StepInput
 
@@ -82,7 +82,7 @@ class ModelRunner:
         # from synchronizing with the GPU.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
         self._graphs: DecodeGraphs | None = None
-        if graph_bytes is not None and isinstance(sampler, TritonSampler):
+        if graph_bytes is not None and isinstance(sampler, GraphSampler):
             from .graphs import DecodeGraphs
 
             self._graphs = DecodeGraphs(

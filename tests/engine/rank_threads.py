@@ -83,16 +83,16 @@ class ThreadTeam(ThreadRank):
     """Stand-in for `Team`, with followers in threads. `steps`: steps that the followers ran;
     `announced`: the same steps on rank 0."""
 
-    def __init__(self, name: str, source: object, device: Any, options: dict[str, Any]) -> None:
-        meeting = Meeting(options["tensor_parallel"])
+    def __init__(self, size: int, device: Any, model: dict[str, Any]) -> None:
+        meeting = Meeting(size)
         super().__init__(0, meeting)
+        self.group = self
         self.steps: list[StepInput] = []
         self.announced: list[StepInput] = []
         self.errors: list[BaseException] = []
         self._writer, self._ring = StepWriter(), RingWriter(64)
         self._pipes: list[int] = []
         self._threads: list[threading.Thread] = []
-        model = {"name": name, "source": str(source), "options": options}
         for rank in range(1, self.size):
             reading, writing = os.pipe()
             self._pipes.append(writing)
@@ -147,9 +147,9 @@ def threads_as_ranks() -> Iterator[list[ThreadTeam]]:
         teams.append(ThreadTeam(*args))
         return teams[-1]
 
-    before = assembly.start_team
-    assembly.start_team = start  # type: ignore[assignment]
+    before = assembly.Team
+    assembly.Team = start  # type: ignore[assignment,misc]
     try:
         yield teams
     finally:
-        assembly.start_team = before
+        assembly.Team = before  # type: ignore[misc]

@@ -36,13 +36,13 @@ def test_an_nccl_group_of_one(family: str, tmp_path: Path, monkeypatch: pytest.M
     """The sums of one rank are captured in the graphs of the steps, and change no token."""
     model = save_model(tmp_path, family)
 
-    def start(name: str, source: object, device: torch.device, options: dict[str, Any]) -> Team:
+    def start(size: int, device: torch.device, model: dict[str, Any]) -> Team:
         return Team(1, device, {})
 
     with engine(model) as plain:
         expected, expected_kinds = run_scenario(plain), kinds(plain)
         assert captured(plain)
-    monkeypatch.setattr(assembly, "start_team", start)
+    monkeypatch.setattr(assembly, "Team", start)
     with engine(model, tensor_parallel=2) as one:
         assert_equal(run_scenario(one), expected)
         assert kinds(one) == expected_kinds and captured(one)

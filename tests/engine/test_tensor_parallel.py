@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from sgnb.engine import sizing
+from sgnb.engine import assembly, sizing
 from sgnb.engine.engine import Engine
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.engine.model.loading import load_module
 from sgnb.engine.options import EngineOptions
+from sgnb.engine.sampling.sampler import FollowerSampler
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import FAMILIES, random_model
@@ -32,11 +34,11 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_two_ranks_give_the_tokens_of_one_process(llama: str, overlap: bool) -> None:
     with threads_as_ranks() as teams:
         compare(llama, 2, overlap=overlap, **SMALL)
-    (team,) = teams
-    assert not team.errors and len(team.steps) > 50
-    placeholders = any((step.tokens < 0).any() for step in team.steps)
+    (ranks,) = teams
+    assert not ranks.errors and len(ranks.steps) > 50
+    placeholders = any((step.tokens < 0).any() for step in ranks.steps)
     assert placeholders == overlap
-    for step, announced in zip(team.steps, team.announced, strict=True):
+    for step, announced in zip(ranks.steps, ranks.announced, strict=True):
         assert (step.tokens == announced.tokens).all()
         assert (step.attention.starts == announced.attention.starts).all()
 
@@ -146,6 +148,32 @@ def test_models_without_a_supported_plan(family: str, message: str, tmp_path: Pa
     model = save_model(tmp_path, family)
     with pytest.raises(ModelError, match=f"{message}.*\n.*without tensor_parallel"):
         on_all_ranks(2, lambda ranks: load_decoder(model, "cpu", ranks=ranks))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "4 GPUs: model.layers.0.self_attn.q_proj has 6 heads"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "GPUs: its weights are quantized"),
+    ],
+)
+def test_a_model_is_refused_before_processes_start(
+    settings: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = save_model(tmp_path, "llama")
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | settings))
+    monkeypatch.setattr(assembly, "Team", None)
+    with pytest.raises(ModelError, match=f"divided among.*{message}"):
+        open_engine(model, tensor_parallel=4)
+
+
+def test_a_follower_samples_nothing() -> None:
+    sampler = FollowerSampler(3, torch.device("cpu"))
+    sampler.sampled[:] = torch.tensor([7, 8, 9])
+    states, draws = sampler.states[:2], torch.zeros(2)
+    output = sampler.launch(torch.rand(2, 5), states, draws, draws, constrained=True)
+    assert output.tokens.tolist() == [7, 8] and sampler.sampled.tolist() == [7, 8, 9]
 
 
 @pytest.mark.parametrize(

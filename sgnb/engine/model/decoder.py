@@ -44,7 +44,7 @@ from .recurrent import use_pool
 from .refusals import check_layers, check_options, refusal
 from .rope import fix_factors, fixed_length, warn_of_factors
 from .shared_model import ModelSetup, share_model
-from .tensor_plan import refuse
+from .tensor_plan import indivisible
 from .text_decoder import text_decoder
 from .tower_attention import use_segments
 
@@ -155,8 +155,8 @@ def load_decoder(
         try:
             if use.prepared is None:
                 use.prepared = _prepare(name, module, setup, probed, processor, ranks)
-                if use.prepared.states:
-                    refuse(name, "it has recurrent layers", ranks)
+                if use.prepared.states and ranks is not None:
+                    raise indivisible(name, "it has recurrent layers")
             else:
                 _check_processor(name, use.prepared, processor)
                 probed(use.prepared.probe, target)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import EllipsisType
@@ -28,7 +28,7 @@ from transformers import (
 from transformers.utils import logging
 
 from ... import models
-from ...errors import ModelError, first_line, nearest
+from ...errors import ModelError, OptionError, first_line, nearest
 from ..device.background import WorkerThread
 from ..device.faults import (
     DEVICE_LOST_HINT,
@@ -47,7 +47,7 @@ from .load_check import Report, check_report
 from .processor_folder import is_multimodal
 from .safetensors_reader import REDRAW_SECONDS, Progress, TensorReader
 from .tensor_part import TensorPart
-from .tensor_plan import divided, refuse
+from .tensor_plan import TensorPlan, divided, indivisible
 from .weight_packing import WeightPacking, stored_parameters
 
 _one_at_a_time = threading.Lock()
@@ -118,7 +118,7 @@ def load_module(
         ModelError: The model is missing or unreadable, the tensors do not match the config, or the
             weights exceed the memory (checked before reading).
     """
-    try:
+    with _explained_errors(path):
         announce("finding the model")
         folder = find_folder(path)
         announce("reading weights")
@@ -127,8 +127,6 @@ def load_module(
         checkpoint = read_checkpoint(folder)
         dtype = dtype or getattr(config, "dtype", None) or checkpoint.dtype
         packing = WeightPacking(path, checkpoint, config, quantize)
-        if packing.scheme is not None:
-            refuse(path, "its weights are quantized", ranks)
 
         def check_fit(needed: int) -> None:
             part = needed // (1 if ranks is None else ranks.size)
@@ -140,6 +138,38 @@ def load_module(
         check_report(path, checkpoint, module, report)
         module.config.name_or_path = module.name_or_path = path
         return module.to(device)  # type: ignore[arg-type]
+
+
+def check_division(source: str | Path | PreTrainedModel, size: int) -> None:
+    """Check that a model can be divided among `size` ranks. Reads no weights.
+
+    Raises:
+        OptionError: The model is loaded already.
+        ModelError: The model cannot be divided, or is unreadable.
+    """
+    if isinstance(source, PreTrainedModel):
+        raise OptionError(
+            f"tensor_parallel={size} does not support a loaded model",
+            "give the folder or hub id of the model: each process reads its part",
+        )
+    path = str(source)
+    with _explained_errors(path):
+        announce("finding the model")
+        folder = find_folder(path)
+        config = read_config(folder)
+        if WeightPacking(path, read_checkpoint(folder), config, None).scheme is not None:
+            raise indivisible(path, "its weights are quantized")
+        if is_multimodal(folder, config):
+            raise indivisible(path, "it reads images, videos or sounds")
+        with _one_at_a_time, torch.device("meta"):
+            TensorPlan(path, AutoModelForCausalLM.from_config(config), 0, size)
+
+
+@contextmanager
+def _explained_errors(path: str) -> Iterator[None]:
+    """Raise ModelError for an error of a load."""
+    try:
+        yield
     except ModelError:
         raise
     except LocalEntryNotFoundError as error:
@@ -236,7 +266,6 @@ def _read(
 
             factory: Any = AutoModelForCausalLM
             if is_multimodal(checkpoint.folder, config):
-                refuse(path, "it reads images, videos or sounds", ranks)
                 factory = AutoModelForMultimodalLM
             with torch.device("meta"):
                 blank = factory.from_config(config)

@@ -17,7 +17,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from ...errors import ModelError
-from ..fusion.reduction import Ranks, add_reduction
+from ..fusion.reduction import Ranks, Reduce, add_reduction
 from ..quantization.name_rules import NameRules
 from .checkpoint import Entry
 from .tensor_part import Range, TensorPart
@@ -43,18 +43,19 @@ class TensorPlan:
         model: The whole model, on the meta device.
     """
 
-    def __init__(self, name: str, model: PreTrainedModel, ranks: Ranks) -> None:
+    def __init__(self, name: str, model: PreTrainedModel, rank: int, size: int) -> None:
         """
         Args:
             name: Name of the model, for messages.
             model: The whole model, on the meta device.
-            ranks: All ranks.
+            rank: Number of the rank, from 0.
+            size: Number of ranks.
 
         Raises:
             ModelError: The model has no plan, an unknown style, or indivisible sizes.
         """
         self.model, self.parts = model, dict[str, TensorPart]()
-        self._name, self._ranks = name, ranks
+        self._name, self._rank, self._size = name, rank, size
         self._sums: list[str] = []  # names of modules with a sum over the ranks
 
         styles: dict[str, str] = dict(getattr(model, "_tp_plan", None) or {})
@@ -64,10 +65,9 @@ class TensorPlan:
                 self._divide(module_name, module, style, styles)
 
         if not self._sums:
-            raise ModelError(
-                f"{name} ({type(model).__name__}) cannot be divided among GPUs: transformers has "
-                "no tensor-parallel plan for its layers",
-                "load without tensor_parallel",
+            family = type(model).__name__
+            raise indivisible(
+                f"{name} ({family})", "transformers has no tensor-parallel plan for its layers"
             )
 
         self._rules = NameRules(model)
@@ -96,19 +96,19 @@ class TensorPlan:
             return TensorPart(part.dim, part.ranges[:1])
         return None  # a damaged checkpoint: the report names the shapes
 
-    @property
-    def family(self) -> Any:
-        """Class of models with the sizes of the rank's part, for `from_pretrained`."""
+    def family(self, reduce: Reduce) -> Any:
+        """Return a class of models with the sizes of the rank's part, for `from_pretrained`.
+        reduce: sum over the ranks."""
         family: Any = type(self.model)
 
         def init(model: Any, config: Any, *args: Any, **kwargs: Any) -> None:
             family.__init__(model, config, *args, **kwargs)
-            self._divide_model(model)
+            self._divide_model(model, reduce)
             model.__class__ = family
 
         return type(family.__name__, (family,), {"__init__": init, "__module__": family.__module__})
 
-    def _divide_model(self, model: nn.Module) -> None:
+    def _divide_model(self, model: nn.Module, reduce: Reduce) -> None:
         """Give a new model the sizes of the rank's part."""
         for name, part in self.parts.items():
             module_name, _, leaf = name.rpartition(".")
@@ -120,7 +120,7 @@ class TensorPlan:
                 module.out_features, module.in_features = module.weight.shape
 
         for name in self._sums:
-            add_reduction(model.get_submodule(name), self._ranks.reduce)
+            add_reduction(model.get_submodule(name), reduce)
         for attention in map(model.get_submodule, self._attentions()):
             _count_groups(attention)
 
@@ -153,10 +153,10 @@ class TensorPlan:
 
     def _heads(self, name: str, module: nn.Linear) -> tuple[Range, ...]:
         """Return the outputs of a rank. Ranks share a head with fewer heads than ranks."""
-        unit, size = self._head_dim(name), self._ranks.size
+        unit, size = self._head_dim(name), self._size
         heads = module.out_features // unit
         if unit > 1 and heads < size and size % heads == 0:
-            head = self._ranks.rank * heads // size
+            head = self._rank * heads // size
             return ((head * unit, (head + 1) * unit),)
         return self._ranges(name, module.weight, -2, 1, unit)
 
@@ -164,7 +164,7 @@ class TensorPlan:
         self, name: str, weight: torch.Tensor, dim: int, count: int, unit: int = 1
     ) -> tuple[Range, ...]:
         """Return the rank's part of each of `count` equal sections of a dimension."""
-        section, (rank, size) = weight.shape[dim] // count, (self._ranks.rank, self._ranks.size)
+        section, rank, size = weight.shape[dim] // count, self._rank, self._size
         if section // unit % size:
             units = f"{section // unit} heads" if unit > 1 else f"{section:,} columns"
             raise ModelError(
@@ -194,11 +194,8 @@ class TensorPlan:
         return tuple(self.model.get_parameter(name).shape)
 
     def _unknown(self, name: str, style: str | None) -> ModelError:
-        return ModelError(
-            f"{self._name} cannot be divided among GPUs: sgnb does not support the style {style!r} "
-            f"of {name} in transformers' tensor-parallel plan",
-            "load without tensor_parallel",
-        )
+        reason = f"sgnb does not support the style {style!r} of {name} in transformers' "
+        return indivisible(self._name, reason + "tensor-parallel plan")
 
 
 def _pattern(name: str) -> str:
@@ -221,13 +218,12 @@ def divided(
     Without ranks: the class of `model`, and no parts."""
     if ranks is None:
         return type(model), {}
-    plan = TensorPlan(name, model, ranks)
-    return plan.family, plan.stored_parts(entries)
+    plan = TensorPlan(name, model, ranks.rank, ranks.size)
+    return plan.family(ranks.reduce), plan.stored_parts(entries)
 
 
-def refuse(name: str, reason: str, ranks: Ranks | None) -> None:
-    """Raise ModelError for an indivisible model, if `ranks` are given."""
-    if ranks is not None:
-        raise ModelError(
-            f"{name} cannot be divided among GPUs: {reason}", "load without tensor_parallel"
-        )
+def indivisible(name: str, reason: str) -> ModelError:
+    """Return the error of a model that cannot be divided."""
+    return ModelError(
+        f"{name} cannot be divided among GPUs: {reason}", "load without tensor_parallel"
+    )

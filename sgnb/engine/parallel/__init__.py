@@ -8,6 +8,6 @@ the parts of a sum.
 
 from .follower import follow
 from .group import RankGroup
-from .team import Team, start_team
+from .team import Team
 
-__all__ = ["RankGroup", "Team", "follow", "start_team"]
+__all__ = ["RankGroup", "Team", "follow"]

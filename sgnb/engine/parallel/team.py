@@ -16,12 +16,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from ...errors import LostRankError, OptionError, first_line
+from ...errors import LostRankError, first_line
 from ..step_input import StepInput
 from .group import PeerLostError, RankGroup, rank_devices
 from .ring import RingWriter
@@ -40,10 +39,10 @@ _BEGIN = (
 
 
 class Team:
-    """All ranks of an engine, on rank 0. Implements `fusion.Ranks`.
+    """Followers of an engine, on rank 0.
 
     Attributes:
-        rank, size: 0, and the number of ranks.
+        group: Group of all ranks.
         failure: Error of the first lost rank.
     """
 
@@ -59,7 +58,7 @@ class Team:
             ModelError: There are too few GPUs.
             LostRankError: A follower ended.
         """
-        self.rank, self.size = 0, size
+        self._size = size
         self.failure: LostRankError | None = None
         self._failing = threading.Lock()  # a thread per follower reports
         self._failed = threading.Event()
@@ -74,7 +73,7 @@ class Team:
         self._writer, self._ring = StepWriter(), RingWriter()
         self._followers: list[subprocess.Popen[bytes]] = []
         self._pipes: list[int] = []
-        self._group: RankGroup | None = None
+        self.group: RankGroup | None = None
         _teams.add(self)
 
         try:
@@ -84,28 +83,12 @@ class Team:
                 start |= {"threads": torch.get_num_threads(), "model": model}
                 self._start(rank, start)
             with self.named_failures():
-                self._group = RankGroup(0, size, store, device, nccl, self._check)
+                self.group = RankGroup(0, size, store, device, nccl, self._check)
             if not nccl:  # all ranks are connected; a killed kernel could not remove the folder
                 shutil.rmtree(self._folder, ignore_errors=True)
         except BaseException:
             self.close(patience=0.0)  # a follower may import torch for seconds
             raise
-
-    def reduce(self, x: torch.Tensor) -> torch.Tensor:
-        assert self._group is not None
-        return self._group.reduce(x)
-
-    def broadcast(self, x: torch.Tensor) -> None:
-        assert self._group is not None
-        self._group.broadcast(x)
-
-    def largest(self, value: float) -> float:
-        assert self._group is not None
-        return self._group.largest(value)
-
-    def smallest(self, value: int) -> int:
-        assert self._group is not None
-        return self._group.smallest(value)
 
     def announce(self, step: StepInput) -> None:
         """Let the followers run a step. Replaces the nodes of the step by copies."""
@@ -157,9 +140,8 @@ class Team:
                 follower.kill()
                 follower.wait()
 
-        if self._group is not None:
-            self._group.close()
-            self._group = None
+        if self.group is not None:
+            self.group.close()
         self._ring.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -228,36 +210,14 @@ class Team:
             if self._closing or self.failure is not None:
                 return
             self.failure = LostRankError(
-                f"rank {rank} of {self.size} {reason}",
+                f"rank {rank} of {self._size} {reason}",
                 "load the model again; all ranks are ended. If memory ran out, load with a "
                 "smaller max_step_tokens, max_running_requests or memory_limit",
             )
         self._failed.set()
-        if self._group is not None:
-            self._group.abort()
+        if self.group is not None:
+            self.group.abort()
         self._on_lost(self.failure)
-
-
-def start_team(name: str, source: object, device: torch.device, options: dict[str, Any]) -> Team:
-    """Start the followers of a model.
-
-    Args:
-        name: Name of the model, for messages.
-        source: Folder or hub id of the model.
-        device: Device of rank 0.
-        options: Options of the engine.
-
-    Raises:
-        OptionError: The model is loaded already.
-        ModelError, LostRankError: See `Team`.
-    """
-    size = options["tensor_parallel"]
-    if not isinstance(source, (str, Path)):
-        raise OptionError(
-            f"tensor_parallel={size} does not support a loaded model",
-            "give the folder or hub id of the model: each process reads its part",
-        )
-    return Team(size, device, {"name": name, "source": str(source), "options": options})
 
 
 def _close_pipe(follower: subprocess.Popen[bytes]) -> None:

@@ -189,9 +189,13 @@ class TritonSampler:
             self.states[: len(states)] = states
 
 
-class FollowerSampler(TritonSampler):
-    """Sampler of a rank that receives the tokens of rank 0 in `sampled`. Samples nothing, in CUDA
-    graphs too."""
+class FollowerSampler(TorchSampler):
+    """Sampler of a rank that receives the tokens of rank 0 in `sampled`. Samples nothing in CUDA
+    graphs."""
+
+    def __init__(self, max_rows: int, device: torch.device) -> None:
+        super().__init__(max_rows, device)
+        self.states = torch.full((max_rows,), UNCONSTRAINED, dtype=torch.int32, device=device)
 
     def launch(
         self,
@@ -205,13 +209,20 @@ class FollowerSampler(TritonSampler):
         sampled = self.sampled[: len(logits)]
         return SamplerOutput(sampled, draws, draws, states)
 
+    def precompile(self, logits: Tensor) -> None:
+        """Nothing to compile."""
+
+
+GraphSampler = TritonSampler | FollowerSampler
+"""Samplers whose `launch` a CUDA graph can contain."""
+
 
 def make_sampler(decoder: Any, rows: int, tokenizer: Any, eos: frozenset[int]) -> Sampler:
     """Return the sampler of a decoder's device. rows: maximum of a step."""
     if decoder.device.type != "cuda" or find_spec("triton") is None:
         return TorchSampler(rows, decoder.device)
     if decoder.ranks is not None and decoder.ranks.rank:
-        return FollowerSampler(decoder.vocab_size, rows, decoder.device, eos, None)
+        return FollowerSampler(rows, decoder.device)
     vocabulary = None if tokenizer is None else lambda: tokenizer.vocabulary
     return TritonSampler(decoder.vocab_size, rows, decoder.device, eos, vocabulary)
 
