@@ -41,7 +41,12 @@ LOAD_OPTIONS = (
     ),
     option("--max-step-tokens", "maximum number of tokens per forward pass", "N", integer),
     option("--max-running-requests", "maximum number of requests per forward pass", "N", integer),
-    option("--tensor-parallel", "number of GPUs that share the model (default: 1)", "N", integer),
+    option(
+        "--tp-size --tensor-parallel",
+        "number of GPUs that share the model (default: 1)",
+        "N",
+        integer,
+    ),
     option("--context-length", "maximum number of positions per request", "N", integer),
     option("--cuda-graphs", "replay decode steps as graphs", "on|off", on_off),
     option("--overlap", "launch a step before the previous step is read", "on|off", on_off),

@@ -103,6 +103,7 @@ def test_load_options_are_the_engine_s() -> None:
     assert given.pop("name") == "big" and given.pop("shared")
     assert (given.pop("replicas"), given.pop("on")) == (2, "ray")
     assert given.pop("tensor_parallel") == 2, "not together with deterministic"
+    assert LineCall.parse("load some/model --tp-size 2").options == {"tensor_parallel": 2}
     options = EngineOptions.make(given)
     assert (options.memory_limit, options.max_total_tokens, options.attention) == (
         38.5,
