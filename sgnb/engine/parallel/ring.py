@@ -71,7 +71,6 @@ class RingWriter:
         self._size += (UNREAD + 1) * place_size
         os.ftruncate(self.memory, 4 * self._size)
         array = np.frombuffer(mmap.mmap(self.memory, 4 * self._size), np.int32)
-        array[begin:] = 0  # a write to a new page takes longer
         bounds = [(at, at + place_size) for at in range(begin, self._size, place_size)]
         self._places = cycle([(HEAD.pack(*place), array[slice(*place)]) for place in bounds])
 
