@@ -20,6 +20,7 @@ class WorkerLost:
 
     worker: int
     reason: str
+    engine: int  # number of the ended engine's joined log
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class CallRouted:
     work: float  # Prefill of the uncached tokens.
     others: float  # Sum of the delays of later calls.
     elsewhere: float  # Time to the first token on the least busy worker.
+    waited: float = 0.0  # Time in the fleet before this event.
+    compared: tuple[int, ...] = ()  # The workers of least cost, the cheapest first.
+    compared_cached: tuple[int, ...] = ()  # Per compared worker: as `cached`.
+    compared_first: tuple[float, ...] = ()  # Per compared worker: `wait` plus `work`.
+    compared_others: tuple[float, ...] = ()  # Per compared worker: as `others`.
 
 
 @dataclass(frozen=True, slots=True)

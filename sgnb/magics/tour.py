@@ -34,6 +34,11 @@ SENTENCES = {
         " last fork.",
         "press c on two lanes to compare the branches",
     ),
+    "workers": (
+        "Each worker of a fleet is a lane over time. A call was sent to the worker of least cost:"
+        " the time to the first token, and the delay of later calls.",
+        "point at a call: the details name the cost of each worker",
+    ),
     "grammar": (
         "A grammar limits the next token. Below each token stands the number of allowed tokens;"
         " text without a choice is forced, and costs no sampling.",

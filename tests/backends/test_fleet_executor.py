@@ -77,6 +77,7 @@ def test_programs_give_the_results_of_one_engine(fleet: FleetExecutor) -> None:
     routed = events(fleet, CallRouted)[before:]
     assert len(routed) == 4 * (3 + 1)
     assert {event.worker for event in routed} == {0, 1}
+    assert all(sorted(event.compared) == [0, 1] and event.waited >= 0 for event in routed)
     forks: dict[str, set[int]] = {}
     for event in routed:
         if event.name == "part":

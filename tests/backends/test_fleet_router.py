@@ -19,8 +19,8 @@ RATE, STEP = 1000.0, 1000
 BLOCK = 100
 
 
-def make_router(workers: int = 2, price: float = 1.0) -> Router:
-    router = Router(BlockIndex(), block=BLOCK, step_tokens=STEP, price=price)
+def make_router(workers: int = 2, price: float = 1.0, compared: int = 0) -> Router:
+    router = Router(BlockIndex(), block=BLOCK, step_tokens=STEP, price=price, compared=compared)
     for worker in range(workers):
         router.join(worker, RATE, 0.0)
     return router
@@ -81,7 +81,7 @@ def test_work_on_an_idle_fleet_delays_nobody() -> None:
 def test_the_decision_is_the_cheapest_worker(
     waits: list[float], data: st.DataObject, own: int, arrivals: float
 ) -> None:
-    router = make_router(len(waits))
+    router = make_router(len(waits), compared=5)
     new = item(1000, "a", own=own)
     held = data.draw(st.lists(st.integers(0, 10), min_size=len(waits), max_size=len(waits)))
     for worker, blocks in enumerate(held):
@@ -98,6 +98,11 @@ def test_the_decision_is_the_cheapest_worker(
     allowed = [t for t, wait in zip(totals, waits, strict=True) if wait <= 2 * full]
     assert found.total == pytest.approx(min(allowed), abs=1e-9)
     assert found.wait <= 2 * full
+
+    compared = router.compare(new, 0.0)
+    assert [each.total for each in compared] == pytest.approx(sorted(totals)[:5])
+    assert all(each.total == pytest.approx(totals[each.worker]) for each in compared)
+    assert all(each.cached == min(held[each.worker] * BLOCK, 999) for each in compared)
 
 
 def cost(router: Router, wait: float, own: int, blocks: int) -> float:
@@ -166,6 +171,15 @@ def test_an_idle_worker_takes_planned_items() -> None:
     moved = router.route(1.0)
     assert [each.estimate.worker for each in moved] == [1, 1]
     assert moved[0] in items[2:]
+
+
+def test_a_decision_knows_the_cheapest_workers_at_its_time() -> None:
+    """The booking of the call itself is no reason, and a lost worker is not compared."""
+    router = make_router(3, compared=2)
+    router.lose(1, 0.0)
+    (first,) = send(router, item(1000, "a"))
+    assert [(each.worker, each.work) for each in first.compared] == [(0, 1.0), (2, 1.0)]
+    assert send(make_router(), item(1000, "a"))[0].compared == ()
 
 
 def test_a_lost_worker_returns_its_calls() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from sgnb.viz.live.widget import PAGE
 from sgnb.viz.state.branch_text import BranchText
 from sgnb.viz.state.residency import with_copies
+from sgnb.viz.state.run_fleet import rows_of
 from sgnb.viz.state.run_state import RunState
 from sgnb.viz.state.tree import TreeState
 
@@ -53,8 +54,14 @@ function canonical(state, engine = 0) {
           [lane.branch, lane.parent, lane.began, lane.ended,
            lane.activities.map((a) => [a.kind, a.name, a.began, a.ended])]), run.moreLanes,
         run.earlier, [[...run.loads], run.loadBars.map((bar) => Object.values(bar))],
-        workerLanes(run).map(({ routes, ...lane }) =>
-          [...Object.values(lane), routes.map(({ t, event }) => [t, event.name, event.wait])])];
+        workerLanes(run).map(({ routes, absences, ...lane }) =>
+          [...Object.values(lane), absences.map((absence) => Object.values(absence)),
+           routes.map(({ t, event, moved }) => [t, event.name, event.wait, moved])]),
+        [...callsOfWorkers(run, timelineOf(state, run))].sort((a, b) => a[0] - b[0]).map(
+          ([worker, calls]) => [worker, rowsOfCalls(calls, 1e9), calls.map((call) =>
+            [beginOfCall(call), endOfCall(call, 1e9),
+             call.requests.map(({ queued, admitted, first, finished }) =>
+               [queued, admitted, first, finished])])])];
   }
   const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
@@ -144,6 +151,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             [list(astuple(model)[:-1]) for model in run.models.values()], _items(run),
             run.time.seconds, run.time.waited_for, run.stops.places, _lanes(run), run.lanes.hidden,
             run.earlier, [list(run.loads.stores.items()), run.loads.bars], _workers(run),
+            _worker_calls(run),
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),
@@ -202,9 +210,27 @@ def _units(text: str) -> int:
 def _workers(run: RunState) -> list[Any]:
     return [
         [
-            *(lane.worker, lane.engine, lane.calls, lane.tokens, lane.cached),
-            *(lane.retried, lane.ended),
-            [[route.t, route.event.name, route.event.wait] for route in lane.routes],
+            *(lane.worker, lane.engine, lane.joined, lane.calls, lane.tokens, lane.cached),
+            *(lane.retried, list(map(astuple, lane.absences))),
+            [[route.t, route.event.name, route.event.wait, route.moved] for route in lane.routes],
         ]
         for _, lane in sorted(run.fleet.lanes.items())
+    ]
+
+
+def _worker_calls(run: RunState) -> list[Any]:
+    return [
+        [
+            worker,
+            rows_of(calls, 1e9),
+            [
+                [
+                    call.began,
+                    call.end(1e9),
+                    [[bar.queued, bar.admitted, bar.first, bar.finished] for bar in call.bars],
+                ]
+                for call in calls
+            ],
+        ]
+        for worker, calls in sorted(run.fleet.calls(run.lanes).items())
     ]

@@ -140,12 +140,16 @@ def change_activity(log: EventLog, rng: random.Random, run: str, request: int) -
 
 def change_workers(log: EventLog, rng: random.Random, run: str) -> None:
     """Decisions of a fleet, retries, and the loss of a worker, of unknown workers as well."""
-    worker = rng.randrange(4)
-    estimates = [round(rng.random(), 6) for _ in range(4)]
-    log.emit(events.CallRouted(run, "0", HOSTILE, worker, worker + 1, 900, 64, *estimates))
-    log.emit(events.CallRetried(run, "0", "x", rng.randrange(5), 3))
+    worker, branch = rng.randrange(4), rng.choice(["0", "0.0", "0.1"])
+    engine, name = rng.choice([0, worker + 1]), rng.choice([HOSTILE, "x"])
+    estimates = [round(rng.random(), 6) for _ in range(5)]
+    log.emit(events.CallRouted(run, branch, name, worker, engine, 900, 64, *estimates))
+    if rng.random() < 0.5:
+        log.emit(events.CallRetried(run, branch, "x", rng.randrange(5), 3))
+    if rng.random() < 0.1:
+        log.emit(events.WorkerLost(rng.randrange(5), HOSTILE, rng.randrange(1, 4)))
     if rng.random() < 0.2:
-        log.emit(events.WorkerLost(rng.randrange(5), HOSTILE))
+        log.emit(events.WorkerJoined(rng.randrange(6), "tiny", rng.randrange(4)))
 
 
 def jump(engine: WordEngine, rng: random.Random, request: int, text: str) -> None:

@@ -143,6 +143,26 @@ class Workers:
         work = (tokens - cached) / self.rates.item(worker)
         return Estimate(worker, cached, wait, work, work * price * (wait + work))
 
+    def cheapest(
+        self, cached: NDArray[np.int64], tokens: int, now: float, price: float, count: int
+    ) -> list[Estimate]:
+        """Return the estimates of at most `count` workers of least cost, the cheapest first.
+
+        Args:
+            cached: Cached tokens of the call on each worker, int64[n].
+            tokens: All tokens of the call.
+            now: Present time.
+            price: See `price`.
+            count: Maximum number of estimates.
+        """
+        workers = np.flatnonzero(np.isfinite(self.ready))
+        cached, wait = cached[workers], self.waits(now)[workers]
+        work = (tokens - cached) / self.rates[workers]
+        others = work * price * (wait + work)
+        order = np.lexsort((self.calls[workers], wait + work + others))[:count]
+        columns = (column[order].tolist() for column in (workers, cached, wait, work, others))
+        return [Estimate(*row) for row in zip(*columns, strict=True)]
+
     def _take(self, worker: int, tokens: float, now: float) -> None:
         """Remove tokens from the queued work, and correct the estimated end."""
         self.queued[worker] = max(self.queued[worker] - tokens, 0.0)

@@ -32,6 +32,9 @@ FIRST_RATE = 5000.0
 
 STEP_TOKENS = 8192
 
+COMPARED = 8
+"""Maximum number of workers in the reason of a decision."""
+
 Restarted = Callable[[int], AnyEngine]
 
 _log = logging.getLogger(__name__)
@@ -84,7 +87,7 @@ class Dispatcher:
         self._executors, self._log, self._commands = executors, log, commands
         self._restarted, self._restarts = restarted, 0
         self.prefills = PrefillPool(prefill)
-        self.router = Router(BlockIndex(), step_tokens=STEP_TOKENS)
+        self.router = self._new_router()
         self.workers: dict[int, FleetWorker] = {}
         self._groups: dict[RoutedCalls, CallGroup] = {}
         self._forks: dict[tuple[str, str], RoutedCalls] = {}  # last calls, by run and parent
@@ -106,6 +109,8 @@ class Dispatcher:
                 self._first_token(call, time)
 
         now = self._log.now()
+        for call in calls:
+            call.submitted = now
         read = [call for call in calls if not call.is_done and self._read_prompt(call)]
         for group in grouped(read, STEP_TOKENS):
             self._groups[group.routed] = group
@@ -148,6 +153,9 @@ class Dispatcher:
             logged(call.cancel)
             call.fail(EngineError("the fleet is closed", "load it again"))
 
+    def _new_router(self) -> Router:
+        return Router(BlockIndex(), step_tokens=STEP_TOKENS, compared=COMPARED)
+
     def _join(self, number: int, executor: LocalExecutor) -> None:
         """Add a worker."""
         worker = FleetWorker(number, executor, self.router.index, self._log)
@@ -180,8 +188,8 @@ class Dispatcher:
         if group.routed not in self._groups:
             return
         group.cancel_prefill = nothing
-        route = group.routed.estimate
-        worker = self.workers[route.worker]
+        route, compared = group.routed.estimate, group.routed.compared
+        worker, now = self.workers[route.worker], self._log.now()
         for call in group.calls:
             if call.is_done:
                 self._ended(call)
@@ -198,6 +206,11 @@ class Dispatcher:
                     work=round(route.work, 6),
                     others=round(route.others, 6),
                     elsewhere=round(route.elsewhere, 6),
+                    waited=round(now - call.submitted, 6),
+                    compared=tuple(each.worker for each in compared),
+                    compared_cached=tuple(each.cached for each in compared),
+                    compared_first=tuple(round(each.wait + each.work, 6) for each in compared),
+                    compared_others=tuple(round(each.others, 6) for each in compared),
                 )
             )
             call.attempt += 1
@@ -265,7 +278,7 @@ class Dispatcher:
     def _lose(self, worker: FleetWorker) -> None:
         """Remove a worker, and repeat the calls of the worker."""
         del self.workers[worker.number]
-        self._log.emit(WorkerLost(worker.number, worker.failure))
+        self._log.emit(WorkerLost(worker.number, worker.failure, worker.engine))
         if self._restarted is not None:
             self._restarts += 1
             wait = partial(self._wait_for_restart, worker.number)
@@ -277,7 +290,7 @@ class Dispatcher:
                 call.cancel = nothing
                 if call.is_done:
                     continue
-                tokens = call.continued()
+                tokens, call.submitted = call.continued(), now
                 name = call.call.name
                 self._log.emit(CallRetried(*call.place, name, worker.number, tokens))
                 group = CallGroup([call])
@@ -309,7 +322,7 @@ class Dispatcher:
                 call.fail(error)
         self._groups.clear()
         self._forks.clear()
-        self.router = Router(BlockIndex(), step_tokens=STEP_TOKENS)
+        self.router = self._new_router()
 
 
 def _failed(call: FleetCall, error: Exception) -> Result | Scores:

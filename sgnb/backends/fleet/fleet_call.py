@@ -26,6 +26,7 @@ class FleetCall:
         choice_tokens: Sum of the tokens of a select's choices.
         keys: Keys of the prompt's full blocks.
         attempt: Number of the attempt, from 1; results of earlier attempts are void.
+        submitted: Time of the submission of the attempt to the router, in seconds of the log.
     """
 
     def __init__(self, call: Call | ScoreCall, sink: Callable[[Any], None]) -> None:
@@ -35,6 +36,7 @@ class FleetCall:
         self.keys: Sequence[Key] = ()
         self.group: CallGroup | None = None
         self.attempt = 0
+        self.submitted = 0.0
         self.cancel: Callable[[], None] = nothing
         self.is_cancelled = False
         self._result = threading.Lock()  # taken by the thread that delivers the result

@@ -47,6 +47,7 @@ class RoutedCalls:
         own_tokens: Sum of the tokens of each call after the shared prompt.
         sibling: Earlier calls of the same fork.
         route: The present decision; None while the item waits in the fair queue.
+        compared: Estimates of the workers of least cost at the decision, the cheapest first.
     """
 
     client: str
@@ -55,6 +56,7 @@ class RoutedCalls:
     own_tokens: int = 0
     sibling: RoutedCalls | None = None
     route: Estimate | None = None
+    compared: Sequence[Estimate] = ()
     booked: Sequence[Key] = ()
     sent: bool = False
     computed: bool = False
@@ -91,14 +93,22 @@ class Router:
         block: Tokens of a block of the index.
         step_tokens: Prefill tokens of an engine step.
         price: Factor of the delay of later calls in the cost.
+        compared: Maximum number of estimates in `RoutedCalls.compared`.
     """
 
     def __init__(
-        self, index: BlockIndex, *, block: int = 64, step_tokens: int = 8192, price: float = 1.0
+        self,
+        index: BlockIndex,
+        *,
+        block: int = 64,
+        step_tokens: int = 8192,
+        price: float = 1.0,
+        compared: int = 0,
     ) -> None:
         self.index = index
         self.workers = Workers()
         self._block, self._step_tokens, self._price = block, step_tokens, price
+        self._compared = compared
         self._queue = FairQueue[RoutedCalls](step_tokens)
         self._queues = defaultdict[int, _WorkerQueue](_WorkerQueue)
         self._changed: dict[int, None] = {}  # workers with new plans or less work
@@ -209,6 +219,17 @@ class Router:
                 best = near
         return best._replace(elsewhere=elsewhere)
 
+    def compare(self, item: RoutedCalls, now: float) -> Sequence[Estimate]:
+        """Return the estimates of the workers of least cost, the cheapest first."""
+        if not self._compared:
+            return ()
+        cached = np.zeros(len(self.workers.ready), np.int64)
+        for blocks, holders in self.index.levels(item.keys):
+            cached[_members(holders, len(cached))] = blocks * self._block
+        np.minimum(cached, max(item.tokens - 1, 0), out=cached)
+        price = self._price * self.workers.price
+        return self.workers.cheapest(cached, item.all_tokens, now, price, self._compared)
+
     def _takes_more(self, now: float) -> bool:
         """Return whether a worker has few planned tokens."""
         if not len(self.workers):
@@ -217,6 +238,7 @@ class Router:
         return bool(self.workers.queued[worker] < PLANNED_STEPS * self._step_tokens)
 
     def _plan(self, item: RoutedCalls, now: float) -> None:
+        item.compared = self.compare(item, now)
         self._book(item, self.decide(item, now), now)
         self._queues[item.estimate.worker].planned.append(item)
 
@@ -252,6 +274,7 @@ class Router:
             self._unbook(item, now)
             route, wait = self.decide(item, now), self.workers.waits(now).item(busiest)
             moves = route.worker != busiest and 2 * route.total < wait + before.work
+            item.compared = self.compare(item, now) if moves else item.compared
             self._book(item, route if moves else before, now)
             if moves:
                 planned.remove(item)
@@ -262,6 +285,10 @@ def _least(order: NDArray[np.float64], workers: int) -> int:
     """Return the worker of the bitset `workers` with the least value in `order`."""
     if not workers & (workers - 1):
         return workers.bit_length() - 1
-    packed = np.frombuffer(workers.to_bytes(-(-len(order) // 8), "little"), np.uint8)
-    present = np.unpackbits(packed, count=len(order), bitorder="little")
-    return int(np.where(present, order, np.inf).argmin())
+    return int(np.where(_members(workers, len(order)), order, np.inf).argmin())
+
+
+def _members(workers: int, count: int) -> NDArray[np.bool_]:
+    """Return the bitset `workers` as an array, bool[count]."""
+    packed = np.frombuffer(workers.to_bytes(-(-count // 8), "little"), np.uint8)
+    return np.unpackbits(packed, count=count, bitorder="little").view(np.bool_)

@@ -2,7 +2,7 @@
 
 A page starts without any knowledge. The feed starts with records to rebuild the current tree. Token
 names and older nodes precede the first record with a reference. Records of another engine start at
-the first call to the engine.
+the first call to the engine; those of a fleet's first workers at the start.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...events import (
     Alternatives,
     AutomatonDrawn,
     BlocksNamed,
+    CallRouted,
     CheckpointDropped,
     CheckpointKept,
     Columns,
@@ -34,6 +35,7 @@ from ...events import (
     RequestQueued,
     StepRan,
     TokensNamed,
+    WorkerJoined,
     encode,
 )
 from ..state.tree import ROOT, TreeNode, Trees, TreeState
@@ -45,6 +47,9 @@ KEPT_CHARACTERS = 64 << 20
 SENT_NODES = 4000
 """Maximum nodes at the start of a feed: locked nodes, then the most recently used. Other nodes
 follow on first reference."""
+
+SENT_WORKERS = 16
+"""Maximum workers with records before their first call."""
 
 OF_A_NODE = (
     *(NodeSplit, NodeEvicted, NodeLocked, NodePinned, NodeTouched),
@@ -75,6 +80,9 @@ class Feed:
         self._trees = trees
         self._sent: dict[int, _PageState] = {}
         self._begin(0, t)
+        for joined in trees.workers.values():
+            self._send(t, joined)
+            self._begin_other(joined, t)
 
     def push(self, records: list[Record], lost: int) -> None:
         """Encode new records. Call before the trees are updated.
@@ -86,8 +94,8 @@ class Feed:
         if lost:
             self._send(records[0].t if records else 0.0, RecordsLost(lost))
         for record in records:
-            if isinstance(record.event, ModelAsked) and record.event.engine not in self._sent:
-                self._begin(record.event.engine, records[0].t)
+            if isinstance(record.event, ModelAsked | CallRouted | WorkerJoined):
+                self._begin_other(record.event, records[0].t)
         for record in records:
             if record.engine in self._sent:
                 self._sent[record.engine].push(record, self._send)
@@ -110,6 +118,12 @@ class Feed:
         self.size -= sum(map(len, self.lines[:count]))
         self.dropped += count
         del self.lines[:count]
+
+    def _begin_other(self, event: ModelAsked | CallRouted | WorkerJoined, t: float) -> None:
+        """Begin the engine of a call, or of a worker without a call if few engines are sent."""
+        is_early = isinstance(event, WorkerJoined) and len(self._sent) > SENT_WORKERS
+        if event.engine not in self._sent and not is_early:
+            self._begin(event.engine, t)
 
     def _begin(self, engine: int, t: float) -> None:
         """Send the current tree of an engine."""

@@ -90,7 +90,8 @@ class Recording:
         """Return the static picture of a view, for pages and saved notebooks.
 
         Args:
-            view: "text", "tree", "source", "branches", "time", "grammar", "rows" or "compare".
+            view: "text", "tree", "source", "branches", "workers", "time", "grammar", "rows" or
+                "compare".
 
         Raises:
             OptionError: No view has the name, or the run has no data for the view.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-VIEWS = ("compare", "text", "tree", "source", "branches", "time", "grammar")
+VIEWS = ("compare", "text", "tree", "source", "branches", "workers", "time", "grammar")
 ACTIONS = ("pin", "unpin", "evict")
 
 STEPS = ("pause", "token", "call", "resume", "cancel")

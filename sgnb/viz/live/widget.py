@@ -48,12 +48,12 @@ from .views import (
 PAGE = Path(__file__).parents[1] / "page"
 FILES = (
     "dom", "branch", "models", "orders", "media", "copied_blocks", "loads", "approximations",
-    "run_fleet",
-    "time_parts", "stops", "lanes", "state", "residency", "copy_reasons", "tree_records",
-    "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text", "layout",
-    "minimap", "tree_marks", "tree", "axis", "lane_search", "lane_drawing", "pair", "branches",
-    "rerun", "compare", "time", "automaton_walk", "automaton_layout", "automaton", "grammar",
-    "source", "rows", "inspect", "summary", "stepper", "view_cost", "dashboard", "widget",
+    "run_fleet", "time_parts", "stops", "lanes", "state", "residency", "copy_reasons",
+    "tree_records", "run_records", "reduce", "store", "draw", "miss", "items", "edits", "text",
+    "layout", "minimap", "tree_marks", "tree", "axis", "lane_search", "lane_drawing", "pair",
+    "branches", "workers", "rerun", "compare", "time", "automaton_walk", "automaton_layout",
+    "automaton", "grammar", "source", "rows", "inspect", "summary", "stepper", "view_cost",
+    "dashboard", "widget",
 )  # fmt: skip
 """Files of the page's module, concatenated in order; a file uses only earlier files."""
 FIRST_RECORDS = 0.1

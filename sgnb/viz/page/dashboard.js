@@ -17,6 +17,7 @@ const PANELS = {
   tree: ["radix tree", newTreePanel],
   source: ["program", newSourcePanel],
   branches: ["branches", newBranchesPanel],
+  workers: ["workers", newWorkersPanel],
   time: ["cache and batch", newTimePanel],
   grammar: ["grammar", newGrammarPanel],
 };
@@ -267,6 +268,7 @@ function newDashboard(host, store, options) {
             (name !== "compare" || store.state.comparison) &&
             (name !== "grammar" || bound) &&
             (name !== "branches" || run) &&
+            (name !== "workers" || usedLanes(run).length) &&
             (name !== "source" || run?.source),
         );
     const newTab = () => el("button", "sgnb-tab", "", { type: "button", role: "tab" });
@@ -312,12 +314,12 @@ function newDashboard(host, store, options) {
     event.stopPropagation();
   });
 
-  // The engines with visible caches: the run's default engine and other engines called by the run.
+  // The engines with visible caches: the run's default engine, absent in a fleet, and other engines called by the run.
   function paintEngines(state, run) {
     const asked = enginesOf(state, run).filter(({ engine }) => engine && state.others.get(engine)?.engine);
-    if (!asked.some(({ engine }) => engine === page.engine)) page.engine = 0;
+    if (!asked.some(({ engine }) => engine === page.engine)) page.engine = state.engine ? 0 : (asked[0]?.engine ?? 0);
     engines.hidden = !asked.length || !OF_ONE_ENGINE.has(chosen);
-    const all = asked.length ? [{ engine: 0, title: titleOf(run.models.get(0)) }, ...asked] : [];
+    const all = asked.length && state.engine ? [{ engine: 0, title: titleOf(run.models.get(0)) }, ...asked] : asked;
     list(
       engines,
       all,

@@ -4,6 +4,7 @@ function describe(state, selection) {
   if (!state || !selection) return null;
   if (selection.automaton !== undefined) return describeState(state, selection);
   if (selection.load !== undefined) return describeLoad(state, selection);
+  if (selection.routed !== undefined) return describeCall(state, selection);
   return selection.node !== undefined ? describeNode(state, selection.node) : describeToken(state, selection);
 }
 

@@ -5,8 +5,26 @@ const OF_ENGINE = {
   EngineStarted(state, event) {
     state.engine = event;
   },
-  WorkerLost(state, event) {
-    for (const run of state.runs.values()) loseWorker(run, event);
+  WorkerJoined(state, event, t) {
+    state.workers.set(event.worker, event.engine);
+    for (const run of state.runs.values()) joinWorker(run, event, t);
+  },
+  // The open requests of the worker end, because the engine has no further events.
+  WorkerLost(state, event, t) {
+    const { engine } = event;
+    state.workers.delete(event.worker);
+    for (const run of state.runs.values()) loseWorker(run, event, t);
+    for (const { id, written, finished, ...request } of state.requests.values())
+      if (request.engine === engine && finished === null)
+        apply(state, {
+          kind: "RequestFinished",
+          t,
+          of_engine: engine,
+          request: id,
+          prompt_tokens: 0,
+          cached_tokens: 0,
+          output_tokens: written,
+        });
   },
   EngineStopped(state, event) {
     state.stopped = event.reason;
@@ -66,6 +84,7 @@ const OF_ENGINE = {
   },
   RunStarted(state, event, t) {
     const run = newRun(event, t);
+    for (const [worker, engine] of state.workers) workerLane(run, worker, engine);
     state.runs.set(event.run, run);
     timed(run, t);
   },
@@ -126,7 +145,7 @@ const OF_ENGINE = {
   },
   RequestAdmitted(state, event, t) {
     const request = state.requests.get(event.request);
-    if (!request || request.admitted !== null) return;
+    if (!request || request.admitted !== null || request.finished !== null) return;
     const { cached, again = 0 } = event;
     Object.assign(request, { admitted: t, cached, again });
     request.notUsed = whyNotLoaded(state, request);

@@ -2,28 +2,107 @@
 
 const KEPT_ROUTES = 400; // decisions per worker
 
-const copyWorkerLane = (lane) => ({ ...lane, routes: [...lane.routes] });
+const copyWorkerLane = (lane) => ({
+  ...lane,
+  absences: lane.absences.map((absence) => ({ ...absence })),
+  routes: lane.routes.map((route) => ({ ...route })),
+});
+
+function workerLane(run, worker, engine) {
+  if (!run.workers.has(worker))
+    run.workers.set(worker, {
+      worker,
+      engine,
+      joined: null,
+      calls: 0,
+      tokens: 0,
+      cached: 0,
+      retried: 0,
+      absences: [],
+      routes: [],
+    });
+  return Object.assign(run.workers.get(worker), { engine });
+}
 
 function countRoute(run, event, t) {
-  const { worker, engine, tokens, cached } = event;
-  if (!run.workers.has(worker))
-    run.workers.set(worker, { worker, engine, calls: 0, tokens: 0, cached: 0, retried: 0, ended: "", routes: [] });
-  const lane = run.workers.get(worker);
+  const lane = workerLane(run, event.worker, event.engine);
   lane.calls += 1;
-  lane.tokens += tokens;
-  lane.cached += cached;
-  if (lane.routes.length < KEPT_ROUTES) lane.routes.push({ t, event });
+  lane.tokens += event.tokens;
+  lane.cached += event.cached;
+  if (lane.routes.length < KEPT_ROUTES) lane.routes.push({ t, event, moved: null });
 }
 
-function countRetry(run, { worker }) {
-  if (run.workers.has(worker)) run.workers.get(worker).retried += 1;
+function countRetry(run, { worker, branch, name }, t) {
+  const lane = run.workers.get(worker);
+  if (!lane) return;
+  lane.retried += 1;
+  const route = lane.routes.findLast(({ event }) => event.branch === branch && event.name === name);
+  if (route) route.moved = t;
 }
 
-function loseWorker(run, { worker, reason }) {
-  if (run.workers.has(worker)) run.workers.get(worker).ended = reason;
+function joinWorker(run, { worker, engine }, t) {
+  const isKnown = run.workers.has(worker),
+    lane = workerLane(run, worker, engine),
+    absence = lane.absences.at(-1);
+  if (!isKnown) lane.joined = t;
+  else if (absence && absence.ended === null) absence.ended = t;
 }
 
+function loseWorker(run, { worker, reason }, t) {
+  run.workers.get(worker)?.absences.push({ began: t, reason, ended: null });
+}
+
+// Lanes of all workers; `usedLanes`: of the workers with calls.
 const workerLanes = (run) => [...(run?.workers.values() ?? [])].sort((a, b) => a.worker - b.worker);
+const usedLanes = (run) => workerLanes(run).filter(({ calls }) => calls);
+
+// The calls of each worker with their requests: worker -> [{route, requests}]. `lanes`: the branches; calls of other branches are left out.
+function callsOfWorkers(run, lanes) {
+  const requests = new Map();
+  for (const lane of lanes)
+    for (const request of lane.requests) {
+      const key = `${request.engine} ${lane.name}`;
+      if (!requests.has(key)) requests.set(key, []);
+      requests.get(key).push(request);
+    }
+  const branches = new Set(lanes.map(({ name }) => name));
+  const callsOf = ({ routes }) =>
+    routes
+      .toReversed()
+      .map((route) => {
+        const own = requests.get(`${route.event.engine} ${route.event.branch}`) ?? [];
+        const first = own.findIndex(({ queued }) => queued >= route.t);
+        return { route, requests: first < 0 ? [] : own.splice(first) };
+      })
+      .filter(({ route }) => branches.has(route.event.branch))
+      .reverse();
+  return new Map(workerLanes(run).map((lane) => [lane.worker, callsOf(lane)]));
+}
+
+// Arrival of a call at the fleet.
+const beginOfCall = ({ route }) => route.t - (route.event.waited ?? 0);
+
+// The end of a call on its worker: `now` for an open call, and the decision's time without a request.
+function endOfCall({ route, requests }, now) {
+  if (route.moved !== null) return route.moved;
+  return requests.length ? Math.max(...requests.map(({ finished }) => finished ?? now)) : route.t;
+}
+
+// A row for each call of a worker. Calls of a row do not overlap.
+function rowsOfCalls(calls, now) {
+  const ends = [];
+  return calls.map((call) => {
+    const free = ends.findIndex((end) => end <= beginOfCall(call)),
+      row = free < 0 ? ends.length : free;
+    ends[row] = endOfCall(call, now);
+    return row;
+  });
+}
+
+function wordsOfAbsence({ began, reason, ended }) {
+  const back = ended === null ? "" : `, back after ${duration(ended - began)}`;
+  return `ended: ${visible(reason)}${back}`;
+}
 
 function wordsOfRoute({ event }) {
   const { branch, name, worker, cached, tokens, wait, work, elsewhere } = event;
@@ -33,18 +112,18 @@ function wordsOfRoute({ event }) {
 
 // A line per worker, or "" without a fleet.
 const wordsOfFleet = (run) =>
-  workerLanes(run)
-    .map(({ worker, calls, cached, tokens, retried, ended }) => {
+  usedLanes(run)
+    .map(({ worker, calls, cached, tokens, retried, absences }) => {
       const parts = [`${plural(calls, "call")} · ${grouped(cached)} of ${grouped(tokens)} prompt tokens cached`];
       if (retried) parts.push(`${grouped(retried)} continued elsewhere`);
-      if (ended) parts.push(`ended: ${visible(ended)}`);
+      parts.push(...absences.slice(-1).map(wordsOfAbsence));
       return `worker ${worker}: ${parts.join(" · ")}`;
     })
     .join("\n");
 
 // The last decision for a call, or undefined.
 function routeOf(run, { branch, name, queued }) {
-  const routes = workerLanes(run).flatMap((lane) => lane.routes);
+  const routes = usedLanes(run).flatMap((lane) => lane.routes);
   return routes
     .filter(({ t, event }) => event.branch === branch && event.name === name && t <= queued)
     .sort((a, b) => a.t - b.t)
@@ -75,8 +154,12 @@ function cachedLength({ nodes }, tokens, namespace) {
   return length;
 }
 
-// Engines with a cache to show: those of other models, and the workers of a fleet.
-const enginesOf = (state, run) => [
-  ...[...(run?.models.values() ?? [])].map((model) => ({ engine: model.engine, title: titleOf(model) })),
-  ...workerLanes(run).map(({ engine, worker }) => ({ engine, title: `worker ${worker}` })),
-];
+// Engines with a cache to show: those of other models, and the workers of a fleet; without a run, all workers.
+function enginesOf(state, run) {
+  const models = [...(run?.models.values() ?? [])],
+    workers = run ? usedLanes(run) : [...state.workers].map(([worker, engine]) => ({ worker, engine }));
+  return [
+    ...models.map((model) => ({ engine: model.engine, title: titleOf(model) })),
+    ...workers.map(({ engine, worker }) => ({ engine, title: `worker ${worker}` })),
+  ];
+}

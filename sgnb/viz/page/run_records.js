@@ -89,8 +89,8 @@ const OF_RUNS = {
   CallRouted(run, event, state, t) {
     countRoute(run, event, t);
   },
-  CallRetried(run, event) {
-    countRetry(run, event);
+  CallRetried(run, event, state, t) {
+    countRetry(run, event, t);
   },
   RunEdited(run, event) {
     run.edit = event;

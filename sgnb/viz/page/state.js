@@ -29,6 +29,7 @@ function newState() {
     live: new Set(),
     comparison: null,
     automata: new Map(),
+    workers: new Map(), // engines of the present workers of a fleet, by number
     others,
     peers: others, // states of all joined engines, also in these states
   };
@@ -79,6 +80,7 @@ function copyState(state) {
       notLoaded: [...request.notLoaded],
     })),
     automata: new Map(state.automata),
+    workers: new Map(state.workers),
   };
   copy.others = copy.peers = new Map();
   for (const [engine, own] of state.others) copy.others.set(engine, shareWith(copy, tree(own)));

@@ -47,6 +47,7 @@ class Bar:
     prompt: int = 0  # tokens
     computed: int = 0  # prompt tokens that were not cached
     namespace: str = ""
+    engine: int = 0
 
     @property
     def prefill_seconds(self) -> float:
@@ -179,6 +180,7 @@ class Lanes:
         if lane is not None:
             bar = Bar(event.branch, event.name, record.t)
             bar.prompt, bar.namespace = len(event.prompt), event.namespace
+            bar.engine = record.engine
             lane.bars.append(bar)
             self._open[record.engine, event.request] = bar
             self._unsampled[record.engine][event.request] = bar

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...events import model_letter
+from .metrics import Metrics, Row
 
 
 @dataclass(slots=True)
@@ -40,6 +41,26 @@ class Model:
         self._open -= 1
         if not self._open:
             self.seconds += t - self._since
+
+
+def count_found(
+    metrics: Metrics, model: Model, row: Row | None, prompt: int, cached: int, again: int = 0
+) -> None:
+    """Count a prompt."""
+    metrics.recomputed_tokens += again
+    for counts in (metrics, model):
+        counts.prompt_tokens += prompt
+        counts.cached_tokens += cached
+    if row is not None:
+        row.found(prompt, cached, again)
+
+
+def count_written(metrics: Metrics, model: Model, row: Row | None, count: int) -> None:
+    """Count output tokens."""
+    metrics.output_tokens += count
+    model.output_tokens += count
+    if row is not None:
+        row.output += count
 
 
 @dataclass(slots=True)

@@ -42,13 +42,14 @@ from ...events import (
     TextAppended,
     TextStreamed,
     TokensNamed,
+    WorkerLost,
 )
 from ...sequences import common_length
 from .branch_text import BranchText, Passage, drop, passages
 from .lanes import Lanes
 from .media import mark_of
 from .metrics import Metrics, Row, is_stop
-from .models import Model, OpenCall, made_by
+from .models import Model, OpenCall, count_found, count_written, made_by
 from .run_approximations import RunApproximations
 from .run_fleet import RunFleet
 from .run_items import RunItems
@@ -122,7 +123,7 @@ class RunState:
         if kind in STOP_EVENTS:
             self.stops.apply(record)
         self.lanes.apply(record)
-        advanced = (kind in TIMED_EVENTS and self.time.apply(record)) or self.fleet.apply(record)
+        advanced = self.fleet.apply(record) | (kind in TIMED_EVENTS and self.time.apply(record))
         handler = self._handlers.get(kind)
         if handler is not None and getattr(event, "run", self.run) == self.run:
             advanced = handler(self, event) is not False or advanced
@@ -236,26 +237,8 @@ class RunState:
         call.model.end(self._now)
         if not call.counted:
             row = self._row(event.branch)
-            self._found(call.model, row, event.prompt_tokens, event.cached_tokens)
-            self._wrote(call.model, row, event.output_tokens)
-
-    def _found(
-        self, model: Model, row: Row | None, prompt: int, cached: int, again: int = 0
-    ) -> None:
-        """Count a prompt."""
-        self.metrics.recomputed_tokens += again
-        for counts in (self.metrics, model):
-            counts.prompt_tokens += prompt
-            counts.cached_tokens += cached
-        if row is not None:
-            row.found(prompt, cached, again)
-
-    def _wrote(self, model: Model, row: Row | None, count: int) -> None:
-        """Count output tokens."""
-        self.metrics.output_tokens += count
-        model.output_tokens += count
-        if row is not None:
-            row.output += count
+            count_found(self.metrics, call.model, row, event.prompt_tokens, event.cached_tokens)
+            count_written(self.metrics, call.model, row, event.output_tokens)
 
     def _finish_text(self, event: GenerationDone | ChoiceMade, text: str) -> None:
         """Replace streamed text by the program's text after the common prefix."""
@@ -318,7 +301,9 @@ class RunState:
         if request is None or request.admitted:
             return False
         request.admitted = True
-        self._found(request.model, request.row, len(request.prompt), event.cached, event.again)
+        count_found(
+            self.metrics, request.model, request.row, len(request.prompt), event.cached, event.again
+        )
         self.items.admitted((self._engine, event.request), event.cached)
 
         if request.branch is not None:
@@ -343,7 +328,7 @@ class RunState:
             if request is not None:
                 involved = True
                 request.written += 1
-                self._wrote(request.model, request.row, 1)
+                count_written(self.metrics, request.model, request.row, 1)
                 if request.branch is not None:
                     request.show("sampled", request.token_table.bytes((token,)))
 
@@ -357,7 +342,7 @@ class RunState:
             return False
         count, data = len(event.tokens) - event.dropped, event.data.encode("latin-1")
         request.written += count
-        self._wrote(request.model, request.row, count)
+        count_written(self.metrics, request.model, request.row, count)
         self.metrics.jumped_tokens += count
         if request.admitted:
             request.show("jumped", data)
@@ -373,11 +358,18 @@ class RunState:
         is_remote = not request.prompt  # the backend reports counts instead of tokens
         row = request.row if is_remote else None
         if is_remote:
-            self._found(request.model, row, event.prompt_tokens, event.cached_tokens)
-        self._wrote(request.model, row, event.output_tokens - request.written)
+            count_found(self.metrics, request.model, row, event.prompt_tokens, event.cached_tokens)
+        count_written(self.metrics, request.model, row, event.output_tokens - request.written)
         request.model.end(self._now)
         request.show("sampled", b"", final=True)
         return True
+
+    def _lost(self, event: WorkerLost) -> bool:
+        """End the open requests of a worker without further events."""
+        for number, request in list(self._requests[event.engine].items()):
+            end = RequestFinished(number, "error", 0, 0, request.written)
+            self.apply(Record(0, self._now, end, event.engine))
+        return False
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
         **dict.fromkeys((TokensNamed, MediaNamed), _name),
@@ -406,6 +398,7 @@ class RunState:
         StepRan: _stepped,
         Jumped: _jumped,
         RequestFinished: _request_finished,
+        WorkerLost: _lost,
     }
     """Handlers by event kind. A handler returns False for events without effect on the run."""
 

@@ -31,6 +31,8 @@ from ...events import (
     StepRan,
     TiersStarted,
     TokensNamed,
+    WorkerJoined,
+    WorkerLost,
 )
 from .copied_blocks import CopiedBlocks
 from .media import TokenSpan
@@ -294,10 +296,15 @@ class TreeState:
 
 
 class Trees:
-    """Trees of a log by engine number: 0 is the log's own engine, others are joined logs."""
+    """Trees of a log by engine number: 0 is the log's own engine, others are joined logs.
+
+    Attributes:
+        workers: Present workers of a fleet, by number.
+    """
 
     def __init__(self) -> None:
         self._trees = defaultdict[int, TreeState](TreeState)
+        self.workers: dict[int, WorkerJoined] = {}
 
     def __getitem__(self, engine: int) -> TreeState:
         return self._trees[engine]
@@ -317,4 +324,8 @@ class Trees:
         self[0].lost = count
 
     def apply(self, record: Record) -> None:
+        if isinstance(record.event, WorkerJoined):
+            self.workers[record.event.worker] = record.event
+        elif isinstance(record.event, WorkerLost):
+            self.workers.pop(record.event.worker, None)
         self[record.engine].apply(record)

@@ -1,4 +1,4 @@
-"""Static pictures of the views program, branches, time and grammar, for `--keep` and the tour.
+"""Static pictures of program, branches, workers, time and grammar, for `--keep` and the tour.
 
 A picture has the content of the live view at the end of the run. Views without data for a run do
 not exist: `view_of` returns None.
@@ -25,8 +25,12 @@ from .svg import CHAR, INSIDE, fitted, tag, text_at
 from .time_svg import TimeView
 from .tree_svg import draw_tree
 from .walk_svg import WalkView
+from .workers_svg import draw_workers
 
-KEPT_VIEWS = ("text", "tree", "source", "branches", "time", "grammar", "rows", "compare")
+KEPT_VIEWS = (
+    *("text", "tree", "source", "branches", "workers", "time", "grammar"),
+    *("rows", "compare"),
+)
 """Views with a static picture."""
 
 CODE_END = 470
@@ -64,6 +68,8 @@ def view_of(name: str, records: Sequence[Record], run: str) -> Shown | None:
 
     if name == "branches":
         return BranchesView(state) if list(state.lanes) else None
+    if name == "workers":
+        return WorkersView(state) if state.fleet.used else None
 
     details = RunDetails(run, records)
     if name == "source":
@@ -195,3 +201,19 @@ class BranchesView:
             for bar in lane.bars
         )
         return f"{visible(lane.branch)}: {', '.join(calls)}"
+
+
+@dataclass
+class WorkersView:
+    """The workers of a fleet over time: a lane per worker, and the reasons of all decisions."""
+
+    run: RunState
+    style = ""
+
+    def draw(self, rows: int, thumbnails: Thumbnails) -> tuple[str, float]:
+        heading = text_at(0, 12, label(f"workers of {self.run.title} over time", 110), "h")
+        lanes, height = draw_workers(self.run, 2 * rows)
+        return heading + tag("g", lanes, transform="translate(0 26)"), 26 + height
+
+    def text(self) -> str:
+        return f"workers of {visible(self.run.title)} over time\n{self.run.fleet.text()}"

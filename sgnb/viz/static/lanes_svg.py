@@ -95,17 +95,17 @@ def draw_lane(run: RunState, lane: Lane, scale: LaneScale, y: float) -> Iterator
     """Draw Python time, tools, pauses and calls of a branch."""
     middle = y + LANE / 2
     for began, ended in run.lanes.python_spans(lane, scale.end):
-        yield from _rect("t", scale, began, ended, middle - 2, 4)
+        yield from draw_span("t", scale, began, ended, middle - 2, 4)
 
     for activity in lane.activities:
         ended = scale.end if activity.ended is None else activity.ended
         if activity.kind == "tools":
-            yield from _rect("y", scale, activity.began, ended, y + 2, LANE - 4)
+            yield from draw_span("y", scale, activity.began, ended, y + 2, LANE - 4)
         elif activity.kind == "paused":
-            yield from _rect("w", scale, activity.began, ended, middle - 1, 2)
+            yield from draw_span("w", scale, activity.began, ended, middle - 1, 2)
 
     for bar in lane.bars:
-        yield from _bar(bar, scale, y)
+        yield from draw_bar(bar, scale, y)
 
 
 def draw_loads(run: RunState, scale: LaneScale, y: float) -> Iterator[str]:
@@ -122,15 +122,16 @@ def draw_loads(run: RunState, scale: LaneScale, y: float) -> Iterator[str]:
             yield text_at(left + 4, y + 11, words, "c")
 
 
-def _rect(
+def draw_span(
     style: str, scale: LaneScale, begin: float, end: float, y: float, height: float
 ) -> Iterator[str]:
+    """Draw a time as a rectangle, if visible."""
     start, width = scale.x(begin), scale.x(end) - scale.x(begin)
     if width >= SMALL:
         yield tag("rect", class_=style, x=start, y=y, width=width, height=height)
 
 
-def _bar(bar: Bar, scale: LaneScale, y: float) -> Iterator[str]:
+def draw_bar(bar: Bar, scale: LaneScale, y: float) -> Iterator[str]:
     """Draw the phases of a request: waiting, prefill, decode and jumps. An unfinished request ends
     with the run."""
     end = scale.end if bar.finished is None else bar.finished
@@ -141,7 +142,7 @@ def _bar(bar: Bar, scale: LaneScale, y: float) -> Iterator[str]:
         ("p", admitted, first),
         ("d", first, end),
     ):
-        yield from _rect(style, scale, start, stop, y + 2, LANE - 4)
+        yield from draw_span(style, scale, start, stop, y + 2, LANE - 4)
 
     if bar.jumps:
         marks = "".join(f"M{scale.x(t):.1f} {y:.1f}v{LANE - 2}" for t in bar.jumps[:KEPT_JUMPS])
@@ -180,7 +181,7 @@ def draw_legend(y: float, marks: Sequence[tuple[str, str]] = LEGEND) -> Iterator
     for style, text in marks:
         if style == "j":
             yield tag("path", class_=style, d=f"M{x + 8} {y + 1}v12")
-        elif style in ("z", *PLACES):
+        elif style in ("v", "z", *PLACES):
             yield tag("path", class_=style, d=f"M{x} {y + 7}h16")
         else:
             tall = 4 if style == "t" else 10

@@ -24,6 +24,7 @@ from .plain_text import (
     shown_rows,
 )
 from .svg import CHAR, COLUMNS, INSIDE, LINE, ColouredText, columns, fitted, tag, text_at, wrap
+from .workers_svg import draw_workers
 
 PREFIX_LINES = 6
 """Maximum lines of a batch's common prefix."""
@@ -66,6 +67,7 @@ def draw_run(state: RunState, rows: int, thumbnails: Thumbnails) -> tuple[str, f
     drawings = (
         [_rows(state, rows)] if state.is_batch else [_passages(state, rows), draw_lanes(state)]
     )
+    drawings.append(draw_workers(state, rows))
     for body, height in drawings:
         out.append(tag("g", body, transform=f"translate(0 {y:.0f})") if body else "")
         y += height
