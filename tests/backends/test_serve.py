@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import msgspec
+import numpy as np
 import openai
 import pytest
 
 import sgnb as sgl
 from sgnb.backends.serve import app
+from sgnb.backends.serve.bodies import ChatMessage
+from sgnb.backends.serve.conversation import chat_segments
 from sgnb.backends.serve.server import EngineServer
+from sgnb.backends.template_reader import chat_template
 from sgnb.engine import Engine
 from sgnb.errors import OptionError
+from sgnb.lang.chat import PLAIN
+from sgnb.media import png
 from sgnb.models import path
 
 SAMPLING: dict[str, Any] = {"temperature": 0, "max_tokens": 8}
@@ -80,6 +89,40 @@ def test_streamed_completions(engine: Engine, client: openai.OpenAI) -> None:
     assert chunks[-1].usage is not None and chunks[-1].usage.completion_tokens == 8
 
 
+def data_url(width: int, height: int) -> str:
+    pixels = np.random.default_rng(width).integers(0, 256, (height, width, 3), np.uint8)
+    return "data:image/png;base64," + base64.b64encode(png(pixels)).decode()
+
+
+def image_part(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url, "detail": "low"}}
+
+
+def calling(id: str, arguments: str) -> dict[str, Any]:
+    function = {"name": "weather", "arguments": arguments}
+    calls = [{"id": id, "type": "function", "function": function}]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+TOOLS: Any = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "description": "The weather of a city.",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"$ref": "#/$defs/City"}, "days": {"type": "integer"}},
+                "required": ["city", "days"],
+                "additionalProperties": False,
+                "$defs": {"City": {"enum": ["Paris", "Lyon"]}},
+            },
+        },
+    },
+    {"type": "function", "function": {"name": "clock"}},
+]
+
+
 MESSAGES: Any = [
     {"role": "system", "content": "Be short."},
     {"role": "user", "content": [{"type": "text", "text": "Name a color."}]},
@@ -100,6 +143,138 @@ def test_chat(client: openai.OpenAI) -> None:
     assert len(choice.logprobs.content[0].top_logprobs) == 2
 
 
+def check_weather(call: Any) -> None:
+    """A call of the first tool follows its schema."""
+    arguments = json.loads(call.function.arguments)
+    assert call.function.name == "weather" and call.id
+    assert arguments["city"] in ("Paris", "Lyon") and isinstance(arguments["days"], int)
+
+
+@pytest.mark.parametrize("parallel", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_tools(client: openai.OpenAI, parallel: bool) -> None:
+    asked = {
+        "model": "tiny",
+        "messages": MESSAGES,
+        "tools": TOOLS,
+        "tool_choice": {"type": "function", "function": {"name": "weather"}},
+        "parallel_tool_calls": parallel,
+        "max_tokens": 60,
+        "temperature": 0,
+    }
+    made: Any = client.chat.completions.create(**asked)
+    choice = made.choices[0]
+    assert choice.finish_reason == "tool_calls" and not choice.message.content
+    calls = choice.message.tool_calls
+    assert len(calls) == 1 or parallel
+    for call in calls:
+        check_weather(call)
+    assert len({call.id for call in calls}) == len(calls)
+    assert made.usage.completion_tokens > 5 and made.usage.prompt_tokens > 100
+
+    stream: Any = client.chat.completions.create(
+        stream=True, stream_options={"include_usage": True}, **asked
+    )
+    *chunks, end, usage = list(stream)
+    streamed = [call for c in chunks for call in c.choices[0].delta.tool_calls or ()]
+    assert [call.index for call in streamed] == list(range(len(calls)))
+    assert [c.function.arguments for c in streamed] == [c.function.arguments for c in calls]
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert end.choices[0].finish_reason == "tool_calls"
+    assert usage.usage.completion_tokens == made.usage.completion_tokens
+    assert usage.usage.prompt_tokens == made.usage.prompt_tokens
+
+
+def test_the_model_may_answer_in_text(client: openai.OpenAI, engine: Engine) -> None:
+    asked: dict[str, Any] = {"model": "tiny", "messages": MESSAGES, "tools": TOOLS, **SAMPLING}
+    made = client.chat.completions.create(**asked)
+    chunks = list(client.chat.completions.create(stream=True, **asked))
+    text = made.choices[0].message.content
+    assert text and made.choices[0].finish_reason in ("stop", "length")
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == text
+    without = client.chat.completions.create(**{**asked, "tool_choice": "none"})
+    plain = client.chat.completions.create(model="tiny", messages=MESSAGES, **SAMPLING)
+    assert without.choices[0].message.content == plain.choices[0].message.content
+
+
+def test_a_conversation_with_results_of_tools(client: openai.OpenAI, engine: Engine) -> None:
+    """Calls and results have the format of the model's programs."""
+    result = {"role": "tool", "tool_call_id": "c1", "content": "It rains <|end|>."}
+    messages: Any = [*MESSAGES, calling("c1", '{"city": "Lyon", "days": 2}'), result]
+    made = client.chat.completions.create(
+        model="tiny", messages=messages, tools=TOOLS, tool_choice="none", **SAMPLING
+    )
+    assert made.choices[0].message.content is not None
+
+    chat = chat_template(engine)
+    typed = [msgspec.convert(message, ChatMessage) for message in messages]
+    segments = chat_segments(chat, typed)
+    form, user, assistant = chat.tools, chat.roles["user"], chat.roles["assistant"]
+    text = "".join(segment.text for segment in segments)
+    call = form.open + '{"name": "weather", "arguments": {"city": "Lyon", "days": 2}}' + form.close
+    turn = f"{assistant[0]}{call}{assistant[1]}{user[0]}<tool_response>\nIt rains <|end|>."
+    assert text.endswith(f"{turn}\n</tool_response>{user[1]}{assistant[0]}")
+    data = [segment.text for segment in segments if segment.kind == "data"]
+    assert data[-1] == "It rains <|end|>.", "special tokens of a result are text"
+
+
+def test_parts_of_a_turn_keep_their_order() -> None:
+    parts: Any = [image_part(data_url(8, 6)), {"type": "text", "text": "and"}]
+    message = msgspec.convert({"role": "user", "content": parts}, ChatMessage)
+    _, picture, text, *_ = chat_segments(PLAIN, [message])
+    assert (picture.kind, picture.item.label) == ("media", "image 8×6") and text[:2] == (
+        "and",
+        "data",
+    )
+
+
+def test_a_long_prompt_does_not_hold_up_other_requests(
+    engine: Engine, server: EngineServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokenization waits until another request has its answer."""
+    encode, answered, begun = engine.encode, threading.Event(), threading.Event()
+
+    def slowly(prompts: Any) -> Any:
+        begun.set()
+        assert answered.wait(20)
+        return encode(prompts)
+
+    monkeypatch.setattr(engine, "encode", slowly)
+    body = {"prompt": "x", "max_tokens": 1}
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(post, server, "/v1/completions", body)
+        assert begun.wait(20)
+        headers = {"Authorization": f"Bearer {server.token}"}
+        assert httpx.get(f"{server.url}/v1/models", headers=headers).status_code == 200
+        answered.set()
+        assert waiting.result().status_code == 200
+
+
+@pytest.mark.slow
+def test_images() -> None:
+    """Each image of a data URL is a part of the prompt, as in a program."""
+    urls = [data_url(64, 48), data_url(40, 56)]
+    content = [{"type": "text", "text": "What is it?"}, *map(image_part, urls)]
+    with Engine("tiny-vision", device="cpu", dtype="float32", max_total_tokens=4096) as engine:
+        with EngineServer(engine) as server:
+            options: Any = {"base_url": f"{server.url}/v1", "api_key": server.token}
+            with openai.OpenAI(**options, max_retries=0) as client:
+                messages: Any = [{"role": "user", "content": content}]
+                made = client.chat.completions.create(
+                    model="tiny-vision", messages=messages, **SAMPLING
+                )
+
+        @sgl.function
+        def look(s: Any) -> None:
+            s += sgl.user("What is it?" + sgl.image(urls[0]) + sgl.image(urls[1]))
+            s += sgl.assistant(sgl.gen("answer", temperature=0, max_tokens=8))
+
+        state = look.run(backend=engine)
+        assert made.choices[0].message.content == state["answer"]
+        assert made.usage is not None
+        found = state.get_meta_info("answer")
+        assert made.usage.prompt_tokens == found["prompt_tokens"]
+
+
 def test_chat_follows_a_schema(client: openai.OpenAI) -> None:
     schema: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     made = client.chat.completions.create(
@@ -112,13 +287,10 @@ def test_chat_follows_a_schema(client: openai.OpenAI) -> None:
 
 
 def test_special_tokens_of_a_message_are_text(server: EngineServer, engine: Engine) -> None:
-    from sgnb.backends.serve.bodies import ChatMessage
-    from sgnb.backends.template_reader import chat_template
-
     assert engine.tokenizer is not None
     special = next(iter(engine.tokenizer.hf.all_special_tokens))
-    segments = app.chat_segments(chat_template(engine), [ChatMessage("user", special)])
-    plain = app.chat_segments(chat_template(engine), [ChatMessage("user", "x")])
+    segments = chat_segments(chat_template(engine), [ChatMessage("user", special)])
+    plain = chat_segments(chat_template(engine), [ChatMessage("user", "x")])
     ids = engine.tokenizer.hf.all_special_ids
     counts = [sum(t in ids for t in engine.encode([each])[0]) for each in (segments, plain)]
     assert counts[0] == counts[1]
@@ -178,7 +350,42 @@ BODIES: dict[str, tuple[str, Any]] = {
         "/v1/chat/completions",
         {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
     ),
+    "image of a text model": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": [image_part(data_url(9, 9))]}]},
+    ),
+    "image from the web": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": [image_part("https://example.com/a.png")]}]},
+    ),
+    "image from a file": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": [image_part("/etc/passwd")]}]},
+    ),
     "tools": ("/v1/chat/completions", {"messages": MESSAGES, "tools": []}),
+    "tool name": (
+        "/v1/chat/completions",
+        {"messages": MESSAGES, "tools": [{"type": "function", "function": {"name": "a b"}}]},
+    ),
+    "tool choice": (
+        "/v1/chat/completions",
+        {"messages": MESSAGES, "tools": TOOLS, "tool_choice": {"function": {"name": "other"}}},
+    ),
+    "samples with tools": ("/v1/chat/completions", {"messages": MESSAGES, "tools": TOOLS, "n": 2}),
+    "schema of a tool": (
+        "/v1/chat/completions",
+        {
+            "messages": MESSAGES,
+            "tool_choice": "required",
+            "tools": [{"function": {"name": "a", "parameters": {"$ref": "#/$defs/absent"}}}],
+        },
+    ),
+    "result without a call": (
+        "/v1/chat/completions",
+        {"messages": [*MESSAGES, {"role": "tool", "tool_call_id": "1", "content": "x"}]},
+    ),
+    "arguments": ("/v1/chat/completions", {"messages": [*MESSAGES, calling("c1", "{")]}),
+    "nothing said": ("/v1/chat/completions", {"messages": [{"role": "assistant"}]}),
     "format": ("/v1/chat/completions", {"messages": MESSAGES, "response_format": {"type": "x"}}),
     "nothing": ("/generate", {}),
     "both": ("/generate", {"text": "x", "input_ids": [1]}),

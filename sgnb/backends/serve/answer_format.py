@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from ...engine.request.output import Output
+from ...lang.chat.tools import ToolCall
 
 
 def finish_reason(output: Output) -> str | None:
@@ -72,6 +75,21 @@ def chat_choice(index: int, output: Output) -> dict[str, Any]:
         ]
         choice["logprobs"] = {"content": content}
     return choice
+
+
+def call_parts(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    """Return the calls of an answer, each with an id."""
+    return [
+        {
+            "id": call.id or f"call_{secrets.token_hex(12)}",
+            "type": "function",
+            "function": {
+                "name": call.name,
+                "arguments": json.dumps(call.arguments, ensure_ascii=False),
+            },
+        }
+        for call in calls
+    ]
 
 
 def _logprob(value: float | None, token: int, text: str | None) -> dict[str, Any]:

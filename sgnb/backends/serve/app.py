@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import itertools
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -22,8 +22,11 @@ from ...lang.chat import ChatTemplate
 from ...sampling import SamplingParams
 from ...segment import Segment
 from ..any_engine import AnyEngine
+from ..template_reader import special_tokens
 from . import answer_format
-from .bodies import ChatBody, ChatMessage, CompletionBody, GenerateBody, StreamOptions
+from .bodies import ChatBody, CompletionBody, GenerateBody, StreamOptions
+from .conversation import chat_segments
+from .tool_answers import ToolAnswer, requested_tools
 
 MAX_BODY = 16 << 20
 """Maximum bytes of a body."""
@@ -34,6 +37,15 @@ MAX_SAMPLES = 1024
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 _encode = msgspec.json.Encoder().encode  # numbers that are not finite become null
+
+
+class ChatRequest(NamedTuple):
+    """A request for an answer, as the engine takes it."""
+
+    segments: Sequence[Segment]
+    tokens: Sequence[int]
+    params: SamplingParams
+    answer: ToolAnswer | None  # with tools
 
 
 class EngineApp:
@@ -96,7 +108,7 @@ class EngineApp:
 
     async def complete(self, request: Request) -> Response:
         body = await read_body(request, CompletionBody)
-        prompts, params = body.prompts, body.sampling_params()
+        prompts, params = await asyncio.to_thread(self._read_prompts, body)
         id = f"cmpl-{next(self._numbers)}"
         if body.stream:
             stream = await self._stream(prompts, params)
@@ -113,32 +125,108 @@ class EngineApp:
 
     async def chat_complete(self, request: Request) -> Response:
         body = await read_body(request, ChatBody)
-        params = self._chat_params(body)
-        tokens = self.engine.encode([chat_segments(self.chat, body.messages)])[0]
+        asked = await asyncio.to_thread(self._read_chat, body)
         id = f"chatcmpl-{next(self._numbers)}"
+        if asked.answer is not None:
+            return await self._with_tools(request, body, asked, asked.answer, id)
         if body.stream:
-            stream = await self._stream([tokens], params)
+            stream = await self._stream([asked.tokens], asked.params)
             first = itertools.chain([{"role": "assistant"}], itertools.repeat({}))
 
             def chunk(output: Output) -> dict[str, Any]:
                 delta = {**next(first), "content": output.delta}
-                choice = {"index": 0, "delta": delta, "logprobs": None}
-                choice["finish_reason"] = answer_format.finish_reason(output)
-                return answer_format.envelope(id, "chat.completion.chunk", self.model, [choice])
+                return self._chat_chunk(id, delta, answer_format.finish_reason(output))
 
             return streamed(stream, chunk, body.stream_options)
-        outputs = await self._run(request, [tokens], params)
+        outputs = await self._run(request, [asked.tokens], asked.params)
         choices = [answer_format.chat_choice(*each) for each in enumerate(outputs)]
+        return self._chat_response(id, choices, outputs, asked.params.n)
+
+    async def _with_tools(
+        self, request: Request, body: ChatBody, asked: ChatRequest, answer: ToolAnswer, id: str
+    ) -> Response:
+        """Answer with text, or with calls of the client's tools."""
+        texts = answer.write(asked.segments, asked.params)
+        if body.stream:
+            return EventStream(self._tool_events(id, texts, answer, body.stream_options))
+
+        async def write() -> None:
+            async with aclosing(texts):
+                async for _ in texts:
+                    pass
+
+        await _unless_disconnected(request, write())
+        calls = answer_format.call_parts(answer.calls)
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
+        if calls:
+            message["tool_calls"] = calls
+        choice = {"index": 0, "message": message, "logprobs": None}
+        choice["finish_reason"] = answer.finish_reason
+        return self._chat_response(id, [choice], answer.outputs, len(answer.outputs))
+
+    async def _tool_events(
+        self,
+        id: str,
+        texts: AsyncGenerator[str],
+        answer: ToolAnswer,
+        options: StreamOptions | None,
+    ) -> AsyncGenerator[bytes]:
+        """Yield the text as it arrives, then each call."""
+        try:
+            yield _event(self._chat_chunk(id, {"role": "assistant", "content": ""}, None))
+            async with aclosing(texts):
+                async for text in texts:
+                    yield _event(self._chat_chunk(id, {"content": text}, None))
+            for index, call in enumerate(answer_format.call_parts(answer.calls)):
+                delta = {"tool_calls": [{"index": index, **call}]}
+                yield _event(self._chat_chunk(id, delta, None))
+            end = self._chat_chunk(id, {}, answer.finish_reason)
+            yield _event(end)
+            if options is not None and options.include_usage:
+                usage = answer_format.usage(answer.outputs, len(answer.outputs))
+                yield _event(end | {"choices": [], "usage": usage})
+        except SgnbError as error:
+            yield _event(error_body(error))
+        yield b"data: [DONE]\n\n"
+
+    def _chat_chunk(self, id: str, delta: dict[str, Any], reason: str | None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return answer_format.envelope(id, "chat.completion.chunk", self.model, [choice])
+
+    def _chat_response(
+        self, id: str, choices: list[Any], outputs: Sequence[Output], samples: int
+    ) -> Response:
         response = answer_format.envelope(id, "chat.completion", self.model, choices)
-        return respond(response | {"usage": answer_format.usage(outputs, params.n)})
+        return respond(response | {"usage": answer_format.usage(outputs, samples)})
+
+    def _read_prompts(
+        self, body: CompletionBody | GenerateBody
+    ) -> tuple[list[Sequence[int]], SamplingParams]:
+        """Read the parameters, and tokenize the prompts. Takes long, therefore on a thread."""
+        params, prompts = body.sampling_params(), body.prompts
+        texts = [prompt for prompt in prompts if isinstance(prompt, str)]
+        encoded = iter(self.engine.encode(texts) if texts else [])
+        return [next(encoded) if isinstance(p, str) else p for p in prompts], params
+
+    def _read_chat(self, body: ChatBody) -> ChatRequest:
+        """Read images and tools, and tokenize the prompt. Takes long, therefore on a thread."""
+        params = self._chat_params(body)
+        tools, use = requested_tools(body)
+        chat = self.chat.declare(tools) if tools else self.chat
+        segments = chat_segments(chat, body.messages)
+        tokens = self.engine.encode([segments])[0]
+        answer = None
+        if use is not None:
+            answer = ToolAnswer(self.engine, chat, use, special_tokens(self.engine))
+        return ChatRequest(segments, tokens, params, answer)
 
     async def generate(self, request: Request) -> Response:
         body = await read_body(request, GenerateBody)
-        params = body.parameters()
+        prompts, params = await asyncio.to_thread(self._read_prompts, body)
         if body.stream:
-            stream = await self._stream(body.prompts, params)
+            stream = await self._stream(prompts, params)
             return streamed(stream, answer_format.generated, None)
-        outputs = await self._run(request, body.prompts, params)
+        outputs = await self._run(request, prompts, params)
         answers = [answer_format.generated(output) for output in outputs]
         return respond(answers if body.is_list or params.n > 1 else answers[0])
 
@@ -155,17 +243,9 @@ class EngineApp:
     ) -> list[Output]:
         """Return all samples. The end of the client's connection ends the requests."""
         _check_count(prompts, params)
-        running = asyncio.ensure_future(self.engine.agenerate(list(prompts), params))
-        leaving = asyncio.ensure_future(_disconnect(request))
-        try:
-            await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not running.done():
-                raise ClientDisconnect
-            outputs: list[Output] = running.result()
-            return outputs
-        finally:
-            running.cancel()
-            leaving.cancel()
+        asked = self.engine.agenerate(list(prompts), params)
+        outputs: list[Output] = await _unless_disconnected(request, asked)
+        return outputs
 
     async def _stream(
         self, prompts: Sequence[Any], params: SamplingParams
@@ -193,7 +273,9 @@ class EngineApp:
             except SgnbError as error:
                 return respond(error_body(error), 400)
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
-                return respond(error_body(RequestError(f"the body is not valid: {error}")), 400)
+                hint = "send a JSON object with the fields of the protocol"
+                invalid = RequestError(f"the body is not valid: {error}", hint)
+                return respond(error_body(invalid), 400)
             except ClientDisconnect:
                 return Response(status_code=499)
 
@@ -232,15 +314,33 @@ def streamed(
         try:
             async with aclosing(outputs):
                 async for output in outputs:
-                    yield b"data: " + _encode(chunk(output)) + b"\n\n"
+                    yield _event(chunk(output))
             if output is not None and options is not None and options.include_usage:
                 total = chunk(output) | {"choices": [], "usage": answer_format.usage([output], 1)}
-                yield b"data: " + _encode(total) + b"\n\n"
+                yield _event(total)
         except SgnbError as error:
-            yield b"data: " + _encode(error_body(error)) + b"\n\n"
+            yield _event(error_body(error))
         yield b"data: [DONE]\n\n"
 
     return EventStream(events())
+
+
+def _event(value: Any) -> bytes:
+    return b"data: " + _encode(value) + b"\n\n"
+
+
+async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result. The end of the client's connection ends the work."""
+    running = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_disconnect(request))
+    try:
+        await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            raise ClientDisconnect
+        return running.result()
+    finally:
+        running.cancel()
+        leaving.cancel()
 
 
 async def _disconnect(request: Request) -> None:
@@ -267,21 +367,6 @@ async def read_body(request: Request, kind: type[T]) -> T:
         return msgspec.json.decode(data, type=kind)
     except RecursionError:
         raise RequestError("the body is nested too deeply", "send fewer levels") from None
-
-
-def chat_segments(chat: ChatTemplate, messages: Sequence[ChatMessage]) -> list[Segment]:
-    """Return the prompt of a conversation. Special tokens in a message are plain text."""
-    if not messages:
-        raise RequestError("messages is empty", "send at least one message")
-    segments: list[Segment] = []
-    previous = None
-    for message in messages:
-        role = "system" if message.role == "developer" else message.role
-        segments.append(Segment(chat.opening(role, previous)))
-        segments.append(Segment(message.text, "data"))
-        segments.append(Segment(chat.roles[role][1]))
-        previous = role
-    return [*segments, Segment(chat.opening("assistant", previous))]
 
 
 def respond(value: Any, status: int = 200) -> Response:

@@ -10,23 +10,90 @@ from ...errors import RequestError
 from ...sampling import SamplingParams
 
 
+class ImageUrl(msgspec.Struct):
+    """Address of an image."""
+
+    url: str
+    detail: str = "auto"  # ignored
+
+
+class TextPart(msgspec.Struct, tag_field="type", tag="text"):
+    """A text of a turn."""
+
+    text: str
+
+
+class ImagePart(msgspec.Struct, tag_field="type", tag="image_url"):
+    """An image of a turn."""
+
+    image_url: ImageUrl
+
+
+class FunctionCall(msgspec.Struct):
+    """Name and arguments of a call; the arguments are a JSON object as text."""
+
+    name: str
+    arguments: str
+
+
+class MessageCall(msgspec.Struct):
+    """A call of a tool in an earlier answer."""
+
+    id: str
+    function: FunctionCall
+    type: Literal["function"] = "function"
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+
 class ChatMessage(msgspec.Struct):
     """A turn of a conversation."""
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[dict[str, Any]]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[TextPart | ImagePart] | None = None
     name: str | None = None
+    tool_calls: list[MessageCall] | None = None
+    tool_call_id: str | None = None
 
     @property
-    def text(self) -> str:
-        """The content as text. Raises RequestError for images and other parts."""
-        if isinstance(self.content, str):
-            return self.content
-        for part in self.content:
-            if part.get("type") != "text" or not isinstance(part.get("text"), str):
-                message = f"a part of type {str(part.get('type'))[:40]!r} is not supported"
-                raise RequestError(message, "send text")
-        return "".join(part["text"] for part in self.content)
+    def parts(self) -> list[TextPart | ImagePart]:
+        """The content. Raises RequestError for a turn without content and calls."""
+        if self.content is None and not self.tool_calls:
+            raise RequestError(f"a turn of the {self.role} has no content", "send content")
+        return [TextPart(self.content)] if isinstance(self.content, str) else self.content or []
+
+
+class Function(msgspec.Struct):
+    """A tool of a client. The parameters are a JSON schema."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = msgspec.field(
+        default_factory=lambda: {"type": "object", "properties": {}}
+    )
+    strict: bool | None = None  # ignored: calls always match the schema
+
+
+class ToolBody(msgspec.Struct):
+    """An entry of `tools`."""
+
+    function: Function
+    type: Literal["function"] = "function"
+
+
+class ToolName(msgspec.Struct):
+    """Name of a tool."""
+
+    name: str
+
+
+class NamedChoice(msgspec.Struct):
+    """A `tool_choice` with the name of a tool."""
+
+    function: ToolName
+    type: Literal["function"] = "function"
 
 
 class StreamOptions(msgspec.Struct):
@@ -122,6 +189,9 @@ class ChatBody(OpenAIBody, kw_only=True):
     max_completion_tokens: int | None = None
     logprobs: bool = False
     top_logprobs: int = 0
+    tools: list[ToolBody] | None = None
+    tool_choice: Literal["none", "auto", "required"] | NamedChoice = "auto"
+    parallel_tool_calls: bool = True
 
     @property
     def num_logprobs(self) -> int | None:
@@ -138,7 +208,7 @@ class GenerateBody(msgspec.Struct, forbid_unknown_fields=True):
 
     text: str | list[str] | None = None
     input_ids: list[Any] | None = None
-    sampling_params: dict[str, Any] = {}
+    options: dict[str, Any] = msgspec.field(default_factory=dict, name="sampling_params")
     stream: bool = False
     return_logprob: bool = False
     logprob_start_len: int = -1
@@ -162,9 +232,9 @@ class GenerateBody(msgspec.Struct, forbid_unknown_fields=True):
             return not isinstance(self.text, str)
         return isinstance(next(iter(self.input_ids or ()), None), list)
 
-    def parameters(self) -> SamplingParams:
+    def sampling_params(self) -> SamplingParams:
         """Return the sampling parameters. Raises OptionError for invalid values."""
-        values = dict(self.sampling_params)
+        values = dict(self.options)
         if "sampling_seed" in values:
             values["seed"] = values.pop("sampling_seed")
         if self.return_logprob:
