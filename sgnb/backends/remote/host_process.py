@@ -20,15 +20,7 @@ from typing import Any
 
 from ...codec import build, parse
 from ...errors import SgnbError
-from .registry import (
-    HostConfig,
-    HostRecord,
-    listen,
-    new_token,
-    remove_record,
-    tokenizer_source,
-    write_record,
-)
+from .registry import HostConfig
 from .wire import failure_of
 
 CLOSE_SECONDS = 10.0
@@ -73,32 +65,21 @@ def serve(config: HostConfig, tell: Any, hang_up: Any) -> None:
     """
     from ...engine import Engine
     from ...engine.device.load_stages import announced_to
-    from .engine_host import EngineHost
+    from .lifetime import SharedEngine
 
+    options = parse(config.options)
     with announced_to(lambda stage: tell(stage=stage)):
-        engine = Engine(config.model, **parse(config.options))
-    listener, address = listen(config.name)
-    record = HostRecord(
-        name=config.name,
-        address=address,
-        token=new_token(),
-        pid=os.getpid(),
-        model=config.model,
-        options=config.options,
-        owner="host",
-    )
-    host = EngineHost(engine, listener, record.token, tokenizer_source(config.model))
+        engine = Engine(config.model, **options)
+    shared = SharedEngine(engine, options, config.name, "host")
     try:
-        write_record(record)
-        tell(ready=asdict(record))
+        tell(ready=asdict(shared.record))
         hang_up()
-        wait(config, host)
+        wait(config, shared.host)
     finally:
-        remove_record(record.name, record.pid)
         end = Timer(CLOSE_SECONDS, os._exit, (0,))
         end.daemon = True
         end.start()
-        host.close()
+        shared.close()
         engine.close()
 
 

@@ -155,11 +155,15 @@ class SharedEngine:
     Args:
         engine: Engine that read its model from a folder or the hub.
         options: Options of the user.
+        name: Name of the host; by default unique to the process.
+        owner: "host" for a host process, "kernel" for a notebook's kernel.
     """
 
-    def __init__(self, engine: Engine, options: Mapping[str, Any]) -> None:
-        model, name = engine.model_name, host_name(engine.model_name, dict(options))
-        name = f"{name}-{os.getpid()}"
+    def __init__(
+        self, engine: Engine, options: Mapping[str, Any], name: str = "", owner: str = "kernel"
+    ) -> None:
+        model = engine.model_name
+        name = name or f"{host_name(model, dict(options))}-{os.getpid()}"
         listener, address = listen(name)
         text = json.dumps(dict(options), sort_keys=True, default=str)
         self.record = HostRecord(
@@ -169,10 +173,14 @@ class SharedEngine:
             pid=os.getpid(),
             model=model,
             options=text,
-            owner="kernel",
+            owner=owner,
         )
         self.host = EngineHost(engine, listener, self.record.token, tokenizer_source(model))
-        write_record(self.record)
+        try:
+            write_record(self.record)
+        except BaseException:
+            self.host.close()
+            raise
 
     def close(self) -> None:
         """End the connections; the engine stays open. Idempotent."""
