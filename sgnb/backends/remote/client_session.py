@@ -18,6 +18,7 @@ from ...engine import Engine
 from ...engine.request.output import Output
 from ...errors import EngineError, RequestError
 from ...events import Record
+from ...media import MediaItem
 from ...part_order import OrderMemory, PartOrder, given_order
 from .event_wire import encode_event, encode_snapshot
 from .item_wire import WireItem, read_item
@@ -45,6 +46,12 @@ MAX_EVENTS = 4096
 
 MAX_REQUESTS = 1 << 16
 """Maximum number of unfinished requests of a client."""
+
+MAX_CALLS = 1 << 16
+"""Maximum number of unfinished calls of a client, and of unsent replies."""
+
+MAX_ITEMS, MAX_ITEM_BYTES = 1 << 16, 8 << 30
+"""Maximum number and size of the images, videos and sounds of a client."""
 
 MAX_MEMORIES = 16
 """Maximum number of memories of part orders per client."""
@@ -82,8 +89,9 @@ _log = logging.getLogger(__name__)
 class ClientSession:
     """A connected client. Its runs carry the prefix `"NUMBER/"` in the engine.
 
-    Outputs and events of a slow client take bounded memory: the client receives the newest partial
-    output of each request, all finished outputs, and `RecordsLost` instead of the oldest events.
+    A client takes bounded memory. A slow client receives the newest partial output of each request,
+    all finished outputs, and `RecordsLost` instead of the oldest events. Calls and items beyond a
+    limit get a RequestError; the connection of a client that reads no replies ends.
 
     Args:
         engine: The engine.
@@ -109,7 +117,9 @@ class ClientSession:
         self._outputs: dict[int, Output] = {}  # newest unsent output by tag
         self._ids: dict[int, int] = {}  # unfinished requests: tag -> id, 0 before `submit` returns
         self._sent: dict[int, Output] = {}  # last sent output of streamed requests
-        self._items: dict[bytes, Any] = {}  # keeps the content of the client's items
+        self._items: dict[bytes, MediaItem] = {}  # keeps the content of the client's items
+        self._item_bytes = 0
+        self._open_calls = 0  # on other threads
         self._memories: OrderedDict[int, OrderMemory] = OrderedDict()
         self._closed = False
         snapshot = engine.snapshot()
@@ -155,13 +165,15 @@ class ClientSession:
             self._replies.put(Reply(0, None, failure_of(error)))
 
     def _handle(self, ask: Ask) -> None:
+        if self._replies.qsize() >= MAX_CALLS:
+            message = f"{self._connection.name} has {MAX_CALLS:,} unread replies"
+            raise WireError(message, "read replies while sending calls")
         if ask.method in self._methods:
             kind, method = self._methods[ask.method]
             (argument,) = self._convert(ask, kind)
             self._guarded(ask.serial, partial(method, ask.serial, argument))
         elif ask.method in {*PLAIN_METHODS, *STEPPER_METHODS, *PREFIX_METHODS}:
-            with suppress(RuntimeError):  # the host is closing
-                self._calls.submit(self._guarded, ask.serial, partial(self._call, ask))
+            self._guarded(ask.serial, partial(self._later, ask.serial, partial(self._call, ask)))
         else:
             message = f"{self._connection.name} asked for {ask.method[:40]!r}"
             raise WireError(message, SAME_VERSION)
@@ -177,6 +189,30 @@ class ClientSession:
             if not isinstance(error, EngineError | ValueError):
                 _log.exception("a call of %s failed", self._connection.name)
             self._reply(serial, failure=error)
+
+    def _later(self, serial: int, work: Callable[[], None]) -> None:
+        """Run `work` on a thread for calls."""
+        self._begin_call()
+
+        def run() -> None:
+            try:
+                self._guarded(serial, work)
+            finally:
+                self._end_call()
+
+        with suppress(RuntimeError):  # the host is closing
+            self._calls.submit(run)
+
+    def _begin_call(self) -> None:
+        with self._lock:
+            if self._open_calls >= MAX_CALLS:
+                message = f"a client has at most {MAX_CALLS:,} unfinished calls"
+                raise RequestError(message, "wait for some of them")
+            self._open_calls += 1
+
+    def _end_call(self) -> None:
+        with self._lock:
+            self._open_calls -= 1
 
     def _reply(self, serial: int, value: Any = None, failure: BaseException | None = None) -> None:
         if serial:
@@ -263,17 +299,27 @@ class ClientSession:
         if table is None:
             raise RequestError("the model takes text only", "attach to a multimodal model")
         content = read_item(wire)
-        self._items[content.digest] = content
+        self._keep_item(content)
 
         def reply() -> None:
             item = table.find(content)
             self._reply(serial, (item.first_id, item.count, table.name(item.first_id)))
 
-        with suppress(RuntimeError):  # the host is closing
-            self._calls.submit(self._guarded, serial, reply)
+        self._later(serial, reply)
+
+    def _keep_item(self, content: MediaItem) -> None:
+        if content.digest in self._items:
+            return
+        size = self._item_bytes + content.num_bytes
+        if len(self._items) >= MAX_ITEMS or size > MAX_ITEM_BYTES:
+            limits = f"{MAX_ITEMS:,} images, videos and sounds with {MAX_ITEM_BYTES / 2**30:g} GiB"
+            hint = "delete states and items of earlier runs, or send smaller items"
+            raise RequestError(f"a client has at most {limits}", hint)
+        self._items[content.digest], self._item_bytes = content, size
 
     def _drop_item(self, serial: int, digest: bytes) -> None:
-        self._items.pop(digest, None)
+        content = self._items.pop(digest, None)
+        self._item_bytes -= 0 if content is None else content.num_bytes
 
     def _grammar_spec(self, serial: int, number: int) -> None:
         """Reply with the text of a compiled grammar: the client compiles the grammar for views."""
@@ -290,11 +336,16 @@ class ClientSession:
             self._memories.popitem(last=False)
 
         def then(order: PartOrder) -> None:
+            self._end_call()
             self._reply(serial, order)
 
-        search = wire.search(memory)
-        default = given_order(len(wire.keys))
-        self._engine.find_part_order(search, read_prompt(wire), default, then)
+        search, default = wire.search(memory), given_order(len(wire.keys))
+        self._begin_call()
+        try:
+            self._engine.find_part_order(search, read_prompt(wire), default, then)
+        except BaseException:
+            self._end_call()
+            raise
 
     def _take(self, tag: int, output: Output) -> None:
         """Store an output, on the engine's thread."""

@@ -38,6 +38,7 @@ class RemoteItems:
         self._client = client
         self.vocab_size = self.end_id = vocab_size
         self._items: dict[bytes, _Named] = {}
+        self._present: set[bytes] = set()  # digests of the content that the host keeps
         self._holders: dict[bytes, set[int]] = {}  # ids of `MediaItem` objects by digest
         self._lock = threading.RLock()  # a finalizer may run inside
 
@@ -50,7 +51,7 @@ class RemoteItems:
         self, contents: Iterable[MediaItem], then: Callable[[Exception | None], None]
     ) -> bool:
         """Let the host process all new content without waiting; see `ItemTable.prepare_soon`."""
-        new = [content for content in contents if not self._is_held(content)]
+        new = [content for content in contents if not self._claim(content)]
         done = count(1)
         errors: list[SgnbError] = []
 
@@ -77,7 +78,7 @@ class RemoteItems:
 
     def find(self, content: MediaItem) -> tuple[int, ...]:
         """Return the token ids of an item."""
-        if not self._is_held(content):
+        if not self._claim(content):
             self._add(content, self._client.call("add_item", write_item(content)))
         first_id, size, _ = self._items[content.digest]
         return tuple(range(first_id, first_id + size))
@@ -96,28 +97,26 @@ class RemoteItems:
         if len(tokens) and np.max(tokens) >= self.end_id:
             raise RequestError(f"token id {np.max(tokens)} is no token", "use ids of this model")
 
-    def _is_held(self, content: MediaItem) -> bool:
-        """Return True if the host has the content. Marks `content` as in use."""
+    def _claim(self, content: MediaItem) -> bool:
+        """Return True if the host has the content; otherwise the caller adds the content.
+
+        The host drops the content after the last `MediaItem` with the content. A claim precedes the
+        addition, so that the end of an equal item meanwhile drops nothing.
+        """
         with self._lock:
-            holders = self._holders.get(content.digest)
-            if holders:
-                self._hold(content)
-            return bool(holders)
+            holders = self._holders.setdefault(content.digest, set())
+            if id(content) not in holders:
+                holders.add(id(content))
+                forget = partial(self._forget, content.digest, id(content))
+                weakref.finalize(content, forget).atexit = False
+            return content.digest in self._present
 
     def _add(self, content: MediaItem, value: Any) -> None:
         named: _Named = converted(value, _Named, self._client.name)
         with self._lock:
             self._items[content.digest] = named
+            self._present.add(content.digest)
             self.end_id = max(self.end_id, named[0] + named[1])
-            self._hold(content)
-
-    def _hold(self, content: MediaItem) -> None:
-        """Tell the host when the last `MediaItem` with this content is gone."""
-        holders = self._holders.setdefault(content.digest, set())
-        if id(content) not in holders:
-            holders.add(id(content))
-            forget = partial(self._forget, content.digest, id(content))
-            weakref.finalize(content, forget).atexit = False
 
     def _forget(self, digest: bytes, holder: int) -> None:
         with self._lock:
@@ -125,4 +124,5 @@ class RemoteItems:
             holders.discard(holder)
             if not holders:
                 self._holders.pop(digest, None)
+                self._present.discard(digest)
                 self._client.tell("drop_item", digest)
