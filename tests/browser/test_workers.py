@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from sgnb import events
 from sgnb.events import EventLog, LogReader, encode
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import findings
+from tests.browser.lab import Lab, Notebook, findings
 from tests.viz.make_log import WordEngine
 
 pytestmark = pytest.mark.slow
@@ -151,3 +152,38 @@ def test_a_tree_node_shows_its_holders(page: Page) -> None:
     page.locator(".sgnb-tab[data-view=workers]").click()
     page.mouse.move(5, 5)
     assert picture(page) != plain, "the lanes name the tokens that the workers hold"
+
+
+CELLS = (
+    "%load_ext sgnb\n%sglang load tiny --replicas 2 --on threads --device cpu",
+    """%%sglang tale --temperature 0
+s += "Tales of the old harbour town. " * 4 + gen("tale", max_tokens=12)
+forks = s.fork(3)
+forks += lambda i: f"\\nEnding {i}: "
+forks += gen("end", max_tokens=8)
+forks.join()
+""",
+)
+
+
+def test_a_notebook_with_a_fleet(notebook: Notebook, lab: Lab) -> None:
+    path = lab.write("fleet.ipynb", *CELLS)
+    notebook.open(path.name)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    assert not notebook.failed(1), notebook.output(1)
+    card = notebook.cell(1).locator(".sgnb-card")
+    tab = card.locator(".sgnb-tab[data-view=workers]")
+    if tab.get_attribute("aria-selected") != "true":
+        tab.click()
+    canvas = card.locator(".sgnb-side canvas:visible").first
+    expect(canvas).to_have_attribute("aria-label", re.compile("worker 0: .*prompt tokens cached"))
+    canvas.focus()
+    notebook.page.keyboard.press("ArrowDown")
+    expect(card.locator(".sgnb-inspector")).to_contain_text("cost of worker 1")
+    expect(card.locator(".sgnb-inspector")).to_contain_text("decode")
+    assert card.locator(".sgnb-k-sampled .sgnb-token").count() > 20, "tokens of all workers"
+
+    notebook.save()
+    notebook.open_without_kernel(path.name)
+    expect(notebook.cell(1).locator("img[src*=sgnb-static]")).to_be_visible()
