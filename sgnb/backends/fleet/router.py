@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .block_index import BlockIndex, Key
+from .block_index import BlockIndex, Key, Level
 from .cost import Estimate, Workers
 from .fairness import FairQueue
 
@@ -223,10 +223,8 @@ class Router:
         """Return the estimates of the workers of least cost, the cheapest first."""
         if not self._compared:
             return ()
-        cached = np.zeros(len(self.workers.ready), np.int64)
-        for blocks, holders in self.index.levels(item.keys):
-            cached[_members(holders, len(cached))] = blocks * self._block
-        np.minimum(cached, max(item.tokens - 1, 0), out=cached)
+        blocks = _held_blocks(self.index.levels(item.keys), len(self.workers.ready))
+        cached = np.minimum(blocks * self._block, max(item.tokens - 1, 0))
         price = self._price * self.workers.price
         return self.workers.cheapest(cached, item.all_tokens, now, price, self._compared)
 
@@ -285,10 +283,20 @@ def _least(order: NDArray[np.float64], workers: int) -> int:
     """Return the worker of the bitset `workers` with the least value in `order`."""
     if not workers & (workers - 1):
         return workers.bit_length() - 1
-    return int(np.where(_members(workers, len(order)), order, np.inf).argmin())
+    present = _members([workers], len(order))[0]
+    return int(np.where(present, order, np.inf).argmin())
 
 
-def _members(workers: int, count: int) -> NDArray[np.bool_]:
-    """Return the bitset `workers` as an array, bool[count]."""
-    packed = np.frombuffer(workers.to_bytes(-(-count // 8), "little"), np.uint8)
-    return np.unpackbits(packed, count=count, bitorder="little").view(np.bool_)
+def _held_blocks(levels: Sequence[Level], count: int) -> NDArray[np.int64]:
+    """Return the number of leading blocks in the cache of each worker, int64[count]. A worker with
+    a longer part has all shorter parts."""
+    blocks = np.array([0, *(level.blocks for level in levels)])
+    return blocks[_members([level.workers for level in levels], count).sum(axis=0)]
+
+
+def _members(bitsets: Sequence[int], count: int) -> NDArray[np.uint8]:
+    """Return bitsets of workers as an array of zeros and ones, uint8[len(bitsets), count]."""
+    size = -(-count // 8)
+    packed = np.frombuffer(b"".join(each.to_bytes(size, "little") for each in bitsets), np.uint8)
+    rows = packed.reshape(len(bitsets), size)
+    return np.unpackbits(rows, axis=1, count=count, bitorder="little")
