@@ -14,11 +14,13 @@ from torch import Tensor
 from sgnb.engine import fusion
 from sgnb.engine.attention import LayerOptions
 from sgnb.engine.fusion import module_trace
+from sgnb.engine.fusion.kernel_weights import can_sum, dot_block
 from sgnb.engine.fusion.module_patterns import ROTARIES
 from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.fusion.skinny import (
+    PACKED_DOT_ROWS,
     SkinnyTiling,
-    can_unpack,
+    projects,
     serves,
     skinny_linear,
     skinny_project,
@@ -32,7 +34,9 @@ from .fusion_kernel_check import backend, exact_rotation
 from .fusion_models import Pooled, own_logits, varied_model
 from .skinny_check import CASES, Case, close, exact
 
-LAYOUTS: list[tuple[Kind, tuple[int, int], torch.dtype, bool]] = [
+Layout = tuple[Kind, tuple[int, int], torch.dtype, bool]
+
+LAYOUTS: list[Layout] = [
     ("int4", (1, 16), torch.float16, True),
     ("int4", (1, 32), torch.bfloat16, False),
     ("int4", (1, 10**6), torch.float32, True),
@@ -42,6 +46,9 @@ LAYOUTS: list[tuple[Kind, tuple[int, int], torch.dtype, bool]] = [
 ]
 """Kind, block, dtype of the scales, and whether the zero points are stored. 10**6: one scale per
 row."""
+
+
+DOTS = SkinnyTiling(True, 32, 128, 4, 1, block_t=16)
 
 
 def packed(
@@ -94,6 +101,21 @@ def check(
             close(y, expected, (weight.kind, weight.block, rows, gated, normed, tiling))
 
 
+def check_dots(layout: Layout, number: int, quick: bool) -> None:
+    """Tensor cores: one tile of rows and several, with and without an order of the columns."""
+    ordered = layout[0] == "int4" and number % 2 == 0
+    weight = packed(*layout, 38, 96 if quick else 224, ordered=ordered)
+    cases: list[Case] = [("silu", True, True, False)] if quick else CASES[number % 3 :: 7]
+    for rows, tiling in ((5, None), (21, DOTS)):
+        for dtype in (torch.float16,) if quick else (torch.float16, torch.float32):
+            check(weight, rows, dtype, cases, (tiling,))
+    block = dot_block(packed(*layout, 38, 320))
+    shares = layout[1][1] >= 320 or layout[1][1] % block == 0
+    wide = SkinnyTiling(True, 32, 64, 4, 1, block_t=16)
+    if not quick and (shares or 64 % layout[1][1] == 0):
+        check(packed(*layout, 38, 320), 9, torch.float32, cases, (wide,))
+
+
 def check_projection(weight: PackedWeight, heads: Heads, rows: int, dtype: torch.dtype) -> None:
     """Projection with norm, bias, rotation and storing."""
     size = weight.shape[1]
@@ -113,13 +135,29 @@ def check_projection(weight: PackedWeight, heads: Heads, rows: int, dtype: torch
 
 
 def check_layouts() -> None:
-    """Layouts that the kernels cannot read, and rows beyond the limit."""
+    """Layouts that the kernels cannot read, and rows beyond the limits."""
     weight = packed("int4", (1, 32), torch.float16, False, 4, 64)
-    assert can_unpack(weight) and not serves(torch.zeros(5, 64), weight, False)
-    assert not can_unpack(packed("int4", (1, 24), torch.float16, False, 4, 72))
-    assert can_unpack(packed("int4", (1, 72), torch.float16, False, 4, 72))
-    assert not can_unpack(packed("int4", (1, 36), torch.float16, False, 4, 36))
-    assert can_unpack(packed("fp8", (2, 36), torch.float16, False, 4, 36))
+    limit = PACKED_DOT_ROWS["int4"]
+    assert projects(torch.zeros(4, 64), weight) and not projects(torch.zeros(5, 64), weight)
+    assert serves(torch.zeros(limit, 64), weight, False)
+    assert not serves(torch.zeros(limit + 1, 64), weight, False)
+    readable = {
+        ("int4", (1, 32), 64): (True, 64),
+        ("int4", (1, 256), 512): (True, 128),
+        ("int4", (1, 64), 192): (True, 64),
+        ("int4", (1, 24), 72): (False, 0),
+        ("int4", (1, 72), 72): (True, 128),
+        ("int4", (1, 36), 36): (False, 128),
+        ("int4", (1, 192), 960): (False, 64),
+        ("int4", (1, 48), 34): (False, 0),
+        ("fp8", (2, 36), 36): (True, 128),
+        ("fp8", (2, 24), 72): (False, 0),
+        ("mxfp4", (1, 32), 2880): (True, 64),
+    }
+    for (kind, block, size), expected in readable.items():
+        layout: Any = kind, block, torch.float16, False, 4, size
+        weight = packed(*layout)
+        assert (can_sum(weight), dot_block(weight)) == expected, layout
     for x, wrong in ((torch.zeros(1, 72), (1, 24)), (torch.zeros(1, 64), (1, 72))):
         try:
             skinny_linear(x, packed("int4", wrong, torch.float16, False, 4, 72))
@@ -138,10 +176,12 @@ def check_all_codes() -> None:
             scales = torch.tensor([0, 1, 90, 127, 180, 250]).repeat(3)[:16, None].to(torch.uint8)
         weight = weight._replace(values=pack_nibbles(codes), scales=scales)
         for place in range(8):
-            x = torch.zeros(1, 32)
-            x[0, 8 + place] = 1
-            y = skinny_linear(x, weight)
-            assert torch.equal(y[0], weight.reference(torch.float32)[:, 0]), (kind, place)
+            for tiling in (None, DOTS):
+                x = torch.zeros(1, 32)
+                x[0, 8 + place] = 1
+                y = skinny_linear(x, weight, tiling=tiling)
+                expected = weight.reference(torch.float32)[:, 0]
+                assert torch.equal(y[0], expected), (kind, place, tiling)
 
 
 def check_model(name: str, family: str) -> None:
@@ -197,6 +237,7 @@ def run(quick: bool) -> None:
         weight = packed(*layout, sum(heads.widths), 96)
         for rows in () if quick and number % 2 else (1, 4)[quick:]:
             check_projection(weight, heads, rows, torch.float32)
+        check_dots(layout, number, quick)
     for name in ("int4",) if quick else QUANTIZERS:
         check_model(name, "llama")
 

@@ -16,10 +16,10 @@ from triton.runtime import driver
 from sgnb.engine.attention import LayerOptions, device_plan, triton_backend
 from sgnb.engine.attention.triton_backend import TritonAttention
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.fusion import kernels, skinny
+from sgnb.engine.fusion import kernels, moe, skinny
 from sgnb.engine.fusion.module_patterns import ROTARIES
 from sgnb.engine.fusion.types import AttentionPlan, Heads, Norm
-from sgnb.engine.quantization.packed import Kind, PackedWeight
+from sgnb.engine.quantization.packed import Kind, PackedWeight, stack
 
 compiled: list[str] = []
 """Names of the compiled kernels."""
@@ -84,12 +84,30 @@ def check_packed() -> None:
         assert compiled == ["linear_kernel", "project_kernel"] * 8
 
 
+def check_dots() -> None:
+    """Packed weights on tensor cores: a gated product with norm per height of tiles, and experts of
+    gpt-oss's size with few and many pairs. All use warp-group instructions from registers."""
+    norm = Norm(torch.empty(2880), 1e-5, False)
+    with pretended_gpu(skinny, moe, kernels):
+        skinny._sm_count = lambda device: 132
+        for kind, wide in (("int4", 128), ("mxfp4", 32), ("fp8", 2880)):
+            weight = empty_weight(kind, 2 * 2880, 2880, wide)
+            for rows in (16, 64, 300) if kind == "int4" else (64,):
+                x = torch.empty(rows, 2880, dtype=torch.bfloat16)
+                skinny.skinny_linear(x, weight, norm=norm, gated="silu")
+            experts = [stack([empty_weight(kind, n, 2880, wide)] * 4) for n in (2 * 2880, 2880)]
+            for tokens in (2, 400):
+                x, ids = torch.empty(tokens, 2880, dtype=torch.bfloat16), torch.zeros(tokens, 2)
+                moe.fused_experts(x, *experts, ids.long(), ids, "silu")
+    assert compiled.count("linear_kernel") == 5 and compiled.count("grouped_kernel") == 12
+
+
 def empty_weight(kind: Kind, rows: int, columns: int, wide: int) -> PackedWeight:
     """A matrix without numbers; FP8 has blocks as high as wide, or a scale per row."""
     high = wide if kind == "fp8" and wide < columns else 1
     size = columns if kind == "fp8" else columns // 2
     values = torch.empty(rows, size, dtype=torch.float8_e4m3fn if kind == "fp8" else torch.uint8)
-    scales = torch.empty(rows // high, columns // wide, dtype=torch.bfloat16)
+    scales = torch.empty(rows // high, -(-columns // wide), dtype=torch.bfloat16)
     if kind == "mxfp4":
         scales = scales.to(torch.uint8)
     zeros = torch.empty(scales.shape, dtype=torch.uint8) if kind == "int4" else None
@@ -97,5 +115,5 @@ def empty_weight(kind: Kind, rows: int, columns: int, wide: int) -> PackedWeight
 
 
 if __name__ == "__main__":
-    {"packed": check_packed, "fp8": check_fp8_pool}[sys.argv[1]]()
+    {"packed": check_packed, "dots": check_dots, "fp8": check_fp8_pool}[sys.argv[1]]()
     print("all compiled")

@@ -14,13 +14,19 @@ from sgnb.engine.fusion import moe, reference
 from sgnb.engine.fusion.weights import Weight, decoded
 
 from . import moe_check
-from .interpreter import interpreted, needs_triton
+from .interpreter import interpreted, needs_triton, quick_and_whole
 
 
 @needs_triton
 @pytest.mark.slow
 def test_the_kernels_in_the_interpreter() -> None:
     assert interpreted("moe_check") == ["all", "agree"]
+
+
+@needs_triton
+@quick_and_whole
+def test_packed_experts_equal_the_dequantized_experts(part: str) -> None:
+    assert interpreted("packed_moe_check", part) == ["all", "agree"]
 
 
 def test_names_of_activations() -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from sgnb.engine.quantization.modules import QuantizedLinear, decoded_elements
+from sgnb.engine.fusion.weights import decoded_elements
+from sgnb.engine.quantization.modules import QuantizedLinear, quantize_experts
 from sgnb.engine.quantization.packed import (
     E2M1,
     Kind,
@@ -139,6 +140,13 @@ def test_the_memory_of_decoded_weights() -> None:
     model.mlp.up = QuantizedLinear(random_packed("int4", 20, 64), None)
     model.mlp.down = QuantizedLinear(random_packed("fp8", 8, 64, (1, 64)), None)
     model.head = QuantizedLinear(random_packed("int4", 10, 64), None)
+    assert decoded_elements(model) == 28 * 64
+
+    model.experts = nn.Module()
+    model.experts.down_proj = nn.Parameter(torch.empty(0))
+    quantize_experts(model.experts, "down_proj", stack([random_packed("int4", 20, 64)] * 3))
+    assert decoded_elements(model) == 60 * 64
+    model.experts.forward = abs  # a fused forward reads the packed matrices
     assert decoded_elements(model) == 28 * 64
 
 

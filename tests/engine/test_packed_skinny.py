@@ -15,5 +15,6 @@ def test_the_products_are_those_of_the_dequantized_weights(part: str) -> None:
 
 @needs_triton
 @pytest.mark.slow
-def test_the_kernels_compile_for_a_gpu() -> None:
-    assert run_check("sm90_check", "packed") == ["all", "compiled"]
+@pytest.mark.parametrize("part", ["packed", "dots"])
+def test_the_kernels_compile_for_a_gpu(part: str) -> None:
+    assert run_check("sm90_check", part) == ["all", "compiled"]

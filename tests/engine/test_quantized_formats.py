@@ -174,6 +174,12 @@ def test_an_expert_is_missing(tmp_path: Path) -> None:
         load_module(str(tmp_path), CPU, torch.float32)
 
 
+def test_experts_with_different_orders_of_columns_are_refused(tmp_path: Path) -> None:
+    checkpoints.write_qwen_moe(tmp_path, "gptq with act-order")
+    with pytest.raises(ModelError, match=r"gate_up_proj cannot be merged: its parts differ in"):
+        load_module(str(tmp_path), CPU, torch.float32)
+
+
 UNSUPPORTED: dict[str, tuple[dict[str, Any], str]] = {
     "bits": ({"quant_method": "awq", "bits": 8}, "bits is 8, and sgnb supports 4"),
     "layout": ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "version is 'gemv'"),

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from ..device.precompile import is_precompiling, launch
 from ..quantization.modules import QuantizedExperts
+from ..quantization.packed import PackedWeight
+from .kernel_weights import dot_block, kernel_weight
 from .module_trace import ModuleTrace
 from .reduction import reduction_of
 from .reference import ACTIVATIONS, activation_name
@@ -67,8 +69,8 @@ def fused_experts(
 
     Args:
         x: [T, H]; bfloat16, float16 or float32.
-        gate_up: [E, J, H] at any strides; dense weights in x's dtype.
-        down: [E, H, I] at any strides; dense weights in x's dtype.
+        gate_up: [E, J, H]; dense weights at any strides, in x's dtype.
+        down: [E, H, I]; dense weights at any strides, in x's dtype.
         topk_ids: Integers below E, [T, k].
         topk_weights: [T, k].
         act: A name, with J = 2 I and the gate's columns first; or a function from [T * k, J] to
@@ -81,9 +83,9 @@ def fused_experts(
     Raises:
         ValueError: A shape or dtype is not supported.
     """
-    first_matrix, second_matrix = decoded(gate_up, x.dtype), decoded(down, x.dtype)
-    _check(x, first_matrix, second_matrix, topk_ids, topk_weights, act, gate_up_bias, down_bias)
-    experts, top_k = len(first_matrix), topk_ids.shape[1]
+    _check(x, gate_up, down, topk_ids, topk_weights, act, gate_up_bias, down_bias)
+    gate_up, down = _readable(gate_up, x.dtype), _readable(down, x.dtype)
+    experts, top_k = gate_up.shape[0], topk_ids.shape[1]
     if x.numel() == 0 or top_k == 0:
         return torch.zeros_like(x)
 
@@ -96,10 +98,10 @@ def fused_experts(
     groups = _group(topk_ids.reshape(-1), experts)
     gate, scales = act if isinstance(act, str) else "", topk_weights.reshape(-1)
     for first, second in chosen:
-        inner = _multiply(x, first_matrix, gate_up_bias, groups, top_k, first, gate=gate)
+        inner = _multiply(x, gate_up, gate_up_bias, groups, top_k, first, gate=gate)
         if not isinstance(act, str):
             inner = act(inner)
-        pairs = _multiply(inner, second_matrix, down_bias, groups, top_k, second, scales=scales)
+        pairs = _multiply(inner, down, down_bias, groups, top_k, second, scales=scales)
     return _combine(pairs, top_k)
 
 
@@ -144,9 +146,32 @@ def _group(ids: Tensor, experts: int) -> _Groups:
     return _Groups(order, indptr)
 
 
+def _readable(weight: Weight, dtype: torch.dtype) -> Weight:
+    """Return the weight, decoded if the kernel cannot read the layout."""
+    if isinstance(weight, DenseWeight) or dot_block(weight):
+        return weight
+    return DenseWeight(decoded(weight, dtype))
+
+
+def _packed_tiling(
+    tiling: GemmTiling, weight: PackedWeight, dtype: torch.dtype, gated: bool
+) -> GemmTiling:
+    """Return the tiling of a packed weight for the rows of `tiling`. Not tuned on a GPU.
+
+    Weights are the left operand, and 64 columns are the least of warp-group instructions: so all
+    tilings of a weight add the terms of a sum in one order.
+    """
+    block_k = dot_block(weight)
+    if dtype == torch.float32:
+        return GemmTiling(16, 32, block_k, 4, 1)
+    tall = tiling.block_m >= 128
+    block_n = 128 if tall and not gated else 64  # gate and up together need twice the registers
+    return GemmTiling(tiling.block_m, block_n, block_k, 8 if tall else 4, 3)
+
+
 def _multiply(
     x: Tensor,
-    weight: Tensor,
+    weight: Weight,
     bias: Tensor | None,
     groups: _Groups,
     top_k: int,
@@ -160,17 +185,26 @@ def _multiply(
     from .moe_kernels import grouped_kernel
 
     x = x if x.stride(1) == 1 else x.contiguous()
-    experts, columns = len(weight), weight.shape[1] // (2 if gate else 1)
+    experts, height, size = weight.shape
+    columns = height // 2 if gate else height
+    strides: tuple[int, ...] = 0, 0, 0  # packed matrices are contiguous
+    if isinstance(weight, PackedWeight):
+        tiling, packing = (
+            _packed_tiling(tiling, weight, x.dtype, gate != ""),
+            kernel_weight(weight, x, dot=True),
+        )
+    else:
+        strides, packing = weight.data.stride(), kernel_weight(weight.data, x)
     pairs = len(groups.order)
     out = torch.empty(pairs, columns, dtype=x.dtype, device=x.device)
     most_blocks = (pairs + min(pairs, experts) * (tiling.block_m - 1)) // tiling.block_m
     launch(
-        grouped_kernel, (most_blocks * -(-columns // tiling.block_n),), x, weight,
+        grouped_kernel, (most_blocks * -(-columns // tiling.block_n),), x, packing.values,
         x if bias is None else bias, x if scales is None else scales, *groups, out,
-        x.stride(0), *weight.stride(), EXPERTS=experts,
-        EXPERTS_BLOCK=1 << (experts - 1).bit_length(), TOP_K=top_k, COLUMNS=columns,
-        SIZE=weight.shape[2], BLOCK_M=tiling.block_m, BLOCK_N=tiling.block_n,
-        BLOCK_K=tiling.block_k, GROUP_M=GROUP_M, BIAS=bias is not None, GATE=gate,
+        x.stride(0), *strides, *packing.others, **packing.constants, EXPERTS=experts,
+        EXPERTS_BLOCK=1 << (experts - 1).bit_length(), TOP_K=top_k, COLUMNS=columns, SIZE=size,
+        BLOCK_M=tiling.block_m, BLOCK_N=tiling.block_n, BLOCK_K=tiling.block_k,
+        STAGES=tiling.stages, GROUP_M=GROUP_M, BIAS=bias is not None, GATE=gate,
         LAST=scales is not None, num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
     return out
@@ -192,33 +226,34 @@ def _combine(pairs: Tensor, top_k: int) -> Tensor:
 
 def _check(
     x: Tensor,
-    gate_up: Tensor,
-    down: Tensor,
+    gate_up: Weight,
+    down: Weight,
     ids: Tensor,
     weights: Tensor,
     act: Act,
     gate_up_bias: Tensor | None,
     down_bias: Tensor | None,
 ) -> None:
-    shapes = f"x {tuple(x.shape)}, gate_up {tuple(gate_up.shape)}, down {tuple(down.shape)}"
-    fits = x.dim() == 2 and gate_up.dim() == 3 == down.dim() and gate_up.numel() > 0
-    if not fits or (*gate_up.shape[::2], x.shape[1]) != (*down.shape[:2], down.shape[1]):
+    first, second = tuple(gate_up.shape), tuple(down.shape)
+    shapes = f"x {tuple(x.shape)}, gate_up {first}, down {second}"
+    fits = x.dim() == 2 and len(first) == 3 == len(second) and 0 not in first
+    if not fits or (*first[::2], x.shape[1]) != (*second[:2], second[1]):
         raise ValueError(f"{shapes}: not [T, H], [E, J, H] and [E, H, I]")
 
-    if isinstance(act, str) and (act not in ACTIVATIONS or gate_up.shape[1] != 2 * down.shape[2]):
+    if isinstance(act, str) and (act not in ACTIVATIONS or first[1] != 2 * second[2]):
         raise ValueError(f"act is {act!r} of {tuple(ACTIVATIONS)}, with {shapes}")
     if ids.dim() != 2 or ids.shape != weights.shape or len(ids) != len(x):
         routing = f"topk_ids {tuple(ids.shape)}, topk_weights {tuple(weights.shape)}"
         raise ValueError(f"{routing}: not [{len(x)}, k] both")
-    if ids.is_floating_point() or x.dtype not in DTYPES or {gate_up.dtype, down.dtype} != {x.dtype}:
-        dtypes = f"x {x.dtype}, gate_up {gate_up.dtype}, down {down.dtype}"
+    dense = [each.data.dtype for each in (gate_up, down) if isinstance(each, DenseWeight)]
+    if ids.is_floating_point() or x.dtype not in DTYPES or {x.dtype, *dense} != {x.dtype}:
+        dtypes = f"x {x.dtype}, dense weights {dense}"
         raise ValueError(f"{dtypes}: not one of {DTYPES}; ids {ids.dtype}")
 
-    biases = {"gate_up_bias": (gate_up_bias, gate_up), "down_bias": (down_bias, down)}
-    for name, (bias, matrix) in biases.items():
-        shape = matrix.shape[:2]
+    biases = {"gate_up_bias": (gate_up_bias, first[:2]), "down_bias": (down_bias, second[:2])}
+    for name, (bias, shape) in biases.items():
         if bias is not None and (bias.shape != shape or not bias.is_contiguous()):
-            raise ValueError(f"{name} is {tuple(bias.shape)}, not a contiguous {tuple(shape)}")
+            raise ValueError(f"{name} is {tuple(bias.shape)}, not a contiguous {shape}")
 
 
 class FusedExperts:

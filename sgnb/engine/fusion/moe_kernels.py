@@ -10,6 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .packed_dots import CODES, packed_dots
 from .skinny_kernels import activated
 
 
@@ -42,15 +43,18 @@ def order_kernel(
 def grouped_kernel(
     x: tl.tensor, weight: tl.tensor, bias: tl.tensor, scales: tl.tensor, order: tl.tensor,
     indptr: tl.tensor, out: tl.tensor, x_stride: tl.tensor, expert_stride: tl.tensor,
-    column_stride: tl.tensor, term_stride: tl.tensor, EXPERTS: tl.constexpr,
-    EXPERTS_BLOCK: tl.constexpr, TOP_K: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-    BIAS: tl.constexpr, GATE: tl.constexpr, LAST: tl.constexpr,
+    column_stride: tl.tensor, term_stride: tl.tensor, block_scales: tl.tensor, zeros: tl.tensor,
+    inputs: tl.tensor, KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr,
+    ZEROS: tl.constexpr, ORDER: tl.constexpr, EXPERTS: tl.constexpr, EXPERTS_BLOCK: tl.constexpr,
+  TOP_K: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
+    GROUP_M: tl.constexpr, BIAS: tl.constexpr, GATE: tl.constexpr, LAST: tl.constexpr,
 ) -> None:  # fmt: skip
     """Multiply a block of an expert's pairs by a block of columns, front to back over SIZE.
 
     Without LAST, x has a row per token, and row p of out is the pair at sorted position p. With
-    LAST, x has a row per sorted position, and row p of out is pair p times scales[p].
+    LAST, x has a row per sorted position, and row p of out is pair p times scales[p]. KIND: of
+    packed weights with `block_scales`, `zeros` and the order `inputs`; "" for dense weights.
     """
     experts = tl.arange(0, EXPERTS_BLOCK)
     first = tl.load(indptr + experts, mask=experts < EXPERTS, other=0)
@@ -72,27 +76,25 @@ def grouped_kernel(
         live = place < tl.sum(tl.where(mine, last, 0), 0)
         pair = tl.load(order + place, mask=live, other=0)
         row = place if LAST else pair // TOP_K
-        k = tl.arange(0, BLOCK_K)
-
-        exists = (n < COLUMNS) | (COLUMNS % BLOCK_N == 0)
-        columns = n.to(tl.int64)[None, :] * column_stride
-        ups = (n.to(tl.int64) + COLUMNS)[None, :] * column_stride
-        matrix = weight + expert.to(tl.int64) * expert_stride
         rows = x + row.to(tl.int64)[:, None] * x_stride
-        acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
-        acc_up = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
-        for start in range(0, SIZE, BLOCK_K):
-            at = start + k
-            # True at compile time if BLOCK_K divides SIZE: the loads then have no masks.
-            inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
-            a = tl.load(rows + at[None, :], mask=live[:, None] & inside[None, :], other=0.0)
-            terms = matrix + at.to(tl.int64)[:, None] * term_stride
-            there = inside[:, None] & exists[None, :]
-            w = tl.load(terms + columns, mask=there, other=0.0)
-            acc = tl.dot(a, w, acc, input_precision="ieee")
-            if GATE != "":
-                up = tl.load(terms + ups, mask=there, other=0.0)
-                acc_up = tl.dot(a, up, acc_up, input_precision="ieee")
+        if KIND == "":
+            matrix = weight + expert.to(tl.int64) * expert_stride
+            acc, acc_up = _dots(
+                rows, live, matrix, n, column_stride, term_stride, COLUMNS, SIZE, BLOCK_M, BLOCK_N,
+                BLOCK_K, GATE != "",
+            )  # fmt: skip
+        else:
+            outputs: tl.constexpr = 2 * COLUMNS if GATE != "" else COLUMNS
+            words: tl.constexpr = SIZE if KIND == "fp8" else SIZE // CODES
+            groups: tl.constexpr = (outputs + HIGH - 1) // HIGH * ((SIZE + WIDE - 1) // WIDE)
+            at = expert.to(tl.int64)
+            column = tl.minimum(n, COLUMNS - 1)
+            acc, acc_up = packed_dots(
+                rows, live, column, column + COLUMNS, weight + at * outputs * words,
+                block_scales + at * groups, zeros + at * groups, inputs + at * SIZE, KIND, HIGH,
+                WIDE, ZEROS, ORDER, SIZE, BLOCK_M, BLOCK_N, BLOCK_K, STAGES, GATE != "",
+            )  # fmt: skip
+            acc, acc_up = tl.trans(acc), tl.trans(acc_up)
 
         if BIAS:
             biases = bias + expert * (2 * COLUMNS if GATE != "" else COLUMNS) + n
@@ -108,6 +110,35 @@ def grouped_kernel(
         inside_out = live[:, None] & (n < COLUMNS)[None, :]
         places = out + target[:, None] * COLUMNS + n[None, :]
         tl.store(places, acc.to(out.dtype.element_ty), mask=inside_out)
+
+
+@triton.jit
+def _dots(
+    rows: tl.tensor, live: tl.tensor, matrix: tl.tensor, n: tl.tensor, column_stride: tl.tensor,
+    term_stride: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, TWO: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """Multiply the rows at `rows` [BLOCK_M, 1] by the columns n of a dense matrix and, with TWO, by
+    the columns n + COLUMNS. Returns [BLOCK_M, BLOCK_N] each."""
+    k = tl.arange(0, BLOCK_K)
+    exists = (n < COLUMNS) | (COLUMNS % BLOCK_N == 0)
+    columns = n.to(tl.int64)[None, :] * column_stride
+    ups = (n.to(tl.int64) + COLUMNS)[None, :] * column_stride
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    acc_up = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in range(0, SIZE, BLOCK_K):
+        at = start + k
+        # True at compile time if BLOCK_K divides SIZE: the loads then have no masks.
+        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
+        a = tl.load(rows + at[None, :], mask=live[:, None] & inside[None, :], other=0.0)
+        terms = matrix + at.to(tl.int64)[:, None] * term_stride
+        there = inside[:, None] & exists[None, :]
+        w = tl.load(terms + columns, mask=there, other=0.0)
+        acc = tl.dot(a, w, acc, input_precision="ieee")
+        if TWO:
+            up = tl.load(terms + ups, mask=there, other=0.0)
+            acc_up = tl.dot(a, up, acc_up, input_precision="ieee")
+    return acc, acc_up
 
 
 @triton.jit

@@ -35,8 +35,9 @@ class Skinny(NamedTuple):
     # True if `linear` is the choice for x, weight, gated
     serves: Callable[[Tensor, Tensor | PackedWeight, bool], bool]
     linear: Callable[..., Tensor]
-    project_rows: int  # maximum number of rows of a QKV projection with a dense weight
-    project: Callable[..., Tensor]  # only if `can_project`; otherwise `linear`
+    # True if `project` is the choice for x, weight; only if `can_project`, otherwise `linear`
+    projects: Callable[[Tensor, Tensor | PackedWeight], bool]
+    project: Callable[..., Tensor]
     can_project: Callable[[AttentionPlan, Angles | None, KVCache], bool]
 
 
@@ -108,24 +109,21 @@ class Operations:
         Returns:
             The rotated q, [T, heads, dim].
         """
-        skinny = self._skinny_projection(x, weight)
-        if skinny is not None and skinny.can_project(plan, angles, backend.kv):
-            return skinny.project(x, _stored(weight), bias, plan, angles, backend, norm=norm)
+        skinny, stored = self.skinny, _stored(weight)
+        if skinny and skinny.projects(x, stored) and skinny.can_project(plan, angles, backend.kv):
+            return skinny.project(x, stored, bias, plan, angles, backend, norm=norm)
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
 
     def merged(self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None) -> Tensor:
         """Return q, k and v without a split into heads, [T, sum of widths]."""
-        skinny = self._skinny_projection(x, weight)
-        if skinny is not None:
-            return skinny.linear(x, _stored(weight), bias, norm=norm)
+        skinny, stored = self.skinny, _stored(weight)
+        if skinny is not None and (
+            skinny.projects(x, stored)
+            or (isinstance(stored, PackedWeight) and skinny.serves(x, stored, False))
+        ):
+            return skinny.linear(x, stored, bias, norm=norm)
         x = x if norm is None else self.norm(x, norm)
         return self.multiply(x, decoded(weight, x.dtype), bias)
-
-    def _skinny_projection(self, x: Tensor, weight: Weight) -> Skinny | None:
-        skinny = self.skinny
-        if skinny is None or isinstance(weight, DenseWeight):
-            return skinny if skinny and len(x) <= skinny.project_rows else None
-        return skinny if skinny.serves(x, weight, False) else None
 
     def _add_product(
         self, residual: Tensor, x: Tensor, matrix: Tensor, bias: Tensor | None, scale: float
@@ -154,7 +152,7 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
     fast = Operations(*norms, kernels.gate, rotate, multiply)
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
         return fast
-    from .skinny import SUMMED_ROWS, can_project, serves, skinny_linear, skinny_project
+    from .skinny import can_project, projects, serves, skinny_linear, skinny_project
 
-    skinny = Skinny(serves, skinny_linear, SUMMED_ROWS, skinny_project, can_project)
+    skinny = Skinny(serves, skinny_linear, projects, skinny_project, can_project)
     return replace(fast, skinny=skinny)

@@ -20,7 +20,7 @@ from ..cache.kv_cache import KVCache
 from ..device.precompile import launch
 from ..quantization.packed import Kind, PackedWeight
 from . import kernels
-from .packed_kernels import CODES as _CODES
+from .kernel_weights import SUM_CODES, can_sum, dot_block, kernel_weight
 from .reference import ACTIVATIONS
 from .skinny_kernels import linear_kernel, project_kernel
 from .types import DTYPES, Activation, Angles, AttentionPlan, Backend, Norm
@@ -29,14 +29,14 @@ SUMMED_ROWS = 2  # maximum for every GEMM, and for QKV projections
 ROWS = 16  # maximum for wide GEMMs; tensor cores from 3 rows
 
 PACKED_ROWS = 4
-"""Maximum rows of packed weights."""
+"""Maximum rows of packed weights for sums of products, and for QKV projections."""
+
+PACKED_DOT_ROWS = {"fp8": 64, "int4": 512, "mxfp4": 512}
+"""Maximum rows of packed weights for tensor cores. Above, decoded weights are multiplied faster."""
 
 NARROW = 24
 """Maximum columns per SM of a narrow GEMM. A narrow GEMM needs small blocks, because tensor-core
 tiles give too few programs."""
-
-CODES: int = _CODES.value
-"""Codes of four bits that a kernel reads at once."""
 
 SMALLEST = 16
 """Minimum columns, and elements of a row, for tensor cores."""
@@ -54,6 +54,7 @@ class SkinnyTiling(NamedTuple):
     warps: int
     stages: int  # of software pipelining; 1 without prefetch
     unroll: int = 1  # of the loop: later loads do not wait for earlier sums
+    block_t: int = 0  # rows; 0 for all
 
 
 def serves(x: Tensor, weight: Tensor | PackedWeight, gated: bool) -> bool:
@@ -61,23 +62,24 @@ def serves(x: Tensor, weight: Tensor | PackedWeight, gated: bool) -> bool:
     rows.
 
     Always up to `SUMMED_ROWS`; above, only if the columns give enough programs, because cuBLAS also
-    splits K. Packed weights up to `PACKED_ROWS`, if the kernels can read the layout.
+    splits K. Packed weights up to `PACKED_DOT_ROWS`, if the kernels can read the layout.
     """
     if isinstance(weight, PackedWeight):
-        return len(x) <= PACKED_ROWS and x.stride(1) == 1 and can_unpack(weight)
+        if projects(x, weight):
+            return True
+        limit = PACKED_DOT_ROWS[weight.kind]
+        return len(x) <= limit and x.stride(1) == 1 and dot_block(weight) > 0
     if x.stride(1) != 1 or weight.stride(1) != 1:
         return False
     columns = len(weight) // 2 if gated else len(weight)
     return len(x) <= (SUMMED_ROWS if columns <= NARROW * _sm_count(x.device) else ROWS)
 
 
-def can_unpack(weight: PackedWeight) -> bool:
-    """True if the kernels can read the layout: whole words of codes, and groups of columns that are
-    a power of two, or one scale per row."""
-    size, wide = weight.shape[-1], weight.block[1]
-    codes = 1 if weight.kind == "fp8" else CODES
-    whole = wide >= size
-    return size % codes == 0 and (whole or (wide % max(codes, 2) == 0 and wide & (wide - 1) == 0))
+def projects(x: Tensor, weight: Tensor | PackedWeight) -> bool:
+    """True if `skinny_project` is faster than a GEMM with a rotation for x [T, K]."""
+    if isinstance(weight, PackedWeight):
+        return len(x) <= PACKED_ROWS and x.stride(1) == 1 and can_sum(weight)
+    return len(x) <= SUMMED_ROWS
 
 
 def skinny_linear(
@@ -93,7 +95,8 @@ def skinny_linear(
     """Return x [T, K] times weight [N, K], plus bias [N], plus residual [T, N], as a new tensor.
 
     x, a dense weight and residual have equal dtypes (bfloat16, float16 or float32) and contiguous
-    rows. Sums run in float32 and are rounded once, at the end. A packed weight needs `can_unpack`.
+    rows. Sums run in float32 and are rounded once, at the end. A packed weight needs `can_sum` or
+    `dot_block`.
 
     Args:
         norm: Norm of x; in the same kernel, without intermediate rounding, unless `tiling.dot`.
@@ -112,14 +115,16 @@ def skinny_linear(
     if rows == 0 or columns == 0:
         return out
 
-    packing = _kernel_weight(weight, x)
+    sms = _sm_count(x.device)
     if tiling is None and isinstance(weight, PackedWeight):
-        tiling = pick_packed(weight.kind, weight.block[1], rows, size, gated is not None)
-    tiling = tiling or pick_tiling(rows, columns, size, gated is not None, _sm_count(x.device))
+        tiling = pick_packed(weight, rows, columns, gated is not None, sms)
+    tiling = tiling or pick_tiling(rows, columns, size, gated is not None, sms)
+    packing = kernel_weight(weight, x, dot=tiling.dot)
     if norm is not None and tiling.dot:
         x, norm = kernels.norm(x, norm), None
+    blocks = triton.cdiv(columns, tiling.block_n) * triton.cdiv(rows, tiling.block_t or rows)
     launch(
-        linear_kernel, (triton.cdiv(columns, tiling.block_n),), x, packing.values,
+        linear_kernel, (blocks,), x, packing.values,
         x if bias is None else bias, x if residual is None else residual,
         x if norm is None else norm.factor, out, x.stride(0),
         packing.values.stride(0), 0 if residual is None else residual.stride(0),
@@ -177,9 +182,9 @@ def skinny_project(
     if rows == 0:
         return q
 
-    packing = _kernel_weight(weight, x)
+    packing = kernel_weight(weight, x)
     if tiling is None and isinstance(weight, PackedWeight):
-        tiling = pick_packed(weight.kind, weight.block[1], rows, size, gated=True)
+        tiling = pick_sums(weight.kind, weight.block[1], rows, size, gated=True)
     tiling = tiling or pick_projection(rows, size)
     if tiling.dot or dim // 2 % tiling.block_n:
         raise ValueError(f"{tiling} has tensor cores, or does not divide {dim // 2} pairs")
@@ -247,9 +252,35 @@ def _one_pair(size: int) -> SkinnyTiling:
     return SkinnyTiling(False, 1, block, max(1, block // 512), 1, unroll)
 
 
+def pick_packed(
+    weight: PackedWeight, rows: int, columns: int, gated: bool, sms: int
+) -> SkinnyTiling:
+    """Return the tiling of a packed weight. Not tuned on a GPU."""
+    size, block = weight.shape[-1], dot_block(weight)
+    if not block or (rows <= PACKED_ROWS and can_sum(weight)):
+        return pick_sums(weight.kind, weight.block[1], rows, size, gated)
+    return pick_dots(rows, columns, gated, sms)._replace(block_k=block)
+
+
 @cache
-def pick_packed(kind: Kind, wide: int, rows: int, size: int, gated: bool) -> SkinnyTiling:
-    """Return the tiling of packed weights. Not tuned on a GPU.
+def pick_dots(rows: int, columns: int, gated: bool, sms: int) -> SkinnyTiling:
+    """Return the tiling of a packed weight on tensor cores, without `block_k`. Not tuned on a GPU.
+
+    Three heights of tiles serve all rows, because each needs another kernel.
+    """
+    if rows <= 16:
+        block_n = 32 if columns <= 64 * sms else 64
+        return SkinnyTiling(True, block_n, 0, block_n // 16, 5, block_t=16)
+    if rows <= 64:
+        block_n = 32 if columns <= 32 * sms else 64
+        return SkinnyTiling(True, block_n, 0, 4, 4, block_t=64)
+    block_n = 64 if gated or columns <= 64 * sms else 128  # gate and up need twice the registers
+    return SkinnyTiling(True, block_n, 0, 8, 3, block_t=128)
+
+
+@cache
+def pick_sums(kind: Kind, wide: int, rows: int, size: int, gated: bool) -> SkinnyTiling:
+    """Return the tiling of a packed weight without tensor cores. Not tuned on a GPU.
 
     A thread has eight elements of x, and a word of codes of each of four or eight matrix rows:
     inputs and codes then have one layout, and nothing goes through shared memory.
@@ -259,39 +290,15 @@ def pick_packed(kind: Kind, wide: int, rows: int, size: int, gated: bool) -> Ski
         gated: Two matrix rows belong to a column, as in projections.
     """
     block = min(1024, triton.next_power_of_2(size))
-    block = max(block, wide if wide < size else CODES)
+    block = max(block, wide if wide < size else SUM_CODES)
     block_n = 2 if gated and kind == "fp8" else 4
     return SkinnyTiling(False, block_n, block, max(1, block // 256), 1, 2 if rows == 1 else 1)
-
-
-class _KernelWeight(NamedTuple):
-    """Arguments of a kernel for a weight."""
-
-    values: Tensor
-    others: tuple[Tensor, Tensor, Tensor]  # scales, zero points, order of the columns
-    constants: dict[str, Any]
-
-
-def _kernel_weight(weight: Tensor | PackedWeight, x: Tensor) -> _KernelWeight:
-    """x: stands for absent tensors."""
-    if isinstance(weight, Tensor):
-        return _KernelWeight(weight, (x, x, x), _DENSE)
-    kind, values, scales, zeros, order, (high, wide) = weight
-    others = scales, x if zeros is None else zeros, x if order is None else order
-    constants = {
-        "KIND": kind, "HIGH": high, "WIDE": wide, "ZEROS": zeros is not None,
-        "ORDER": order is not None,
-    }  # fmt: skip
-    return _KernelWeight(values if kind == "fp8" else values.view(torch.int32), others, constants)
-
-
-_DENSE = {"KIND": "", "HIGH": 1, "WIDE": 1, "ZEROS": False, "ORDER": False}
 
 
 @cache
 def _constants(tiling: SkinnyTiling, rows: int) -> dict[str, Any]:
     return {
-        "BLOCK_T": max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),
+        "BLOCK_T": tiling.block_t or max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),
         "BLOCK_N": tiling.block_n, "BLOCK_K": tiling.block_k, "STAGES": tiling.stages,
         "UNROLL": tiling.unroll, "num_warps": tiling.warps,
     }  # fmt: skip
@@ -319,7 +326,7 @@ def _check(
     if gated is not None and (gated not in ACTIVATIONS or height % 2):
         allowed = f"one of {tuple(ACTIVATIONS)}, with an even number of weight's rows"
         raise ValueError(f"gated is {gated!r}, with {height} rows: not {allowed}")
-    if isinstance(weight, PackedWeight) and not can_unpack(weight):
+    if isinstance(weight, PackedWeight) and not (can_sum(weight) or dot_block(weight)):
         raise ValueError(f"weight has {weight.shape[1]} columns in groups of {weight.block[1]}")
 
     columns = height // 2 if gated else height

@@ -8,6 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .packed_dots import packed_dots
 from .packed_kernels import packed_sums
 
 
@@ -23,13 +24,25 @@ def linear_kernel(
     ADD: tl.constexpr, GATE: tl.constexpr,
 ) -> None:  # fmt: skip
     """KIND: of packed weights, see `packed_kernels`; "" for dense weights."""
-    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    block = tl.program_id(0)
     t = tl.arange(0, BLOCK_T)
+    if KIND != "" and DOT:  # several tiles of rows, which read equal weights one after the other
+        tiles = tl.cdiv(rows, BLOCK_T)
+        t += block % tiles * BLOCK_T
+        block = block // tiles
+    n = block * BLOCK_N + tl.arange(0, BLOCK_N)
     live = n < COLUMNS
     column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
     x += tl.minimum(t, rows - 1)[:, None] * x_stride  # repeats the last row
     weights, others = weight + column * weight_stride, weight + (column + COLUMNS) * weight_stride
-    if KIND != "":
+    if KIND != "" and DOT:
+        tl.static_assert(not NORM)
+        product, up = packed_dots(
+            x, t < rows, column, column + COLUMNS, weight, scales, zeros, order, KIND, HIGH, WIDE,
+            ZEROS, ORDER, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, GATE != "",
+        )  # fmt: skip
+        product, up = tl.trans(product), tl.trans(up)
+    elif KIND != "":
         product, up = packed_sums(
             x, column, column + COLUMNS, weight, scales, zeros, order, factor, eps, KIND, HIGH,
             WIDE, ZEROS, ORDER, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, GATE != "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from ..quantization.modules import QuantizedExperts, QuantizedLinear
 from ..quantization.packed import PackedWeight, can_cat, cat
+from .kernel_weights import dot_block
 from .reduction import Reduce, RowParallelLinear, reduction_of
 
 
@@ -55,6 +57,21 @@ def read_experts(module: Any, matrix: str) -> Weight:
         return module.packed(matrix)
     data = getattr(module, matrix).data
     return DenseWeight(data.transpose(1, 2) if module.is_transposed else data)
+
+
+def decoded_elements(model: nn.Module) -> int:
+    """Return the largest number of elements that the packed weights of one module decode to at
+    once: of all linear modules of a parent, because fusion merges some, or of all matrices of
+    experts, unless a fused forward reads the packed matrices."""
+    most = 0
+    for module in model.modules():
+        weights = [part.packed() for part in module.children() if isinstance(part, QuantizedLinear)]
+        if isinstance(module, QuantizedExperts):
+            fused = "forward" in vars(module)
+            matrices = [module.packed(matrix) for matrix in module.formats]
+            weights += [matrix for matrix in matrices if not (fused and dot_block(matrix))]
+        most = max(most, sum(math.prod(weight.shape) for weight in weights))
+    return most
 
 
 class Projection(NamedTuple):

@@ -27,7 +27,7 @@ from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from ..fusion.module_trace import position_limit
 from ..fusion.reduction import Ranks
-from ..quantization.modules import decoded_elements
+from ..fusion.weights import decoded_elements
 from .backend_injection import inject_backend, set_attention
 from .compiled_layers import compile_layers
 from .config_file import check_positions

@@ -6,7 +6,6 @@ Packed tensors are buffers, because a cast of a model casts parameters only.
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
@@ -100,16 +99,3 @@ def _decoding_property(matrix: str) -> property:
         return self.decoded(matrix)
 
     return property(decode)
-
-
-def decoded_elements(model: nn.Module) -> int:
-    """Return the largest number of elements that the packed weights of one module decode to at
-    once: of all linear modules of a parent, because fusion merges some, or of all matrices of
-    experts."""
-    most = 0
-    for module in model.modules():
-        weights = [part.packed() for part in module.children() if isinstance(part, QuantizedLinear)]
-        if isinstance(module, QuantizedExperts):
-            weights += [module.packed(matrix) for matrix in module.formats]
-        most = max(most, sum(math.prod(weight.shape) for weight in weights))
-    return most

@@ -159,7 +159,8 @@ def unpack_nibbles(values: Tensor) -> Tensor:
 
 def can_cat(parts: Sequence[PackedWeight]) -> bool:
     """True if `cat` can merge the matrices: equal kinds, inputs, column groups, orders of columns
-    and dtypes. Different numbers of rows per scale become one row per scale."""
+    and dtypes. Different numbers of rows per scale become one row per scale. Orders on the meta
+    device count as equal."""
     first = parts[0]
     return all(_traits(part) == _traits(first) for part in parts) and all(
         _same_order(part.order, first.order) for part in parts
@@ -205,7 +206,7 @@ def _traits(part: PackedWeight) -> tuple[Any, ...]:
 def _same_order(order: Tensor | None, other: Tensor | None) -> bool:
     if order is None or other is None:
         return order is other
-    return order is other or torch.equal(order, other)
+    return order is other or order.is_meta or torch.equal(order, other)
 
 
 def _with_row_scales(part: PackedWeight) -> PackedWeight:
