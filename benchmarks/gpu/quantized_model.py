@@ -22,7 +22,7 @@ def random_packed(kind: str, rows: int, columns: int, device: str, width: float)
         for part in values.split(4096):
             part.copy_(torch.randn(part.shape, device=device) * 16)
         scales = torch.full((rows, 1), width / 16, device=device)
-        return PackedWeight("fp8", values, scales, None, None, (1, columns))
+        return PackedWeight("fp8", values, scales, None, None, (1, columns), fp8_inputs=True)
 
     group = min(columns, 32 if kind == "mxfp4" or columns % GROUP else GROUP)
     codes = torch.randint(256, (rows, columns // 2), dtype=torch.uint8, device=device)

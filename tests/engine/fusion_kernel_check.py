@@ -100,6 +100,25 @@ def check_gated_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, devi
         assert torch.equal(x, before)
 
 
+def check_quantized_rows(
+    sizes: list[int], rows: list[int], dtype: torch.dtype, device: str
+) -> None:
+    """FP8 rows with and without a norm: scales of the largest numbers, and numbers within half a
+    step of FP8 and the rounding of the norm. A row of zeros stays zero."""
+    for size, count, normed in itertools.product(sizes, rows, (False, True)):
+        x = torch.randn(count, size + 8, device=device).to(dtype)[:, :size]
+        x[0] = 0
+        norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if normed else None
+        exact = (x if norm is None else reference.norm(x, norm)).double()
+        values, scales = kernels.quantize_rows(x, norm)
+        assert values.shape == x.shape and scales.shape == (count, 1)
+        largest = exact.abs().amax(1, keepdim=True)
+        torch.testing.assert_close(scales[1:], (largest / 448).float()[1:], rtol=2e-2, atol=0)
+        found = values.double() * scales.double()
+        bound = exact.abs() / 16 + scales.double() * 2**-10 + ROUNDINGS[dtype] * exact.abs()
+        assert bool(((found - exact).abs() <= bound).all()), (size, count, normed, dtype)
+
+
 def check_gate(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
     for size, count, activation in itertools.product(sizes, rows, reference.ACTIVATIONS):
         x = 3 * torch.randn(count, 2 * size, device=device).to(dtype)
@@ -234,6 +253,7 @@ if __name__ == "__main__":
             check_add_norm([1, 24, 100], [3], kind, "cpu")
             check_gated_norm([1, 24], [2], kind, "cpu")
             check_gate([1, 24, 1030], [1, 2], kind, "cpu")
+            check_quantized_rows([1, 24, 100], [3], kind, "cpu")
             if kind != torch.float16:
                 check_rotate([Heads(4, 2, 16), Heads(5, 1, 24)], [2], kind, "cpu")
                 check_fp8_rotation(Heads(5, 3, 24), kind, "cpu")

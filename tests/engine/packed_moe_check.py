@@ -22,7 +22,7 @@ from sgnb.engine.quantization.packed import PackedWeight, stack
 
 from . import quantized_checkpoints as checkpoints
 from .moe_check import ROUNDINGS, Layer, Shape, exact, interleaved, route
-from .packed_skinny_check import LAYOUTS, packed
+from .packed_skinny_check import LAYOUTS, moved, packed
 
 FORMATS = ("fp8 in blocks", "awq", "gptq", "compressed int4", "compressed fp8 per row")
 """Formats of a Qwen 3 MoE checkpoint; gpt-oss is in MXFP4."""
@@ -34,7 +34,7 @@ def make_experts(
     """Return gate_up and down of random experts."""
     sizes = (2 * shape.inner, shape.hidden), (shape.hidden, shape.inner)
     stacked = [stack([make(*size) for _ in range(shape.experts)]) for size in sizes]
-    return [w.with_parts({n: p.to(device) for n, p in w.parts().items()}) for w in stacked]
+    return [moved(weight, device) for weight in stacked]
 
 
 def check(
@@ -66,6 +66,30 @@ def check(
     assert y.shape == x.shape and y.dtype == dtype
     error = float(((y.double() - expected).abs() / (expected.abs() + expected.abs().mean())).max())
     assert error <= ROUNDINGS[dtype], (gate_up.kind, gate_up.block, shape, dtype, error)
+
+
+def check_bits(
+    make: Callable[..., PackedWeight],
+    shape: Shape,
+    dtype: torch.dtype,
+    device: str,
+    counts: tuple[int, ...],
+) -> None:
+    """Batch-invariant experts: tokens in any number and order give the bits of each token alone."""
+    torch.manual_seed(sum(shape))
+    experts = make_experts(make, shape, device)
+    x = torch.randn(shape.tokens, shape.hidden, device=device).to(dtype)
+    ids, weights = route(shape, device)
+
+    def run(rows: torch.Tensor) -> torch.Tensor:
+        return fused_experts(
+            x[rows], *experts, ids[rows], weights[rows], "silu", batch_invariant=True
+        )
+
+    alone = torch.cat([run(row[None]) for row in torch.arange(shape.tokens, device=device)])
+    for count in counts:
+        rows = torch.randint(shape.tokens, (count,), device=device)
+        assert torch.equal(run(rows), alone[rows]), (shape, dtype, count)
 
 
 def check_unreadable() -> None:
@@ -123,6 +147,8 @@ def run(quick: bool) -> None:
     if quick:
         return
     check_unreadable()
+    for layout in LAYOUTS[1], LAYOUTS[3]:
+        check_bits(partial(packed, *layout), Shape(3, 2, 2, 96, 64), torch.float16, "cpu", (3, 150))
     check_tokens(checkpoints.write_gpt_oss)
     for name in FORMATS:
         check_tokens(partial(checkpoints.write_qwen_moe, name=name))

@@ -76,6 +76,10 @@ def packed(
     return PackedWeight(kind, values, scales, points, order, (high, wide))
 
 
+def moved(weight: PackedWeight, device: str) -> PackedWeight:
+    return weight.with_parts({name: part.to(device) for name, part in weight.parts().items()})
+
+
 def check(
     weight: PackedWeight,
     rows: int,
@@ -83,17 +87,18 @@ def check(
     cases: list[Case],
     tilings: tuple[SkinnyTiling | None, ...] = (None,),
 ) -> None:
-    """Each case with each tiling."""
+    """Each case with each tiling, on the weight's device."""
     height, size = weight.shape
-    x = torch.randn(rows, size + 8).to(dtype)[:, :size]
+    device = weight.values.device
+    x = torch.randn(rows, size + 8, device=device).to(dtype)[:, :size]
     matrix = weight.reference(torch.float64)
     assert serves(x, weight, False)
     for gated, normed, biased, added in cases:
         columns = height // 2 if gated else height
-        bias = torch.randn(height).to(dtype) if biased else None
-        residual = torch.randn(rows, columns + 8).to(dtype)[:, :columns] if added else None
-        norm = Norm(torch.rand(size) + 0.5, 1e-5, False) if normed else None
-        more: Any = {"norm": norm, "residual": residual, "gated": gated}
+        bias = torch.randn(height, device=device).to(dtype) if biased else None
+        residual = torch.randn(rows, columns + 8, device=device).to(dtype)[:, :columns]
+        norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if normed else None
+        more: Any = {"norm": norm, "residual": residual if added else None, "gated": gated}
         expected = exact(x, matrix, bias, *more.values())
         for tiling in tilings:
             y = skinny_linear(x, weight, bias, tiling=tiling, **more)
@@ -117,14 +122,15 @@ def check_dots(layout: Layout, number: int, quick: bool) -> None:
 
 
 def check_projection(weight: PackedWeight, heads: Heads, rows: int, dtype: torch.dtype) -> None:
-    """Projection with norm, bias, rotation and storing."""
-    size = weight.shape[1]
-    x = torch.randn(rows, size).to(dtype)
-    bias, norm = torch.randn(sum(heads.widths)).to(dtype), Norm(torch.rand(size) + 0.5, 1e-5, False)
-    turns = torch.rand(rows, heads.dim) * 6
+    """Projection with norm, bias, rotation and storing, on the weight's device."""
+    size, device = weight.shape[1], weight.values.device
+    x = torch.randn(rows, size, device=device).to(dtype)
+    bias = torch.randn(sum(heads.widths), device=device).to(dtype)
+    norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False)
+    turns = torch.rand(rows, heads.dim, device=device) * 6
     angles = turns.cos().to(dtype), turns.sin().to(dtype)
     plan = AttentionPlan(3, heads, LayerOptions(1.0), ROTARIES[0], None, None)
-    mine = backend(rows, heads, dtype, "cpu")
+    mine = backend(rows, heads, dtype, device.type)
     q = skinny_project(x, weight, bias, plan, angles, mine, norm=norm)
     qkv = exact(x, weight.reference(torch.float64), bias, norm, None, None)
     parts = exact_rotation(qkv, plan, angles)[0].split([heads.query, heads.kv, heads.kv], 1)

@@ -333,7 +333,10 @@ def test_few_rows_go_to_the_kernels_for_few_rows(
     def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
         return len(x) <= (6 if gated else 4)
 
-    skinny = Skinny(serves, linear, 2, project, lambda plan, angles, kv: plan.q_norm is None)
+    def projects(x: Tensor, weight: Tensor) -> bool:
+        return len(x) <= 2
+
+    skinny = Skinny(serves, linear, projects, project, lambda plan, angles, kv: plan.q_norm is None)
     monkeypatch.setattr(fusion, "pick_operations", lambda *_: Operations(skinny=skinny))
     model = varied_model(family)
     expected = {rows: own_logits(model, rows) for rows in (ROWS, 6, 4, 1)}

@@ -36,5 +36,7 @@ def store_heads(
         numbers = numbers.to(tl.float32)
         scale = head_scale(tl.max(tl.abs(numbers), 1))
         store_scales(scale, scales, slot, head, KV_HEADS, SIDE)
-        numbers = numbers / scale.to(tl.float32)[:, None]
+        # A plain division is approximate on a GPU: numbers next to a tie would round otherwise
+        # than in `fp8.quantize`.
+        numbers = tl.div_rn(numbers, tl.broadcast_to(scale.to(tl.float32)[:, None], numbers.shape))
     tl.store(target, numbers.to(target.dtype.element_ty), mask=inside)

@@ -38,12 +38,14 @@ def kernel_weight(weight: Tensor | PackedWeight, x: Tensor, *, dot: bool = False
     """
     if isinstance(weight, Tensor):
         return KernelWeight(weight, (x, x, x), DENSE)
-    kind, values, scales, zeros, order, (high, wide) = weight
+
+    kind, values, scales, zeros, order, (high, wide), _ = weight
     others = scales, x if zeros is None else zeros, x if order is None else order
     constants = {
         "KIND": kind, "HIGH": high, "WIDE": wide, "ZEROS": zeros is not None,
         "ORDER": order is not None,
     }  # fmt: skip
+
     if kind != "fp8":
         values = values.view(torch.int16 if dot else torch.int32)
     return KernelWeight(values, others, constants)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..cache.fp8_kernels import head_scale, store_heads, store_scales
 from ..device.precompile import launch
+from ..quantization.quantize import FP8_MAX
 from .skinny_kernels import activated
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Heads, Norm, Rotary
 
@@ -52,6 +53,25 @@ def add_norm(x: Tensor, y: Tensor, norm: Norm, scale: float) -> Tensor:
             num_warps=min(16, max(1, block // NORM_WARP)),
         )  # fmt: skip
     return out
+
+
+def quantize_rows(x: Tensor, norm: Norm | None = None) -> tuple[Tensor, Tensor]:
+    """Return x [T, n], normed if asked, in FP8, and the scale of each row; see
+    `reference.quantize_rows`."""
+    rows = _rows(x)
+    count, size = rows.shape
+    out = torch.empty(count, size, dtype=torch.float8_e4m3fn, device=x.device)
+    scales = torch.empty(count, 1, dtype=torch.float32, device=x.device)
+    block = triton.next_power_of_2(size)
+
+    if count:
+        factor, eps, early = norm or (rows, 0.0, False)
+        launch(
+            _quantize_kernel, (count,), rows, factor, out, scales, rows.stride(0), eps, SIZE=size,
+            BLOCK=block, NORM=norm is not None, EARLY=early, LARGEST=FP8_MAX,
+            num_warps=min(16, max(1, block // NORM_WARP)),
+        )  # fmt: skip
+    return out, scales
 
 
 def gated_norm(x: Tensor, gate: Tensor, plan: GatedNorm) -> Tensor:
@@ -168,6 +188,28 @@ def _add_norm_kernel(
     length = tl.rsqrt(tl.sum(numbers * numbers, 0) / SIZE + eps)
     numbers = _scaled(numbers, length, tl.load(factor + at, mask=inside, other=0.0), dtype, EARLY)
     tl.store(out + row, numbers.to(dtype), mask=inside)
+
+
+@triton.jit
+def _quantize_kernel(
+    x: tl.tensor, factor: tl.tensor, out: tl.tensor, scales: tl.tensor, x_stride: tl.tensor,
+    eps: tl.tensor, SIZE: tl.constexpr, BLOCK: tl.constexpr, NORM: tl.constexpr,
+    EARLY: tl.constexpr, LARGEST: tl.constexpr,
+) -> None:  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, BLOCK)
+    inside = at < SIZE
+    numbers = tl.load(x + row * x_stride + at, mask=inside, other=0.0).to(tl.float32)
+    if NORM:
+        scale = tl.rsqrt(tl.sum(numbers * numbers, 0) / SIZE + eps)
+        factors = tl.load(factor + at, mask=inside, other=0.0)
+        numbers = _scaled(numbers, scale, factors, x.dtype.element_ty, EARLY)
+
+    largest = tl.max(tl.abs(numbers), 0)
+    largest = tl.where(largest == 0, LARGEST, largest)
+    tl.store(scales + row, largest / LARGEST)
+    numbers *= LARGEST / largest
+    tl.store(out + row * SIZE + at, numbers.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit

@@ -187,6 +187,7 @@ def _multiply(
     x = x if x.stride(1) == 1 else x.contiguous()
     experts, height, size = weight.shape
     columns = height // 2 if gate else height
+
     strides: tuple[int, ...] = 0, 0, 0  # packed matrices are contiguous
     if isinstance(weight, PackedWeight):
         tiling, packing = (
@@ -195,6 +196,7 @@ def _multiply(
         )
     else:
         strides, packing = weight.data.stride(), kernel_weight(weight.data, x)
+
     pairs = len(groups.order)
     out = torch.empty(pairs, columns, dtype=x.dtype, device=x.device)
     most_blocks = (pairs + min(pairs, experts) * (tiling.block_m - 1)) // tiling.block_m

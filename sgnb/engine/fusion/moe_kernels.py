@@ -126,6 +126,7 @@ def _dots(
     ups = (n.to(tl.int64) + COLUMNS)[None, :] * column_stride
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     acc_up = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+
     for start in range(0, SIZE, BLOCK_K):
         at = start + k
         # True at compile time if BLOCK_K divides SIZE: the loads then have no masks.

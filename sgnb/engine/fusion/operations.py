@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
@@ -13,11 +14,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache
+from ..device.precompile import is_precompiling
 from ..quantization.packed import PackedWeight
 from . import reference
 from .reduction import Reduce
+from .scaled_products import can_scale, is_supported, scaled_linear
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm
 from .weights import DenseWeight, Weight, decoded
+
+ScaledLinear = Callable[[Tensor, PackedWeight, Tensor | None, Norm | None], Tensor]
+"""See `scaled_products.scaled_linear`."""
 
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N]."""
@@ -53,6 +59,7 @@ class Operations:
     rotate_and_store: RotateAndStore = reference.rotate_and_store
     multiply: Linear = F.linear  # GEMM unless `skinny` serves
     skinny: Skinny | None = None
+    scaled: ScaledLinear | None = None  # GEMM with FP8 inputs, if `can_scale` and not `skinny`
 
     def linear(
         self,
@@ -80,14 +87,18 @@ class Operations:
             return y if residual is None else residual.add_(y, alpha=scale)
         skinny, stored = self.skinny, _stored(weight)
         if skinny is not None and scale == 1.0 and skinny.serves(x, stored, gated is not None):
+            self._compile_large(x, weight, norm)
             return skinny.linear(x, stored, bias, norm=norm, residual=residual, gated=gated)
-        if norm is not None:
-            x = self.norm(x, norm)
-        matrix = decoded(weight, x.dtype)
-        if residual is not None:
-            return self._add_product(residual, x, matrix, bias, scale)
-        y = self.multiply(x, matrix, bias)
-        return y if gated is None else self.gate(y, gated)
+        product = self.scaled_product(x, weight, bias, norm)
+        if product is None:
+            x = x if norm is None else self.norm(x, norm)
+            matrix = decoded(weight, x.dtype)
+            if residual is not None:
+                return self._add_product(residual, x, matrix, bias, scale)
+            product = self.multiply(x, matrix, bias)
+        elif residual is not None:
+            return residual.add_(product, alpha=scale)
+        return product if gated is None else self.gate(product, gated)
 
     def project(
         self,
@@ -121,9 +132,28 @@ class Operations:
             skinny.projects(x, stored)
             or (isinstance(stored, PackedWeight) and skinny.serves(x, stored, False))
         ):
+            self._compile_large(x, weight, norm)
             return skinny.linear(x, stored, bias, norm=norm)
+        y = self.scaled_product(x, weight, bias, norm)
+        if y is not None:
+            return y
         x = x if norm is None else self.norm(x, norm)
         return self.multiply(x, decoded(weight, x.dtype), bias)
+
+    def scaled_product(
+        self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None
+    ) -> Tensor | None:
+        """Return the product with FP8 inputs; None if unsupported."""
+        if self.scaled is None or isinstance(weight, DenseWeight) or not can_scale(weight):
+            return None
+        return self.scaled(x, weight, bias, norm)
+
+    def _compile_large(self, x: Tensor, weight: Weight, norm: Norm | None) -> None:
+        """Record the kernels of a packed weight for more rows, in a `precompiling` block."""
+        if not is_precompiling() or isinstance(weight, DenseWeight):
+            return
+        if self.scaled_product(x, weight, None, norm) is None:
+            decoded(weight, x.dtype)
 
     def _add_product(
         self, residual: Tensor, x: Tensor, matrix: Tensor, bias: Tensor | None, scale: float
@@ -155,4 +185,6 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
     from .skinny import can_project, projects, serves, skinny_linear, skinny_project
 
     skinny = Skinny(serves, skinny_linear, projects, skinny_project, can_project)
-    return replace(fast, skinny=skinny)
+    scaled = partial(scaled_linear, quantize=kernels.quantize_rows)
+    usable = dtype == torch.bfloat16 and is_supported(device)  # the only dtype of such products
+    return replace(fast, skinny=skinny, scaled=scaled if usable else None)

@@ -31,6 +31,7 @@ def packed_dots(
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_N, BLOCK_M], tl.float32)
     other_product = tl.zeros([BLOCK_N, BLOCK_M], tl.float32)
+
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES):
         at = start + k
         # True at compile time if BLOCK_K divides SIZE: the loads then have no masks.
@@ -47,6 +48,7 @@ def packed_dots(
                 other_product, numbers, other, values, scales, zeros, start, KIND, HIGH, WIDE,
                 ZEROS, SIZE, BLOCK_M, BLOCK_K,
             )  # fmt: skip
+
     if WIDE >= SIZE:
         product *= load_scales(scales, row // HIGH, KIND, row >= 0)[:, None]
         if TWO:
@@ -73,6 +75,7 @@ def _add_dots(
     place = row // HIGH, start // WIDE, (word * per // WIDE)[None, :]
     scale = 1.0 if whole else _of_group(scales, *place, KIND, SIZE, WIDE, groups)
     factor = 1.0 if groups == 1 else scale
+
     if KIND == "fp8":
         weights = tl.load(rows + at[None, :], mask=inside, other=0.0)
         weights = (weights.to(tl.float32) * factor).to(numbers.dtype)
@@ -88,6 +91,7 @@ def _add_dots(
         total = _add_dot(total, words, x1, zero, factor, 1, KIND)
         total = _add_dot(total, words, x2, zero, factor, 2, KIND)
         total = _add_dot(total, words, x3, zero, factor, 3, KIND)
+
     if groups == 1 and not whole:
         return sums + total * scale
     else:
@@ -107,6 +111,7 @@ def _of_group(
     wide: tl.constexpr = (SIZE + WIDE - 1) // WIDE  # columns of scales
     at = (row.to(tl.int64) * wide + first)[:, None]
     number = load_scales(numbers, at, KIND, at >= 0)
+
     for i in tl.static_range(1, GROUPS):
         present = (at >= 0) & (first + i < wide)
         number = tl.where(group >= i, load_scales(numbers, at + i, KIND, present), number)

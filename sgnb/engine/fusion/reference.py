@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..quantization.quantize import FP8_MAX
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm, Rotary
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -31,6 +32,14 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
 def add_norm(x: Tensor, y: Tensor, factors: Norm, scale: float) -> Tensor:
     """Add scale * y to x [T, n] in place. Returns RMSNorm of x as a new tensor."""
     return norm(x.add_(y, alpha=scale), factors)
+
+
+def quantize_rows(x: Tensor, norm_of: Norm | None = None) -> tuple[Tensor, Tensor]:
+    """Return x [T, n], normed if asked, in FP8 [T, n], and the float32 scale of each row [T, 1]."""
+    numbers = (x if norm_of is None else norm(x, norm_of)).float()
+    largest = numbers.abs().amax(1, keepdim=True)
+    largest = torch.where(largest == 0, FP8_MAX, largest)
+    return (numbers * (FP8_MAX / largest)).to(torch.float8_e4m3fn), largest / FP8_MAX
 
 
 def gated_norm(x: Tensor, gate: Tensor, plan: GatedNorm) -> Tensor:

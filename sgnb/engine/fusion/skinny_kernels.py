@@ -26,7 +26,7 @@ def linear_kernel(
     """KIND: of packed weights, see `packed_kernels`; "" for dense weights."""
     block = tl.program_id(0)
     t = tl.arange(0, BLOCK_T)
-    if KIND != "" and DOT:  # several tiles of rows, which read equal weights one after the other
+    if KIND != "" and DOT:  # tiles of rows: neighbours read equal weights
         tiles = tl.cdiv(rows, BLOCK_T)
         t += block % tiles * BLOCK_T
         block = block // tiles

@@ -64,6 +64,7 @@ def decoded_elements(model: nn.Module) -> int:
     once: of all linear modules of a parent, because fusion merges some, or of all matrices of
     experts, unless a fused forward reads the packed matrices."""
     most = 0
+
     for module in model.modules():
         weights = [part.packed() for part in module.children() if isinstance(part, QuantizedLinear)]
         if isinstance(module, QuantizedExperts):

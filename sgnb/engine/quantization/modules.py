@@ -28,14 +28,14 @@ class QuantizedLinear(nn.Module):
         super().__init__()
         self._dtype = dtype
         self.out_features, self.in_features = layout.shape
-        self.kind, self.block = layout.kind, layout.block
+        self.kind, self.block, self.fp8_inputs = layout.kind, layout.block, layout.fp8_inputs
         for name, tensor in layout.parts().items():
             self.register_buffer(name, tensor)
         self.register_parameter("bias", bias)
 
     def packed(self) -> PackedWeight:
         """Return the present weight, sharing its memory."""
-        return from_parts(self.kind, self.block, self._buffers)
+        return from_parts(self.kind, self.block, self._buffers, self.fp8_inputs)
 
     @property
     def weight(self) -> Tensor:

@@ -13,6 +13,8 @@ experts have a leading dimension E. All tensors are contiguous.
 - `zeros`: uint8 in the shape of `scales`, for "int4" only; None stands for 8 everywhere.
 - `order`: int32 [K], or None for the order of the inputs: column j of `values`, and of the groups
   of `block`, belongs to input order[j] (GPTQ's act-order).
+- `fp8_inputs`: the format describes products of FP8 inputs and FP8 weights. A large product may
+  round each row of inputs to FP8, with a scale per row.
 
 Weight [n, order[j]] = (value[n, j] - zero) * scale, computed in float32.
 """
@@ -49,6 +51,7 @@ class PackedWeight(NamedTuple):
     zeros: Tensor | None
     order: Tensor | None
     block: tuple[int, int]  # rows and columns that share a scale
+    fp8_inputs: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -138,12 +141,16 @@ def _spread(blocks: Tensor, high: int, wide: int, rows: int, columns: int) -> Te
 
 
 def from_parts(
-    kind: Kind, block: tuple[int, int], parts: Mapping[str, Tensor | None]
+    kind: Kind,
+    block: tuple[int, int],
+    parts: Mapping[str, Tensor | None],
+    fp8_inputs: bool = False,
 ) -> PackedWeight:
     """Return the matrix with the tensors `parts`, by name."""
     values, scales = parts["values"], parts["scales"]
     assert values is not None and scales is not None
-    return PackedWeight(kind, values, scales, parts.get("zeros"), parts.get("order"), block)
+    zeros, order = parts.get("zeros"), parts.get("order")
+    return PackedWeight(kind, values, scales, zeros, order, block, fp8_inputs)
 
 
 def pack_nibbles(codes: Tensor) -> Tensor:
@@ -200,7 +207,7 @@ def _join(join: Callable[[list[Tensor]], Tensor], tensors: list[Tensor]) -> Tens
 
 def _traits(part: PackedWeight) -> tuple[Any, ...]:
     dtypes = {name: tensor.dtype for name, tensor in part.parts().items()}
-    return part.kind, part.shape[-1], part.block[1], dtypes
+    return part.kind, part.shape[-1], part.block[1], part.fp8_inputs, dtypes
 
 
 def _same_order(order: Tensor | None, other: Tensor | None) -> bool:

@@ -62,7 +62,7 @@ def quantize_fp8(matrix: Tensor) -> PackedWeight:
         scale = torch.where(scale == 0, 1.0, scale)
         scales[start : start + step] = scale
         values[start : start + step] = (part / scale).clamp(-FP8_MAX, FP8_MAX).to(values.dtype)
-    return PackedWeight("fp8", values, scales, None, None, (1, columns))
+    return PackedWeight("fp8", values, scales, None, None, (1, columns), fp8_inputs=True)
 
 
 def quantize_int4(matrix: Tensor) -> PackedWeight:

@@ -1,7 +1,7 @@
 """Storage schemes of quantized checkpoints as data: config entries, names of tensors, unpacking.
 
-A scheme maps the tensors of a matrix in a checkpoint to a `PackedWeight`. Activations stay in the
-dtype of the model in every scheme, so recorded scales of activations are unused.
+A scheme maps the tensors of a matrix in a checkpoint to a `PackedWeight`. Recorded scales of
+activations are unused: rounded activations have a scale per row, computed in each step.
 """
 
 from __future__ import annotations
@@ -132,6 +132,7 @@ def _fp8(settings: Mapping[str, Any]) -> Scheme:
     return _fp8_scheme(
         None if block is None else _block(block),
         (".weight_scale_inv",) if block else (".weight_scale", ".weight_scale_inv"),
+        fp8_inputs=True,
     )
 
 
@@ -142,14 +143,16 @@ def _block(size: Any) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _fp8_scheme(block: tuple[int, int] | None, scales: tuple[str, ...]) -> Scheme:
+def _fp8_scheme(
+    block: tuple[int, int] | None, scales: tuple[str, ...], *, fp8_inputs: bool
+) -> Scheme:
     return Scheme(
         name="FP8" if block is None else f"FP8 in blocks of {block[0]} x {block[1]}",
         roles={"values": (".weight",), "scales": scales},
         required=frozenset({"values", "scales"}),
         stored=frozenset({torch.float8_e4m3fn}),
         dense=".weight",
-        pack=partial(unpacking.fp8, block=block),
+        pack=partial(unpacking.fp8, block=block, fp8_inputs=fp8_inputs),
         unused=UNUSED,
     )
 
@@ -166,7 +169,8 @@ def _compressed_tensors(settings: Mapping[str, Any]) -> Scheme:
     if name == "pack-quantized":
         return _compressed_int4(weights[0])
     if name in ("float-quantized", "naive-quantized"):
-        return _compressed_fp8(weights[0])
+        inputs = [group.get("input_activations") for group in groups]
+        return _compressed_fp8(weights[0], fp8_inputs=all(inputs))
     raise ValueError(
         f"format is {shown(name)}, and sgnb supports 'pack-quantized', 'float-quantized' or "
         "'naive-quantized'"
@@ -198,12 +202,12 @@ def _compressed_int4(weights: Mapping[str, Any]) -> Scheme:
     )
 
 
-def _compressed_fp8(weights: Mapping[str, Any]) -> Scheme:
+def _compressed_fp8(weights: Mapping[str, Any], *, fp8_inputs: bool) -> Scheme:
     _require(weights, "num_bits", 8)
     _require(weights, "type", "float")
     _require(weights, "strategy", "tensor", "channel", "block")
     block = _block(weights.get("block_structure")) if weights["strategy"] == "block" else None
-    return _fp8_scheme(block, (".weight_scale",))
+    return _fp8_scheme(block, (".weight_scale",), fp8_inputs=fp8_inputs)
 
 
 def _mxfp4(settings: Mapping[str, Any]) -> Scheme:

@@ -83,7 +83,9 @@ def compressed_int4(
     return _int4(codes, scales, zeros, order, group)
 
 
-def fp8(tensors: Tensors, shape: tuple[int, ...], *, block: tuple[int, int] | None) -> PackedWeight:
+def fp8(
+    tensors: Tensors, shape: tuple[int, ...], *, block: tuple[int, int] | None, fp8_inputs: bool
+) -> PackedWeight:
     """Take weight float8_e4m3fn [N, K] with a scale per block. Without `block`, the checkpoint has
     a scale per row, or a single scale, which is repeated for each row."""
     rows, columns = shape
@@ -93,11 +95,12 @@ def fp8(tensors: Tensors, shape: tuple[int, ...], *, block: tuple[int, int] | No
         scales = scales.float()
     if block is not None:
         _expect(tensors, "scales", (-(-rows // block[0]), -(-columns // block[1])))
-        return _finite(PackedWeight("fp8", values, scales.contiguous(), None, None, block))
+        scales = scales.contiguous()
+        return _finite(PackedWeight("fp8", values, scales, None, None, block, fp8_inputs))
     if scales.numel() not in (1, rows):
         raise ValueError(f"the scales have shape {list(scales.shape)}, not [{rows}, 1] or [1]")
     scales = scales.reshape(-1, 1).expand(rows, 1).contiguous()
-    return _finite(PackedWeight("fp8", values, scales, None, None, (1, columns)))
+    return _finite(PackedWeight("fp8", values, scales, None, None, (1, columns), fp8_inputs))
 
 
 def mxfp4(tensors: Tensors, shape: tuple[int, ...]) -> PackedWeight:
