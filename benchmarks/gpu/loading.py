@@ -72,14 +72,14 @@ def _ways(folder: str, device: Any, gpu: bool) -> dict[str, Callable[[], Any]]:
 
 def _best(name: str, load: Callable[[], Any]) -> float | None:
     try:
-        return min(_seconds(load) for _ in range(3))
+        return min(load_seconds(load) for _ in range(3))
     except Exception as error:
         print(f"loading, {name}: failed: {type(error).__name__}: {error}", flush=True)
         return None
 
 
-def _seconds(load: Callable[[], Any]) -> float:
-    """Until the weights are on the device; freeing them is not counted."""
+def load_seconds(load: Callable[[], Any]) -> float:
+    """Return the seconds until the weights are on the device, without their release."""
     import torch
 
     gc.collect()

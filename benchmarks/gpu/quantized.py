@@ -15,13 +15,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..common import Report
+from . import packed
 from .clock import attempt, copies, microseconds
 from .few_rows import way_of
 from .limits import H200_BYTES
 from .playing import REPETITIONS, measure
 from .quantized_model import KINDS, quantized_model, random_packed
 from .shapes import LLAMA_8B, TOY, Shape
-from .sizes import Place
+from .sizes import FULL, Place
 from .workloads import BASIC, Kind, plain
 
 LLAMA_70B = Shape(
@@ -38,10 +39,13 @@ WORKLOADS = {
     "prefill": BASIC["prefill"],
 }
 
-PRODUCTS, SMALL, LARGE = "products", "8B", "70B"
+PRODUCTS, EXPERTS, TILINGS, LOADS, SMALL, LARGE = TABLES = (
+    "products", "experts", "tilings", "loads", "8B", "70B",
+)  # fmt: skip
 """Names of the tables."""
 
-ROWS = (1, 2, 4)
+ROWS = (1, 2, 4, 16, 64, 256, 1024)
+TOKENS = (1, 4, 64, 1024)
 LAYER_BAR = 44.0
 """Microseconds of the products of a layer of 8B with int4 at one row."""
 
@@ -88,19 +92,25 @@ def run() -> list[Report]:
 
 
 def tables(toy: bool, only: str | None = None) -> Iterator[Report]:
-    """Measure the tables, or one of them. Products need a GPU."""
+    """Measure the tables, or one of them. Kernels need a GPU."""
     if only in (None, PRODUCTS) and not toy:
         yield products(Place())
+    if only in (None, EXPERTS) and not toy:
+        yield packed.experts(Place(), FULL.mixtures | packed.GPT_OSS, TOKENS)
     if only in (None, SMALL):
         shape = replace(TOY, layers=1) if toy else LLAMA_8B
         yield served(shape, LINES, tuple(WORKLOADS), BARS, RELATIVE_BARS, toy=toy)
     if only in (None, LARGE):
         shape = replace(TOY, layers=1, title=LLAMA_70B.title) if toy else LLAMA_70B
         yield served(shape, LINES_70B, ("1 request",), BARS_70B, {}, toy=toy)
+    if only in (None, LOADS):
+        yield packed.loads(TOY, "cpu") if toy else packed.loads()
+    if only in (None, TILINGS) and not toy:
+        yield packed.tilings(Place())
 
 
-def products(place: Place) -> Report:
-    """Measure the products of a layer of 8B with few rows, in each format."""
+def products(place: Place, counts: Sequence[int] = ROWS) -> Report:
+    """Measure the products of a layer of 8B in each format."""
     import torch
 
     from sgnb.engine.fusion.operations import pick_operations
@@ -122,7 +132,7 @@ def products(place: Place) -> Report:
         ]
         size = sum(w.numel() * w.element_size() if kind is None else w.size for w in first)
         made = [first, *([_copy(w) for w in first] for _ in range(copies(size) - 1))]
-        for rows in ROWS:
+        for rows in counts:
             ways = [way_of(place, product, rows) for product in chosen]
 
             def layer(own: list[Any], ways: list[Any] = ways) -> Any:
@@ -221,7 +231,7 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.quantized", description=__doc__)
     parser.add_argument("--toy", action="store_true", help="small sizes, on a CPU too")
-    parser.add_argument("--only", choices=(PRODUCTS, SMALL, LARGE), help="one of the tables")
+    parser.add_argument("--only", choices=TABLES, help="one of the tables")
     arguments = parser.parse_args()
     if not torch.cuda.is_available() and not arguments.toy:
         parser.error("this needs an NVIDIA GPU; --toy shows that it runs, on a CPU too")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from benchmarks.gpu import kernels, quantized
+from benchmarks.gpu import kernels, packed, quantized
 from benchmarks.gpu.clock import Call
 from benchmarks.gpu.sizes import Mixture, Place, Product, Sizes, layer
 
@@ -51,8 +51,12 @@ def check() -> None:
     parts = "experts", "invariant", "skinny", "layers"
     measured = [cell for part in parts for row in found[part].rows for cell in row]
     assert "-" not in measured, measured
-    packed = quantized.products(place).rows
-    assert len(packed) == 4 * len(quantized.ROWS) and not any("-" in row for row in packed)
+    few = quantized.products(place, (1, 5)).rows
+    assert len(few) == 8 and not any("-" in row for row in few)
+    mixtures = packed.experts(place, TOY.mixtures, (1, 3)).rows
+    assert len(mixtures) == 4 and not any("-" in row for row in mixtures)
+    tiled = packed.tilings(place, (5,)).rows
+    assert len(tiled) == 12 and not any("-" in row for row in tiled)
     assert found["sampling"].rows[0][1:5] == ("2.0", "2.0", "0%", "2.0")
 
 

@@ -25,6 +25,11 @@ class DenseWeight(NamedTuple):
     def shape(self) -> tuple[int, ...]:
         return self.data.shape
 
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return self.data.numel() * self.data.element_size()
+
 
 Weight = DenseWeight | PackedWeight
 """Matrix of a linear module, or of experts. Rows are in the order of the N outputs."""
