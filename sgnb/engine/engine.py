@@ -199,7 +199,8 @@ class Engine(GenerateMethods, CacheMethods):
         """Return counters since the start and the state of the pool in tokens; free + cached +
         in_flight = pool_tokens.
 
-        - prompt_tokens, cached_tokens: of started requests, at the first admission.
+        - prompt_tokens, cached_tokens: of started requests, at the first admission; cached tokens
+          include tokens that were loaded while the request computed.
         - recomputed_tokens: tokens with cached KV that no recurrent checkpoint covered.
         - computed_tokens: tokens through the model, i.e. uncached prompt tokens and decoded
           outputs.

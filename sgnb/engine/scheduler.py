@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..events import RequestAdmitted, RequestRetracted, Wait, WaitReason
 from .cache.manager import CacheManager, Match
-from .cache.prefix_loads import PrefixLoads
+from .cache.prefix_loads import NoLoads, PrefixLoads
 from .cache.radix import Prefix
 from .request.batch import NO_ROW, Batch
 from .request.batch_builder import BatchBuilder
@@ -63,7 +63,7 @@ class Scheduler:
         self._emit = emit
         # Whether rows of the items from a position on are in memory; queues missing ones.
         self.items_ready: Callable[[Any, int], bool] = lambda items, start: True
-        self.loads: PrefixLoads | None = None
+        self.loads: PrefixLoads = NoLoads()
         # Gives a started request approximate keys and values if useful.
         self.begin_splice: Callable[[Request], None] = lambda request: None
         self._reserve = GrowthReserve()
@@ -116,6 +116,7 @@ class Scheduler:
     def _choose(self) -> Batch:
         self.step += 1
         self._step_size.recover(self.step)
+        self._skip_loaded()
         max_tokens = 0 if self.waiting else self._step_size.tokens
         decode = self._decode.next_batch(self.cache, max_tokens)
         if decode is not None:
@@ -171,8 +172,7 @@ class Scheduler:
                 discards the request's tokens, except tokens in use; `isolate` handles their users.
         """
         self._waits.forget(request)
-        if self.loads is not None:
-            self.loads.forget(request)
+        self.loads.forget(request)
         self._held.release(request)
         if request.node is not None:
             self._release(request, insert=not non_finite)
@@ -223,9 +223,13 @@ class Scheduler:
         """Compare the first request that did not fit with the memory again: the cache changed."""
         self._blocked = None
 
-    def _cancel_loads(self) -> bool:
-        """End the loads of waiting requests for their memory. Returns whether there were any."""
-        return self.loads is not None and self.loads.cancel()
+    def _skip_loaded(self) -> None:
+        """Let running requests skip tokens that were loaded while they computed."""
+        loaded = self.loads.meet()
+        for request in self.running if loaded else ():
+            if request.id in loaded and request.cached_tokens is not None:
+                request.cached_tokens += loaded[request.id]
+                self._blocked = None
 
     def shrink(self, batch: Batch) -> bool:
         """Halve the step size after an out-of-memory step; see `StepSize.shrink`."""
@@ -255,7 +259,7 @@ class Scheduler:
             slots = self.cache.allocate(growth.num_slots)
             if slots is not None:
                 break
-            if self._cancel_loads():
+            if self.loads.cancel():
                 continue
             if len(self.running) > 1 or not self.cache.unpin_oldest():
                 self._retract(min(self.running, key=preemption_key))
@@ -308,7 +312,8 @@ class Scheduler:
                 if can_share and self.cache.shares(request) and upcoming in being_computed:
                     waits.report(request, Wait(WaitReason.SAME_PREFIX))
                     continue
-                if self.loads is not None and not self.loads.ready(request):
+                is_new = request.cached_tokens is None  # otherwise retracted
+                if not self.loads.ready(request, may_compute=is_new):
                     waits.report(request, Wait(WaitReason.LOAD))
                     continue
                 if request.items is not None:
@@ -341,7 +346,7 @@ class Scheduler:
         """
         match, remaining = self.cache.match(request), request.remaining
         while not self._fits(match, remaining, growth):
-            if self.running or not (self._cancel_loads() or self.cache.unpin_oldest()):
+            if self.running or not (self.loads.cancel() or self.cache.unpin_oldest()):
                 match = self.cache.unlock(match)
                 self._waits.front = self._shortage(match, remaining, growth)
                 self._waits.report(request, self._waits.front)
@@ -354,12 +359,11 @@ class Scheduler:
         cached, recomputed = self.cache.start(request, match, self.waiting.values())
         if request.cached_tokens is None:
             request.cached_tokens, request.recomputed_tokens = cached, recomputed
-        if self.loads is not None:
-            self.loads.forget(request)
         self.running.append(request)
         self._num_synchronous += not request.runs_ahead
         if request.params.approximate:
             self.begin_splice(request)
+        self.loads.started(request)
         self._emit(RequestAdmitted(request.id, cached, recomputed))
         return True
 
@@ -393,6 +397,7 @@ class Scheduler:
         """Remove a running request and its memory; see `CacheManager.release`."""
         self._decode.clear()
         self._blocked = None
+        self.loads.forget(request)
         self.cache.release(request, insert)
         self.running.remove(request)
         self._num_synchronous -= not request.runs_ahead

@@ -109,11 +109,13 @@ class RequestAdmitted:
 class PrefixLoaded:
     """Stored blocks of a prompt were loaded into KV slots; `NodeAdded` precedes."""
 
-    request: int  # the first request that waited; 0 for a prefetch
+    request: int  # the first request that waited, or the running request; 0 for a prefetch
     store: str  # "host" or "disk"
     tokens: int
     seconds: float  # from the decision to the tree
     compute_seconds: float  # estimated time of computing the tokens
+    # Position of the first token, if a running request computed the tokens before meanwhile.
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ class RequestFinished:
     request: int
     reason: str  # "stop", "length", "abort" or "error"
     prompt_tokens: int
-    cached_tokens: int  # at the first admission
+    cached_tokens: int  # at the first admission, and loaded while the request computed
     output_tokens: int
     message: str = ""  # error message
 

@@ -48,9 +48,10 @@ class PrefixNotLoaded:
     request: int  # 0 for a prefetch
     store: str
     reason: str
-    """"compute" (computing is faster), "memory" (no free slots), "pool" (behind the largest load),
-    "cancelled" (running requests need the memory), "flush", "weights" (changes), "closed" (the
-    engine) or "other weights" (the copies belong to these)."""
+    """"compute" (computing is faster), "head" (computed while the tokens behind are loaded),
+    "memory" (no free slots), "pool" (behind the largest load), "cancelled" (running requests need
+    the memory), "flush", "weights" (changes), "closed" (the engine) or "other weights" (the copies
+    belong to these)."""
     tokens: int
     seconds: float = 0.0  # estimated time of the load
     compute_seconds: float = 0.0  # estimated time of computing

@@ -29,7 +29,7 @@ class WhyReport(Displayable):
                 "request": lookup.request,
                 "prompt": lookup.prompt_tokens,
                 "cached": lookup.cached_tokens,
-                "computed": 0 if reason.kind == "reused" else reason.tokens,
+                "computed": 0 if reason.kind in ("reused", "loaded") else reason.tokens,
                 "why": reason.kind,
                 "what": reason.text,
             }

@@ -33,7 +33,9 @@ def run(seed: int, kinds: tuple[Kind, ...], steps: int, **options: Any) -> Setti
 
 PAYLOADS: dict[str, dict[str, Any]] = {
     "text": {},
+    "text, slow": {"slow_loads": True},
     "images": {"images": True},
+    "images, slow": {"images": True, "slow_loads": True},
     "states": {"hybrid": True},
     "both": {"images": True, "hybrid": True},
 }
@@ -46,9 +48,12 @@ def test_random_work_restores_the_content_of_each_token(
     setting = run(0, kinds, 1200, **PAYLOADS[payloads])
     loads = [event for event in setting.events if isinstance(event, PrefixLoaded)]
     assert sum(event.tokens for event in loads) > 4 * BLOCK
+    assert any(event.begin for event in loads) == ("slow" in payloads)
     assert {event.store for event in loads} <= set(kinds)
     assert "failed" not in caplog.text
     assert bool(setting.state_stores[-1].blocks) == ("hybrid" in PAYLOADS[payloads])
+    heads = [event for event in setting.events if getattr(event, "reason", "") == "head"]
+    assert bool(heads) == ("slow" in payloads)
 
 
 @pytest.mark.slow
@@ -172,7 +177,7 @@ def test_a_reader_that_cannot_start_leaves_no_waiting_request() -> None:
     readers.submit = submit  # type: ignore[method-assign]
     request = CachedSequence(setting.encode(setting.documents[0]), 900, CacheScope())
     request.id = 1
-    assert setting.tiers.ready(request) and not setting.tiers.loading
+    assert setting.tiers.ready(request, True) and not setting.tiers.loading
     assert len(calls) == 2
     setting.check()
     calls[0][0](*calls[0][1:])  # the first reader works on a load that has ended

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -62,6 +63,19 @@ def test_the_chosen_way_is_near_the_better_one(name: str, slower: int) -> None:
     assert right >= 0.95 * CASES, f"{right} of {CASES}"
 
 
+@pytest.mark.parametrize(("name", "most"), list(zip(MACHINES, (0.8, 1.0, 0.8), strict=True)))
+def test_both_at_once_pay_with_a_disk_as_slow_as_computing(name: str, most: float) -> None:
+    """The step of the head costs more than the gain for most prompts of a small model on a GPU."""
+    chance, costs, machine = random.Random(name), TierCosts(), MACHINES[name]
+    count = 4000
+    disk = machine.token_bytes * count / machine.computing(0, count)
+    machine = machine._replace(disk=disk, load=min(machine.load, machine.step))
+    run(machine, costs, chance, WARM_UP, may_compute=True)
+    results = run(machine, costs, chance, CASES, may_compute=True)
+    assert sum(loss <= 1.15 for loss, _ in results) >= 0.95 * CASES
+    assert statistics.median(loss for loss, _ in results) <= most
+
+
 def test_a_store_that_became_faster_is_used_again() -> None:
     chance, costs, machine = random.Random(0), TierCosts(), MACHINES["8B on an H200"]
     slow = machine._replace(disk=machine.disk / 4)
@@ -73,7 +87,11 @@ def test_a_store_that_became_faster_is_used_again() -> None:
 
 
 def run(
-    machine: Machine, costs: TierCosts, chance: random.Random, cases: int
+    machine: Machine,
+    costs: TierCosts,
+    chance: random.Random,
+    cases: int,
+    may_compute: bool = False,
 ) -> list[tuple[float, bool]]:
     """Return the time of the chosen way over the better one, and whether blocks were loaded, for
     each case."""
@@ -87,22 +105,25 @@ def run(
         count = int(math.exp(chance.uniform(math.log(256), math.log(20_000)))) // BLOCK * BLOCK
         tail = chance.randrange(1, 400)
         prompt = read_prompt(b"root", np.zeros(count, np.int32), [])
-        plan: Any = planner.plan(prompt, 0, 0, Report())  # type: ignore[arg-type]
+        report: Any = Report()
+        plan = planner.plan(prompt, 0, 0, report, may_compute)
 
-        end = 0 if plan is None else plan.end * BLOCK
-        loading = machine.load + machine.token_bytes * end / machine.disk if end else 0.0
-        chosen = loading + machine.computing(end, count + tail)
+        end, head = (0, 0) if plan is None else (plan.end * BLOCK, plan.meeting * BLOCK)
+        size = machine.token_bytes * (end - head)
+        loading = machine.load + size / machine.disk if end else 0.0
+        heading = machine.computing(0, head) if head else 0.0
+        chosen = max(loading, heading) + machine.computing(end, count + tail)
         compute = machine.computing(0, count + tail)
         load = machine.load + machine.token_bytes * count / machine.disk
         better = min(compute, load + machine.computing(count, count + tail))
         results.append((chosen / better, end > 0))
 
         if end:
-            costs.observe_load(
-                "disk", machine.token_bytes * end, chance.uniform(0.9, 1.1) * loading
-            )
+            costs.observe_load("disk", size, chance.uniform(0.9, 1.1) * loading)
         computed = count + tail - end
         attended = computed * (end + count + tail) / 2
         seconds = machine.computing(end, count + tail)
+        if head:
+            costs.observe_step(head, head**2 / 2, chance.uniform(0.9, 1.1) * heading)
         costs.observe_step(computed, attended, chance.uniform(0.9, 1.1) * seconds)
     return results

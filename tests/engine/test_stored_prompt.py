@@ -84,7 +84,7 @@ def test_a_load_ends_before_an_item_with_a_damaged_block() -> None:
         setting.stores[0].damaged = {keys[damaged]}
         request = CachedSequence(setting.encode(parts), 1000, CacheScope())
         request.id = damaged
-        assert not setting.tiers.ready(request)
+        assert not setting.tiers.ready(request, True)
         work_all(setting)
         assert setting.cache.look_up(request).length == expected * BLOCK
         setting.check()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from sgnb import models
 from sgnb.engine import Engine
 from sgnb.errors import SgnbWarning
-from sgnb.events import PrefixNotLoaded, TiersStarted, encode, replay
+from sgnb.events import PrefixLoaded, PrefixNotLoaded, TiersStarted, encode, replay
+from sgnb.sampling import SamplingParams
 from sgnb.viz.state.cache_miss import Reason, lookups
 from sgnb.viz.state.log_state import LogState
 from sgnb.viz.state.residency import with_copies
 from sgnb.viz.static.plain_text import tree_text
 
-from .test_disk_cache import DOCUMENT, answer, engine, stored, wait_for_copies
+from .test_disk_cache import DOCUMENT, QUESTION, answer, engine, stored, wait_for_copies
 
 __all__ = ["stored"]
 
@@ -95,6 +98,76 @@ def test_computing_was_faster_with_both_estimates(stored: Stored) -> None:
         assert event.tokens == 64 * blocks and event.seconds > event.compute_seconds > 0
         text = first_reason(tiny, "compute")
         assert "computing was faster: about" in text and text.endswith("host_cache loads faster")
+
+
+def load_as_slow_as_computing(tiny: Engine) -> Any:
+    """Let the estimates of a load and of computing be equal. Returns the tiers."""
+    tiers: Any = tiny._loop.tiers.tiers
+    for count in (100, 200, 300) * 3:
+        tiers.costs.observe_step(count, count**2 / 2, 0.001 * count)
+    tiers.costs.load_seconds = lambda store, size: 0.001 * size / tiers._transfer.unit_bytes
+    return tiers
+
+
+def test_the_head_is_computed_while_the_tail_is_loaded(stored: Stored) -> None:
+    folder, exact, blocks = stored
+    with engine(folder) as tiny:
+        load_as_slow_as_computing(tiny)
+        output: Any = tiny.generate(DOCUMENT + QUESTION, max_tokens=12, temperature=0)
+        assert list(output.token_ids) == exact
+        events = [record.event for record in tiny.log.read().records]
+        [load] = [event for event in events if isinstance(event, PrefixLoaded)]
+        [head] = not_loaded(tiny)
+        assert head.reason == "head" and 64 <= head.tokens < 64 * (blocks - 2)
+        assert load.begin >= 64 and load.begin + load.tokens == 64 * blocks
+        assert tiny.stats()["loaded_tokens"] == load.tokens == output.cached_tokens
+        assert tiny.stats()["in_flight"] == 0
+
+        found = [(reason.kind, reason.tokens) for reason in reasons(tiny)]
+        assert found[:2] == [("compute", load.begin), ("loaded", load.tokens)]
+        assert sum(count for _, count in found) == output.prompt_tokens
+        assert f"{load.begin} tokens are on disk, but were computed" in first_reason(
+            tiny, "compute"
+        )
+        again: Any = tiny.generate(DOCUMENT + QUESTION, max_tokens=12, temperature=0)
+        assert list(again.token_ids) == exact and again.cached_tokens > 64 * blocks
+
+
+@pytest.mark.parametrize("fault", ["damaged", "aborted", "flushed"])
+def test_a_tail_that_is_not_loaded_is_computed(stored: Stored, fault: str) -> None:
+    folder, exact, _ = stored
+    with engine(folder) as tiny:
+        tiers, opened = load_as_slow_as_computing(tiny), threading.Event()
+        [disk] = tiers.prefixes.stores.blocks
+        read = disk._read
+
+        def wait(*args: Any) -> bool:
+            opened.wait(30)
+            return fault != "damaged" and read(*args)
+
+        disk._read = wait
+        if fault == "damaged":
+            opened.set()
+            assert answer(tiny) == exact
+            assert [event.reason for event in not_loaded(tiny)] == ["head", "compute"]
+        else:
+            tiny._loop.call(lambda: None)
+            [id] = tiny.submit([DOCUMENT], [SamplingParams(max_new_tokens=900)], [lambda _: None])
+            while not tiers._tails:
+                time.sleep(0.001)
+            if fault == "aborted":
+                tiny.abort([id])
+            else:
+                tiny.flush_cache()
+            assert tiny._loop.call(lambda: not tiers._tails)
+            opened.set()
+            tiny.abort([id])
+            while tiny.stats()["running"]:
+                time.sleep(0.001)
+        disk._read = read
+        tiny.flush_cache()
+        assert tiny.stats()["free"] == 4096
+        assert answer(tiny) == exact
 
 
 def test_a_load_takes_at_most_half_of_the_pool(stored: Stored) -> None:

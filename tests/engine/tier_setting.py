@@ -120,9 +120,11 @@ class Setting:
         policy: Any = "lru",
         hybrid: bool = False,
         images: bool = False,
+        slow_loads: bool = False,
     ) -> None:
+        """slow_loads: a load is estimated as slow as computing the same tokens."""
         self.chance, self.current, self.policy = random.Random(seed), True, policy
-        self.hybrid = hybrid
+        self.hybrid, self.slow_loads = hybrid, slow_loads
         self.stores = [Memory(kind) for kind in kinds]
         self.state_stores = [Memory(kind) for kind in kinds]
         self.events: list[Any] = []
@@ -183,8 +185,11 @@ class Setting:
             executor=executor,
         )
         tiers.run = self.commands.append
-        for tokens in (64, 512, 300):
+        for tokens in (64, 512, 300) * 3:
             tiers.costs.observe_step(tokens, tokens * tokens / 2, 1.0 * tokens)
+        if self.slow_loads:
+            seconds = 1.0 / transfer.unit_bytes
+            tiers.costs.load_seconds = lambda store, size: size * seconds  # type: ignore[method-assign]
         return tiers
 
     def tokens(self, count: int) -> Ints:
@@ -255,7 +260,7 @@ class Setting:
 
     def admit(self) -> None:
         for request in self.waiting[:]:
-            if not self.tiers.ready(request):
+            if not self.tiers.ready(request, may_compute=True):
                 continue
             match = self.cache.match(request)
             if not self.cache.fits(match, 0):
@@ -264,20 +269,29 @@ class Setting:
                     self.tiers.cancel()
                 continue
             self.cache.start(request, match, self.waiting)
-            self.tiers.forget(request)
+            self.tiers.started(request)
             self.waiting.remove(request)
             self.running.append(request)
             self.compute(request)
-            read = torch.empty(request.num_tokens, self.kv.unit_bytes, dtype=torch.uint8)
-            self.kv.copy(request.slots[: request.num_tokens], read)
-            assert (read.numpy() == self.content(request.tokens, 0)).all(), "wrong content"
+
+    def prefill(self) -> None:
+        """Compute the next part of all running requests."""
+        for id, count in self.tiers.meet().items():
+            assert count >= 0 and id in [request.id for request in self.running]
+        for request in self.running:
+            if request.num_computed < request.num_tokens:
+                self.compute(request)
 
     def compute(self, request: CachedSequence) -> None:
-        """Compute the rest of a request as a model, in one step."""
+        """Compute the next part of a request as a model, in one step."""
         begin, end, tokens = request.num_computed, request.num_tokens, request.tokens
+        if begin < request.split:
+            end = request.split
+            if not self.items and self.chance.random() < 0.2:
+                end = self.chance.randrange(begin + 1, end + 1)
         for at, item in self.find_items(tokens):
             assert not any(at + low < begin < at + high for low, high in item.blocks)
-        content = torch.from_numpy(self.content(tokens, begin))
+        content = torch.from_numpy(self.content(tokens[:end], begin))
         self.kv.restore(request.slots[begin:end], content)
 
         plans = self.cache.plan([request], np.array([begin]), np.array([end]))
@@ -291,10 +305,16 @@ class Setting:
                 self.pool.restore(np.array([state], np.int32), row)
         request.num_computed = end
         self.cache.launched([request], plans)
+        if not self.hybrid:
+            self.cache.share(request)
+        read = torch.empty(end, self.kv.unit_bytes, dtype=torch.uint8)
+        self.kv.copy(request.slots[:end], read)
+        assert (read.numpy() == self.content(tokens[:end], 0)).all(), "wrong content"
 
     def finish(self) -> None:
         if self.running:
             request = self.running.pop(self.chance.randrange(len(self.running)))
+            self.tiers.forget(request)
             self.cache.release(request)
 
     def abort(self) -> None:
@@ -325,7 +345,7 @@ class Setting:
         self.tiers.prefetch(self.encode(self.chance.choice(self.documents)))
 
     def step(self) -> None:
-        usual = [self.submit, self.admit, self.finish, self.work, self.deliver]
+        usual = [self.submit, self.admit, self.finish, self.work, self.deliver, self.prefill]
         seldom = [
             self.abort,
             self.damage,
@@ -345,6 +365,9 @@ class Setting:
         cache, loads = self.cache, set(self.tiers._loads.values())
         owned = sum(r.num_slots - (r.node.end if r.node else 0) for r in self.running)
         assert cache.in_flight == owned + sum(len(load.slots) for load in loads)
+        assert {tail.request.id for tail in self.tiers._tails._tails.values()} <= {
+            request.id for request in self.running
+        }
         locked = {node for r in self.running if r.node for node in r.node.path()}
         locked |= {node for load in loads for node in load.node.path()}
         assert {node for node in cache.tree.nodes() if node.locks} == locked

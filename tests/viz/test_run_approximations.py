@@ -17,7 +17,7 @@ from sgnb.events import (
     encode,
 )
 from sgnb.viz import Trees
-from sgnb.viz.state.cache_miss import Reason, _with_reused
+from sgnb.viz.state.cache_miss import Reason, _with_part
 from sgnb.viz.state.log_state import LogState
 from sgnb.viz.state.run_approximations import RunApproximations
 from sgnb.viz.state.run_state import RunState
@@ -159,6 +159,6 @@ def test_reused_tokens_split_the_reasons(begin: int, reused: int) -> None:
     reasons = [Reason("evicted", 4, "a"), Reason("differs", 14, "b"), Reason("last token", 1, "c")]
     kinds = [reason.kind for reason in reasons for _ in range(reason.tokens)]
     kinds[begin - 2 : begin - 2 + reused] = ["reused"] * reused
-    split = list(_with_reused(reasons, 2, AnswerSpliced(1, 21, 0, reused, 7, begin)))
+    split = list(_with_part(reasons, 2, begin, Reason("reused", reused, "d")))
     assert [reason.kind for reason in split for _ in range(reason.tokens)] == kinds
     assert all(reason.tokens > 0 for reason in split)

@@ -24,7 +24,7 @@ LOADS = [
     PrefixLoaded(1, "disk", 3200, 0.071, 0.384),
     PrefixLoaded(1, "host", 1280, 0.012, 0.4),
     PrefixLoaded(1, "disk", 64, 0.2, 1.5),
-    PrefixLoaded(1, "<b>", 64, 0.2, 0.3),
+    PrefixLoaded(1, "<b>", 64, 0.2, 0.3, 1024),
 ]
 WORDS = """3,264 tokens from the disk in 271 ms, instead of about 1.9 s of prefill
 1,280 tokens from host memory in 12 ms, instead of about 400 ms of prefill
@@ -41,6 +41,7 @@ def test_loads_are_added_and_worded() -> None:
     assert loads.bars[0].line() == WORDS.splitlines()[0].replace("3,264", "3,200").replace(
         "271", "71"
     ).replace("1.9 s", "384 ms")
+    assert loads.bars[3].line().endswith("; the tokens before token 1,024 were computed meanwhile")
     script = """
       const run = { loads: new Map(), loadBars: [] };
       for (const event of given) countLoad(run, event, 1);

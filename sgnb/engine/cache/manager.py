@@ -232,6 +232,12 @@ class CacheManager:
             return False
         return True
 
+    def skip(self, request: CachedSequence, count: int) -> None:
+        """Count the next tokens of a prompt as computed, and share them: their slots were filled
+        by a load. Without recurrent layers only."""
+        request.num_computed += count
+        self.share(request)
+
     def start_splice(self, request: CachedSequence, splice: Splice) -> None:
         """Give a started request a splice: a step ends at its begin, and the request shares no
         further tokens. Locks the donor."""

@@ -1,4 +1,4 @@
-"""Interface of loads that bring a stored prefix back before a request starts."""
+"""Interface of loads that bring a stored prefix back before or while a request computes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,37 @@ from .sequence import CachedSequence
 class PrefixLoads(Protocol):
     """Loads of stored prefixes, as the scheduler sees them."""
 
-    def ready(self, request: CachedSequence) -> bool:
+    def ready(self, request: CachedSequence, may_compute: bool) -> bool:
         """Return whether a waiting request may start; see `CacheTiers.ready`."""
 
+    def started(self, request: CachedSequence) -> None:
+        """Load the last blocks of a request that started, if planned."""
+
+    def meet(self) -> dict[int, int]:
+        """Let running requests skip loaded tokens. Returns the numbers of tokens by request. Call
+        before a step is chosen."""
+
     def forget(self, request: CachedSequence) -> None:
-        """Forget a request that started or ended."""
+        """Forget a request that loses its slots or ended."""
 
     def cancel(self) -> bool:
-        """End all loads and free their slots. Returns whether there were any."""
+        """End all loads that own slots, and free the slots. Returns whether there were any."""
+
+
+class NoLoads:
+    """Loads of an engine without stores."""
+
+    def ready(self, request: CachedSequence, may_compute: bool) -> bool:
+        return True
+
+    def started(self, request: CachedSequence) -> None:
+        pass
+
+    def meet(self) -> dict[int, int]:
+        return {}
+
+    def forget(self, request: CachedSequence) -> None:
+        pass
+
+    def cancel(self) -> bool:
+        return False

@@ -19,6 +19,7 @@ const TEXTS_OF_STATES = {
 // Texts by reason of `PrefixNotLoaded`.
 const TEXTS_OF_LOADS = {
   compute: "{tokens:,} tokens are {where}, but computing was faster: about {compute} instead of about {load}{hint}",
+  head: "{tokens:,} tokens are {where}, but were computed while the tokens behind were loaded",
   memory: "{tokens:,} tokens are {where}, but had no free slots; a larger max_total_tokens has room",
   pool: "{tokens:,} tokens are {where}, but a load takes at most half of the pool; a larger max_total_tokens loads more",
   cancelled:

@@ -2,11 +2,11 @@
 
 const KEPT_LOADS = 200; // loads of a run with a bar
 
-function countLoad(run, { request, store, tokens, seconds, compute_seconds }, t) {
+function countLoad(run, { request, store, tokens, seconds, compute_seconds, begin = 0 }, t) {
   const before = run.loads.get(store) ?? [0, 0, 0];
   run.loads.set(store, [before[0] + tokens, before[1] + seconds, before[2] + compute_seconds]);
   if (run.loadBars.length < KEPT_LOADS)
-    run.loadBars.push({ request, store, tokens, began: t - seconds, ended: t, computing: compute_seconds });
+    run.loadBars.push({ request, store, tokens, began: t - seconds, ended: t, computing: compute_seconds, begin });
 }
 
 const wordsOfLoad = (store, tokens, seconds, computing) =>
@@ -27,6 +27,7 @@ function describeLoad(state, { run: name, load: at }) {
     ["time", duration(load.ended - load.began)],
     ["computing", `would have taken about ${duration(load.computing)}`],
   ];
+  if (load.begin) facts.push(["meanwhile", `the tokens before token ${grouped(load.begin)} were computed`]);
   if (request) facts.push(["for", `branch ${request.branch}${request.name ? `, ${visible(request.name)}` : ""}`]);
   return { text: "", facts };
 }

@@ -48,6 +48,7 @@ const OF_ENGINE = {
       run = request && request.finished === null && state.runs.get(request.run);
     if (!run) return;
     countLoad(run, event, t);
+    if (event.begin) countFound(run, request.model, rowOf(run, request.branch), 0, event.tokens);
     timed(run, t);
   },
   PrefixNotLoaded(state, event) {

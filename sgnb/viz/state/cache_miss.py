@@ -22,6 +22,7 @@ from ...events import (
     AnswerSpliced,
     CheckpointDropped,
     NodeEvicted,
+    PrefixLoaded,
     PrefixNotLoaded,
     Record,
     RequestAdmitted,
@@ -29,7 +30,7 @@ from ...events import (
     RequestQueued,
 )
 from ...sequences import common_length, longest_common_block
-from .copy_reasons import CopyKind, copy_reasons
+from .copy_reasons import CopyKind, copy_reasons, text_of_head
 from .media import difference_cause, title
 from .token_table import TokenTable, visible
 from .tree import ROOT, TreeState
@@ -57,6 +58,7 @@ Kind = Literal[
     "differs",
     "first",
     "reused",
+    "loaded",
     CopyKind,
 ]
 
@@ -100,7 +102,8 @@ class Difference(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Reason for uncached tokens. The tokens are computed, except for the kind "reused"."""
+    """Reason for uncached tokens. The tokens are computed, except for the kinds "reused" and
+    "loaded"."""
 
     kind: Kind
     tokens: int  # number of tokens with this reason
@@ -199,8 +202,12 @@ class _LookupReplay:
         self._finished: set[int] = set()
         self._not_loaded: dict[int, list[PrefixNotLoaded]] = {}  # by waiting request
         self._spliced: dict[int, AnswerSpliced] = {}  # by waiting request
+        self._loaded: dict[int, PrefixLoaded] = {}  # by request, after the admission
 
     def lookups(self, records: Iterable[Record]) -> Iterator[Lookup]:
+        records = list(records)
+        loads = (record.event for record in records if isinstance(record.event, PrefixLoaded))
+        self._loaded = {load.request: load for load in loads if load.begin}
         for record in records:
             match record.event:
                 case NodeEvicted(node=node, reason=reason) if node in self._tree.nodes:
@@ -240,7 +247,14 @@ class _LookupReplay:
         reasons: Iterable[Reason] = self._reasons(queued, admitted, nearest, differs)
         spliced = self._spliced.pop(queued.request, None)
         if spliced is not None:
-            reasons = _with_reused(reasons, admitted.cached, spliced)
+            text = "approximate: keys and values of a similar cached text, at other positions"
+            reused = Reason("reused", spliced.reused, text)
+            reasons = _with_part(reasons, admitted.cached, spliced.begin, reused)
+        if (load := self._loaded.get(queued.request)) is not None:
+            at = admitted.cached
+            head = Reason("compute", load.begin - at, text_of_head(load.store, load.begin - at))
+            tail = Reason("loaded", load.tokens, "was loaded while the tokens before were computed")
+            reasons = _with_part(_with_part(reasons, at, load.begin, tail), at, at, head)
 
         return Lookup(
             request=queued.request,
@@ -365,17 +379,16 @@ class _LookupReplay:
         return tuple(token for piece in reversed(pieces) for token in piece)
 
 
-def _with_reused(reasons: Iterable[Reason], at: int, spliced: AnswerSpliced) -> Iterator[Reason]:
-    """Yield the reasons from the position `at` on, with the reused tokens of an approximate answer
-    as a reason."""
-    begin, end = spliced.begin, spliced.begin + spliced.reused
-    text = "approximate: keys and values of a similar cached text, at other positions"
+def _with_part(reasons: Iterable[Reason], at: int, begin: int, part: Reason) -> Iterator[Reason]:
+    """Yield the reasons from the position `at` on, with another reason for the tokens from `begin`
+    on."""
+    end = begin + part.tokens
     for reason in reasons:
         stop = at + reason.tokens
         if at < begin:
             yield reason._replace(tokens=min(stop, begin) - at)
         if at <= begin < stop:
-            yield Reason("reused", spliced.reused, text)
+            yield part
         if stop > end:
             yield reason._replace(tokens=stop - max(at, end))
         at = stop

@@ -79,6 +79,10 @@ OF_LOADS: dict[str, tuple[CopyKind, str]] = {
         "{tokens:,} tokens are {where}, but computing was faster: about {compute} instead of about"
         " {load}{hint}",
     ),
+    "head": (
+        "compute",
+        "{tokens:,} tokens are {where}, but were computed while the tokens behind were loaded",
+    ),
     "memory": (
         "cancelled",
         "{tokens:,} tokens are {where}, but had no free slots; a larger max_total_tokens has room",
@@ -149,6 +153,12 @@ def copy_reasons(
 
     if evicted > cached:
         yield from _of_rules(tree, prompt, namespace, evicted, len(path) * block)
+
+
+def text_of_head(store: str, tokens: int) -> str:
+    """Return the reason for stored tokens that were computed while the tokens behind were
+    loaded."""
+    return OF_LOADS["head"][1].format(tokens=tokens, where=WHERE.get(store, "stored"))
 
 
 def _path(tree: TreeState, prompt: Sequence[int]) -> Iterator[CopiedBlock]:

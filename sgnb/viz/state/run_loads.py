@@ -22,10 +22,13 @@ class LoadBar(NamedTuple):
     began: float
     ended: float
     computing: float  # estimated seconds of computing the tokens
+    begin: int  # position of the first token, if the tokens before were computed meanwhile; or 0
 
     def line(self) -> str:
         """Return the load as a sentence."""
-        return words_of_load(self.store, self.tokens, self.ended - self.began, self.computing)
+        line = words_of_load(self.store, self.tokens, self.ended - self.began, self.computing)
+        meanwhile = f"; the tokens before token {self.begin:,} were computed meanwhile"
+        return line + (meanwhile if self.begin else "")
 
 
 @dataclass(slots=True)
@@ -43,8 +46,9 @@ class RunLoads:
     def loaded(self, event: PrefixLoaded, t: float) -> None:
         """Count a load that ended at the time `t`."""
         if len(self.bars) < KEPT_LOADS:
-            began, computing = t - event.seconds, event.compute_seconds
-            self.bars.append(LoadBar(event.request, event.store, event.tokens, began, t, computing))
+            times = t - event.seconds, t, event.compute_seconds
+            bar = LoadBar(event.request, event.store, event.tokens, *times, event.begin)
+            self.bars.append(bar)
 
         tokens, seconds, compute = self.stores.get(event.store, (0, 0.0, 0.0))
         self.stores[event.store] = (

@@ -145,10 +145,10 @@ class RunState:
         return False
 
     def _loaded(self, event: PrefixLoaded) -> bool:
-        if event.request not in self._requests[self._engine]:
-            return False
-        self.loads.loaded(event, self._now)
-        return True
+        if (request := self._requests[self._engine].get(event.request)) is not None:
+            self.loads.loaded(event, self._now)
+            self._found(request.model, request.row, 0, event.tokens if event.begin else 0)
+        return request is not None
 
     def _approximated(self, event: AnswerSpliced | AnswerVerified) -> bool:
         request = self._requests[self._engine].get(event.request)

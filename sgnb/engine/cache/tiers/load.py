@@ -47,6 +47,9 @@ class Load:
         request: Id of the first request that waits; 0 for a prefetch.
         done: The load has ended: requests go on.
         lock: Held while a write is launched, and while the load ends: an ended load writes nothing.
+        floor: Number of leading blocks that are not written any more. Without a floor of 0 the last
+            blocks are read first.
+        read_at: Time of the last read block; 0 before the first one.
     """
 
     plan: LoadPlan
@@ -58,16 +61,22 @@ class Load:
     request: int
     done: bool = False
     began: float = field(default_factory=time.perf_counter)
-    read: list[bool] = field(default_factory=list)  # by target; False until read without fault
+    read: list[bool] = field(init=False)  # by target; False until read without fault
     lock: threading.Lock = field(default_factory=threading.Lock)
+    floor: int = 0
+    read_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.read = [False] * (len(self.plan.blocks) + (self.plan.state is not None))
 
     def start(self, readers: Executor, finished: Callable[[Load], None]) -> None:
         """Read all blocks on the threads of `readers`; the last thread calls `finished`."""
         targets = self._targets()
-        self.read = [False] * len(targets)
         size = max(1, PART_BYTES // self.transfer.block_bytes)
-        size = min(size, -(-len(targets) // READERS))
+        size = 1 if self.floor else min(size, -(-len(targets) // READERS))
         parts = [range(len(targets))[i : i + size] for i in range(0, len(targets), size)]
+        if self.floor:
+            parts = parts[: self.floor - 1 : -1]
         threads = min(READERS, len(parts))
         left, lock = [threads], threading.Lock()
 
@@ -75,7 +84,7 @@ class Load:
             spare = cache(lambda: self.transfer.spare(size))
             try:
                 for part in parts[thread::threads]:
-                    if not self.done:  # otherwise cancelled
+                    if not self.done and part[-1] >= self.floor:  # otherwise nobody needs it
                         some = {i: targets[i] for i in part}
                         guarded(partial(self._fill, some, spare))
             finally:
@@ -107,13 +116,14 @@ class Load:
                     contents.append(content)
 
             with self.lock:
-                if self.done or not filled:
+                if self.done or not filled or filled[0] < self.floor:
                     return
                 slots = self.slots.reshape(-1, BLOCK)[filled].ravel()
                 wait = self.transfer.write(slots, contents)
             wait()
             for i in filled:
                 self.read[i] = True
+            self.read_at = time.perf_counter()
 
     def _state(self) -> Bytes:
         assert self.state is not None
@@ -135,6 +145,11 @@ class Load:
             return len(self.slots) if all(self.read) else 0
         complete = int(np.argmin([*self.read, False]))
         return BLOCK * max((end for end in self.plan.ends if end <= complete), default=0)
+
+    @property
+    def complete_from(self) -> int:
+        """Number of the first block from which all blocks were read without fault."""
+        return len(self.read) - int(np.argmin([*reversed(self.read), False]))
 
     @property
     def complete(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,6 +12,13 @@ from .load_report import LoadReport
 from .stored_prefixes import StoredPrefixes
 from .stored_prompt import StoredPrompt
 from .tier_costs import TierCosts
+
+MOST_OF_BOTH = 0.8
+"""Largest estimated time of computing the head of a prompt while the tail is loaded, as a part of
+the time of the faster way alone: both slow each other down."""
+
+LEAST_PART = 8
+"""Least computing time of a part of a head, as a multiple of a step's constant."""
 
 MIN_TRIAL = 4
 """Fewest blocks of a trial, a load that measures the store again; see `TierCosts.credit`."""
@@ -31,6 +40,8 @@ class LoadPlan(NamedTuple):
     blocks: Sequence[StoredBlock]  # blocks to load, from block `first` on
     state: StoredBlock | None  # states at the end; None for a model without recurrent layers
     end: int  # of the load, from the begin of the prompt on
+    # The request computes the blocks before while later blocks are loaded; 0: the request waits.
+    meeting: int
     ends: Sequence[int]  # numbers of `blocks` after which the load may end
     saved_tokens: int
     compute_seconds: float  # estimated time of computing these tokens
@@ -67,7 +78,12 @@ class LoadPlanner:
         self._max_blocks = max_blocks
 
     def plan(
-        self, prompt: StoredPrompt, usable: int, held: int, report: LoadReport
+        self,
+        prompt: StoredPrompt,
+        usable: int,
+        held: int,
+        report: LoadReport,
+        may_compute: bool = False,
     ) -> LoadPlan | None:
         """Return the load that saves the most time; None if no load saves time, or a load that
         measures the store again.
@@ -78,6 +94,7 @@ class LoadPlanner:
             held: Tokens with keys and values in the tree, at least `usable`. Only recurrent layers
                 need to compute again tokens that are not usable.
             report: Receives the stored blocks, and the reason why stored blocks are not loaded.
+            may_compute: The first blocks may be computed while the others are loaded.
         """
         begin, first = usable // BLOCK, min(held, len(prompt.tokens)) // BLOCK
         while not prompt.permits(first * BLOCK):  # the tree may keep the tokens before `first` only
@@ -98,12 +115,14 @@ class LoadPlanner:
             compute = self._compute(begin, end, measured)
             ends.append(count)
             saved = (end - begin) * BLOCK
-            plan = LoadPlan(prompt, first, blocks[:count], state, end, ends, saved, compute)
+            plan = LoadPlan(prompt, first, blocks[:count], state, end, 0, ends, saved, compute)
             if compute - load > most:
                 best, most = plan, compute - load
             elif load - compute <= allowed and count >= MIN_TRIAL:
                 trial = plan
 
+        if may_compute and ends:
+            best = self._plan_both(plan, begin, compute - most) or best
         if best is None and trial is not None:
             best = trial
             self._costs.credit = 0.0
@@ -115,6 +134,64 @@ class LoadPlanner:
             self._costs.refuse_load(compute)
             report.refused(store, end - begin, load, compute)
         return best
+
+    def _plan_both(self, plan: LoadPlan, begin: int, seconds: float) -> LoadPlan | None:
+        """Return the longest load with a head that is computed meanwhile, if both together are
+        faster than the better way alone.
+
+        Args:
+            plan: The longest load.
+            begin: Number of blocks that need not be computed.
+            seconds: Estimated time of the better way alone.
+        """
+        if not self._costs.knows_steps or self._state_bytes is not None:
+            return None
+        meeting = self.meeting(plan, begin, plan.end)
+        both = self._both_seconds(plan, begin, meeting, plan.end)
+        if max(both) > MOST_OF_BOTH * seconds:
+            return None
+
+        loaded = (plan.end - meeting) * BLOCK
+        compute = self._compute(meeting, plan.end, 0.0)
+        return plan._replace(meeting=meeting, saved_tokens=loaded, compute_seconds=compute)
+
+    def next_part(self, plan: LoadPlan, begin: int, end: int) -> int:
+        """Return the end of the blocks to compute next, from `begin` on, while the blocks before
+        `end` are loaded: a part of the way to `meeting`, because times vary, unless the step
+        would be short."""
+        begin = max(begin, plan.first)
+        meeting = self.meeting(plan, begin, end)
+        middle = (begin + meeting + 1) // 2
+        is_long = self._compute(begin, middle, 0.0) >= LEAST_PART * self._costs.step_seconds
+        return self._permitted(plan, middle if is_long else meeting)
+
+    def meeting(self, plan: LoadPlan, begin: int, end: int) -> int:
+        """Return the block at which computing from `begin` on and loading the blocks before `end`
+        meet, so that all blocks up to `end` are ready the soonest. At least one block is
+        computed."""
+        blocks = range(begin + 1, end + 1)
+
+        def seconds(block: int) -> tuple[float, float]:
+            return self._both_seconds(plan, begin, block, end)
+
+        longer = bisect_left(blocks, True, key=lambda block: operator.ge(*seconds(block)))
+        nearest = blocks[max(0, longer - 1) : longer + 1]
+        return self._permitted(plan, min(nearest, key=lambda block: max(seconds(block))))
+
+    def _permitted(self, plan: LoadPlan, block: int) -> int:
+        """Return the first block from `block` on where a load may begin."""
+        while not plan.prompt.permits(block * BLOCK):
+            block += 1
+        return block
+
+    def _both_seconds(
+        self, plan: LoadPlan, begin: int, meeting: int, end: int
+    ) -> tuple[float, float]:
+        """Return the estimated seconds of a step with the blocks up to `meeting`, and of a load of
+        the blocks behind."""
+        compute = self._costs.step_seconds + self._compute(begin, meeting, 0.0)
+        *_, load = self._load_seconds(plan.blocks[meeting - plan.first : end - plan.first])
+        return compute, load
 
     def _compute(self, begin: int, end: int, measured: float) -> float:
         """Return the estimated seconds of computing blocks. measured: see `_measured`."""

@@ -129,6 +129,11 @@ class TierCosts:
         _, per_token, per_attended = self._steps.costs
         return (end - begin) * (per_token + per_attended * (begin + end) / 2)
 
+    @property
+    def step_seconds(self) -> float:
+        """Estimated seconds that a step takes without any token."""
+        return self._steps.costs[0]
+
     def observe_load(self, store: str, num_bytes: int, seconds: float) -> None:
         """Learn from a load of one store. seconds: until the tree has the tokens."""
         fit = self._loads.setdefault(store, LinearFit(_LOAD_SUBSETS, LOAD_DECAY, MIN_LOADS))

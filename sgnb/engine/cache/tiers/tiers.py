@@ -22,7 +22,7 @@ from ..manager import CacheManager
 from ..radix import Ints, Node
 from ..sequence import SHARED, CachedSequence
 from .block_transfer import BlockTransfer
-from .blocks import BLOCK, Bytes
+from .blocks import BLOCK, BlockStore, Bytes
 from .copies import MIN_TOKENS, BlockCopies
 from .copy_journal import CopyJournal
 from .load import READERS, Load
@@ -30,6 +30,7 @@ from .load_plan import LoadPlan, LoadPlanner
 from .load_report import LoadReport
 from .stored_prefixes import StoredPrefixes, Stores, guarded
 from .stored_prompt import ItemSpan, StoredPrompt
+from .tail_loads import TailLoad, TailLoads
 from .tier_costs import TierCosts
 
 
@@ -99,7 +100,8 @@ class CacheTiers:
         self._emit = emit
         self._readers = executor(READERS, "sgnb-cache-reader")
         self._loads: dict[bytes, Load] = {}  # by the key of each block, with states of the last one
-        self._asked: dict[int, Load | None] = {}  # by request
+        self._tails = TailLoads(cache, transfer, self._planner, self._readers)
+        self._asked: dict[int, Load | LoadPlan | None] = {}  # by waiting request
         self._counts = {"loaded_tokens": 0, "loads": 0}
         cache.on_eviction = lambda nodes: guarded(partial(self.copies.keep, nodes))
         if cache.checkpoints is not None:
@@ -107,43 +109,69 @@ class CacheTiers:
             cache.checkpoints.is_expensive = self.copies.is_expensive
             cache.checkpoints.on_drop = lambda node: guarded(partial(self.copies.keep, [node]))
 
-    def ready(self, request: CachedSequence) -> bool:
+    def ready(self, request: CachedSequence, may_compute: bool) -> bool:
         """Return whether a waiting request may start. False while blocks of its prompt are loaded;
-        the first call starts the load if it saves time."""
+        the first call starts the load if it saves time.
+
+        Args:
+            request: The request.
+            may_compute: The request may start and compute the first blocks during the load.
+        """
         if request.id not in self._asked:
-            self._asked[request.id] = guarded(partial(self._find_load, request))
+            self._asked[request.id] = guarded(partial(self._find_load, request, may_compute))
 
         load = self._asked[request.id]
-        return load is None or load.done
+        return not isinstance(load, Load) or load.done
+
+    def started(self, request: CachedSequence) -> None:
+        """Load the last blocks of a request that started, if planned."""
+        plan = self._asked.pop(request.id, None)
+        if isinstance(plan, LoadPlan) and self._serves(request):
+            guarded(partial(self._start_tail, request, plan))
+
+    def meet(self) -> dict[int, int]:
+        """Let running requests skip loaded tokens. Returns the numbers of tokens by request. Call
+        before a step is chosen."""
+        met = self._tails.meet() if self._tails else ()
+        return {tail.request.id: self._finish_tail(tail) for tail in met}
 
     def forget(self, request: CachedSequence) -> None:
-        """Forget a request that started or ended."""
+        """Forget a request that loses its slots or ended."""
         self._asked.pop(request.id, None)
+        self._tails.end(request)
 
     def prefetch(self, tokens: Ints) -> int:
         """Load the stored blocks of a prompt. Returns the number of tokens on the way."""
         sequence = CachedSequence(tokens, len(tokens), SHARED)
-        load = guarded(partial(self._find_load, sequence))
-        return 0 if load is None else load.plan.saved_tokens
+        load = guarded(partial(self._find_load, sequence, False))
+        return load.plan.saved_tokens if isinstance(load, Load) else 0
 
     @property
     def loading(self) -> bool:
-        """True if blocks are on the way to slots."""
+        """True if requests wait for blocks on the way to slots."""
         return bool(self._loads)
 
     def cancel(self, reason: str = "cancelled") -> bool:
-        """End all loads and free their slots. Returns whether there were any. reason: see
-        `PrefixNotLoaded`."""
+        """End all loads that own slots, and free the slots. Returns whether there were any.
+        reason: see `PrefixNotLoaded`."""
         loads = set(self._loads.values())
         for load in loads:
             self._end_load(load, load.slots)
-            self._report(load.request).not_loaded(
-                load.plan.store.name,
-                reason,
-                load.plan.saved_tokens,
-                computing=round(load.plan.compute_seconds, 6),
-            )
+            self._report_end(load, reason)
         return bool(loads)
+
+    def _cancel_all(self, reason: str) -> None:
+        """End also the loads into slots of requests."""
+        self.cancel(reason)
+        for tail in self._tails.end_all():
+            self._report_end(tail.load, reason)
+        self._asked = {id: load for id, load in self._asked.items() if isinstance(load, Load)}
+
+    def _report_end(self, load: Load, reason: str) -> None:
+        """Report a load without loaded tokens."""
+        plan, computing = load.plan, round(load.plan.compute_seconds, 6)
+        report = self._report(load.request)
+        report.not_loaded(plan.store.name, reason, plan.saved_tokens, computing=computing)
 
     def stepped(self) -> None:
         """Note the end of a step."""
@@ -152,12 +180,12 @@ class CacheTiers:
 
     def flush(self) -> None:
         """Empty host memory, and end all loads. Files stay."""
-        self.cancel("flush")
+        self._cancel_all("flush")
         self.copies.flush()
 
     def adopt_weights(self) -> None:
         """End all loads and serve the blocks of the changed weights from now on."""
-        self.cancel("weights")
+        self._cancel_all("weights")
         self.copies.forget()
         self.prefixes.close()
         try:
@@ -168,7 +196,7 @@ class CacheTiers:
 
     def close(self) -> None:
         """End all work and return the memory."""
-        self.cancel("closed")
+        self._cancel_all("closed")
         self._readers.shutdown(wait=False, cancel_futures=True)
         self.copies.close()
         self.prefixes.close()
@@ -177,9 +205,9 @@ class CacheTiers:
         """Return counters since the start."""
         return self._counts | self.copies.counts
 
-    def _find_load(self, request: CachedSequence) -> Load | None:
+    def _find_load(self, request: CachedSequence, may_compute: bool) -> Load | LoadPlan | None:
         """Return the load for a request's prompt: a running load, a new load if the load saves
-        time, or None."""
+        time, the plan of a load while the request computes, or None."""
         if not self._serves(request):
             return None
         usable = self._cache.look_up(request).length
@@ -196,7 +224,7 @@ class CacheTiers:
 
         self._journal.collect(self.prefixes.stores)
         report = self._report(request.id)
-        plan = self._planner.plan(prompt, usable, held, report)
+        plan = self._planner.plan(prompt, usable, held, report, may_compute)
         # Only for uncached prompts: the search computes the keys before the first missing block.
         if not report.num_found and usable < BLOCK and len(tokens) >= MIN_TOKENS:
             fingerprint, count = self._find_other_weights(prompt, 0)
@@ -205,6 +233,8 @@ class CacheTiers:
 
         if plan is None or not self._is_current(False):
             return None
+        if plan.meeting:
+            return plan
         return self._loads.get(prompt.keys[plan.end]) or self._start_load(request.id, tokens, plan)
 
     def _report(self, request: int) -> LoadReport:
@@ -233,6 +263,26 @@ class CacheTiers:
             self._end_load(load, load.slots)
             raise
         return load
+
+    def _start_tail(self, request: CachedSequence, plan: LoadPlan) -> None:
+        """Load the last blocks of a request that computes the first blocks meanwhile."""
+        begin = request.num_computed // BLOCK * BLOCK
+        if self._is_current(False) and self._tails.start(request, plan):
+            head = max(plan.meeting * BLOCK, request.split) - begin
+            self._report(request.id).not_loaded(plan.store.name, "head", head)
+
+    def _finish_tail(self, tail: TailLoad) -> int:
+        """Let a request skip the loaded tail of its prompt. Returns the number of tokens."""
+        load, begin, now = tail.load, tail.request.num_computed, time.perf_counter()
+        store, tokens = load.plan.blocks[-1].store, self._tails.finish(tail)
+        size = max(1, sum(load.read)) * self._transfer.block_bytes
+        self.costs.observe_load(store.name, size, (load.read_at or now) - load.began)
+        if tokens:
+            computing = self.costs.compute_seconds(begin, begin + tokens)
+            self._count(load.request, store, tokens, now - load.began, computing, begin)
+        else:
+            self._report_end(load, "compute")
+        return tokens
 
     def _end_load(self, load: Load, unused: Ints) -> None:
         """Let the waiting requests go on. unused: slots that the tree did not take."""
@@ -299,11 +349,22 @@ class CacheTiers:
         source = plan.state or plan.blocks[count // BLOCK - 1]
         size += 0 if load.state is None else load.state.nbytes
         self.costs.observe_load(source.store.name, size, seconds)
+        self._count(load.request, source.store, tokens, seconds, plan.compute_seconds)
+
+    def _count(
+        self,
+        request: int,
+        store: BlockStore,
+        tokens: int,
+        seconds: float,
+        computing: float,
+        begin: int = 0,
+    ) -> None:
+        """Count and report loaded tokens; see `PrefixLoaded`."""
         self._counts["loads"] += 1
         self._counts["loaded_tokens"] += tokens
-        compute = round(plan.compute_seconds, 6)
-        name = source.store.name
-        self._emit(PrefixLoaded(load.request, name, tokens, round(seconds, 6), compute))
+        times = round(seconds, 6), round(computing, 6)
+        self._emit(PrefixLoaded(request, store.name, tokens, *times, begin))
 
     def _serves(self, request: CachedSequence) -> bool:
         return self._cache.shares(request) and request.cache_scope.namespace == ""
