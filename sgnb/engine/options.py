@@ -163,17 +163,26 @@ class EngineOptions:
     @classmethod
     def make(cls, options: dict[str, Any]) -> EngineOptions:
         """Create options from a dict. OptionError suggests the nearest name for an unknown name.
-        `tp_size` is SGLang's name of `tensor_parallel`."""
+        See `with_own_names`."""
         known = [f.name for f in fields(cls)]
-        if "tp_size" in options:
-            if "tensor_parallel" in options:
-                raise OptionError("tensor_parallel is given twice", "omit tp_size")
-            options = dict(options)
-            options["tensor_parallel"] = options.pop("tp_size")
+        options = with_own_names(options)
         for name in options:
             if name not in known:
                 raise OptionError(f"unknown engine option {name!r}", nearest(name, known))
         return cls(**options)
+
+
+def with_own_names(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options by sgnb's names: `tp_size` is SGLang's name of `tensor_parallel`.
+
+    Raises:
+        OptionError: Both names of an option are given.
+    """
+    if "tp_size" not in options:
+        return options
+    if "tensor_parallel" in options:
+        raise OptionError("tensor_parallel is given twice", "omit tp_size")
+    return {("tensor_parallel" if name == "tp_size" else name): options[name] for name in options}
 
 
 def _gibibytes(value: Any) -> float:
