@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sgnb.engine.cache.tiers import load_plan
 from sgnb.engine.cache.tiers.blocks import Bytes
+from sgnb.engine.cache.tiers.tier_costs import TierCosts
 from sgnb.engine.engine import Engine
+from sgnb.events import PrefixLoaded
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -23,7 +24,7 @@ POOL = 3000
 @pytest.fixture(autouse=True)
 def always_load(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small model computes faster than it loads."""
-    monkeypatch.setattr(load_plan, "MARGIN", 1e9)
+    monkeypatch.setattr(TierCosts, "load_seconds", lambda costs, store, num_bytes: 0.0)
 
 
 def new_engine(**options: Any) -> Engine:
@@ -53,6 +54,24 @@ def wait_for(engine: Engine, name: str, least: int) -> None:
             return
         time.sleep(0.01)
     raise AssertionError(f"{name} is {engine.stats()[name]}")
+
+
+def test_the_tail_is_loaded_while_the_head_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with new_engine(host_cache=1) as engine:
+        first, before = answer(engine, PROMPTS[0]), content(engine, PROMPTS[0])
+        for prompt in PROMPTS[1:]:
+            answer(engine, prompt)
+        wait_for(engine, "stored_blocks", 20)
+        tiers: Any = engine._loop.tiers.tiers
+        size = tiers._transfer.unit_bytes
+        monkeypatch.setattr(TierCosts, "knows_steps", True)
+        monkeypatch.setattr(TierCosts, "load_seconds", lambda costs, store, count: count / size)
+        monkeypatch.setattr(TierCosts, "compute_seconds", lambda costs, begin, end: end - begin)
+        assert answer(engine, PROMPTS[0]) == first
+        events = [record.event for record in engine.log.read().records]
+        [load] = [event for event in events if isinstance(event, PrefixLoaded)]
+        assert load.begin >= 64 and load.begin + load.tokens == 1280
+        assert np.array_equal(content(engine, PROMPTS[0])[load.begin :], before[load.begin :])
 
 
 def test_evicted_prefixes_come_back_from_host_memory() -> None:
