@@ -267,10 +267,8 @@ def test_files_of_other_weights_are_found(tmp_path: Path, with_image: bool) -> N
     (tmp_path / "kv" / FORMAT / "unrelated").mkdir()
     os.mkdir(os.fsencode(tmp_path / "kv" / FORMAT) + b"/\xff")  # no text
     disk = tmp_path / "kv", 1
-    assert find_other_weights(disk, here, 0) == (other, 4 * BLOCK)
-    assert find_other_weights(disk, here, 2) == (other, 4 * BLOCK)
-    assert find_other_weights(disk, here, 4) == ("", 0)
+    assert find_other_weights(disk, here) == (other, 4 * BLOCK)
     shifted = read_prompt(root_key("ab" * 16), ids[5:], [])
-    assert find_other_weights(disk, shifted, 0) == ("", 0)
-    assert find_other_weights((tmp_path / "absent", 1), here, 0) == ("", 0)
-    assert find_other_weights(None, here, 0) == ("", 0)
+    assert find_other_weights(disk, shifted) == ("", 0)
+    assert find_other_weights((tmp_path / "absent", 1), here) == ("", 0)
+    assert find_other_weights(None, here) == ("", 0)

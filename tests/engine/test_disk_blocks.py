@@ -88,7 +88,7 @@ def test_the_header_holds_the_largest_ids(tmp_path: Path) -> None:
     tokens = np.full(BLOCK, -(2**31), np.int32)
     block = make(1)._replace(tokens=tokens, parent=bytes(64), seconds=1e12)
     assert store.write(block) and read(store, block)
-    assert store.seconds(block.key) == disk.MAX_SECONDS
+    assert store.seconds(block.key) == folder.MAX_SECONDS
 
 
 def test_states_of_a_block_are_a_file_of_their_own(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ from .folder import (
     SUFFIX,
     open_folder,
     open_safely,
+    path_of,
     remove_files,
+    seconds_text,
     touch,
 )
 from .item_records import ItemRecords
@@ -41,8 +43,6 @@ STATE_SUFFIX = ".state"
 HEADER_BYTES = 4096
 """Bytes before the content: the length of the header, and JSON with 64 token ids of at most 11
 digits."""
-
-MAX_SECONDS = 9999.0
 
 
 class DiskBlocks:
@@ -178,15 +178,12 @@ class DiskBlocks:
                 self.changes.append(CopyChange(key, "room"))
 
     def _path(self, key: bytes) -> str:
-        name = key.hex()
-        return f"{self._levels[-1]}/{name[:2]}/{name}{self._suffix}"
+        return path_of(self._levels[-1], key.hex(), self._suffix)
 
     def _save(self, path: str, block: Block) -> bool:
         data = np.ascontiguousarray(block.data)
-        seconds = f"{min(max(block.seconds, 0.0), MAX_SECONDS):.6f}"
-        header = self._header(
-            block.key, block.parent, block.tokens, seconds, f"{zlib.crc32(data.data):08x}"
-        )
+        seconds, crc = seconds_text(block.seconds), f"{zlib.crc32(data.data):08x}"
+        header = self._header(block.key, block.parent, block.tokens, seconds, crc)
         return self._janitor.save(path, self._levels, header, data.data.cast("B"))
 
     def _header(self, key: bytes, parent: bytes, tokens: Ints, seconds: str, crc: str) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ....errors import OptionError, printable
 from .blocks import BLOCK
-from .folder import FORMAT, PINS, SUFFIX, locate, open_safely, replace_file
+from .folder import FORMAT, PINS, SUFFIX, locate, open_safely, path_of, replace_file
 
 SHARE = 2
 """Pins may use the limit of the disk cache divided by this number."""
@@ -130,8 +130,8 @@ class DurablePins:
             count += 1
         return count * (len(pin.tokens) // max(1, len(pin.names)))
 
-    def _path(self, name: str) -> Path:
-        return self._blocks / name[:2] / f"{name}{SUFFIX}"
+    def _path(self, name: str) -> str:
+        return path_of(self._blocks, name, SUFFIX)
 
 
 def pinned_names(root: Path) -> frozenset[str]:

@@ -24,6 +24,8 @@ SUFFIX = ".safetensors"
 MEASURED = re.compile(rb'"seconds":"(\d{1,4}\.\d{6})","crc32":"([0-9a-f]{8})"')
 """Part of the header of each file: the saved compute time, and the checksum of the content."""
 
+MAX_SECONDS = 9999.0
+
 TOUCH_SECONDS = 3600.0
 """A use sets the time of a file at most once per hour."""
 
@@ -116,6 +118,16 @@ def open_folder(folder: str | Path | None) -> Path:
         raise _refusal(root, f"{error.strerror}", "give a folder that you may write to") from None
 
     return root
+
+
+def path_of(folder: str | Path, name: str, suffix: str) -> str:
+    """Return the path of a file in the folder of a model. name: hexadecimal key."""
+    return f"{folder}/{name[:2]}/{name}{suffix}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return the saved compute time as in the headers of files, see `MEASURED`."""
+    return f"{min(max(seconds, 0.0), MAX_SECONDS):.6f}"
 
 
 def walk(folder: str) -> Iterator[CachedFile]:

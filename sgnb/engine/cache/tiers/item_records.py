@@ -11,7 +11,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
-from .folder import MEASURED, open_safely, touch
+from .folder import MEASURED, open_safely, path_of, seconds_text, touch
 from .janitor import Janitor
 
 SUFFIX = ".item"
@@ -61,7 +61,7 @@ class ItemRecords:
         if os.path.exists(path):
             return True
 
-        content = _header(key, f"{min(max(seconds, 0.0), 9999.0):.6f}", facts) + b"\n" + facts
+        content = _header(key, seconds_text(seconds), facts) + b"\n" + facts
         if len(content) > MAX_BYTES:
             return False
         with suppress(OSError):  # the prompt is computed again
@@ -69,8 +69,7 @@ class ItemRecords:
         return False
 
     def _path(self, key: bytes) -> str:
-        name = key.hex()
-        return f"{self._folder}/{name[:2]}/{name}{SUFFIX}"
+        return path_of(self._folder, key.hex(), SUFFIX)
 
 
 def _header(key: bytes, seconds: str, facts: bytes) -> bytes:

@@ -13,7 +13,7 @@ from .stored_prefixes import StoredPrefixes
 from .stored_prompt import StoredPrompt
 from .tier_costs import TierCosts
 
-MOST_OF_BOTH = 0.8
+MOST_OF_BOTH = 0.7
 """Largest estimated time of computing the head of a prompt while the tail is loaded, as a part of
 the time of the faster way alone: both slow each other down."""
 

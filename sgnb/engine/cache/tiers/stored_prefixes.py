@@ -57,13 +57,16 @@ class StoredPrefixes:
 
     def flush(self) -> None:
         """Empty host memory."""
-        for store in (*self.blocks("host"), *self.states("host")):
+        for store in self._in_host_memory():
             store.flush()
 
     def relieve(self) -> None:
         """Return host memory that the machine lacks."""
-        for store in (*self.blocks("host"), *self.states("host")):
+        for store in self._in_host_memory():
             store.relieve()
+
+    def _in_host_memory(self) -> list[BlockStore]:
+        return self.blocks("host") + self.states("host")
 
     def close(self) -> None:
         """Return the memory of the stores."""

@@ -47,7 +47,7 @@ class CacheTiers:
         is_current: Returns whether the model still computes what `open_stores` identified; with
             True, compares numbers too.
         find_other_weights: Returns the fingerprint of different weights with files of a prompt,
-            and the number of stored tokens, for the prompt and the first missing block.
+            and the number of stored tokens.
         emit: Receives the events.
         executor: Creates threads for a number and a name.
 
@@ -66,9 +66,7 @@ class CacheTiers:
         states: BlockTransfer | None = None,
         find_items: Callable[[Ints], Sequence[ItemSpan]] = lambda tokens: (),
         is_current: Callable[[bool], bool] = lambda thorough: True,
-        find_other_weights: Callable[[StoredPrompt, int], tuple[str, int]] = (
-            lambda prompt, first: ("", 0)
-        ),
+        find_other_weights: Callable[[StoredPrompt], tuple[str, int]] = lambda prompt: ("", 0),
         emit: Callable[[Any], None] = lambda event: None,
         executor: Callable[[int, str], Executor] = ThreadPoolExecutor,
     ) -> None:
@@ -225,9 +223,9 @@ class CacheTiers:
         self._journal.collect(self.prefixes.stores)
         report = self._report(request.id)
         plan = self._planner.plan(prompt, usable, held, report, may_compute)
-        # Only for uncached prompts: the search computes the keys before the first missing block.
+        # Only for uncached prompts: the search computes keys from the first block on.
         if not report.num_found and usable < BLOCK and len(tokens) >= MIN_TOKENS:
-            fingerprint, count = self._find_other_weights(prompt, 0)
+            fingerprint, count = self._find_other_weights(prompt)
             if count:
                 report.other_weights(fingerprint, count)
 
