@@ -200,7 +200,7 @@ class Engine(GenerateMethods, CacheMethods):
         in_flight = pool_tokens.
 
         - prompt_tokens, cached_tokens: of started requests, at the first admission; cached tokens
-          include tokens that were loaded while the request computed.
+          include tokens loaded during the prefill.
         - recomputed_tokens: tokens with cached KV that no recurrent checkpoint covered.
         - computed_tokens: tokens through the model, i.e. uncached prompt tokens and decoded
           outputs.

@@ -224,7 +224,7 @@ class Scheduler:
         self._blocked = None
 
     def _skip_loaded(self) -> None:
-        """Let running requests skip tokens that were loaded while they computed."""
+        """Let running requests skip tokens loaded during the prefill."""
         loaded = self.loads.meet()
         for request in self.running if loaded else ():
             if request.id in loaded and request.cached_tokens is not None:

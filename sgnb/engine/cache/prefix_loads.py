@@ -8,13 +8,13 @@ from .sequence import CachedSequence
 
 
 class PrefixLoads(Protocol):
-    """Loads of stored prefixes, as the scheduler sees them."""
+    """Loads of stored prefixes: the scheduler's view."""
 
     def ready(self, request: CachedSequence, may_compute: bool) -> bool:
         """Return whether a waiting request may start; see `CacheTiers.ready`."""
 
     def started(self, request: CachedSequence) -> None:
-        """Load the last blocks of a request that started, if planned."""
+        """Load the last blocks of a started request, if planned."""
 
     def meet(self) -> dict[int, int]:
         """Let running requests skip loaded tokens. Returns the numbers of tokens by request. Call
@@ -24,7 +24,7 @@ class PrefixLoads(Protocol):
         """Forget a request that loses its slots or ended."""
 
     def cancel(self) -> bool:
-        """End all loads that own slots, and free the slots. Returns whether there were any."""
+        """End all loads with slots, and free the slots. Returns False without loads."""
 
 
 class NoLoads:

@@ -80,7 +80,7 @@ class Request(CachedSequence):
         self.seed = _seeds.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
 
         self.num_tokens_with_placeholders = len(prompt)
-        # Cached given tokens at the first admission, and tokens loaded while the request computed.
+        # Cached given tokens at the first admission, and tokens loaded during the prefill.
         self.cached_tokens: int | None = None
         # Further given tokens with cached KV, recomputed because no checkpoint covers them.
         self.recomputed_tokens = 0

@@ -167,8 +167,7 @@ class LoadPlanner:
 
     def meeting(self, plan: LoadPlan, begin: int, end: int) -> int:
         """Return the block at which computing from `begin` on and loading the blocks before `end`
-        meet, so that all blocks up to `end` are ready the soonest. At least one block is
-        computed."""
+        meet: all blocks up to `end` are ready the soonest. At least a block is computed."""
         blocks = range(begin + 1, end + 1)
 
         def seconds(block: int) -> tuple[float, float]:

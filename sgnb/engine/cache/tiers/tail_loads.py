@@ -3,7 +3,7 @@
 A request starts, and its steps compute the prompt from the first uncached token on. Meanwhile
 threads fill the request's own slots, the last block first. Between two steps the request skips the
 loaded blocks if it has computed all tokens before. Otherwise the next part of the prompt is
-computed, so no request waits for a slow or damaged store. A block is either computed or loaded: the
+computed: no request waits for a slow or damaged store. A block is either computed or loaded: the
 blocks of a planned part are not written any more.
 """
 
@@ -79,8 +79,8 @@ class TailLoads:
         return True
 
     def meet(self) -> Iterator[TailLoad]:
-        """Yield the tails whose load and request have met. `finish` must follow. The other requests
-        compute a further part of their prompts."""
+        """Yield the tails whose load and request have met. `finish` must follow. All further
+        requests compute the next part of their prompts."""
         for tail in tuple(self._tails.values()):
             if tail.reached and self._plan_part(tail):
                 yield tail
@@ -96,7 +96,7 @@ class TailLoads:
         return count
 
     def end(self, request: CachedSequence) -> None:
-        """End the load of a request, if any. The request computes its other tokens."""
+        """End the load of a request, if any. The request computes the rest."""
         tail = self._tails.pop(request.id, None)
         if tail is not None:
             with tail.load.lock:

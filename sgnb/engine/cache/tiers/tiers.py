@@ -122,7 +122,7 @@ class CacheTiers:
         return not isinstance(load, Load) or load.done
 
     def started(self, request: CachedSequence) -> None:
-        """Load the last blocks of a request that started, if planned."""
+        """Load the last blocks of a started request, if planned."""
         plan = self._asked.pop(request.id, None)
         if isinstance(plan, LoadPlan) and self._serves(request):
             guarded(partial(self._start_tail, request, plan))
@@ -150,7 +150,7 @@ class CacheTiers:
         return bool(self._loads)
 
     def cancel(self, reason: str = "cancelled") -> bool:
-        """End all loads that own slots, and free the slots. Returns whether there were any.
+        """End all loads with slots, and free the slots. Returns False without loads.
         reason: see `PrefixNotLoaded`."""
         loads = set(self._loads.values())
         for load in loads:
@@ -263,7 +263,7 @@ class CacheTiers:
         return load
 
     def _start_tail(self, request: CachedSequence, plan: LoadPlan) -> None:
-        """Load the last blocks of a request that computes the first blocks meanwhile."""
+        """Load the last blocks of a request. The request computes the first blocks meanwhile."""
         begin = request.num_computed // BLOCK * BLOCK
         if self._is_current(False) and self._tails.start(request, plan):
             head = max(plan.meeting * BLOCK, request.split) - begin
