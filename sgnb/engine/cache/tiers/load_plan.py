@@ -146,6 +146,7 @@ class LoadPlanner:
         """
         if not self._costs.knows_steps or self._state_bytes is not None:
             return None
+
         meeting = self.meeting(plan, begin, plan.end)
         both = self._both_seconds(plan, begin, meeting, plan.end)
         if max(both) > MOST_OF_BOTH * seconds:
@@ -161,6 +162,7 @@ class LoadPlanner:
         would be short."""
         begin = max(begin, plan.first)
         meeting = self.meeting(plan, begin, end)
+
         middle = (begin + meeting + 1) // 2
         is_long = self._compute(begin, middle, 0.0) >= LEAST_PART * self._costs.step_seconds
         return self._permitted(plan, middle if is_long else meeting)

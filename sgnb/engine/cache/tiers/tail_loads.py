@@ -58,6 +58,7 @@ class TailLoads:
         False without blocks to load: others computed the blocks meanwhile."""
         if plan.end * BLOCK <= request.num_computed + BLOCK:
             return False
+
         span = slice(plan.first * BLOCK, plan.end * BLOCK)
         load = Load(
             plan=plan,
@@ -68,9 +69,11 @@ class TailLoads:
             state=None,
             request=request.id,
         )
+
         self._transfer.begin_writes()
         self._tails[request.id] = tail = TailLoad(request, load)
         self._plan_part(tail)
+
         try:
             load.start(self._readers, lambda load: None)
         except BaseException:  # no thread can start
@@ -116,12 +119,14 @@ class TailLoads:
         left to compute before the loaded blocks."""
         request, load = tail
         computed = -(-request.num_computed // BLOCK)
+
         with load.lock:
             loaded = load.plan.first + load.complete_from
             if loaded <= computed:
                 return True
             end = self._planner.next_part(load.plan, computed, loaded)
             load.floor = end - load.plan.first
+
         self._transfer.end_writes()  # to blocks that are computed now
         request.split = end * BLOCK
         return False

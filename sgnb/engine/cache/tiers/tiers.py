@@ -233,6 +233,7 @@ class CacheTiers:
             return None
         if plan.meeting:
             return plan
+
         return self._loads.get(prompt.keys[plan.end]) or self._start_load(request.id, tokens, plan)
 
     def _report(self, request: int) -> LoadReport:
@@ -275,6 +276,7 @@ class CacheTiers:
         store, tokens = load.plan.blocks[-1].store, self._tails.finish(tail)
         size = max(1, sum(load.read)) * self._transfer.block_bytes
         self.costs.observe_load(store.name, size, (load.read_at or now) - load.began)
+
         if tokens:
             computing = self.costs.compute_seconds(begin, begin + tokens)
             self._count(load.request, store, tokens, now - load.began, computing, begin)
