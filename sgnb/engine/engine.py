@@ -13,6 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from .. import models
+from ..errors import EngineError
 from ..events import WaitingRequest
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler
 from ..sampling import SamplingParams
@@ -245,6 +246,11 @@ class Engine(GenerateMethods, CacheMethods):
     def closed(self) -> bool:
         """True after `close` or a fatal error."""
         return not self._loop.alive
+
+    @property
+    def failure(self) -> EngineError | None:
+        """The error of later calls, which names the reason of the end; None while open."""
+        return self._loop.end_error
 
     def close(self) -> None:
         """End all requests and threads, and release the model. Idempotent."""

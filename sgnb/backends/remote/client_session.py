@@ -362,24 +362,27 @@ class ClientSession:
         try:
             self._send_events(self._beginning)
             self._beginning = []
-            while not self._closed:
+            while not self._closed and self._send_step():
                 with suppress(queue.Empty):
                     reply = self._replies.get(timeout=EVENT_SECONDS)
                     while True:
                         if reply is not None:
                             self._connection.send_now(reply)
                         reply = self._replies.get_nowait()
-                self._send_step()
         except OSError:
             pass  # the reading thread ends the session
         except Exception:
             _log.exception("the connection to %s failed", self._connection.name)
         self._connection.close()
 
-    def _send_step(self) -> None:
-        """Send the outputs, and before them the events up to now."""
+    def _send_step(self) -> bool:
+        """Send the outputs, and before them the events up to now. After the end of the engine, send
+        the reason instead, with which the client ends all requests, and return False."""
         with self._lock:
             outputs, self._outputs = self._outputs, {}
+        if failure := self._engine.failure:
+            self._connection.send_now(Reply(0, None, failure_of(failure)))
+            return False
         records, lost = self._engine.log.read(self._after)
         while records or lost or outputs:
             part, records = records[:MAX_EVENTS], records[MAX_EVENTS:]
@@ -389,6 +392,7 @@ class ClientSession:
             self._connection.send_now(WireStep(lost, events, wired))
             self._after += lost + len(part)
             lost, outputs = 0, {} if sent else outputs
+        return True
 
     def _send_events(self, events: list[Any]) -> None:
         """Send the events of a snapshot."""

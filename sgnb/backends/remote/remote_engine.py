@@ -249,7 +249,12 @@ class RemoteEngine(GenerateMethods, RemoteCalls):
     @property
     def closed(self) -> bool:
         """True after `close` or the loss of the host."""
-        return self._client.failure is not None
+        return self.failure is not None
+
+    @property
+    def failure(self) -> EngineError | None:
+        """See `Engine.failure`."""
+        return self._client.failure
 
     def close(self) -> None:
         """End the connection and this client's requests. Idempotent."""

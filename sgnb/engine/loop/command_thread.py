@@ -67,10 +67,15 @@ class CommandThread(ABC):
             return None  # type: ignore[return-value]
         return results.get().result()
 
+    @property
+    def end_error(self) -> EngineError | None:
+        """The error of calls after the end; None before."""
+        return None if self.alive else closed_error(self.failure)
+
     def check_open(self) -> None:
         """Raise EngineError if the engine is closed."""
-        if not self.alive:
-            raise closed_error(self.failure)
+        if error := self.end_error:
+            raise error
 
     @property
     def may_wait(self) -> bool:
