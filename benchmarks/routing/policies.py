@@ -114,6 +114,10 @@ class Ours:
 
     def finished(self, job: Job, now: float) -> Sequence[Job]:
         self.router.finished(job.item, now)
+        return self.routed(now)
+
+    def routed(self, now: float) -> Sequence[Job]:
+        """Return the jobs to send after a change of the workers."""
         return self._sent(self.router.route(now))
 
     def _sent(self, items: Sequence[RoutedCalls]) -> list[Job]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from .columns import Columns, TokenIds
 from .event_log import EventLog, Read, Record
-from .fleet_kinds import CallRetried, CallRouted, WorkerJoined, WorkerLost
+from .fleet_kinds import CallRetried, CallRouted, FleetScaled, WorkerJoined, WorkerLost
 from .kinds import (
     EVENT_KINDS,
     Alternatives,
@@ -104,6 +104,7 @@ __all__ = [
     "EngineStopped",
     "EventLog",
     "Extended",
+    "FleetScaled",
     "GenerationDone",
     "GrammarReady",
     "ItemsEncoded",

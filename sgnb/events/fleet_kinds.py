@@ -16,11 +16,20 @@ class WorkerJoined:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLost:
-    """An engine of the fleet ended. Other workers continue the calls."""
+    """A worker of the fleet failed, or was not needed. Other workers continue the calls."""
 
     worker: int
     reason: str
     engine: int  # number of the ended engine's joined log
+
+
+@dataclass(frozen=True, slots=True)
+class FleetScaled:
+    """The number of workers changes."""
+
+    worker: int
+    change: str  # "start", "drain" (no more calls), "resume", "stop", or "fail" (did not start)
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

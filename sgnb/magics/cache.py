@@ -15,6 +15,7 @@ from ..events import RequestQueued
 from ..sampling import integer, read_option, text
 from ..viz import Display
 from .engines import Engines
+from .fleets import FleetStats
 from .table import Facts, Table
 
 if TYPE_CHECKING:
@@ -68,13 +69,18 @@ class Cache:
         self.show = EngineView(engines, ("tree", "time"))
 
     def stats(self) -> Facts:
-        """Return hit rate, counters and memory, in tokens."""
+        """Return hit rate, counters and memory, in tokens. The figures of a fleet are sums, shown
+        with a column per worker."""
+        fleet = self._engines.fleet
+        if fleet is not None:
+            return FleetStats(fleet.stats())
         return Facts(self._engines.get().engine.stats())
 
     def flush(self) -> int:
-        """Evict all unpinned prefixes without a running request. Returns the number of freed
-        tokens."""
-        return self._engines.get().engine.flush_cache()
+        """Evict all unpinned prefixes without a running request, on all workers of a fleet. Returns
+        the number of freed tokens."""
+        fleet = self._engines.fleet
+        return self._engines.get().engine.flush_cache() if fleet is None else fleet.flush_cache()
 
     def pin(self, target: int | str | lang.ProgramState, durable: bool = False) -> int:
         """Pin cached tokens against eviction, until `unpin`.

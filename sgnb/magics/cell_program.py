@@ -83,7 +83,8 @@ class CellProgram:
     def dry(self, *args: Any, **kwargs: Any) -> DryReport:
         """Return the tokens, grammars and warnings of a run, without generating."""
         kwargs = {**dict(self._line.sampling), **kwargs}
-        return dry_run(self._program, self.engine().engine, args, kwargs)
+        engine = self._session.engines.any_engine(self._line.model)
+        return dry_run(self._program, engine, args, kwargs)
 
     def bind(self, **kwargs: Any) -> CellProgram:
         """Return the program with fixed arguments."""

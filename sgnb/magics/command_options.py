@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..benchmark import OPPONENTS, ROUNDS
-from .line import disk, identifier, integer, number, on_off, option, text
+from .line import disk, identifier, integer, number, on_off, option, replicas, text
 
 TEMPERATURE = option("--temperature", "0 is greedy", "F", number)
 MAX_TOKENS = option(
@@ -20,7 +20,12 @@ LOAD_OPTIONS = (
     option(
         "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
     ),
-    option("--replicas", "engines of the model as one backend (default: 1)", "N", integer),
+    option(
+        "--replicas",
+        "engines of the model as one backend, or bounds such as 1..4 (default: 1)",
+        "N",
+        replicas,
+    ),
     option("--on", "processes, threads, ray or ray://HOST:PORT: where replicas run", "W", text),
     option("--shared", "load in a process that other notebooks attach to; survives this kernel"),
     option("--device", "cpu, cuda, cuda:1, ... (default: the GPU if available)", "D", text),

@@ -17,8 +17,8 @@ from ..viz.static.plain_text import counted
 from .table import Displayable, Table, html_lines, one_line
 
 if TYPE_CHECKING:
+    from ..backends.any_engine import AnyEngine
     from ..backends.dry import DryCall
-    from ..engine import Engine
 
 
 STATES = (
@@ -97,7 +97,7 @@ class DryReport(Displayable):
 
 
 def dry_run(
-    program: Runnable, engine: Engine, args: tuple[Any, ...], kwargs: dict[str, Any]
+    program: Runnable, engine: AnyEngine, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DryReport:
     """Run a program with placeholders instead of model output.
 

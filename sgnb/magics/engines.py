@@ -27,7 +27,7 @@ from .engine_hosts import (
 from .fleets import SessionFleet
 from .loaded_engine import LoadedEngine, RemoteBackend, check_idle
 from .progress_line import load_line
-from .table import Facts, Table
+from .table import Facts, Table, with_equal_columns
 
 if TYPE_CHECKING:
     from ..backends.any_engine import AnyEngine
@@ -60,7 +60,7 @@ class Engines:
         name: str = "",
         *,
         shared: bool = False,
-        replicas: int = 1,
+        replicas: int | tuple[int, int] = 1,
         on: str = "",
         **options: Any,
     ) -> AnyEngine | FleetExecutor:
@@ -75,7 +75,8 @@ class Engines:
             shared: Load the model in a process of its own, which other notebooks attach to and
                 which survives a restart of this kernel; a running process with the same model and
                 options is used.
-            replicas: Number of engines of the model. More than one engine make a fleet.
+            replicas: Number of engines of the model, or minimum and maximum, such as (1, 4). More
+                than one engine make a fleet.
             on: See `FleetExecutor.load`.
             options: Engine options.
 
@@ -158,6 +159,19 @@ class Engines:
     def backend(self, name: str = "") -> LoadedEngine | RemoteBackend:
         """Return the engine called `name`, or the current backend."""
         return self._remote if self._remote is not None and not name else self.get(name)
+
+    @property
+    def fleet(self) -> FleetExecutor | None:
+        """The current backend if it is the fleet of `load(replicas=)`."""
+        fleet = self._fleet.executor
+        return fleet if self._remote is not None and self._remote.executor is fleet else None
+
+    def any_engine(self, name: str = "") -> AnyEngine:
+        """Return the engine called `name`, the current engine, or the engine of a worker of the
+        current fleet."""
+        if self.fleet is not None and not name:
+            return self.fleet.any_engine
+        return self.get(name).engine
 
     @property
     def loaded(self) -> LoadedEngine | None:
@@ -279,7 +293,7 @@ class Engines:
 
     def unload(self, name: str = "") -> None:
         """Close the engine `name`, or the current engine or fleet, and free the memory."""
-        if not name and self._remote is not None and self._remote.executor is self._fleet.executor:
+        if not name and self.fleet is not None:
             self._fleet.close("unloading the fleet")
             self._remote = None
             return self._choose_current()
@@ -300,9 +314,10 @@ class Engines:
             }
             for name, loaded in self._loaded.items()
         )
+        fleet = self._fleet.rows(self.fleet is not None)
         others = unattached_rows({host_of(loaded) for loaded in self._loaded.values()})
         empty = "no engine is loaded; the first program loads tiny, or: %sglang load PATH_OR_ID"
-        return Table([*rows, *others], empty)
+        return with_equal_columns([*rows, *fleet, *others], empty)
 
     def info(self, name: str = "") -> Facts:
         """Return model, limits and counters of the engine `name`, or the current engine."""

@@ -10,6 +10,7 @@ from ..errors import OptionError
 from ..lang.executor import Executor
 from .loaded_engine import check_idle
 from .progress_line import load_line
+from .table import Facts, Table, short
 
 if TYPE_CHECKING:
     from ..backends.fleet.executor import FleetExecutor
@@ -22,30 +23,51 @@ class SessionFleet:
         self.executor: FleetExecutor | None = None
         self._busy, self._say = busy, say
         self._arguments: Any = None
+        self._model = self._on = ""
 
-    def load(self, model: str, replicas: int, on: str, options: dict[str, Any]) -> FleetExecutor:
+    def load(
+        self, model: str, replicas: int | tuple[int, int], on: str, options: dict[str, Any]
+    ) -> FleetExecutor:
         """Return the fleet of these arguments. Another fleet is closed first."""
         if "shared" in options:
             hint = "leave out shared: replicas end with this kernel"
             raise OptionError("a shared engine has no replicas", hint)
         arguments, on = (model, replicas, on, options), on or "processes"
         if self.executor is not None and self._arguments == arguments:
-            self._say(f"{replicas} engines of {model} are loaded already")
+            self._say(f"{model} is loaded already: {self.executor.state}")
             return self.executor
 
-        with load_line(f"{replicas} × {Path(model).name}", self._say) as line:
+        with load_line(f"replicas of {Path(model).name}", self._say) as line:
             line.stage("importing torch and transformers")
-            from ..backends.fleet.executor import FleetExecutor, check_replicas
+            from ..backends.fleet.executor import FleetExecutor, read_replicas
             from ..engine.options import EngineOptions
 
-            check_replicas(replicas, on)
+            least, _ = read_replicas(replicas, on)
             EngineOptions.make(options)
             self.close(f"loading {model}")
-            line.stage(f"starting {replicas} engines, {on}")
+            line.stage(f"starting {least} engine{'s' if least > 1 else ''}, {on}")
             self.executor = FleetExecutor.load(model, replicas=replicas, on=on, **options)
-            self._arguments = arguments
-            line.loaded(f"{replicas} engine{'s' if replicas > 1 else ''}, {on}")
+            self._model, self._arguments, self._on = model, arguments, on
+            line.loaded(f"{self.executor.state}, {on}")
         return self.executor
+
+    def rows(self, is_current: bool) -> list[dict[str, Any]]:
+        """Return the row of the fleet for `Engines.ls`, if a fleet is loaded."""
+        if self.executor is None:
+            return []
+        engine = self.executor.any_engine
+        return [
+            {
+                "engine": "",
+                "current": "*" if is_current else "",
+                "model": self._model,
+                "device": engine.device,
+                "dtype": engine.dtype,
+                "runs": len(self._busy(self.executor)),
+                "host": "",
+                "replicas": f"{self.executor.state}, {self._on}",
+            }
+        ]
 
     def close(self, purpose: str) -> None:
         """End the fleet. Idempotent.
@@ -58,3 +80,33 @@ class SessionFleet:
         check_idle("the fleet", self._busy(self.executor), purpose)
         self.executor.close()
         self.executor = None
+
+
+WITHOUT_SUM = ("hit_rate", "state_bytes")
+
+
+class FleetStats(Facts):
+    """Sums of the counters of all running workers, shown with a column per worker.
+
+    Attributes:
+        workers: Counters of each worker as in `Engine.stats`, by number.
+    """
+
+    def __init__(self, workers: dict[int, dict[str, Any]]) -> None:
+        self.workers = workers
+        first = next(iter(workers.values()), {})
+        super().__init__(
+            (name, sum(counters[name] for counters in workers.values()))
+            for name, value in first.items()
+            if type(value) in (int, float) and name not in WITHOUT_SUM
+        )
+        if first:
+            self["hit_rate"] = self["cached_tokens"] / max(self["prompt_tokens"], 1)
+
+    def _table(self) -> Table:
+        return Table(
+            {"figure": name}
+            | {f"worker {w}": short(counters[name]) for w, counters in self.workers.items()}
+            | {"total": short(self.get(name, ""))}
+            for name in next(iter(self.workers.values()), {})
+        )

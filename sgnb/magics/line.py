@@ -208,6 +208,14 @@ def integer(flag: str, word: str) -> int:
         raise OptionError(message, f"for example {flag} 32") from None
 
 
+def replicas(flag: str, word: str) -> int | tuple[int, int]:
+    """Parse a number, or a minimum and a maximum such as 1..4."""
+    least, separator, most = word.partition("..")
+    if not separator:
+        return integer(flag, word)
+    return integer(flag, least), integer(flag, most)
+
+
 def on_off(flag: str, word: str) -> bool:
     if word not in ("on", "off"):
         raise OptionError(f"{flag} {word!r} is neither on nor off", f"for example {flag} off")

@@ -154,7 +154,7 @@ class Session:
         Raises:
             GrammarError: The constraint is invalid.
         """
-        tokenizer = self.engines.get().engine.tokenizer if tokens else None
+        tokenizer = self.engines.any_engine().tokenizer if tokens else None
         if tokens and tokenizer is None:
             hint = "omit the option, or load another model"
             raise OptionError("tokens=True needs an engine with a tokenizer", hint)
@@ -169,7 +169,7 @@ class Session:
             kwargs: Keyword arguments of the program.
         """
         if isinstance(program, Runnable):
-            return dry_run(program, self.engines.get().engine, args, kwargs)
+            return dry_run(program, self.engines.any_engine(), args, kwargs)
         if not hasattr(program, "dry"):
             hint = "give a function with @sgnb.function, or the name of a cell"
             raise OptionError(f"{program!r} is not a program", hint)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..viz.static.plain_text import label
@@ -68,11 +68,17 @@ class Table(list[dict[str, Any]], Displayable):
         return [f"and {hidden:,} more rows"] if hidden > 0 else []
 
 
+def with_equal_columns(rows: Sequence[dict[str, Any]], empty: str) -> Table:
+    """Return a table of rows that lack some columns."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return Table([dict.fromkeys(names, "") | row for row in rows], empty)
+
+
 class Facts(dict[str, Any], Displayable):
     """Figures by name, shown as a table with two columns."""
 
     def _table(self) -> Table:
-        return Table({"figure": name, "value": _short(value)} for name, value in self.items())
+        return Table({"figure": name, "value": short(value)} for name, value in self.items())
 
     def __repr__(self) -> str:
         return repr(self._table())
@@ -116,5 +122,6 @@ def _wrap(text: str, is_head: bool) -> str:
     return "white-space:pre-wrap;overflow-wrap:anywhere"
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
+    """Return a figure with three significant digits."""
     return f"{value:.3g}" if isinstance(value, float) else value

@@ -17,9 +17,10 @@ import pytest
 import torch
 
 import sgnb as sgl
-from sgnb.backends.fleet.executor import FleetExecutor, worker_device
+from sgnb.backends.fleet.executor import FleetExecutor
 from sgnb.backends.fleet.fleet_call import FleetCall, grouped
 from sgnb.backends.fleet.tree_feed import prompt_keys
+from sgnb.backends.fleet.worker_source import worker_device
 from sgnb.backends.remote.registry import find_hosts, is_alive
 from sgnb.errors import EngineError, OptionError
 from sgnb.events import CallRetried, CallRouted, WorkerJoined, WorkerLost
@@ -93,7 +94,7 @@ def test_the_index_equals_the_trees_of_the_engines(fleet: FleetExecutor) -> None
     fleet._commands.put(lambda: (dispatcher.route(), done.set())[0])
     assert done.wait(20)
     held = []
-    for number, executor in enumerate(fleet._executors):
+    for number, executor in fleet._executors.items():
         nodes = {node["id"]: node for node in executor.engine.tree()}
         keys: set[bytes] = set()
         for node in nodes.values():
@@ -192,7 +193,7 @@ def test_the_last_worker_ends() -> None:
     with FleetExecutor.load("tiny", replicas=1, on="threads") as fleet:
         fleet._executors[0].engine.close()
         state = tale.run(0, backend=fleet)
-        with pytest.raises(EngineError, match="all workers of the fleet have ended"):
+        with pytest.raises(EngineError, match="have ended; worker 0: the engine is closed"):
             state["text"]
     with pytest.raises(EngineError, match="the fleet is closed"):
         tale.run(0, backend=fleet)["text"]

@@ -72,7 +72,7 @@ def check_idle(fleet: FleetExecutor) -> None:
     fleet._commands.put(done.set)
     assert done.wait(20)
     assert not fleet._dispatcher._groups
-    for executor in [*fleet._open(), *fleet._dispatcher.prefills.executors]:
+    for executor in [*fleet._open().values(), *fleet._dispatcher.prefills.executors]:
         stats = executor.engine.stats()
         assert stats["free"] + stats["cached"] == executor.engine.pool_tokens
 

@@ -36,35 +36,40 @@ def test_killed_actors_return_and_no_program_is_lost() -> None:
     assert not ray.is_initialized(), "a failed load leaves no cluster"
 
     with FleetExecutor.load("tiny", replicas=2, on="ray", **options) as fleet:
-        pids = [engine_pid(fleet, number) for number in (0, 1)]
-        states = [tale.run(number, backend=fleet, stream=True) for number in range(4)]
-        for state in states:
-            next(state.text_iter("text"))
-        os.kill(pids[0], signal.SIGKILL)
-        texts = ["".join(state.text_iter("text")) for state in states]
-        assert [state["text"] for state in states] == texts
-        assert all(state.get_meta_info("text")["completion_tokens"] == 60 for state in states)
-        assert [event.worker for event in events(fleet, WorkerLost)] == [0]
+        for worker in (0, 1):
+            pid = engine_pid(fleet, worker)
+            states = [tale.run(number, backend=fleet, stream=True) for number in range(4)]
+            streams = [state.text_iter("text") for state in states]
+            begun = [next(stream) for stream in streams]
+            os.kill(pid, signal.SIGKILL)
+            texts = [text + "".join(rest) for text, rest in zip(begun, streams, strict=True)]
+            assert [state["text"] for state in states] == texts
+            assert all(s.get_meta_info("text")["completion_tokens"] == 60 for s in states)
+            lost = events(fleet, WorkerLost)[-1]
+            assert lost.worker == worker
+            assert "the connection to engine host 'Ray actor" in lost.reason
 
-        deadline = time.monotonic() + 400
-        while len(events(fleet, WorkerJoined)) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        assert engine_pid(fleet, 0) != pids[0]
+            deadline = time.monotonic() + 400
+            while len(events(fleet, WorkerJoined)) < 3 + worker:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            assert engine_pid(fleet, worker) != pid
         assert tale.run(9, backend=fleet)["text"]
         hosts = hosts_of(fleet)
     with pytest.raises(EngineError, match="Ray actor 0 has ended"):
-        hosts.attach(0)
+        hosts.start(0)
     assert not ray.is_initialized(), "a restart after the end starts no cluster"
 
 
 def hosts_of(fleet: FleetExecutor) -> RayHosts:
-    hosts: RayHosts = fleet._dispatcher._restarted.__self__  # type: ignore[union-attr]
-    return hosts
+    scaling = fleet._dispatcher._scaling
+    assert scaling is not None and isinstance(scaling.source, RayHosts)
+    return scaling.source
 
 
 def engine_pid(fleet: FleetExecutor, number: int) -> int:
     """Return the process of an actor."""
     import ray
 
-    return int(ray.get(hosts_of(fleet)._actors[number].endpoint.remote())[2])
+    actor = hosts_of(fleet)._actors[fleet._executors[number].engine]
+    return int(ray.get(actor.endpoint.remote())[2])

@@ -7,6 +7,7 @@ import pytest
 import sgnb
 from sgnb.errors import OptionError
 from sgnb.magics.session import Session
+from sgnb.segment import Segment
 
 
 def test_a_fleet_is_the_backend_of_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,6 +15,7 @@ def test_a_fleet_is_the_backend_of_programs(capsys: pytest.CaptureFixture[str]) 
     options = {"replicas": 2, "on": "threads", "device": "cpu", "max_total_tokens": 4096}
     fleet = session.load("tiny", **options)
     assert session.load("tiny", **options) is fleet
+    assert "tiny is loaded already: 2 workers" in capsys.readouterr().out
     assert session.engines.backend().executor is fleet
 
     @sgnb.function
@@ -25,11 +27,23 @@ def test_a_fleet_is_the_backend_of_programs(capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().out
     assert "The harbour" in shown, "the tree of the worker"
     assert shown.count("radix tree") == shown.count("pool of 4096") == 2, "a tree per worker"
+    stats = session.cache.stats()
+    assert stats["prompt_tokens"] == sum(c["prompt_tokens"] for c in fleet.stats().values()) > 0
+    assert repr(stats).split("\n")[0].split() == [
+        "figure", "worker", "0", "worker", "1", "total",
+    ]  # fmt: skip
+    dry = session.dry(line)
+    assert [call.name for call in dry.calls] == ["text"]
+    assert dry.calls[0].prompt_tokens == len(fleet.encode([Segment("The harbour ")]))
+    cached = stats["cached"]
+    assert session.cache.flush() == cached > 0
+    assert session.cache.stats()["cached"] == 0
     with pytest.raises(OptionError, match="a shared engine has no replicas"):
         session.load("tiny", shared=True, replicas=2)
     with pytest.raises(OptionError, match="on='nowhere' is not allowed"):
         session.load("tiny", replicas=2, on="nowhere")
-    assert "*" not in str(session.engines), "the fleet is current, and no engine"
+    (row,) = (row for row in session.engines.ls() if row["current"])
+    assert (row["current"], row["replicas"]) == ("*", "2 workers, threads")
     for options in ({"shared": True}, {"replicas": 2}):
         with pytest.raises(OptionError, match="tokenizer= needs an engine in this process"):
             session.load("tiny", tokenizer=object(), **options)

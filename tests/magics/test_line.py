@@ -170,3 +170,11 @@ def test_help_has_everything_that_parses() -> None:
         assert all(flag in cell_help() for flag in option.flags)
     for name, command in COMMANDS.items():
         assert all(word in line_help() for word in (name, *command.actions))
+
+
+def test_replicas_are_a_number_or_bounds() -> None:
+    assert LineCall.parse("load tiny --replicas 3").options == {"replicas": 3}
+    assert LineCall.parse("load tiny --replicas 1..4").options == {"replicas": (1, 4)}
+    for word in ("x", "1..", "..4", "1..x"):
+        with pytest.raises(OptionError, match=r"--replicas .*is not a whole number"):
+            LineCall.parse(f"load tiny --replicas {word}")

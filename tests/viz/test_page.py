@@ -150,6 +150,7 @@ def change_workers(log: EventLog, rng: random.Random, run: str) -> None:
         log.emit(events.WorkerLost(rng.randrange(5), HOSTILE, rng.randrange(1, 4)))
     if rng.random() < 0.2:
         log.emit(events.WorkerJoined(rng.randrange(6), "tiny", rng.randrange(4)))
+        log.emit(events.FleetScaled(rng.randrange(5), "stop", HOSTILE))
 
 
 def jump(engine: WordEngine, rng: random.Random, request: int, text: str) -> None:

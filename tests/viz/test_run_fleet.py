@@ -62,6 +62,7 @@ def fleet_log() -> tuple[EventLog, list[EventLog]]:
     log.emit(events.CallRouted("r", "0", "b", 1, 2, 10, 0, *estimates))
     emit_request(engines[1], 4, "0", "b")
     emit_request(engines[1], 5, "0", "b")
+    log.emit(events.FleetScaled(3, "start", "an expected wait of 9.0 s"))
     engines[0].emit(events.NodeAdded(1, 0, (5, 6, 7), "space"))
     engines[0].emit(events.NodeAdded(2, 1, (8, 9)))
     engines[1].emit(events.NodeAdded(1, 0, (5, 6), "space"))
@@ -70,6 +71,7 @@ def fleet_log() -> tuple[EventLog, list[EventLog]]:
 
 
 TEXT = """\
+worker 3 start: an expected wait of 9.0 s
 worker 0: 1 call · 960 of 1,200 prompt tokens cached
   0 a: worker 0, 960 of 1,200 prompt tokens cached, first token in 300 ms; 400 ms on the least \
 busy worker
@@ -92,6 +94,14 @@ def test_lanes_and_reasons_as_text() -> None:
     assert without_times(run.fleet.text()) == TEXT
     assert run.fleet.line() in run_text(run)
     assert [tree.engine is not None for tree in run.trees()] == [False, True, True, True]
+
+
+def test_changes_after_the_run_are_not_of_the_run() -> None:
+    log, _engines = fleet_log()
+    log.emit(events.RunFinished("r", "done"))
+    log.emit(events.FleetScaled(3, "stop", "not needed"))
+    lines = LogState(LogReader(log).read().records).runs["r"].fleet.line().split("\n")
+    assert lines[-1] == "worker 3 start: an expected wait of 9.0 s"
 
 
 def test_trees_are_named_after_the_workers() -> None:

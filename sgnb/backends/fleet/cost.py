@@ -17,6 +17,9 @@ WINDOW = 20.0
 MAX_BUSY = 0.95
 """Limit of the busy share, for a finite price."""
 
+USE_WINDOW = 600.0
+"""Time constant of the saved tokens of a cache, in seconds."""
+
 RATE_MEMORY = 0.98
 """Weight of the earlier measurements of a prefill rate at each further measurement."""
 
@@ -59,6 +62,9 @@ class Workers:
         self._arrivals = 0.0  # decayed count
         self._busy = 0.0  # decayed mean of the share of busy workers
         self._present = 0
+        self._draining: set[int] = set()
+        self._saved = np.zeros(0)  # decayed sums of cached prompt tokens, at the time `_saved_at`
+        self._saved_at = np.zeros(0)
 
     def __len__(self) -> int:
         """Number of present workers."""
@@ -68,19 +74,54 @@ class Workers:
         """Add a worker. rate: first estimate of the prefill rate."""
         missing = worker + 1 - len(self.ready)
         if missing > 0:
-            names = ("rates", "queued", "calls", "_tokens", "_seconds", "_since")
-            for name in names:
+            names = "rates", "queued", "calls", "_tokens", "_seconds", "_since", "_saved"
+            for name in (*names, "_saved_at"):
                 setattr(self, name, np.append(getattr(self, name), np.zeros(missing)))
             self.ready = np.append(self.ready, np.full(missing, inf))
         self.ready[worker], self.rates[worker] = now, rate
         self._tokens[worker], self._seconds[worker] = rate, 1.0
-        self.queued[worker] = self.calls[worker] = 0
+        self.queued[worker] = self.calls[worker] = self._saved[worker] = 0
         self._present += 1
 
     def remove(self, worker: int) -> None:
         """Remove a worker. Its number can be added again."""
-        self.ready[worker], self.queued[worker] = inf, 0
-        self._present -= 1
+        self.drain(worker)
+        self._draining.discard(worker)
+        self.queued[worker] = self.calls[worker] = 0
+
+    def drain(self, worker: int) -> None:
+        """Exclude a worker from decisions. The worker finishes its calls."""
+        if worker not in self._draining:
+            self._draining.add(worker)
+            self.ready[worker] = inf
+            self._present -= 1
+
+    def resume(self, worker: int, now: float) -> None:
+        """Undo `drain`."""
+        self._draining.discard(worker)
+        self.ready[worker] = now + self.queued[worker] / self.rates[worker]
+        self._present += 1
+
+    @property
+    def active(self) -> list[int]:
+        """Workers that take calls."""
+        return [int(worker) for worker in np.flatnonzero(np.isfinite(self.ready))]
+
+    @property
+    def draining(self) -> list[int]:
+        """Workers that finish their calls."""
+        return sorted(self._draining)
+
+    def used(self, worker: int, cached: int, now: float) -> None:
+        """Count cached prompt tokens of a sent call."""
+        kept = exp((self._saved_at.item(worker) - now) / USE_WINDOW)
+        self._saved[worker] = self._saved[worker] * kept + cached
+        self._saved_at[worker] = now
+
+    def saved_tokens(self, now: float) -> NDArray[np.float64]:
+        """Return the prompt tokens that each worker's cache saved lately, decayed, float64[n]."""
+        decayed: NDArray[np.float64] = self._saved * np.exp((self._saved_at - now) / USE_WINDOW)
+        return decayed
 
     def waits(self, now: float) -> NDArray[np.float64]:
         """Return the estimated wait on each worker, in seconds, float64[n]."""
@@ -166,4 +207,5 @@ class Workers:
     def _take(self, worker: int, tokens: float, now: float) -> None:
         """Remove tokens from the queued work, and correct the estimated end."""
         self.queued[worker] = max(self.queued[worker] - tokens, 0.0)
-        self.ready[worker] = now + self.queued[worker] / self.rates[worker]
+        if worker not in self._draining:
+            self.ready[worker] = now + self.queued[worker] / self.rates[worker]

@@ -11,10 +11,9 @@ from functools import partial
 import numpy as np
 
 from ...engine.cache.radix import Ints
-from ...errors import Aborted, EngineError
-from ...events import CallRetried, CallRouted, EventLog, WorkerJoined, WorkerLost
+from ...errors import Aborted, EngineError, SgnbError
+from ...events import CallRetried, CallRouted, EventLog, FleetScaled, WorkerJoined, WorkerLost
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
-from ..any_engine import AnyEngine
 from ..local import LocalExecutor, executor_of
 from ..mail import logged
 from .block_index import BlockIndex
@@ -23,9 +22,13 @@ from .prefill_pool import PrefillPool
 from .router import RoutedCalls, Router
 from .tree_feed import prompt_keys
 from .worker import FleetWorker
+from .worker_source import Scaling
 
 POLL_SECONDS = 0.02
 """Interval of reading the workers' events while calls wait for a worker."""
+
+SCALING_SECONDS = 0.5
+"""Interval of decisions about the number of workers."""
 
 FIRST_RATE = 5000.0
 """First estimate of a worker's prefill rate, in tokens per second."""
@@ -34,8 +37,6 @@ STEP_TOKENS = 8192
 
 COMPARED = 8
 """Maximum number of workers in the reason of a decision."""
-
-Restarted = Callable[[int], AnyEngine]
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def serve(commands: Commands, dispatcher: Dispatcher) -> None:
     while True:
         calls: list[FleetCall] = []
         try:
-            command = commands.get(timeout=POLL_SECONDS if dispatcher.has_waiting else None)
+            command = commands.get(timeout=dispatcher.timeout)
             while True:
                 if command is None:
                     dispatcher.close(calls)
@@ -69,35 +70,57 @@ class Dispatcher:
     """State of the fleet's thread.
 
     Args:
-        executors: Executors of the workers.
+        executors: Executors by worker; the dispatcher adds the executors of started workers.
         log: The fleet's log, which joins the logs of the workers.
         commands: Queue of the thread.
-        restarted: See `FleetExecutor`.
+        scaling: See `FleetExecutor`.
         prefill: Executors of the engines that compute prompts for the workers.
     """
 
     def __init__(
         self,
-        executors: list[LocalExecutor],
+        executors: dict[int, LocalExecutor],
         log: EventLog,
         commands: Commands,
-        restarted: Restarted | None = None,
+        scaling: Scaling | None = None,
         prefill: Sequence[LocalExecutor] = (),
     ) -> None:
         self._executors, self._log, self._commands = executors, log, commands
-        self._restarted, self._restarts = restarted, 0
+        self._scaling, self._scaled_at = scaling, 0.0
+        self._end = ""  # reason of the last end of a worker
         self.prefills = PrefillPool(prefill)
         self.router = self._new_router()
         self.workers: dict[int, FleetWorker] = {}
         self._groups: dict[RoutedCalls, CallGroup] = {}
         self._forks: dict[tuple[str, str], RoutedCalls] = {}  # last calls, by run and parent
-        for number, executor in enumerate(executors):
+        for number, executor in executors.items():
             self._join(number, executor)
 
     @property
-    def has_waiting(self) -> bool:
-        """True while calls wait for a worker."""
-        return any(not group.routed.sent for group in self._groups.values())
+    def timeout(self) -> float | None:
+        """Seconds until the next routing without a command; None without calls and changes."""
+        if any(not group.routed.sent for group in self._groups.values()):
+            return POLL_SECONDS
+        is_scaling = self._scaling and len(self.workers) != self._scaling.scaler.least
+        return SCALING_SECONDS if is_scaling or (self._scaling and self._groups) else None
+
+    @property
+    def _tries_again(self) -> bool:
+        """True if calls should wait for a worker, although none is present."""
+        return self._scaling is not None and self._scaling.scaler.tries_again
+
+    @property
+    def state(self) -> str:
+        """See `FleetExecutor.state`. May be called on any thread."""
+        count = len(self.workers)
+        text = f"{count} worker{'s' if count != 1 else ''}"
+        if self._scaling is None:
+            return text
+        scaler, draining = self._scaling.scaler, len(self.router.workers.draining)
+        if scaler.most > scaler.least:
+            text += f" of {scaler.least} to {scaler.most}"
+        text += f", {len(scaler.starting)} starting" if scaler.starting else ""
+        return text + (f", {draining} ending" if draining else "")
 
     def route(self, calls: Sequence[FleetCall] = ()) -> None:
         """Route new calls, and send the calls whose time has come."""
@@ -105,8 +128,7 @@ class Dispatcher:
             if worker.failure:
                 self._lose(worker)
         for worker in self.workers.values():
-            for call, time in worker.read():
-                self._first_token(call, time)
+            self._read(worker)
 
         now = self._log.now()
         for call in calls:
@@ -118,11 +140,13 @@ class Dispatcher:
                 group.routed.sibling = self._forks.get(group.fork)
                 self._forks[group.fork] = group.routed
             self.router.submit(group.routed, now)
-        if not self.workers and not self._restarts:
+        self._scale(now)
+        if not (self.workers or self._tries_again):
             for executor in self.prefills.remove_all():
-                self._executors.append(executor)
-                self._join(len(self._executors) - 1, executor)
-        if not self.workers and not self._restarts:
+                number = max(self._executors) + 1
+                self._executors[number] = executor
+                self._join(number, executor)
+        if not (self.workers or self._tries_again):
             self._fail_all()
             return
         for routed in self.router.route(now):
@@ -157,10 +181,13 @@ class Dispatcher:
         return Router(BlockIndex(), step_tokens=STEP_TOKENS, compared=COMPARED)
 
     def _join(self, number: int, executor: LocalExecutor) -> None:
-        """Add a worker."""
+        """Add a worker. Raises EngineError if its engine has ended."""
         worker = FleetWorker(number, executor, self.router.index, self._log)
         self.workers[number] = worker
-        self.router.join(number, FIRST_RATE, self._log.now())
+        rates = self.router.workers
+        active = rates.active
+        rate = float(rates.rates[active].mean()) if active else FIRST_RATE
+        self.router.join(number, rate, self._log.now())
         self._log.emit(WorkerJoined(number, executor.model_name, worker.engine))
 
     def _read_prompt(self, call: FleetCall) -> bool:
@@ -168,7 +195,7 @@ class Dispatcher:
         try:
             # An ended worker cannot read images, videos and sounds.
             executor = next(iter(self.workers.values())).executor if self.workers else None
-            executor = executor or self._executors[0]
+            executor = executor or self._executors[min(self._executors)]
             if isinstance(call.call, ScoreCall):
                 call.tokens, continued, _ = executor.encode_choices(call.call)
                 call.choice_tokens = sum(map(len, continued)) - len(continued) * len(call.tokens)
@@ -243,6 +270,18 @@ class Dispatcher:
             call.deliver(message)
         self._commands.put(partial(self._ended, call, attempt))
 
+    def _read(self, worker: FleetWorker) -> None:
+        """Follow the events of a worker."""
+        for call, time in worker.read():
+            self._answered(worker)
+            self._first_token(call, time)
+
+    def _answered(self, worker: FleetWorker) -> None:
+        """Record that a worker computes."""
+        if self._scaling and not worker.has_answered:
+            self._scaling.scaler.succeeded(worker.number)
+        worker.has_answered = True
+
     def _first_token(self, call: FleetCall, time: float) -> None:
         group = call.group
         if group is not None:
@@ -258,8 +297,8 @@ class Dispatcher:
         worker = self.workers.get(group.routed.estimate.worker)
         if worker is not None:
             worker.calls.pop(call.place, None)
-            for other, time in worker.read():
-                self._first_token(other, time)
+            self._answered(worker)
+            self._read(worker)
         group.open.discard(call)
         self._first_token(call, self._log.now())
         if not group.open and group.routed in self._groups:
@@ -278,11 +317,12 @@ class Dispatcher:
     def _lose(self, worker: FleetWorker) -> None:
         """Remove a worker, and repeat the calls of the worker."""
         del self.workers[worker.number]
+        self._end = f"worker {worker.number}: {worker.failure}"
         self._log.emit(WorkerLost(worker.number, worker.failure, worker.engine))
-        if self._restarted is not None:
-            self._restarts += 1
-            wait = partial(self._wait_for_restart, worker.number)
-            threading.Thread(target=wait, name="sgnb-fleet-restart", daemon=True).start()
+        if self._scaling:
+            if not worker.has_answered:
+                self._report(worker.number, worker.failure)
+            self._stop(worker.executor)
         now = self._log.now()
         for routed in self.router.lose(worker.number, now):
             for call in self._remove(routed).open:
@@ -297,26 +337,64 @@ class Dispatcher:
                 self._groups[group.routed] = group
                 self.router.submit(group.routed, now, first=True)
 
-    def _wait_for_restart(self, number: int) -> None:
-        """Wait on a thread until a lost worker has its next engine; then the worker joins again."""
-        assert self._restarted is not None
-        try:
-            executor = executor_of(self._restarted(number))
-        except Exception as error:  # otherwise the waiting calls would wait forever
-            _log.warning("worker %d does not return: %s", number, error)
-            self._commands.put(self._restart_ended)
-        else:
-            self._commands.put(partial(self._restart_ended, number, executor))
+    def _scale(self, now: float) -> None:
+        """Start and end workers; see `scaling`."""
+        is_early = now < self._scaled_at + SCALING_SECONDS and self.workers
+        if self._scaling is None or is_early:
+            return
+        self._scaled_at = now
+        pinned = {worker.number for worker in self.workers.values() if worker.pins}
+        for change in self._scaling.scaler.decide(self.router, now, pinned):
+            self._log.emit(FleetScaled(change.worker, change.action, change.reason))
+            if change.action == "start":
+                _on_thread("sgnb-fleet-start", partial(self._start, change.worker, now))
+            elif change.action == "stop":
+                worker = self.workers.pop(change.worker)
+                self._log.emit(WorkerLost(worker.number, change.reason, worker.engine))
+                self._stop(worker.executor)
 
-    def _restart_ended(self, number: int = 0, executor: LocalExecutor | None = None) -> None:
-        self._restarts -= 1
-        if executor is not None:
-            self._executors[number] = executor
+    def _stop(self, executor: LocalExecutor) -> None:
+        """Release the engine of a worker without calls."""
+        assert self._scaling is not None
+        _on_thread("sgnb-fleet-stop", partial(self._scaling.source.stop, executor.engine))
+
+    def _start(self, number: int, began: float) -> None:
+        """Start an engine, on a thread."""
+        assert self._scaling is not None
+        try:
+            executor = executor_of(self._scaling.source.start(number))
+        except Exception as error:  # otherwise calls would wait for the worker forever
+            reason = error.message if isinstance(error, SgnbError) else repr(error)
+            self._commands.put(partial(self._report, number, reason))
+        else:
+            self._commands.put(partial(self._started, number, executor, began))
+
+    def _started(self, number: int, executor: LocalExecutor, began: float) -> None:
+        """Let a started worker join."""
+        assert self._scaling is not None
+        try:
             self._join(number, executor)
+        except EngineError as error:  # the engine has ended already
+            self._stop(executor)
+            self._report(number, error.message)
+            return
+        self._executors[number] = executor
+        self._scaling.scaler.started(number, self._log.now() - began)
+
+    def _report(self, number: int, reason: str) -> None:
+        """Report a failed start, or a worker that ended before its first token. Only the first of
+        successive failures is reported."""
+        assert self._scaling is not None
+        self._end = f"worker {number}: {reason}"
+        if not self._scaling.scaler.failures:
+            _log.warning("worker %d of the fleet failed: %s", number, reason)
+            self._log.emit(FleetScaled(number, "fail", reason))
+        self._scaling.scaler.failed(number, self._log.now())
 
     def _fail_all(self) -> None:
         """End all calls: no worker is left."""
-        error = EngineError("all workers of the fleet have ended", "load the fleet again")
+        message = f"all workers of the fleet have ended; {self._end}"
+        error = EngineError(message, "load the fleet again")
         for group in self._groups.values():
             for call in group.open:
                 call.fail(error)
@@ -327,3 +405,8 @@ class Dispatcher:
 
 def _failed(call: FleetCall, error: Exception) -> Result | Scores:
     return Result(error=error) if isinstance(call.call, Call) else Scores(error=error)
+
+
+def _on_thread(name: str, work: Callable[[], None]) -> None:
+    """Run work that waits."""
+    threading.Thread(target=logged, args=(work,), name=name, daemon=True).start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -13,19 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ...engine import Engine
-from ...engine.options import EngineOptions
 from ...errors import EngineError, OptionError, shown
 from ...events import EventLog, WaitingRequest
 from ...lang.executor import Call, Delta, Result, Room, ScoreCall, Scores
 from ...segment import Segment
 from ..any_engine import AnyEngine
 from ..local import LocalExecutor, executor_of
-from ..remote.lifetime import start_child
-from .dispatcher import Commands, Dispatcher, Restarted, serve
+from .dispatcher import Commands, Dispatcher, serve
 from .fleet_call import FleetCall
+from .scaling import Scaler
+from .worker_source import LocalSource, Scaling, WorkerSource
 
 MAX_REPLICAS = 4096
 PLACES = "processes", "threads", "ray"
@@ -39,8 +37,8 @@ class FleetExecutor:
 
     Args:
         engines: The engines of the workers, in this process or in hosts.
-        restarted: Returns the next engine of a worker that ended, by the worker's number; may wait.
-            None: a lost worker stays lost.
+        scaling: Starts and ends engines while the fleet runs. None: the number of workers is fixed,
+            and a lost worker stays lost.
         prefill: Further engines that compute prompts for the workers. Without a running worker,
             the engines become workers.
 
@@ -54,7 +52,7 @@ class FleetExecutor:
     def __init__(
         self,
         engines: Sequence[AnyEngine],
-        restarted: Restarted | None = None,
+        scaling: Scaling | None = None,
         prefill: Sequence[AnyEngine] = (),
     ) -> None:
         executors = [executor_of(engine) for engine in engines]
@@ -64,9 +62,9 @@ class FleetExecutor:
             _check_handover(engine)
         self.log = EventLog()
         self.chat, self.special_tokens = executors[0].chat, executors[0].special_tokens
-        self._executors = executors
+        self._executors = dict(enumerate(executors))  # by worker, also of ended workers
         self._commands: Commands = queue.SimpleQueue()
-        self._dispatcher = Dispatcher(executors, self.log, self._commands, restarted, prefills)
+        self._dispatcher = Dispatcher(self._executors, self.log, self._commands, scaling, prefills)
         thread = partial(serve, self._commands, self._dispatcher)
         threading.Thread(target=thread, name="sgnb-fleet", daemon=True).start()
         self._owned = ExitStack()
@@ -81,19 +79,21 @@ class FleetExecutor:
         cls,
         model: str | Path = "tiny",
         *,
-        replicas: int = 2,
+        replicas: int | tuple[int, int] = 2,
         on: str = "processes",
         prefill: int = 0,
         **options: Any,
     ) -> FleetExecutor:
-        """Load `replicas` engines of a model. `close` ends the engines.
+        """Load engines of a model. `close` ends the engines.
 
         Args:
             model: As in `Engine`.
-            replicas: Number of engines.
+            replicas: Number of engines; or minimum and maximum: an engine starts if calls wait too
+                long, and ends if an engine was without calls for a minute.
             on: "processes": a process per engine, each with a GPU of its own if there are several;
                 the processes end with this process. "threads": engines in this process. "ray", or
-                the address "ray://HOST:PORT" of a cluster: actors of Ray, which Ray restarts.
+                the address "ray://HOST:PORT" of a cluster: actors of Ray, which start again after
+                an end.
             prefill: Number of further engines that compute the prompts for the others. The keys and
                 values move to the engine that decodes. An experiment; see docs/FLEET.md.
             options: Options of each engine; see `EngineOptions`.
@@ -102,11 +102,17 @@ class FleetExecutor:
             ModelError, OptionError: As in `Engine`.
             EngineError: A process or an actor did not start.
         """
-        check_replicas(replicas, on)
-        _check_prefill(prefill, on)
+        least, most = read_replicas(replicas, on)
+        _check_prefill(prefill, on, most > least)
         with ExitStack() as opened:
-            engines, restarted = _start(str(model), replicas + prefill, on, options, opened)
-            fleet = cls(engines[:replicas], restarted, engines[replicas:])
+            source, restarts = _source(str(model), options, on, least)
+            opened.callback(source.close)
+            began = time.monotonic()
+            engines = [source.start(worker) for worker in range(least + prefill)]
+            seconds = (time.monotonic() - began) / least
+            scaler = Scaler(least, most, seconds) if restarts or most > least else None
+            scaling = Scaling(source, scaler) if scaler else None
+            fleet = cls(engines[:least], scaling, engines[least:])
             fleet._owned.push(opened.pop_all())
         return fleet
 
@@ -142,61 +148,84 @@ class FleetExecutor:
 
     @property
     def tokenizer_id(self) -> str:
-        return self._executors[0].tokenizer_id
+        return self._any.tokenizer_id
 
     @property
     def model_name(self) -> str:
-        return self._executors[0].model_name
+        return self._any.model_name
 
     @property
     def modalities(self) -> frozenset[str]:
-        return self._executors[0].modalities
+        return self._any.modalities
 
     @property
     def room(self) -> Room | None:
-        """The limits of the first worker."""
-        return self._executors[0].room
+        """The limits of a worker."""
+        return self._any.room
 
     def encode(self, segments: Sequence[Segment]) -> list[int]:
-        return self._executors[0].encode(segments)
+        return self._any.encode(segments)
 
     def cached_length(self, tokens: Sequence[int]) -> int:
         """Return the largest number of leading `tokens` in the cache of a worker."""
-        return max(executor.cached_length(tokens) for executor in self._open())
+        return max(executor.cached_length(tokens) for executor in self._open().values())
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
         """Return the waiting requests of a program on all workers."""
-        executors = [*self._open(), *self._dispatcher.prefills.executors]
+        executors = [*self._open().values(), *self._dispatcher.prefills.executors]
         return [row for executor in executors for row in executor.why_waiting(run, branch)]
 
     def flush_cache(self) -> int:
-        executors = [*self._open(), *self._dispatcher.prefills.executors]
+        executors = [*self._open().values(), *self._dispatcher.prefills.executors]
         return sum(executor.flush_cache() for executor in executors)
 
     def server_info(self) -> dict[str, Any]:
         """Return the information of each worker, in order."""
-        return {"workers": [executor.server_info() for executor in self._open()]}
+        return {"workers": [executor.server_info() for executor in self._open().values()]}
 
-    def _open(self) -> list[LocalExecutor]:
-        """Return the executors of running engines."""
-        return [executor for executor in self._executors if not executor.engine.closed]
+    def stats(self) -> dict[int, dict[str, Any]]:
+        """Return the counters of each running worker, as `Engine.stats`, by number."""
+        return {number: executor.engine.stats() for number, executor in self._open().items()}
+
+    @property
+    def state(self) -> str:
+        """The number of workers, with the bounds and the changes in progress."""
+        return self._dispatcher.state
+
+    @property
+    def any_engine(self) -> AnyEngine:
+        """The engine of a running worker; of an ended one if all have ended."""
+        return self._any.engine
+
+    @property
+    def _any(self) -> LocalExecutor:
+        executors = self._open() or self._executors
+        return executors[min(executors)]
+
+    def _open(self) -> dict[int, LocalExecutor]:
+        """Return the executors of running engines, by worker."""
+        executors = dict(self._executors)  # the fleet's thread adds workers
+        return {w: executors[w] for w in sorted(executors) if not executors[w].engine.closed}
 
     def __repr__(self) -> str:
-        return f"<FleetExecutor of {len(self._executors)} engines of {self.model_name}>"
+        return f"<FleetExecutor of {self.model_name}: {self.state}>"
 
 
-def check_replicas(replicas: int, on: str) -> None:
-    """Raise OptionError for a number or a place that `FleetExecutor.load` does not allow."""
-    right = isinstance(replicas, int) and 1 <= replicas <= MAX_REPLICAS
-    if not right or isinstance(replicas, bool):
-        hint = f"replicas must be an integer from 1 to {MAX_REPLICAS:,}"
+def read_replicas(replicas: int | tuple[int, int], on: str) -> tuple[int, int]:
+    """Return the minimum and the maximum number of workers. Raises OptionError for a number or a
+    place that `FleetExecutor.load` does not allow."""
+    bounds = replicas if isinstance(replicas, tuple) else (replicas, replicas)
+    plain = len(bounds) == 2 and all(type(bound) is int for bound in bounds)
+    if not plain or not 1 <= bounds[0] <= bounds[1] <= MAX_REPLICAS:
+        hint = f"replicas is a number from 1 to {MAX_REPLICAS:,}, or a pair (minimum, maximum)"
         raise OptionError(f"replicas={shown(replicas)} is not allowed", hint)
     if not isinstance(on, str) or not (on in PLACES or on.startswith("ray://")):
         hint = f"write on={' or '.join(map(repr, PLACES))}, or 'ray://HOST:PORT'"
         raise OptionError(f"on={shown(on)} is not allowed", hint)
+    return bounds
 
 
-def _check_prefill(prefill: int, on: str) -> None:
+def _check_prefill(prefill: int, on: str, scales: bool) -> None:
     right = isinstance(prefill, int) and 0 <= prefill <= MAX_REPLICAS
     if not right or isinstance(prefill, bool):
         hint = f"prefill must be an integer from 0 to {MAX_REPLICAS:,}"
@@ -206,6 +235,9 @@ def _check_prefill(prefill: int, on: str) -> None:
             f"prefill={prefill} is not allowed with on={shown(on)}",
             "prefixes move between engines of one machine: use on='processes'",
         )
+    if prefill and scales:
+        hint = "give replicas a single number"
+        raise OptionError(f"prefill={prefill} needs a fixed number of workers", hint)
 
 
 def _check_handover(engine: AnyEngine) -> None:
@@ -221,31 +253,15 @@ def _check_handover(engine: AnyEngine) -> None:
             raise OptionError(message, "load the fleet without prefill")
 
 
-def _start(
-    model: str, replicas: int, on: str, options: dict[str, Any], opened: ExitStack
-) -> tuple[list[AnyEngine], Restarted | None]:
-    """Start the engines of `FleetExecutor.load`. `opened` closes what was started."""
+def _source(
+    model: str, options: dict[str, Any], on: str, replicas: int
+) -> tuple[WorkerSource, bool]:
+    """Return the source of the engines, and whether an ended engine is started again."""
     if on == "ray" or on.startswith("ray://"):
         from .ray_hosts import RayHosts
 
-        hosts = RayHosts(model, options, replicas, "" if on == "ray" else on)
-        opened.callback(hosts.close)
-        return list(hosts.engines), hosts.attach
-    engines: list[AnyEngine] = []
-    for number in range(replicas):
-        own = options | worker_device(options, number)
-        engine = start_child(model, own) if on == "processes" else Engine(model, **own)
-        opened.callback(engine.close)
-        engines.append(engine)
-    return engines, None
-
-
-def worker_device(options: dict[str, Any], number: int) -> dict[str, str]:
-    """Return the first GPU of a worker on a machine with several GPUs, as an option."""
-    gpus, ranks = torch.cuda.device_count(), EngineOptions.make(options).tensor_parallel
-    if gpus < 2 or options.get("device") not in (None, "auto", "cuda"):
-        return {}
-    return {"device": f"cuda:{number % max(gpus // ranks, 1) * ranks}"}
+        return RayHosts(model, options, replicas, "" if on == "ray" else on), True
+    return LocalSource(model, options, on), False
 
 
 def _check_alike(executors: Sequence[LocalExecutor]) -> None:

@@ -111,6 +111,7 @@ class Router:
         self._compared = compared
         self._queue = FairQueue[RoutedCalls](step_tokens)
         self._queues = defaultdict[int, _WorkerQueue](_WorkerQueue)
+        self._waiting_tokens = 0  # of the fair queue
         self._changed: dict[int, None] = {}  # workers with new plans or less work
 
     @property
@@ -123,16 +124,37 @@ class Router:
         self.workers.add(worker, rate, now)
         self._changed[worker] = None
 
+    def drain(self, worker: int, now: float) -> None:
+        """Plan no further items for a worker. Planned items return to the fair queue."""
+        planned = self._queues[worker].planned
+        while planned:
+            item = planned.pop()
+            self._unbook(item, now)
+            self._push(item, first=True)
+        self.workers.drain(worker)
+
+    def resume(self, worker: int, now: float) -> None:
+        """Undo `drain`."""
+        self.workers.resume(worker, now)
+        self._changed[worker] = None
+
+    def expected_wait(self, more: int = 0) -> float:
+        """Return the seconds until all present work is computed, with `more` further workers."""
+        active = self.workers.active
+        if not active:
+            return 0.0
+        work = self._waiting_tokens + self.workers.queued[active].sum()
+        rate = self.workers.rates[active].sum() * (1 + more / len(active))
+        return float(work / rate)
+
     def lose(self, worker: int, now: float) -> list[RoutedCalls]:
         """Remove a worker. Planned items return to the fair queue.
 
         Returns:
             The sent, unfinished items. The caller submits new items with the received tokens.
         """
-        queue = self._queues.pop(worker, _WorkerQueue())
-        for item in reversed(queue.planned):
-            self._unbook(item, now)
-            self._queue.push(item, first=True)
+        self.drain(worker, now)
+        queue = self._queues.pop(worker)
         for item in queue.sent:
             self.index.unbook(worker, item.booked)
         self.workers.remove(worker)
@@ -143,12 +165,13 @@ class Router:
     def submit(self, item: RoutedCalls, now: float, first: bool = False) -> None:
         """Queue an item; `first`: at the start of the items of the client."""
         self.workers.arrived(now)
-        self._queue.push(item, first)
+        self._push(item, first)
 
     def route(self, now: float) -> list[RoutedCalls]:
         """Return the items to send now, each with its decision in `estimate`."""
         while self._queue and self._takes_more(now):
             item = self._queue.pop()
+            self._waiting_tokens -= item.all_tokens
             self._plan(item, now)
             self._queue.charge(item.client, item.uncached)
 
@@ -158,9 +181,9 @@ class Router:
             queue = self._queues[worker]
             if not queue.planned and not self.workers.queued[worker]:
                 self._relieve_busiest(now)
-            self._send(queue, sent)
+            self._send(queue, sent, now)
         for worker in self._changed:  # with moved items
-            self._send(self._queues[worker], sent)
+            self._send(self._queues[worker], sent, now)
         self._changed.clear()
         return sent
 
@@ -228,6 +251,10 @@ class Router:
         price = self._price * self.workers.price
         return self.workers.cheapest(cached, item.all_tokens, now, price, self._compared)
 
+    def _push(self, item: RoutedCalls, first: bool) -> None:
+        self._waiting_tokens += item.all_tokens
+        self._queue.push(item, first)
+
     def _takes_more(self, now: float) -> bool:
         """Return whether a worker has few planned tokens."""
         if not len(self.workers):
@@ -252,7 +279,7 @@ class Router:
         self.index.unbook(worker, item.booked)
         self.workers.unbook(worker, item.uncached, now)
 
-    def _send(self, queue: _WorkerQueue, sent: list[RoutedCalls]) -> None:
+    def _send(self, queue: _WorkerQueue, sent: list[RoutedCalls], now: float) -> None:
         """Send planned items, at most `STEPS_AHEAD` steps ahead."""
         limit = STEPS_AHEAD * self._step_tokens
         while queue.planned and queue.ahead < limit:
@@ -260,6 +287,7 @@ class Router:
             item.sent = True
             queue.ahead += item.uncached
             queue.sent[item] = None
+            self.workers.used(item.estimate.worker, item.estimate.cached, now)
             sent.append(item)
 
     def _relieve_busiest(self, now: float) -> None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from ...errors import EngineError
-from ...events import Columns, EventLog, Record, RequestFinished, RequestQueued, StepRan
+from ...events import (
+    Columns,
+    EventLog,
+    NodePinned,
+    Record,
+    RequestFinished,
+    RequestQueued,
+    StepRan,
+)
 from ..local import LocalExecutor
 from .block_index import BlockIndex
 from .fleet_call import FleetCall
@@ -25,6 +34,11 @@ class FleetWorker:
     Attributes:
         engine: Number of the engine in the fleet's log.
         calls: Open calls by run and branch.
+        pins: Number of pins in the engine's cache.
+        has_answered: A call has got its first token, or has ended.
+
+    Raises:
+        EngineError: The engine has ended.
     """
 
     def __init__(
@@ -32,6 +46,8 @@ class FleetWorker:
     ) -> None:
         self.number, self.executor = number, executor
         self.calls: dict[tuple[str, str], FleetCall] = {}
+        self.pins = 0
+        self.has_answered = False
         self.engine = log.join(executor.log)
         self._requests: dict[int, FleetCall] = {}  # without a first token, by request
         self._log, self._read_seq = executor.log, executor.log.last
@@ -39,12 +55,13 @@ class FleetWorker:
         engine = executor.engine
         identity = executor.tokenizer_id, engine.vocab_size
         self._feed = TreeFeed(index, number, *identity, seq=self._read_seq)
-        self._feed.restore(engine.snapshot())
+        self._restore()
 
     @property
     def failure(self) -> str:
         """Reason of the engine's end; "" while the engine runs."""
-        return "the engine is closed" if self.executor.engine.closed else ""
+        error = self.executor.engine.failure
+        return error.message if error else ""
 
     def read(self) -> Iterator[tuple[FleetCall, float]]:
         """Apply the new events of the engine to the index. Yield the calls with a first token, and
@@ -54,18 +71,22 @@ class FleetWorker:
             return
         self._read_seq = records[-1].seq
         self._feed.apply(records)
-        if self._feed.stale and not self.failure:
-            self._restore()
+        for record in records:
+            if isinstance(record.event, NodePinned) and record.t > self._pins_since:
+                self.pins += record.event.delta
+        if self._feed.stale:
+            with suppress(EngineError):  # the engine ends
+                self._restore()
         for record in records:
             for call in self._first_tokens(record):
                 yield call, record.t + self._offset
 
     def _restore(self) -> None:
-        """Replace the index's blocks by a snapshot, unless the engine ends."""
-        try:
-            self._feed.restore(self.executor.engine.snapshot())
-        except EngineError:
-            return
+        """Replace the index's blocks by a snapshot."""
+        snapshot = self.executor.engine.snapshot()
+        self._feed.restore(snapshot)
+        self._pins_since = snapshot.time
+        self.pins = sum(isinstance(event, NodePinned) for event in snapshot.events)
 
     def _first_tokens(self, record: Record) -> list[FleetCall]:
         """Return the calls with a first token in an event."""

@@ -26,6 +26,9 @@ const OF_ENGINE = {
           output_tokens: written,
         });
   },
+  FleetScaled(state, event) {
+    for (const run of state.runs.values()) if (["waiting", "running"].includes(run.status)) scaleFleet(run, event);
+  },
   EngineStopped(state, event) {
     state.stopped = event.reason;
   },

@@ -1,6 +1,7 @@
 // Workers of a run on a fleet: a lane per worker, and the reason of each routing decision. Twin of sgnb/viz/state/run_fleet.py.
 
 const KEPT_ROUTES = 400; // decisions per worker
+const KEPT_CHANGES = 20; // of the number of workers
 
 const copyWorkerLane = (lane) => ({
   ...lane,
@@ -50,6 +51,10 @@ function joinWorker(run, { worker, engine }, t) {
 
 function loseWorker(run, { worker, reason }, t) {
   run.workers.get(worker)?.absences.push({ began: t, reason, ended: null });
+}
+
+function scaleFleet(run, { worker, change, reason }) {
+  if (run.scaled.length < KEPT_CHANGES) run.scaled.push(`worker ${worker} ${change}: ${reason}`);
 }
 
 // Lanes of all workers; `usedLanes`: of the workers with calls.
@@ -110,16 +115,17 @@ function wordsOfRoute({ event }) {
   return `${visible(branch)} ${visible(name)}: worker ${worker}, ${grouped(cached)} of ${grouped(tokens)} prompt tokens cached, first token in ${duration(wait + work)}${other}`;
 }
 
-// A line per worker, or "" without a fleet.
+// A line per worker and per change of their number, or "" without a fleet.
 const wordsOfFleet = (run) =>
-  usedLanes(run)
-    .map(({ worker, calls, cached, tokens, retried, absences }) => {
-      const parts = [`${plural(calls, "call")} · ${grouped(cached)} of ${grouped(tokens)} prompt tokens cached`];
-      if (retried) parts.push(`${grouped(retried)} continued elsewhere`);
-      parts.push(...absences.slice(-1).map(wordsOfAbsence));
-      return `worker ${worker}: ${parts.join(" · ")}`;
-    })
-    .join("\n");
+  [...wordsOfWorkers(run), ...(usedLanes(run).length ? run.scaled.map(visible) : [])].join("\n");
+
+const wordsOfWorkers = (run) =>
+  usedLanes(run).map(({ worker, calls, cached, tokens, retried, absences }) => {
+    const parts = [`${plural(calls, "call")} · ${grouped(cached)} of ${grouped(tokens)} prompt tokens cached`];
+    if (retried) parts.push(`${grouped(retried)} continued elsewhere`);
+    parts.push(...absences.slice(-1).map(wordsOfAbsence));
+    return `worker ${worker}: ${parts.join(" · ")}`;
+  });
 
 // The last decision for a call, or undefined.
 function routeOf(run, { branch, name, queued }) {

@@ -54,6 +54,7 @@ function copyState(state) {
     loads: new Map(r.loads),
     loadBars: [...r.loadBars],
     workers: copied(r.workers, copyWorkerLane),
+    scaled: [...r.scaled],
     lanes: copied(r.lanes, copyLane),
     branches: copied(r.branches, branch),
     rows: copied(r.rows, same),
@@ -177,6 +178,7 @@ function newRun(event, t) {
     loads: new Map(), // by store: [tokens, seconds, seconds of computing]
     loadBars: [], // the first loads
     workers: new Map(), // lanes of a fleet's workers, by number
+    scaled: [], // changes of the number of workers, in words
     time: newTimeParts(),
     stops: new Map(),
     edit: null, // the `RunEdited` of a run that continues an edit

@@ -9,11 +9,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...events import CallRetried, CallRouted, Record, RunStarted, WorkerJoined, WorkerLost
+from ...events import (
+    CallRetried,
+    CallRouted,
+    FleetScaled,
+    Record,
+    RunStarted,
+    WorkerJoined,
+    WorkerLost,
+)
 from ...sequences import common_length
 from .lanes import Bar, Lanes
 from .metrics import duration
 from .tree import Trees, TreeState
+
+KEPT_CHANGES = 20
+"""Maximum changes of the number of workers."""
 
 KEPT_ROUTES = 400
 """Maximum decisions per worker; later decisions are counted."""
@@ -119,6 +130,7 @@ class RunFleet:
 
     def __init__(self, run: str, trees: Trees) -> None:
         self.lanes: dict[int, WorkerLane] = {}
+        self.changes: list[str] = []  # of the number of workers, in words
         self._run, self._trees = run, trees
 
     @property
@@ -130,8 +142,8 @@ class RunFleet:
         """Numbers of the engines of the workers with calls."""
         return [lane.engine for lane in self.used]
 
-    def apply(self, record: Record) -> bool:
-        """Apply a record. Returns whether the record belongs to the run."""
+    def apply(self, record: Record, status: str) -> bool:
+        """Apply a record; `status` of the run. Returns whether the record belongs to the run."""
         event: Any = record.event
         if isinstance(event, RunStarted) and event.run == self._run:
             for joined in self._trees.workers.values():
@@ -140,6 +152,10 @@ class RunFleet:
             self._join(event, record.t)
         elif isinstance(event, WorkerLost) and event.worker in self.lanes:
             self.lanes[event.worker].absences.append(Absence(record.t, event.reason))
+        elif isinstance(event, FleetScaled):
+            is_open = status in ("waiting", "running")
+            if is_open and len(self.changes) < KEPT_CHANGES:
+                self.changes.append(f"worker {event.worker} {event.change}: {event.reason}")
         if not isinstance(event, CallRouted | CallRetried) or event.run != self._run:
             return False
         if isinstance(event, CallRetried):
@@ -209,12 +225,13 @@ class RunFleet:
         return next((lane.worker for lane in lanes if self._trees[lane.engine] is tree), None)
 
     def line(self) -> str:
-        """Return a line per worker, or "" without a fleet."""
-        return "\n".join(lane.line() for lane in self.used)
+        """Return a line per worker and per change of their number, or "" without a fleet."""
+        lanes = [lane.line() for lane in self.used]
+        return "\n".join([*lanes, *(self.changes if lanes else [])])
 
     def text(self) -> str:
         """Return the lanes with all kept decisions."""
-        lines: list[str] = []
+        lines: list[str] = list(self.changes)
         for lane in self.used:
             lines += [lane.line(), *(f"  {route.t:.3f} s  {route.line()}" for route in lane.routes)]
             if lane.calls > len(lane.routes):

@@ -117,13 +117,13 @@ class RunState:
         return self.metrics.total > 1 or bool(self.earlier)
 
     def apply(self, record: Record) -> None:
-        event = record.event
+        event, kind = record.event, type(record.event)
         self._now, self._engine = record.t, record.engine
-        kind = type(event)
         if kind in STOP_EVENTS:
             self.stops.apply(record)
         self.lanes.apply(record)
-        advanced = self.fleet.apply(record) | (kind in TIMED_EVENTS and self.time.apply(record))
+        advanced = self.fleet.apply(record, self.status)
+        advanced |= kind in TIMED_EVENTS and self.time.apply(record)
         handler = self._handlers.get(kind)
         if handler is not None and getattr(event, "run", self.run) == self.run:
             advanced = handler(self, event) is not False or advanced
@@ -147,7 +147,9 @@ class RunState:
     def _loaded(self, event: PrefixLoaded) -> bool:
         if (request := self._requests[self._engine].get(event.request)) is not None:
             self.loads.loaded(event, self._now)
-            self._found(request.model, request.row, 0, event.tokens if event.begin else 0)
+            count_found(
+                self.metrics, request.model, request.row, 0, event.tokens if event.begin else 0
+            )
         return request is not None
 
     def _approximated(self, event: AnswerSpliced | AnswerVerified) -> bool:

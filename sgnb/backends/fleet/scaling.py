@@ -1,0 +1,162 @@
+"""Number of workers of a fleet. Pure: no clock, no thread, no I/O; time is an argument.
+
+A worker starts if calls wait too long, and ends if a worker was without calls for some time. The
+worker to end takes no more calls, and ends after its last call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from math import inf
+from typing import Literal, NamedTuple
+
+from .router import Router
+
+WAIT_SECONDS = 1.0
+"""Least expected wait that starts a worker. A start that takes longer needs a wait of this time."""
+
+GROW_SECONDS = 3.0
+"""Time of too long waits before a start."""
+
+IDLE_SECONDS = 60.0
+"""Time with a worker without calls before a worker ends."""
+
+MAX_IDLE_SECONDS = 960.0
+"""Maximum of the same time. The time doubles if a worker starts soon after another has ended."""
+
+MAX_PAUSE_SECONDS = 300.0
+"""Maximum time between a failed start and the next start. The time doubles from 1 s."""
+
+FAILURES = 3
+"""Successive failures after which calls do not wait for the first worker any more."""
+
+
+class ScalingChange(NamedTuple):
+    """A change of a worker: "start", "drain" (no more calls), "resume" or "stop"."""
+
+    action: Literal["start", "drain", "resume", "stop"]
+    worker: int
+    reason: str
+
+
+class Scaler:
+    """Decisions about the number of workers.
+
+    Args:
+        least: Minimum number of workers.
+        most: Maximum number of workers, with starting and draining workers.
+        start_seconds: First estimate of the time to start a worker.
+
+    Attributes:
+        starting: Workers that are starting; the caller reports `started` or `failed`.
+        failures: Failures since the last success.
+    """
+
+    def __init__(self, least: int, most: int, start_seconds: float = 0.0) -> None:
+        self.least, self.most = least, most
+        self.starting: set[int] = set()
+        self.failures = 0
+        self._start_seconds = start_seconds
+        self._unproven: set[int] = set()  # started workers before their first token
+        self._paused_until = -inf  # no start before, after failures
+        self._late_since = inf  # beginning of too long waits
+        self._spare_since = inf  # beginning of the time with a worker without calls
+        self._idle_seconds, self._drained_at = IDLE_SECONDS, -inf
+
+    def decide(
+        self, router: Router, now: float, pinned: Set[int] = frozenset()
+    ) -> list[ScalingChange]:
+        """Return the changes of this moment, for the caller to carry out.
+
+        The router knows the changes already, and `starting` has the workers to start. Call at
+        least once per second while the fleet has calls or more than `least` workers.
+
+        Args:
+            router: Router with the workers; `route` must follow.
+            now: Time in seconds.
+            pinned: Workers with pinned tokens, which do not end.
+        """
+        changes = self._end_drained(router, now, pinned)
+        active = router.workers.active
+        wait = router.expected_wait(len(self.starting))
+        is_late = wait > max(WAIT_SECONDS, self._start_seconds)
+        self._late_since = min(self._late_since, now) if is_late else inf
+        has_spare = not self.starting and any(router.workers.calls[w] == 0 for w in active)
+        self._spare_since = min(self._spare_since, now) if has_spare else inf
+
+        missing = self.least - len(active) - len(self.starting)
+        if missing > 0:
+            changes += self._grow(router, now, missing, f"fewer than {self.least} workers")
+        elif now - self._late_since >= GROW_SECONDS:
+            grown = self._grow(router, now, 1, f"an expected wait of {wait:.1f} s")
+            if grown:
+                self._late_since = inf
+                if now - self._drained_at < self._idle_seconds:
+                    self._idle_seconds = min(2 * self._idle_seconds, MAX_IDLE_SECONDS)
+            changes += grown
+        elif now - self._spare_since >= self._idle_seconds and len(active) > self.least:
+            changes += self._shrink(router, now, pinned)
+        return changes
+
+    @property
+    def tries_again(self) -> bool:
+        """True if calls should wait for a worker, although none is present."""
+        return bool(self.starting) or self.failures < FAILURES
+
+    def started(self, worker: int, seconds: float) -> None:
+        """Record the end of a start, which took `seconds`."""
+        self.starting.discard(worker)
+        self._unproven.add(worker)
+        self._start_seconds = seconds
+
+    def succeeded(self, worker: int) -> None:
+        """Record the first token of a worker."""
+        if worker in self._unproven:
+            self._unproven.discard(worker)
+            self.failures = 0
+
+    def failed(self, worker: int, now: float) -> None:
+        """Record a failed start, or the end of a worker before its first token."""
+        self.starting.discard(worker)
+        self._unproven.discard(worker)
+        self.failures += 1
+        self._paused_until = now + min(2.0 ** (self.failures - 1), MAX_PAUSE_SECONDS)
+
+    def _end_drained(self, router: Router, now: float, pinned: Set[int]) -> list[ScalingChange]:
+        """End draining workers without calls."""
+        changes: list[ScalingChange] = []
+        for worker in router.workers.draining:
+            if worker in pinned:
+                router.resume(worker, now)
+                changes.append(ScalingChange("resume", worker, "tokens are pinned"))
+            elif router.workers.calls[worker] == 0:
+                router.lose(worker, now)
+                changes.append(ScalingChange("stop", worker, "not needed"))
+        return changes
+
+    def _grow(self, router: Router, now: float, count: int, reason: str) -> list[ScalingChange]:
+        """Resume draining workers, or start workers, up to the maximum."""
+        changes: list[ScalingChange] = []
+        for _ in range(count):
+            active, draining = router.workers.active, router.workers.draining
+            if draining:
+                router.resume(draining[0], now)
+                changes.append(ScalingChange("resume", draining[0], reason))
+            elif now >= self._paused_until and len(active) + len(self.starting) < self.most:
+                used = {*active, *self.starting}
+                worker = next(number for number in range(self.most) if number not in used)
+                self.starting.add(worker)
+                changes.append(ScalingChange("start", worker, reason))
+        return changes
+
+    def _shrink(self, router: Router, now: float, pinned: Set[int]) -> list[ScalingChange]:
+        """Drain the worker with the least useful cache."""
+        workers = [worker for worker in router.workers.active if worker not in pinned]
+        if not workers:
+            return []
+        saved, cached = router.workers.saved_tokens(now), router.index.cached
+        worker = min(workers, key=lambda w: (saved.item(w), len(cached(w)), -w))
+        router.drain(worker, now)
+        reason = f"a worker had no calls for {self._idle_seconds:g} s"
+        self._spare_since, self._drained_at = inf, now
+        return [ScalingChange("drain", worker, reason)]
