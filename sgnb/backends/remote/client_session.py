@@ -365,7 +365,7 @@ class ClientSession:
             while not self._closed and self._send_step():
                 with suppress(queue.Empty):
                     reply = self._replies.get(timeout=EVENT_SECONDS)
-                    while True:
+                    while not self._engine.failure:  # the reason of the end precedes its effects
                         if reply is not None:
                             self._connection.send_now(reply)
                         reply = self._replies.get_nowait()
