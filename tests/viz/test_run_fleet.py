@@ -211,13 +211,6 @@ PROMPTS: list[tuple[list[int], str, dict[int, int]]] = [
 ]
 
 
-def test_holders_of_a_prompt() -> None:
-    log, _engines = fleet_log()
-    state = LogState(LogReader(log).read().records)
-    for tokens, namespace, expected in PROMPTS:
-        assert state.runs["r"].fleet.holders(state.trees, tokens, namespace) == expected
-
-
 def test_the_page_has_the_same_words_and_holders() -> None:
     log, _engines = fleet_log()
     lines = [encode(record) for record in LogReader(log).read().records]

@@ -18,7 +18,6 @@ from ...events import (
     WorkerJoined,
     WorkerLost,
 )
-from ...sequences import common_length
 from .lanes import Bar, Lanes
 from .metrics import duration
 from .tree import Trees, TreeState
@@ -237,28 +236,3 @@ class RunFleet:
             if lane.calls > len(lane.routes):
                 lines.append(f"  and {lane.calls - len(lane.routes):,} more calls")
         return "\n".join(lines)
-
-    def holders(self, trees: Trees, tokens: Sequence[int], namespace: str = "") -> dict[int, int]:
-        """Return the number of leading `tokens` in the cache of each worker that has any."""
-        lengths = {
-            worker: cached_length(trees, lane.engine, tokens, namespace)
-            for worker, lane in sorted(self.lanes.items())
-        }
-        return {worker: length for worker, length in lengths.items() if length}
-
-
-def cached_length(trees: Trees, engine: int, tokens: Sequence[int], namespace: str) -> int:
-    """Return the number of leading `tokens` in the tree of an engine."""
-    tree, length = trees[engine], 0
-    node = tree.root
-    while length < len(tokens):
-        child = node.children.get((namespace if node is tree.root else "", tokens[length]))
-        if child is None:
-            break
-        node = tree.nodes[child]
-        edge = tuple(node.tokens)
-        common = common_length(edge, tuple(tokens[length : length + len(edge)]))
-        length += common
-        if common < len(edge):
-            break
-    return length
