@@ -176,7 +176,8 @@ def test_a_killed_process_loses_no_program(tmp_path: Path, monkeypatch: pytest.M
             texts = ["".join(state.text_iter("text")) for state in states]
             assert [state["text"] for state in states] == texts
             assert all(state.get_meta_info("text")["completion_tokens"] == 60 for state in states)
-            assert len(events(fleet, WorkerLost)) == 1
+            (lost,) = events(fleet, WorkerLost)
+            assert lost.reason.endswith("was lost: the process was killed by SIGKILL")
             assert events(fleet, CallRetried)
             pids = [host.pid for host in find_hosts() if is_alive(host.pid)]
         assert len(pids) == 1

@@ -28,6 +28,7 @@ class HostClient:
         on_step: Receives the lost records, the events and the outputs of each step, on the
             receiving thread. An error ends the connection.
         on_end: Called on the receiving thread after the connection is lost, with the error.
+        end_reason: Returns the reason of a lost connection, or "" if unknown.
     """
 
     def __init__(
@@ -35,10 +36,12 @@ class HostClient:
         connection: Connection,
         on_step: Callable[[int, list[WireEvent], list[WireOutput]], None],
         on_end: Callable[[EngineError], None],
+        end_reason: Callable[[], str] = str,
     ) -> None:
         self.name = connection.name
         self.failure: EngineError | None = None
         self._connection, self._on_step, self._on_end = connection, on_step, on_end
+        self._end_reason = end_reason
         self._serials = itertools.count(1)
         self._waiting: dict[int, OnReply] = {}
         self._guard = threading.Lock()
@@ -106,8 +109,9 @@ class HostClient:
             while True:
                 self._handle(decode(self._connection.receive()))
         except (EOFError, OSError) as error:
-            reason = f"the connection to {self.name} was lost: {error}"
-            failure = EngineError(reason, LOST_HINT)
+            reason = self._end_reason() if self.failure is None else ""
+            message = f"the connection to {self.name} was lost: {reason or error}"
+            failure = EngineError(message, LOST_HINT)
         except EngineError as error:
             failure = error
         except Exception as error:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,9 @@ from .wire import WireFailure, error_of
 
 IDLE_SECONDS = 900.0
 """Time without clients after which a shared host ends; SGNB_HOST_IDLE changes the time."""
+
+END_SECONDS = 1.0
+"""Maximum time between the loss of a child's connection and the end of the child."""
 
 _BEGIN = (
     "import sys; sys.path[:] = sys.argv[1:]; "
@@ -125,16 +130,27 @@ def start_child(
             process.stdin.close()
 
     try:
-        return attach_record(record, on_close=end)
+        return attach_record(record, on_close=end, end_reason=partial(_end_reason, process))
     except BaseException:
         end()
         raise
 
 
-def attach_record(record: HostRecord, on_close: Callable[[], None] = lambda: None) -> RemoteEngine:
-    """Connect to a running host."""
+def _end_reason(process: subprocess.Popen[bytes]) -> str:
+    """Return the end of a process whose connection was lost."""
+    try:
+        status = process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        return ""
+    if status < 0:
+        return f"the process was killed by {signal.Signals(-status).name}"
+    return f"the process ended with status {status}"
+
+
+def attach_record(record: HostRecord, **options: Any) -> RemoteEngine:
+    """Connect to a running host. options: of `RemoteEngine`."""
     sock = connect(record.address, record.name)
-    return RemoteEngine(sock, record.token, record.name, on_close=on_close)
+    return RemoteEngine(sock, record.token, record.name, **options)
 
 
 def attach(name: str = "", token: str = "") -> RemoteEngine:

@@ -72,6 +72,7 @@ class RemoteEngine(GenerateMethods, RemoteCalls):
         tokenizer: Transformers tokenizer; by default read from the folder or hub id of the host's
             model.
         on_close: Called once after the end of the connection.
+        end_reason: Returns the reason of a lost connection, or "" if unknown.
 
     Raises:
         EngineError: The greeting failed.
@@ -88,6 +89,7 @@ class RemoteEngine(GenerateMethods, RemoteCalls):
         name: str,
         tokenizer: Any = None,
         on_close: Callable[[], None] = lambda: None,
+        end_reason: Callable[[], str] = str,
     ) -> None:
         self.host_name, self._on_close = name, on_close
         connection = Connection(sock, f"engine host {name!r}")
@@ -113,7 +115,7 @@ class RemoteEngine(GenerateMethods, RemoteCalls):
         self._approximations: dict[str, Any] = {}  # by request id, until the comparison
         self._later: list[Callable[[], object]] = []  # functions after the present step
         self._tagging = threading.Lock()
-        self._client = HostClient(connection, self._receive, self._end)
+        self._client = HostClient(connection, self._receive, self._end, end_reason)
         self.items = RemoteItems(self._client, self.vocab_size) if self.modalities else None
         self.token_stepper = RemoteStepper(self._client)
         self._seams, self._grammars = {}, None
