@@ -191,3 +191,5 @@ def test_bounds_are_checked() -> None:
     for replicas in ((0, 2), (3, 2), (1, 2, 3), (1, True), (1.0, 2)):
         with pytest.raises(OptionError, match="replicas"):
             FleetExecutor.load("tiny", replicas=replicas)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="prefill=1 needs a fixed number of workers"):
+        FleetExecutor.load("tiny", replicas=(1, 2), prefill=1)
