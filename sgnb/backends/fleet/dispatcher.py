@@ -217,6 +217,7 @@ class Dispatcher:
         group.cancel_prefill = nothing
         route, compared = group.routed.estimate, group.routed.compared
         worker, now = self.workers[route.worker], self._log.now()
+
         for call in group.calls:
             if call.is_done:
                 self._ended(call)
@@ -240,6 +241,7 @@ class Dispatcher:
                     compared_others=tuple(round(each.others, 6) for each in compared),
                 )
             )
+
             call.attempt += 1
             worker.calls[call.place] = call
             receive = partial(self._receive, call, call.attempt, worker)

@@ -76,6 +76,7 @@ class SentPrefixes:
                 if len(self._names) >= MAX_PREFIXES:
                     message = f"a client has at most {MAX_PREFIXES} exported prefixes"
                     raise RequestError(message, "delete prefixes that were adopted")
+
             checksum = checksum_of(content)
             handle = sender.send(content)
             with self._lock:
@@ -83,6 +84,7 @@ class SentPrefixes:
                 closed = self._closed
             if closed:
                 self.release(handle)
+
         return SentPrefix(
             transport=transport,
             handle=handle,

@@ -177,9 +177,11 @@ class EngineApp:
             async with aclosing(texts):
                 async for text in texts:
                     yield _event(self._chat_chunk(id, {"content": text}, None))
+
             for index, call in enumerate(answer_format.call_parts(answer.calls)):
                 delta = {"tool_calls": [{"index": index, **call}]}
                 yield _event(self._chat_chunk(id, delta, None))
+
             end = self._chat_chunk(id, {}, answer.finish_reason)
             yield _event(end)
             if options is not None and options.include_usage:

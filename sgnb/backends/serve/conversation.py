@@ -29,6 +29,7 @@ def chat_segments(chat: ChatTemplate, messages: Sequence[ChatMessage]) -> list[S
     """
     if not messages:
         raise RequestError("messages is empty", "send at least one message")
+
     segments: list[Segment] = []
     previous, calls = None, dict[str, MessageCall]()
     results: list[ChatMessage] = []
@@ -89,6 +90,7 @@ def _results(
     """Yield the turn with the results of calls."""
     if not results:
         return
+
     called, texts = list[MessageCall](), list[str]()
     for result in results:
         call = calls.get(result.tool_call_id or "")
@@ -100,6 +102,7 @@ def _results(
             raise RequestError("the result of a tool has an image", "send results as text")
         called.append(call)
         texts.append("".join(part.text for part in parts if isinstance(part, TextPart)))
+
     for prefix, text in chat.tools.results(chat.roles["user"], called, texts):
         yield Segment(prefix)
         if text:

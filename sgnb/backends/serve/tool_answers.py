@@ -125,6 +125,7 @@ class ToolAnswer:
                 while isinstance(step, Segment):
                     segments.append(step)
                     step = next(steps)
+
                 is_free = self._use.optional and not self.outputs
                 tokens = await asyncio.to_thread(self._engine.encode, [segments])
                 output = None
@@ -134,11 +135,13 @@ class ToolAnswer:
                         if is_free and output.delta:
                             self.text += output.delta
                             yield output.delta
+
                 assert output is not None  # a stream has a last output
                 self.outputs.append(output)
                 segments += made_segments(self._engine, output)
                 step = steps.send((output.text, output.meta_info))
         except StopIteration as end:
             value, _meta = end.value
+
         if not isinstance(value, str):
             self.calls = value if isinstance(value, list) else [value]

@@ -152,6 +152,7 @@ def check_division(source: str | Path | PreTrainedModel, size: int) -> None:
             f"tensor_parallel={size} does not support a loaded model",
             "give the folder or hub id of the model: each process reads its part",
         )
+
     path = str(source)
     with _explained_errors(path):
         announce("finding the model")

@@ -155,11 +155,13 @@ class RunFleet:
             is_open = status in ("waiting", "running")
             if is_open and len(self.changes) < KEPT_CHANGES:
                 self.changes.append(f"worker {event.worker} {event.change}: {event.reason}")
+
         if not isinstance(event, CallRouted | CallRetried) or event.run != self._run:
             return False
         if isinstance(event, CallRetried):
             self._retry(event, record.t)
             return True
+
         lane = self._lane(event.worker, event.engine)
         lane.calls += 1
         lane.tokens += event.tokens

@@ -138,6 +138,7 @@ def _moves(lanes: Sequence[PlacedLane], scale: LaneScale) -> Iterator[str]:
         for call, top in zip(lane.calls, lane.tops, strict=True)
     ]
     places.sort(key=lambda place: place[0].t)
+
     for route, y in places:
         moved, key = route.moved, (route.event.branch, route.event.name)
         if moved is None:
