@@ -48,10 +48,12 @@ class Shell:
 def _shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     shell = Shell(tmp_path_factory.mktemp("ipython"))
     shell("%load_ext sgnb")
-    yield shell
-    SESSION.cancel()
-    for name in SESSION.engines.names():
-        sgnb.unload(name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SGNB_HOSTS", str(tmp_path_factory.mktemp("h")))  # no hosts of other tests
+        yield shell
+        SESSION.cancel()
+        for name in SESSION.engines.names():
+            sgnb.unload(name)
 
 
 @pytest.fixture
