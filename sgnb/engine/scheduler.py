@@ -307,9 +307,12 @@ class Scheduler:
                 if waits.front is not None:
                     waits.report(request, waits.front)
                     break
-                upcoming = self._next_tokens(request, prefix)
                 can_share = prefix.length + self.shared_prefix <= request.reusable
-                if can_share and self.cache.shares(request) and upcoming in being_computed:
+                if (
+                    can_share
+                    and self.cache.shares(request)
+                    and self._next_tokens(request, prefix) in being_computed
+                ):
                     waits.report(request, Wait(WaitReason.SAME_PREFIX))
                     continue
                 is_new = request.cached_tokens is None  # otherwise retracted
@@ -330,8 +333,9 @@ class Scheduler:
                 waits.forget(request)
                 growth += request.remaining
                 admitted.append(request)
-                if self.cache.shares(request):
-                    being_computed.add(upcoming)
+                if request.node is not None and self.cache.shares(request):
+                    computed = Prefix(request.node, request.num_computed)
+                    being_computed.add(self._next_tokens(request, computed))
                 builder.add(request)
         finally:  # also after a fault of one request
             for request in admitted:

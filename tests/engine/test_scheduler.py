@@ -92,7 +92,7 @@ class Simulation:
         )
         self.rankings = 0  # with several requests
 
-    def ranked_as_from_scratch(self) -> list[tuple[Request, Prefix]]:
+    def ranked_as_from_scratch(self) -> Iterator[tuple[Request, Prefix]]:
         """The kept ranks are the ranks of all requests, looked up again."""
         queue = self.scheduler.waiting
         rows = []
@@ -109,7 +109,7 @@ class Simulation:
         ranked = list(self.ranked())
         assert [(r.id, p.length) for r, p in ranked] == [(r.id, p.length) for r, p in expected]
         self.rankings += len(ranked) > 1
-        return ranked
+        return self.ranked()
 
     def emit(self, event: Any) -> None:
         self.events.append(event)
