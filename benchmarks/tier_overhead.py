@@ -1,12 +1,14 @@
 """Cost of `host_cache` and `disk_cache` for work that reuses nothing, in processor time of the
 engine's thread, which does not count other programs.
 
-The cost is the time inside the functions of the tiers, as a part of a turn and of the longest
-steps, less the same part of an engine without tiers: a difference of the times of two engines is
-less exact than the cost is small. The table shows the
-difference, too: all engines answer the same prompts in turn, in one process, and each turn is
-compared with the turn of an engine without tiers. A second engine without tiers shows the error of
-this comparison. The latency of a token is the time of its step.
+All engines answer the same prompts in turn, in one process. The verdict compares each turn, and the
+99th percentile of its steps, with the turn of an engine without tiers. A second engine without
+tiers shows the error of this comparison. The latency of a token is the time of its step.
+
+On a busy machine, the confidence intervals are wider than the bar, and the verdict is open. The
+table therefore has a second, exact measure: the time inside the functions of the tiers, as a part
+of a turn and of the longest steps. This part omits costs outside the functions, such as a busy
+memory bus. The functions take some time without tiers, too.
 """
 
 from __future__ import annotations
@@ -28,9 +30,10 @@ from .common import Report, tokens
 
 TURNS, WARM_UP = 16, 2
 REQUESTS, PROMPT, OUTPUT = 4, 300, 48
-MOST_TOTAL, MOST_STEP = 0.005, 0.01
+MOST_TOTAL, MOST_STEP = 1.005, 1.01
 POOLS = {"fits into the pool": 8192, "evicts earlier turns": 2048}
 BASE = "neither"
+TIERS = "host_cache", "disk_cache"
 
 
 class Turn(NamedTuple):
@@ -146,31 +149,53 @@ def table(workload: str, times: dict[str, list[Turn]]) -> Report:
         f"{REQUESTS} requests of {PROMPT} new tokens and {OUTPUT} answered tokens, bundled model:"
         f" the work {workload}",
         (
-            "", "turn, ms", "inside the tiers", "p99 step, ms", "inside the tiers",
-            "turn over neither",
+            "", "turn, ms", "over neither", "inside the tiers", "p99 step, ms", "over neither",
+            "inside the tiers",
         ),
-        bar=f"at most {MOST_TOTAL:.1%} and {MOST_STEP:.0%} inside the tiers, above {BASE}",
-        note=f"Medians of {TURNS} turns; the last column with its confidence interval.",
+        bar=f"at most {MOST_TOTAL} of a turn and {MOST_STEP} of the p99 step of {BASE}",
+        note=f"Medians of {TURNS} turns; ratios with their confidence intervals.",
     )  # fmt: skip
-    base, report.met = [turn.total for turn in times[BASE]], True
-    base_shares = shares(times[BASE])
+    base_totals, base_steps = columns(times[BASE])
+    verdicts: list[bool | None] = []
     for name, measured in times.items():
-        ratios = paired_ratios([turn.total for turn in measured], base)
-        interval = median_interval(ratios)
-        total, longest = shares(measured)
-        above = total - base_shares[0], longest - base_shares[1]
-        report.met = report.met and above[0] <= MOST_TOTAL and above[1] <= MOST_STEP
+        totals, steps = columns(measured)
+        total_ratios = paired_ratios(totals, base_totals)
+        step_ratios = paired_ratios(steps, base_steps)
+        if name in TIERS:
+            verdicts += [verdict(total_ratios, MOST_TOTAL), verdict(step_ratios, MOST_STEP)]
+        total_share, step_share = shares(measured)
         report.rows.append(
             (
                 name,
-                f"{1000 * np.median([turn.total for turn in measured]):.1f}",
-                f"{total:.2%}",
-                f"{1000 * np.median([turn.longest for turn in measured]):.2f}",
-                f"{longest:.2%}",
-                f"{np.median(ratios):.3f} ({interval.low:.3f} to {interval.high:.3f})",
+                f"{1000 * np.median(totals):.1f}",
+                ratio_cell(total_ratios),
+                f"{total_share:.2%}",
+                f"{1000 * np.median(steps):.2f}",
+                ratio_cell(step_ratios),
+                f"{step_share:.2%}",
             )
         )
+    report.met = False if False in verdicts else None if None in verdicts else True
+    if report.met is None:
+        report.note = f"Bar: {report.bar}: not decided, see the intervals. {report.note}"
     return report
+
+
+def columns(turns: list[Turn]) -> tuple[list[float], list[float]]:
+    """Return the time of each turn, and of its longest steps."""
+    return [turn.total for turn in turns], [turn.longest for turn in turns]
+
+
+def verdict(ratios: list[float], limit: float) -> bool | None:
+    """Return whether the median ratio is at most `limit`; None if the confidence interval contains
+    both answers."""
+    interval = median_interval(ratios)
+    return True if interval.high <= limit else False if interval.low > limit else None
+
+
+def ratio_cell(ratios: list[float]) -> str:
+    interval = median_interval(ratios)
+    return f"{np.median(ratios):.3f} ({interval.low:.3f} to {interval.high:.3f})"
 
 
 def shares(turns: list[Turn]) -> tuple[float, float]:
