@@ -46,9 +46,9 @@ def grouped_kernel(
     column_stride: tl.tensor, term_stride: tl.tensor, block_scales: tl.tensor, zeros: tl.tensor,
     inputs: tl.tensor, KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr,
     ZEROS: tl.constexpr, ORDER: tl.constexpr, EXPERTS: tl.constexpr, EXPERTS_BLOCK: tl.constexpr,
-  TOP_K: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
-    GROUP_M: tl.constexpr, BIAS: tl.constexpr, GATE: tl.constexpr, LAST: tl.constexpr,
+    TOP_K: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, GROUP_M: tl.constexpr,
+    BIAS: tl.constexpr, GATE: tl.constexpr, LAST: tl.constexpr,
 ) -> None:  # fmt: skip
     """Multiply a block of an expert's pairs by a block of columns, front to back over SIZE.
 

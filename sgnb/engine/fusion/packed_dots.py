@@ -11,9 +11,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .kernel_weights import DOT_CODES
 from .packed_kernels import MANTISSA, SIGN, load_scales
 
-CODES = tl.constexpr(4)
+CODES = tl.constexpr(DOT_CODES)
 """Codes of four bits in a word."""
 
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-CODES = tl.constexpr(8)
+from .kernel_weights import SUM_CODES
+
+CODES = tl.constexpr(SUM_CODES)
 """Codes of four bits in a word."""
 FIRST = tl.constexpr(5)
 """Codes of a word that need no shift."""
