@@ -115,7 +115,18 @@ class LoadPlanner:
             compute = self._compute(begin, end, measured)
             ends.append(count)
             saved = (end - begin) * BLOCK
-            plan = LoadPlan(prompt, first, blocks[:count], state, end, 0, ends, saved, compute)
+            plan = LoadPlan(
+                prompt=prompt,
+                first=first,
+                blocks=blocks[:count],
+                state=state,
+                end=end,
+                meeting=0,
+                ends=ends,
+                saved_tokens=saved,
+                compute_seconds=compute,
+            )
+
             if compute - load > most:
                 best, most = plan, compute - load
             elif load - compute <= allowed and count >= MIN_TRIAL:

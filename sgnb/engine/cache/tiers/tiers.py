@@ -363,8 +363,16 @@ class CacheTiers:
         """Count and report loaded tokens; see `PrefixLoaded`."""
         self._counts["loads"] += 1
         self._counts["loaded_tokens"] += tokens
-        times = round(seconds, 6), round(computing, 6)
-        self._emit(PrefixLoaded(request, store.name, tokens, *times, begin))
+        self._emit(
+            PrefixLoaded(
+                request=request,
+                store=store.name,
+                tokens=tokens,
+                seconds=round(seconds, 6),
+                compute_seconds=round(computing, 6),
+                begin=begin,
+            )
+        )
 
     def _serves(self, request: CachedSequence) -> bool:
         return self._cache.shares(request) and request.cache_scope.namespace == ""
