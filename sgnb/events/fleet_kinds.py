@@ -28,13 +28,15 @@ class FleetScaled:
     """The number of workers changes."""
 
     worker: int
-    change: str  # "start", "drain" (no more calls), "resume", "stop", or "fail" (did not start)
+    change: str
+    """"start", "drain" (no more calls), "resume", "stop", or "fail" (no start, or an end before the
+    first token)."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallRouted:
-    """A call was sent to a worker. All times are estimates of the decision, in seconds."""
+    """A call was sent to a worker. Times are in seconds, and estimates except for `waited`."""
 
     run: str
     branch: str
@@ -47,7 +49,7 @@ class CallRouted:
     work: float  # Prefill of the uncached tokens.
     others: float  # Sum of the delays of later calls.
     elsewhere: float  # Time to the first token on the least busy worker.
-    waited: float = 0.0  # Time in the fleet before this event.
+    waited: float = 0.0  # Measured time in the fleet before this event.
     compared: tuple[int, ...] = ()  # The workers of least cost, the cheapest first.
     compared_cached: tuple[int, ...] = ()  # Per compared worker: as `cached`.
     compared_first: tuple[float, ...] = ()  # Per compared worker: `wait` plus `work`.

@@ -251,7 +251,7 @@ class Dispatcher:
                 else:
                     call.cancel = worker.executor.score(call.call, receive)
             except Exception as error:
-                receive(_failed(call, error))
+                receive(call.error_result(error))
 
     def _receive(
         self,
@@ -403,10 +403,6 @@ class Dispatcher:
         self._groups.clear()
         self._forks.clear()
         self.router = self._new_router()
-
-
-def _failed(call: FleetCall, error: Exception) -> Result | Scores:
-    return Result(error=error) if isinstance(call.call, Call) else Scores(error=error)
 
 
 def _on_thread(name: str, work: Callable[[], None]) -> None:

@@ -171,13 +171,11 @@ class FleetExecutor:
         return max(executor.cached_length(tokens) for executor in self._open().values())
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
-        """Return the waiting requests of a program on all workers."""
-        executors = [*self._open().values(), *self._dispatcher.prefills.executors]
-        return [row for executor in executors for row in executor.why_waiting(run, branch)]
+        """Return the waiting requests of a program on all engines."""
+        return [row for each in self._all() for row in each.why_waiting(run, branch)]
 
     def flush_cache(self) -> int:
-        executors = [*self._open().values(), *self._dispatcher.prefills.executors]
-        return sum(executor.flush_cache() for executor in executors)
+        return sum(executor.flush_cache() for executor in self._all())
 
     def server_info(self) -> dict[str, Any]:
         """Return the information of each worker, in order."""
@@ -206,6 +204,10 @@ class FleetExecutor:
         """Return the executors of running engines, by worker."""
         executors = dict(self._executors)  # the fleet's thread adds workers
         return {w: executors[w] for w in sorted(executors) if not executors[w].engine.closed}
+
+    def _all(self) -> list[LocalExecutor]:
+        """Return the executors of running engines, also of engines that compute prompts."""
+        return [*self._open().values(), *self._dispatcher.prefills.executors]
 
     def __repr__(self) -> str:
         return f"<FleetExecutor of {self.model_name}: {self.state}>"

@@ -72,7 +72,11 @@ class FleetCall:
 
     def fail(self, error: Exception) -> None:
         """Give the listener an error instead of a result."""
-        self.deliver(Result(error=error) if isinstance(self.call, Call) else Scores(error=error))
+        self.deliver(self.error_result(error))
+
+    def error_result(self, error: Exception) -> Result | Scores:
+        """Return an error as a result of the call."""
+        return Result(error=error) if isinstance(self.call, Call) else Scores(error=error)
 
     def stream(self, delta: Delta) -> None:
         """Give the listener new text, without the text of an earlier attempt."""
