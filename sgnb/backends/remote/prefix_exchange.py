@@ -60,6 +60,7 @@ class SentPrefixes:
     def __init__(self, transports: Transports) -> None:
         self._transports = transports
         self._names: dict[bytes, str] = {}  # transport of each handle
+        self._sending = 0  # contents without a handle yet
         self._lock = threading.Lock()
         self._closed = False
 
@@ -70,29 +71,36 @@ class SentPrefixes:
             prefix: The prefix, in host memory or in the memory of a device.
             transport: Name of the transport.
         """
-        sender, content, handle = self._transports[transport], prefix.content, b""
-        if len(content):
-            with self._lock:
-                if len(self._names) >= MAX_PREFIXES:
-                    message = f"a client has at most {MAX_PREFIXES} exported prefixes"
-                    raise RequestError(message, "delete prefixes that were adopted")
-
-            checksum = checksum_of(content)
-            handle = sender.send(content)
-            with self._lock:
-                self._names[handle] = transport
-                closed = self._closed
-            if closed:
-                self.release(handle)
-
+        content = prefix.content
+        checksum = checksum_of(content) if len(content) else b""
         return SentPrefix(
             transport=transport,
-            handle=handle,
+            handle=self._send(content, transport) if len(content) else b"",
             tokens=prefix.tokens.tobytes(),
             unit_bytes=content.shape[1],
             layout=prefix.layout,
-            checksum=checksum if handle else b"",
+            checksum=checksum,
         )
+
+    def _send(self, content: Tensor, transport: str) -> bytes:
+        """Make a content readable, and return the handle."""
+        with self._lock:
+            if len(self._names) + self._sending >= MAX_PREFIXES:
+                message = f"a client has at most {MAX_PREFIXES} exported prefixes"
+                raise RequestError(message, "delete prefixes that were adopted")
+            self._sending += 1
+
+        try:
+            handle = self._transports[transport].send(content)
+            with self._lock:
+                self._names[handle] = transport
+                closed = self._closed
+        finally:
+            with self._lock:
+                self._sending -= 1
+        if closed:
+            self.release(handle)
+        return handle
 
     def release(self, handle: bytes) -> None:
         """Release a prefix. Ignores unknown handles."""
@@ -161,7 +169,8 @@ class PrefixExchange:
     def export_prefix(self, tokens: list[int], namespace: str, transport: str) -> SentPrefix:
         """Send the cached prefix of a prompt."""
         self._check(transport)
-        return self._sent.send(self._engine.export_prefix(tokens, namespace, True), transport)
+        prefix = self._engine.export_prefix(tokens, namespace, on_device=True)
+        return self._sent.send(prefix, transport)
 
     def adopt_prefix(self, sent: SentPrefix, namespace: str) -> int:
         """Receive a prefix into the cache of the engine. Returns the number of new tokens."""

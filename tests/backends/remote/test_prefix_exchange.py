@@ -9,6 +9,7 @@ import random
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 
-from sgnb.backends.remote import prefix_transport
+from sgnb.backends.remote import prefix_exchange, prefix_transport
 from sgnb.backends.remote.engine_host import EngineHost
 from sgnb.backends.remote.lifetime import start_child
 from sgnb.backends.remote.prefix_exchange import (
@@ -71,8 +72,11 @@ def check_equal_to_a_hit(first: Any, second: Any, **transport: str) -> None:
 def open_prefixes() -> int:
     """Return the number of unreleased copies of this process, mapped copies included."""
     gc.collect()  # errors hold frames
-    paths = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
-    return sum("sgnb-prefix-" in os.readlink(path) for path in paths if path.is_symlink())
+    count = 0
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # other threads close files meanwhile
+            count += "sgnb-prefix-" in os.readlink(f"/proc/self/fd/{number}")
+    return count
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +209,27 @@ def test_a_prefix_sent_after_the_end_is_released() -> None:
     content = torch.ones((3, 4), dtype=torch.uint8)
     prefixes.send(CachedPrefix(np.arange(3, dtype=np.int32), content, ()), "memory")
     wait_until(lambda: not open_prefixes())
+
+
+def test_prefixes_on_the_way_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may export on several threads."""
+    monkeypatch.setattr(prefix_exchange, "MAX_PREFIXES", 1)
+    fabric = Fabric()
+    agent = FakeAgent("a", fabric)
+    prefixes = SentPrefixes(transports_by_name(agent))
+    prefix = CachedPrefix(np.arange(3, dtype=np.int32), torch.ones((3, 4), dtype=torch.uint8), ())
+    send = agent.send
+
+    def sending(content: torch.Tensor) -> bytes:
+        with pytest.raises(RequestError, match="at most 1 exported prefixes"):
+            prefixes.send(prefix, "nixl")
+        return send(content)
+
+    monkeypatch.setattr(agent, "send", sending)
+    sent = prefixes.send(prefix, "nixl")
+    prefixes.release(sent.handle)
+    prefixes.release(prefixes.send(prefix, "nixl").handle)
+    assert not fabric.registered
 
 
 def test_checksums_differ_by_one_byte() -> None:
