@@ -28,13 +28,9 @@ from sgnb.lang.executor import Call, Delta, Result
 from sgnb.sampling import SamplingParams
 from sgnb.segment import Segment
 
+from .fleets import events, one_thread
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+__all__ = ["one_thread"]
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +58,6 @@ def test_workers_with_several_ranks_share_no_gpu(monkeypatch: pytest.MonkeyPatch
         "cuda:0", "cuda:4", "cuda:0",
     ]  # fmt: skip
     assert worker_device({"device": "cuda:3"}, 1) == {}
-
-
-def events(fleet: FleetExecutor, kind: type) -> list[Any]:
-    return [record.event for record in fleet.log.read().records if isinstance(record.event, kind)]
 
 
 def test_programs_give_the_results_of_one_engine(fleet: FleetExecutor) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,9 @@ from sgnb.backends.fleet.worker_source import LocalSource, Scaling
 from sgnb.errors import EngineError, OptionError
 from sgnb.events import CallRouted, FleetScaled, WorkerJoined, WorkerLost
 
+from .fleets import events
+from .remote.conftest import wait_until
+
 OPTIONS: dict[str, Any] = {"device": "cpu", "dtype": "float32", "max_total_tokens": 4096}
 
 
@@ -30,19 +32,8 @@ def tale(s: Any, number: int) -> None:
 ROWS = [{"number": number} for number in range(30)]
 
 
-def events(fleet: FleetExecutor, kind: type) -> list[Any]:
-    return [record.event for record in fleet.log.read().records if isinstance(record.event, kind)]
-
-
 def changes(fleet: FleetExecutor) -> list[tuple[int, str]]:
     return [(event.worker, event.change) for event in events(fleet, FleetScaled)]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -89,13 +80,13 @@ def test_a_fleet_grows_and_shrinks() -> None:
         states = tale.run_batch(ROWS, backend=fleet)
         alone = tale.run_batch(ROWS, backend=fleet.any_engine)
         assert [state["text"] for state in states] == [state["text"] for state in alone]
-        wait_for(lambda: (1, "stop") in changes(fleet) or (0, "stop") in changes(fleet))
+        wait_until(lambda: (1, "stop") in changes(fleet) or (0, "stop") in changes(fleet))
         (_, start), *_, (stopped, _) = changes(fleet)
         assert start == "start"
         assert "an expected wait of" in events(fleet, FleetScaled)[0].reason
         (lost,) = events(fleet, WorkerLost)
         assert (lost.worker, lost.reason) == (stopped, "not needed")
-        wait_for(lambda: fleet._executors[stopped].engine.closed)
+        wait_until(lambda: fleet._executors[stopped].engine.closed)
         assert len(fleet.stats()) == 1
         assert tale.run(0, backend=fleet)["text"] == alone[0]["text"]
         assert fleet.encode([]) is not None
@@ -108,7 +99,7 @@ def test_a_failed_start_is_reported_once_and_loses_no_call(
     source = ListedSource(refuse, refuse)
     with caplog.at_level(logging.WARNING), opened(1, 2, source) as fleet:
         states = tale.run_batch(ROWS, backend=fleet)
-        wait_for(lambda: (1, "fail") in changes(fleet))
+        wait_until(lambda: (1, "fail") in changes(fleet))
         assert all(state["text"] for state in states)
         fleet._dispatcher._report(1, "no memory is left")
         assert changes(fleet).count((1, "fail")) == 1
@@ -127,7 +118,7 @@ def test_a_worker_that_ends_while_it_returns_is_replaced() -> None:
         tale.run_batch(ROWS, backend=fleet)
         fleet._executors[0].engine.close()
         assert tale.run(1, backend=fleet)["text"]
-        wait_for(lambda: len(events(fleet, WorkerJoined)) == 3)
+        wait_until(lambda: len(events(fleet, WorkerJoined)) == 3)
         assert changes(fleet) == [(0, "start"), (0, "fail"), (0, "start")]
         assert not fleet._executors[0].engine.closed
         before = len(events(fleet, CallRouted))
@@ -144,7 +135,7 @@ def test_without_a_worker_the_error_names_the_cause(monkeypatch: pytest.MonkeyPa
         fleet._executors[0].engine.close()
         with pytest.raises(EngineError, match="have ended; worker 0: no memory is left"):
             tale.run(1, backend=fleet)["text"]
-        wait_for(lambda: len(events(fleet, WorkerJoined)) == 2)
+        wait_until(lambda: len(events(fleet, WorkerJoined)) == 2)
         assert tale.run(1, backend=fleet)["text"]
     source.close()
 
@@ -160,11 +151,12 @@ def test_a_pinned_worker_stays() -> None:
     first, source = pinned(), ListedSource(pinned)
     with first, FleetExecutor([first], Scaling(source, Scaler(1, 2))) as fleet:
         tale.run_batch(ROWS, backend=fleet)
-        wait_for(lambda: len(fleet._executors) == 2)
-        time.sleep(1.0)
+        wait_until(lambda: len(fleet._executors) == 2)
+        joined, dispatcher = fleet.log.now(), fleet._dispatcher
+        wait_until(lambda: dispatcher._scaled_at > joined + 3 * scaling.IDLE_SECONDS)
         assert "stop" not in {change for _, change in changes(fleet)}
         fleet._executors[1].engine.unpin()
-        wait_for(lambda: (1, "stop") in changes(fleet))
+        wait_until(lambda: (1, "stop") in changes(fleet))
         assert not first.closed
     source.close()
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import torch
 
 import sgnb as sgl
 from sgnb.backends.fleet import prefill_pool
@@ -16,15 +14,12 @@ from sgnb.backends.fleet.executor import FleetExecutor
 from sgnb.errors import EngineError, OptionError
 from sgnb.events import WorkerJoined, WorkerLost
 
+from .fleets import events, one_thread
+from .remote.conftest import wait_until
+
+__all__ = ["one_thread"]
+
 TOPICS = [{"topic": topic} for topic in ("cat", "house")]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -60,10 +55,6 @@ def engines(fleet: FleetExecutor) -> tuple[Any, Any]:
     """Return the engine that computes prompts, and the engine that decodes."""
     (prefill,) = fleet._dispatcher.prefills.executors
     return prefill.engine, fleet._executors[0].engine
-
-
-def events(fleet: FleetExecutor, kind: type) -> list[Any]:
-    return [record.event for record in fleet.log.read().records if isinstance(record.event, kind)]
 
 
 def check_idle(fleet: FleetExecutor) -> None:
@@ -164,10 +155,7 @@ def test_a_stopped_call_ends_its_prefill(fleet: FleetExecutor) -> None:
     resume = threading.Event()
     prefill.before_next_step(lambda: resume.wait(20))
     state = tale.run(0, backend=fleet)
-    deadline = time.monotonic() + 20
-    while not any(group.routed.sent for group in fleet._dispatcher._groups.values()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: any(g.routed.sent for g in list(fleet._dispatcher._groups.values())))
     state.cancel()
     resume.set()
     assert state["text"] == ""

@@ -15,16 +15,14 @@ from sgnb.backends.fleet.ray_hosts import RayHosts
 from sgnb.errors import EngineError
 from sgnb.events import WorkerJoined, WorkerLost
 
+from .fleets import events
+
 pytestmark = pytest.mark.slow
 
 
 @sgl.function
 def tale(s: Any, number: int) -> None:
     s += f"Tale {number}: " + sgl.gen("text", max_tokens=60, temperature=0.8, ignore_eos=True)
-
-
-def events(fleet: FleetExecutor, kind: type) -> list[Any]:
-    return [record.event for record in fleet.log.read().records if isinstance(record.event, kind)]
 
 
 @pytest.mark.timeout(900)

@@ -16,7 +16,8 @@ from sgnb.engine import Engine
 from sgnb.errors import EngineError
 from sgnb.events import CallRetried, WorkerLost
 
-from ..test_fleet_growth import OPTIONS, events, tale
+from ..fleets import events
+from ..test_fleet_growth import OPTIONS, tale
 from .conftest import dial, wait_until
 
 TOKEN = "secret"
