@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from sgnb.viz.state.residency import with_copies
 from sgnb.viz.static.plain_text import tree_text
 
 from .test_disk_cache import DOCUMENT, QUESTION, answer, engine, stored, wait_for_copies
+from .test_engine import wait_until
 
 __all__ = ["stored"]
 
@@ -153,8 +153,7 @@ def test_a_tail_that_is_not_loaded_is_computed(stored: Stored, fault: str) -> No
         else:
             tiny._loop.call(lambda: None)
             [id] = tiny.submit([DOCUMENT], [SamplingParams(max_new_tokens=900)], [lambda _: None])
-            while not tiers._tails:
-                time.sleep(0.001)
+            wait_until(lambda: [event.reason for event in not_loaded(tiny)] == ["head"])
             if fault == "aborted":
                 tiny.abort([id])
             else:
@@ -162,8 +161,7 @@ def test_a_tail_that_is_not_loaded_is_computed(stored: Stored, fault: str) -> No
             assert tiny._loop.call(lambda: not tiers._tails)
             opened.set()
             tiny.abort([id])
-            while tiny.stats()["running"]:
-                time.sleep(0.001)
+            wait_until(lambda: not tiny.stats()["running"])
         disk._read = read
         tiny.flush_cache()
         assert tiny.stats()["free"] == 4096
