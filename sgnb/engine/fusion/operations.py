@@ -176,15 +176,25 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
         return Operations(multiply=linear or F.linear)
     from . import kernels
 
-    rotate = kernels.rotate_and_store
-    multiply = linear or F.linear
-    norms = kernels.norm, kernels.add_norm, kernels.gated_norm
-    fast = Operations(*norms, kernels.gate, rotate, multiply)
+    fast = Operations(
+        norm=kernels.norm,
+        add_norm=kernels.add_norm,
+        gated_norm=kernels.gated_norm,
+        gate=kernels.gate,
+        rotate_and_store=kernels.rotate_and_store,
+        multiply=linear or F.linear,
+    )
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
         return fast
     from .skinny import can_project, projects, serves, skinny_linear, skinny_project
 
-    skinny = Skinny(serves, skinny_linear, projects, skinny_project, can_project)
+    skinny = Skinny(
+        serves=serves,
+        linear=skinny_linear,
+        projects=projects,
+        project=skinny_project,
+        can_project=can_project,
+    )
     scaled = partial(scaled_linear, quantize=kernels.quantize_rows)
     usable = dtype == torch.bfloat16 and is_supported(device)  # the only dtype of such products
     return replace(fast, skinny=skinny, scaled=scaled if usable else None)

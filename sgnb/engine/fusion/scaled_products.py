@@ -70,7 +70,7 @@ def is_supported(device: torch.device) -> bool:
     x = torch.randn(20, 64, generator=generator).to(device, torch.bfloat16)
     values = (torch.randn(48, 64, generator=generator) * 50).to(device, torch.float8_e4m3fn)
     scales = (torch.rand(48, 1, generator=generator) + 0.5).to(device)
-    weight = PackedWeight("fp8", values, scales, None, None, (1, 64), True)
+    weight = PackedWeight("fp8", values, scales, None, None, (1, 64), fp8_inputs=True)
 
     try:
         found = scaled_linear(x, weight).float()
