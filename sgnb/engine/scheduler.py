@@ -307,12 +307,10 @@ class Scheduler:
                 if waits.front is not None:
                     waits.report(request, waits.front)
                     break
-                can_share = prefix.length + self.shared_prefix <= request.reusable
-                if (
-                    can_share
-                    and self.cache.shares(request)
-                    and self._next_tokens(request, prefix) in being_computed
-                ):
+                can_share = self.cache.shares(request) and (
+                    prefix.length + self.shared_prefix <= request.reusable
+                )
+                if can_share and self._next_tokens(request, prefix) in being_computed:
                     waits.report(request, Wait(WaitReason.SAME_PREFIX))
                     continue
                 is_new = request.cached_tokens is None  # otherwise retracted
