@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -25,9 +24,12 @@ from sgnb.backends.serve.server import EngineServer
 from sgnb.backends.template_reader import chat_template
 from sgnb.engine import Engine
 from sgnb.errors import OptionError
+from sgnb.events import RequestFinished
 from sgnb.lang.chat import PLAIN
 from sgnb.media import png
 from sgnb.models import path
+
+from .remote.conftest import wait_until
 
 SAMPLING: dict[str, Any] = {"temperature": 0, "max_tokens": 8}
 
@@ -413,23 +415,30 @@ def test_a_large_body_is_refused(server: EngineServer, monkeypatch: pytest.Monke
 def test_the_end_of_a_connection_ends_the_request(engine: Engine, server: EngineServer) -> None:
     body = {"text": "go on", "sampling_params": {"max_new_tokens": 4000, "ignore_eos": True}}
 
+    def has_request() -> bool:
+        return bool(engine.stats()["in_flight"])
+
+    async def read(client: httpx.AsyncClient, stream: bool) -> None:
+        async with client.stream("POST", "/generate", json=body | {"stream": stream}) as response:
+            async for _ in response.aiter_bytes():
+                pass
+
     async def leave(stream: bool) -> None:
         headers = {"Authorization": f"Bearer {server.token}"}
-        async with httpx.AsyncClient(base_url=server.url, headers=headers) as client:
-            asked = client.stream("POST", "/generate", json=body | {"stream": stream})
-            try:
-                async with asyncio.timeout(1.0):
-                    async with asked as response:
-                        await anext(response.aiter_bytes())
-            except TimeoutError:
-                pass
+        async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
+            reading = asyncio.create_task(read(client, stream))
+            while not await asyncio.to_thread(has_request):
+                await asyncio.sleep(0.01)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
 
     for stream in (True, False):
         asyncio.run(leave(stream))
-        deadline = time.monotonic() + 30
-        while engine.stats()["in_flight"] and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert engine.stats()["in_flight"] == 0, f"stream={stream}"
+        wait_until(lambda: not has_request(), 30)
+        events = [record.event for record in engine.log.read().records]
+        *_, last = [event for event in events if isinstance(event, RequestFinished)]
+        assert last.reason == "abort", f"stream={stream}"
 
 
 @pytest.mark.parametrize(
