@@ -33,9 +33,10 @@ class SessionFleet:
             hint = "leave out shared: replicas end with this kernel"
             raise OptionError("a shared engine has no replicas", hint)
         arguments, on = (model, replicas, on, options), on or "processes"
-        if self.executor is not None and self._arguments == arguments:
-            self._say(f"{model} is loaded already: {self.executor.state}")
-            return self.executor
+        executor = self.executor
+        if executor is not None and self._arguments == arguments and not executor.closed:
+            self._say(f"{model} is loaded already: {executor.state}")
+            return executor
 
         with load_line(f"replicas of {Path(model).name}", self._say) as line:
             line.stage("importing torch and transformers")
@@ -78,8 +79,8 @@ class SessionFleet:
         if self.executor is None:
             return
         check_idle("the fleet", self._busy(self.executor), purpose)
-        self.executor.close()
-        self.executor = None
+        executor, self.executor = self.executor, None  # an interrupt leaves no half-closed fleet
+        executor.close()
 
 
 WITHOUT_SUM = ("hit_rate", "state_bytes")

@@ -62,6 +62,25 @@ class ListedSource:
         self.local.close()
 
 
+class InterruptedEngine:
+    """An engine whose end is interrupted."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_close_ends_all_engines() -> None:
+    engines: list[Any] = [InterruptedEngine() for _ in range(4)]
+    source = LocalSource("tiny", OPTIONS, "threads")
+    source._engines.update(engines)
+    with pytest.raises(KeyboardInterrupt):
+        source.close()
+    assert all(engine.closed for engine in engines)
+
+
 def refuse() -> AnyEngine:
     raise EngineError("no memory is left")
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import sgnb
+from sgnb.backends.fleet import executor
 from sgnb.errors import OptionError
+from sgnb.magics.fleets import SessionFleet
 from sgnb.magics.session import Session
 from sgnb.segment import Segment
 
@@ -50,5 +54,44 @@ def test_a_fleet_is_the_backend_of_programs(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(OptionError, match="replicas=True is not allowed"):
         session.load("tiny", replicas=True)
     assert fleet._end.alive, "a wrong option ends nothing"
+    for worker in fleet._executors.values():
+        assert not fleet.closed
+        worker.engine.close()
+    assert fleet.closed
     session.unload()
-    assert not fleet._end.alive
+    assert (fleet._end.alive, fleet.state) == (False, "closed")
+
+
+class FakeFleet:
+    """A fleet without engines. The end is interrupted if `interrupted`."""
+
+    state, log = "2 workers", None
+
+    def __init__(self) -> None:
+        self.closed = self.interrupted = False
+
+    def close(self) -> None:
+        self.closed = True
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def fleets(monkeypatch: pytest.MonkeyPatch) -> SessionFleet:
+    monkeypatch.setattr(executor.FleetExecutor, "load", lambda model, **options: FakeFleet())
+    return SessionFleet(lambda executor: [], lambda text: None)
+
+
+def test_a_fleet_without_workers_is_loaded_again(fleets: SessionFleet) -> None:
+    first: Any = fleets.load("tiny", 2, "", {})
+    assert fleets.load("tiny", 2, "", {}) is first
+    first.closed = True
+    assert fleets.load("tiny", 2, "", {}) is not first
+
+
+def test_an_interrupted_end_forgets_the_fleet(fleets: SessionFleet) -> None:
+    fleet: Any = fleets.load("tiny", 2, "", {})
+    fleet.interrupted = True
+    with pytest.raises(KeyboardInterrupt):
+        fleets.close("a test")
+    assert fleets.executor is None

@@ -188,7 +188,13 @@ class FleetExecutor:
     @property
     def state(self) -> str:
         """The number of workers, with the bounds and the changes in progress."""
-        return self._dispatcher.state
+        return self._dispatcher.state if self._end.alive else "closed"
+
+    @property
+    def closed(self) -> bool:
+        """True after `close`, and while no engine runs."""
+        running = self._open() or self._dispatcher.prefills.executors
+        return not (self._end.alive and running)
 
     @property
     def any_engine(self) -> AnyEngine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -75,8 +76,9 @@ class LocalSource:
         with self._guard:
             self._closed = True
             engines, self._engines = self._engines, set()
-        for engine in engines:
-            engine.close()
+        with ExitStack() as closing:  # an interrupt of one end leaves no other engine open
+            for engine in engines:
+                closing.callback(engine.close)
 
 
 def worker_device(options: dict[str, Any], worker: int) -> dict[str, str]:
