@@ -213,7 +213,10 @@ def replicas(flag: str, word: str) -> int | tuple[int, int]:
     least, separator, most = word.partition("..")
     if not separator:
         return integer(flag, word)
-    return integer(flag, least), integer(flag, most)
+    if not (least.isdecimal() and most.isdecimal()):
+        message = f"{flag} {word} is not a minimum and a maximum"
+        raise OptionError(message, f"for example {flag} 1..4")
+    return int(least), int(most)
 
 
 def on_off(flag: str, word: str) -> bool:

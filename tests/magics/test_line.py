@@ -175,6 +175,8 @@ def test_help_has_everything_that_parses() -> None:
 def test_replicas_are_a_number_or_bounds() -> None:
     assert LineCall.parse("load tiny --replicas 3").options == {"replicas": 3}
     assert LineCall.parse("load tiny --replicas 1..4").options == {"replicas": (1, 4)}
-    for word in ("x", "1..", "..4", "1..x"):
-        with pytest.raises(OptionError, match=r"--replicas .*is not a whole number"):
+    with pytest.raises(OptionError, match="--replicas x is not a whole number"):
+        LineCall.parse("load tiny --replicas x")
+    for word in ("1..", "..4", "1..x", "1...4"):
+        with pytest.raises(OptionError, match=r"is not a minimum and a maximum\n.*--replicas 1..4"):
             LineCall.parse(f"load tiny --replicas {word}")
