@@ -18,9 +18,10 @@ import pytest
 
 import sgnb as sgl
 from sgnb.backends.serve import app
-from sgnb.backends.serve.bodies import ChatMessage
+from sgnb.backends.serve.bodies import ChatMessage, Function
 from sgnb.backends.serve.conversation import chat_segments
 from sgnb.backends.serve.server import EngineServer
+from sgnb.backends.serve.tool_answers import ClientTool
 from sgnb.backends.template_reader import chat_template
 from sgnb.engine import Engine
 from sgnb.errors import OptionError
@@ -143,6 +144,29 @@ def test_chat(client: openai.OpenAI) -> None:
     assert choice.message.content == text and choice.message.role == "assistant"
     assert choice.logprobs is not None and choice.logprobs.content
     assert len(choice.logprobs.content[0].top_logprobs) == 2
+
+
+def test_references_in_the_schema_of_a_tool_move_with_the_schema() -> None:
+    schema = {
+        "properties": {
+            "const": {"$ref": "#/$defs/City"},  # a name, not the keyword
+            "near": {"$ref": "#city"},
+            "same": {"const": {"$ref": "#/$defs/City"}},
+        },
+        "$defs": {"City": {"$anchor": "city", "enum": ["Paris"]}, "default": {"$ref": "#"}},
+    }
+    tool = ClientTool(Function("a", parameters=schema))
+    assert tool.parameters("#/$defs/a/$defs") == {
+        "properties": {
+            "const": {"$ref": "#/$defs/a/$defs/City"},
+            "near": {"$ref": "#city"},
+            "same": {"const": {"$ref": "#/$defs/City"}},
+        },
+        "$defs": {
+            "City": {"$anchor": "city", "enum": ["Paris"]},
+            "default": {"$ref": "#/$defs/a"},
+        },
+    }
 
 
 def check_weather(call: Any) -> None:
@@ -368,6 +392,10 @@ BODIES: dict[str, tuple[str, Any]] = {
     "tool name": (
         "/v1/chat/completions",
         {"messages": MESSAGES, "tools": [{"type": "function", "function": {"name": "a b"}}]},
+    ),
+    "tool without a name": (
+        "/v1/chat/completions",
+        {"messages": MESSAGES, "tools": [{"type": "function", "function": {"name": ""}}]},
     ),
     "tool choice": (
         "/v1/chat/completions",

@@ -22,6 +22,9 @@ from .bodies import ChatBody, Function
 LITERAL_KEYS = ("const", "enum", "default", "examples")
 """Keys of a schema whose values are no schemas."""
 
+NAMING_KEYS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+"""Keys of a schema whose values are schemas by name."""
+
 
 class ClientTool(Tool):
     """A tool that the client declared, and runs.
@@ -48,19 +51,21 @@ def _run_by_the_client() -> None:
 
 
 def _moved(schema: Any, root: str) -> Any:
-    """Return a schema with local references below `root`."""
+    """Return a schema with local pointers below `root`. Anchors stay."""
     if isinstance(schema, list):
         return [_moved(item, root) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: root + value[1:]
-        if key == "$ref" and isinstance(value, str) and value.startswith("#")
-        else value
-        if key in LITERAL_KEYS
-        else _moved(value, root)
-        for key, value in schema.items()
-    }
+
+    moved: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "$ref" and isinstance(value, str) and (value == "#" or value[:2] == "#/"):
+            moved[key] = root + value[1:]
+        elif key in NAMING_KEYS and isinstance(value, dict):
+            moved[key] = {name: _moved(each, root) for name, each in value.items()}
+        else:
+            moved[key] = value if key in LITERAL_KEYS else _moved(value, root)
+    return moved
 
 
 def requested_tools(body: ChatBody) -> tuple[tuple[Tool, ...], ToolUse | None]:

@@ -67,7 +67,7 @@ class Tool:
         if not callable(func):
             raise _no_function(func)
         self.func = func
-        self.name = str(name or getattr(func, "__name__", ""))
+        self.name = str(getattr(func, "__name__", "") if name is None else name)
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", self.name):
             hint = "give one of letters, digits, _ and -: Tool(func, name=...)"
             raise OptionError(f"a tool cannot be named {self.name!r}", hint)
