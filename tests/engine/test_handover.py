@@ -138,8 +138,10 @@ def test_a_failed_handover_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     rows = Rows(10)
     cache = CacheManager(SlotAllocator(10, rows))
     prefix = CachedPrefix(np.arange(3, dtype=np.int32), content_of([0, 1, 2]), LAYOUT)
-    with pytest.raises(OptionError, match="3 tokens has content of 2"):
-        adopt_prefix(cache, replace(prefix, content=content_of([0, 1])), "", CPU, LAYOUT)
+    content = prefix.content
+    for damaged in (content_of([0, 1]), content.float(), content.flatten()):
+        with pytest.raises(OptionError, match=r"3 tokens has content of \(.*\) in torch\."):
+            adopt_prefix(cache, replace(prefix, content=damaged), "", CPU, LAYOUT)
 
     def fail(ids: Any, source: Any) -> None:
         raise RuntimeError("out of memory")

@@ -90,16 +90,17 @@ def adopt_prefix(
             recurrent layers.
     """
     _check_payloads(cache)
-    if len(prefix.content) != len(prefix.tokens):
-        message = f"a prefix of {len(prefix.tokens)} tokens has content of {len(prefix.content)}"
-        raise OptionError(message, "give the result of export_prefix")
-    if prefix.layout != layout or prefix.content.shape[1] != cache.slots.unit_bytes:
+    content, size = prefix.content, len(prefix.tokens)
+    if content.dtype != torch.uint8 or content.ndim != 2 or len(content) != size:
+        message = f"a prefix of {size} tokens has content of {tuple(content.shape)}"
+        raise OptionError(f"{message} in {content.dtype}", "give the result of export_prefix")
+    if prefix.layout != layout or content.shape[1] != cache.slots.unit_bytes:
         message = f"a prefix of weights {' '.join(prefix.layout)} does not fit {' '.join(layout)}"
         raise OptionError(message, "hand over between engines with the same model and options")
 
     tree = cache.tree
     node = tree.match(prefix.tokens, namespace)
-    begin, count = node.end, len(prefix.tokens) - node.end
+    begin, count = node.end, size - node.end
     if not count:
         return 0
     tree.lock(node)
@@ -110,7 +111,7 @@ def adopt_prefix(
             return 0
         try:
             with torch.inference_mode():
-                cache.slots.restore(slots, prefix.content[begin:].to(device))
+                cache.slots.restore(slots, content[begin:].to(device))
         except BaseException:  # for example out of memory
             cache.slots.free(slots)
             raise
