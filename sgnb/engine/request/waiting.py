@@ -131,11 +131,13 @@ class WaitingQueue:
                 del self._queues[client]
 
     def _aged(self, request: Request) -> float:
-        """Return the first part of a request's rank, and watch the request's prefix."""
+        """Return the first part of a request's rank, and watch the request's prefix. With
+        recurrent layers, each step ranks all requests without a watch."""
         if self.policy != "lpm" or not self._cache.prefix_cache:
             return 0.0
         length = min(self._look_up(request).length, request.reusable)
-        if (hint := request.prefix_hint) is not None:
+        hint = request.prefix_hint
+        if hint is not None and self._cache.checkpoints is None:
             self._cache.tree.watch.watch(request.id, hint.node.id, hint.key)
         return request.arrival * self._ageing - length
 
