@@ -15,6 +15,7 @@ from sgnb.engine.cache.radix import Prefix, RadixTree
 from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.engine import Engine
+from sgnb.engine.request import waiting
 from sgnb.engine.request.fair_share import FairShare, Row
 from sgnb.engine.request.request import Request
 from sgnb.engine.request.waiting import WaitingQueue
@@ -96,13 +97,19 @@ def test_outputs_count() -> None:
     assert not share._running
 
 
-def test_a_long_queue_hides_no_client() -> None:
-    queue = WaitingQueue(CacheManager(SlotAllocator(8, None)), "fcfs", ageing=1.0)
-    queue.fair_share = FairShare()
-    for id in range(10):
-        queue.append(row(id, 1, 5)[0])
-    queue.append(row(10, 2, 5)[0])
-    assert [request.id for request, _ in queue.ranked()] == [0, 10, *range(1, 10)]
+def test_a_long_queue_hides_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ranked(states: SlotAllocator | None) -> list[int]:
+        cache = CacheManager(SlotAllocator(8, None), states)
+        queue = WaitingQueue(cache, "fcfs", ageing=1.0)
+        queue.fair_share = FairShare()
+        for id in range(10):
+            queue.append(row(id, 1, 5)[0])
+        queue.append(row(10, 2, 5)[0])
+        return [request.id for request, _ in queue.ranked()]
+
+    monkeypatch.setattr(waiting, "WINDOW", 3)
+    assert ranked(None) == [0, 10, *range(1, 10)]
+    assert ranked(SlotAllocator(4)) == [0, 10, 1, 2], "with recurrent layers"
 
 
 @pytest.mark.parametrize("policy", ["lpm", "fcfs"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, ValuesView
 from typing import Literal, get_args
 
@@ -19,6 +19,10 @@ from .request import Request, RequestFault
 
 SchedulePolicy = Literal["lpm", "fcfs"]
 SCHEDULE_POLICIES: tuple[SchedulePolicy, ...] = get_args(SchedulePolicy)
+
+WINDOW = 2048
+"""Maximum number of ranked requests per client, the oldest, with recurrent layers. Such prefixes
+end at checkpoints, which are not watched, so each step looks up all prefixes."""
 
 Rank = tuple[float, int, Request]
 """Age minus cached prefix, position in the queue, request. The smallest rank starts first."""
@@ -109,10 +113,10 @@ class WaitingQueue:
         for id in self._cache.tree.watch.take_changed():
             self._unrank(id)
             self._unranked[id] = self._requests[id]
-        # A prefix with recurrent layers ends at a checkpoint, and checkpoints are not watched.
         if self._cache.checkpoints is not None or self.policy != self._ranked_by:
             self._ranks, self._queues, self._ranked_by = {}, {}, self.policy
-            self._unranked = dict(self._requests)
+            ranks_all = self._cache.checkpoints is None
+            self._unranked = dict(self._requests if ranks_all else self._oldest())
 
         for id, request in list(self._unranked.items()):
             if request.num_placeholders:
@@ -120,6 +124,14 @@ class WaitingQueue:
             rank = self._ranks[id] = self._aged(request), self._positions[id], request
             insort(self._queues.setdefault(request.cache_scope.client, []), rank)
             del self._unranked[id]
+
+    def _oldest(self) -> Iterator[tuple[int, Request]]:
+        """Yield the `WINDOW` oldest requests of each client."""
+        counts = Counter[int]()
+        for id, request in self._requests.items():
+            counts[request.cache_scope.client] += 1
+            if counts[request.cache_scope.client] <= WINDOW:
+                yield id, request
 
     def _unrank(self, id: int) -> None:
         rank = self._ranks.pop(id, None)
@@ -131,8 +143,7 @@ class WaitingQueue:
                 del self._queues[client]
 
     def _aged(self, request: Request) -> float:
-        """Return the first part of a request's rank, and watch the request's prefix. With
-        recurrent layers, each step ranks all requests without a watch."""
+        """Return the first part of a request's rank, and watch the request's prefix."""
         if self.policy != "lpm" or not self._cache.prefix_cache:
             return 0.0
         length = min(self._look_up(request).length, request.reusable)
