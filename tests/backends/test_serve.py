@@ -176,6 +176,20 @@ def check_weather(call: Any) -> None:
     assert arguments["city"] in ("Paris", "Lyon") and isinstance(arguments["days"], int)
 
 
+@pytest.mark.parametrize("parameters", [{}, {"parameters": None}, {"parameters": {}}])
+def test_a_tool_without_parameters(server: EngineServer, parameters: dict[str, Any]) -> None:
+    body = {
+        "messages": MESSAGES,
+        "tools": [{"function": {"name": "now", **parameters}}],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "max_tokens": 20,
+    }
+    [choice] = post(server, "/v1/chat/completions", body).json()["choices"]
+    [call] = choice["message"]["tool_calls"]
+    assert call["function"] == {"name": "now", "arguments": "{}"}
+
+
 @pytest.mark.parametrize("parallel", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_tools(client: openai.OpenAI, parallel: bool) -> None:
     asked = {
@@ -400,6 +414,17 @@ BODIES: dict[str, tuple[str, Any]] = {
     "tool choice": (
         "/v1/chat/completions",
         {"messages": MESSAGES, "tools": TOOLS, "tool_choice": {"function": {"name": "other"}}},
+    ),
+    "choice without tools": (
+        "/v1/chat/completions",
+        {"messages": MESSAGES, "tool_choice": "required"},
+    ),
+    "parameters of a tool": (
+        "/v1/chat/completions",
+        {
+            "messages": MESSAGES,
+            "tools": [{"function": {"name": "a", "parameters": {"type": "string"}}}],
+        },
     ),
     "samples with tools": ("/v1/chat/completions", {"messages": MESSAGES, "tools": TOOLS, "n": 2}),
     "schema of a tool": (

@@ -50,6 +50,8 @@ def test_an_adopted_prefix_equals_a_local_hit(
     assert adopted.cached_tokens == local.cached_tokens
     assert adopted.token_ids == local.token_ids
     assert adopted.logprobs == local.logprobs
+    with pytest.raises(OptionError, match="None is no prefix"):
+        second.adopt_prefix(None)  # type: ignore[arg-type]
     for engine in (first, second):
         check_slots(engine)
 

@@ -66,13 +66,11 @@ class ChatMessage(msgspec.Struct):
 
 
 class Function(msgspec.Struct):
-    """A tool of a client. The parameters are a JSON schema."""
+    """A tool of a client. The parameters are the JSON schema of an object; None: no parameters."""
 
     name: str
     description: str = ""
-    parameters: dict[str, Any] = msgspec.field(
-        default_factory=lambda: {"type": "object", "properties": {}}
-    )
+    parameters: dict[str, Any] | None = None
     strict: bool | None = None  # ignored: calls always match the schema
 
 

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any
 
 from ...engine.request.output import Output
-from ...errors import RequestError
+from ...errors import OptionError, RequestError, shown
 from ...lang.chat import ChatTemplate
 from ...lang.chat.tools import Tool, ToolCall, ToolUse, tool_use
 from ...sampling import SamplingParams
@@ -33,12 +33,15 @@ class ClientTool(Tool):
         function: Name, description and schema.
 
     Raises:
-        OptionError: The name is invalid.
+        OptionError: The name is invalid, or the parameters are no object.
     """
 
     def __init__(self, function: Function) -> None:
         super().__init__(_run_by_the_client, function.name, function.description)
-        self._parameters = function.parameters
+        self._parameters = function.parameters or {"type": "object", "additionalProperties": False}
+        if (kind := self._parameters.get("type", "object")) != "object":
+            message = f"the parameters of tool {function.name!r} have the type {shown(kind)}"
+            raise OptionError(message, "declare an object with a property per parameter")
 
     def parameters(self, definitions: str = "#/$defs") -> dict[str, Any]:
         """Return the schema, with references that begin at the parent of `definitions`."""
@@ -73,10 +76,14 @@ def requested_tools(body: ChatBody) -> tuple[tuple[Tool, ...], ToolUse | None]:
 
     Raises:
         OptionError: A tool is invalid or repeated, or `tool_choice` names no tool.
-        RequestError: Several samples or log-probabilities with tools.
+        RequestError: Several samples or log-probabilities with tools, or a choice without tools.
     """
-    if body.tools is None or body.tool_choice == "none":
+    if body.tool_choice == "none" or (body.tools is None and body.tool_choice == "auto"):
         return (), None
+    if body.tools is None:
+        raise RequestError(
+            "tool_choice asks for a call, and the request has no tools", "send tools"
+        )
     if body.n not in (None, 1) or body.logprobs:
         message = "an answer with tools has one sample, without log-probabilities"
         raise RequestError(message, "use n=1 and logprobs=false")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from ...errors import OptionError
+from ...errors import OptionError, shown
 from ...events import EventLog
 from ...sampling import read_option, scalar
 from ..cache import manual
@@ -207,10 +207,12 @@ class CacheMethods:
             The number of new cached tokens; 0 without room.
 
         Raises:
-            OptionError: The engines differ in weights, dtype or storage format, or several GPUs
-                share the model.
+            OptionError: The engines differ in weights, dtype or storage format, several GPUs share
+                the model, or `prefix` is no result of `export_prefix`.
         """
         namespace = arguments.string("namespace", namespace)
+        if not isinstance(getattr(prefix, "tokens", None), np.ndarray):
+            raise OptionError(f"{shown(prefix)} is no prefix", "give the result of export_prefix")
         layout, device = self._layout()
         tokens = prefix.tokens
         if len(tokens) and not 0 <= tokens.min() <= tokens.max() < self.vocab_size:
