@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.lab import Lab, Notebook
 
@@ -27,7 +28,8 @@ def test_an_error_is_shown_once(notebook: Notebook, lab: Lab) -> None:
     notebook.run_cell(3)
     notebook.stats()
     head = notebook.cell(3).locator(".sgnb-note").first.inner_text
-    assert "1 failed" in notebook.output(3) and "TypeError" not in head()
+    expect(notebook.cell(3)).to_contain_text("1 failed")
+    assert "TypeError" not in head()
 
 
 @pytest.mark.slow

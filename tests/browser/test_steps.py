@@ -103,8 +103,9 @@ def test_a_reload_shows_a_paused_run_and_a_restart_ends_it(notebook: Notebook, l
     bar = stepper(notebook.cell(1))
     expect(bar).to_contain_text("paused before text")
     # JupyterLab sends to a new subshell of the kernel, and ipykernel may lose its first messages.
-    notebook.page.wait_for_timeout(3000)
-    press(notebook.cell(1), "token")
+    while "paused before text" in bar.inner_text():
+        press(notebook.cell(1), "token")
+        notebook.page.wait_for_timeout(5000)
     expect(bar).to_contain_text("paused before gen 'a'")
     notebook.run_cell(2)
     expect(notebook.cell(2)).to_contain_text("True")
