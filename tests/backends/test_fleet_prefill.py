@@ -58,7 +58,7 @@ def engines(fleet: FleetExecutor) -> tuple[Any, Any]:
 
 
 def check_idle(fleet: FleetExecutor) -> None:
-    """Check that no call is left, and that the engines have all slots."""
+    """Check the absence of calls, and the number of slots of each engine."""
     done = threading.Event()
     fleet._commands.put(done.set)
     assert done.wait(20)

@@ -29,7 +29,8 @@ def forks(count: int, trunk: int, tail: int) -> tuple[Batch, int]:
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
 @pytest.mark.parametrize("kind", sorted(OPTIONS))
-def test_random_batches(dtype: torch.dtype, kind: str) -> None:
+@pytest.mark.parametrize("kv_dtype", ["auto", "fp8"])
+def test_random_batches(dtype: torch.dtype, kind: str, kv_dtype: str) -> None:
     from sgnb.engine.attention.triton_backend import TritonAttention
 
     from .triton_attention_check import SMALL, error, pool
@@ -37,7 +38,8 @@ def test_random_batches(dtype: torch.dtype, kind: str) -> None:
     rng = random.Random(kind)
     torch.manual_seed(0)
     for tuning in (None, SMALL):
-        attention = TritonAttention(pool(2, 64, 64, "cuda", dtype), {0: 4}, tuning=tuning)
+        kv = pool(2, 64, 64, "cuda", dtype, kv_dtype=kv_dtype)
+        attention = TritonAttention(kv, {0: 4}, tuning=tuning)
         for _ in range(5):
             assert error(attention, random_batch(rng), 4, OPTIONS[kind]) < TOLERANCES[dtype]
 

@@ -3,8 +3,6 @@ cache, CUDA graphs."""
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
 import torch
@@ -13,27 +11,11 @@ from sgnb.engine.attention import LayerOptions
 from sgnb.engine.fusion.types import Heads
 from sgnb.engine.request.step_builder import attention_input
 
-from .test_attention import OPTIONS, SLOTS, random_batch
+from .test_attention import OPTIONS, SLOTS
 from .test_gpu_attention import TOLERANCES, forks
 from .test_gpu_matmul import replayed
 
 pytestmark = pytest.mark.gpu
-
-
-@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
-@pytest.mark.parametrize("kind", sorted(OPTIONS))
-def test_random_batches(dtype: torch.dtype, kind: str) -> None:
-    from sgnb.engine.attention.triton_backend import TritonAttention
-
-    from .triton_attention_check import SMALL, error, pool
-
-    rng = random.Random(kind)
-    torch.manual_seed(0)
-    for tuning in (None, SMALL):
-        kv = pool(2, 64, 64, "cuda", dtype, kv_dtype="fp8")
-        attention = TritonAttention(kv, {0: 4}, tuning=tuning)
-        for _ in range(5):
-            assert error(attention, random_batch(rng), 4, OPTIONS[kind]) < TOLERANCES[dtype]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ class PrefixWatch:
             self._drop(node, key)
 
     def node_removed(self, parent: int, key: Any, node: int) -> None:
-        """Record that a node is not in the tree any more, at `key` of its parent's children."""
+        """Record the removal of a node at `key` of the parent's children."""
         self.child_changed(parent, key)
         for sequences in self._watched.pop(node, {}).values():
             self._report(sequences)
