@@ -10,6 +10,24 @@ const UNMATCHED = 0.3; // opacity of calls without a match
 
 const INDENT = 12; // pixels per fork
 
+// Begin a drawing of lanes: the heads of the columns and the ticks.
+function beginLanes(surface, host, head, { view, run, width, bottom }) {
+  const context = surface.begin(width, bottom + AXIS),
+    colours = coloursOf(host);
+  context.fillStyle = colours.muted;
+  context.fillText(head, 0, LANE / 2);
+  context.fillText("found of", width - FOUND + 8, LANE / 2);
+  drawTicks(context, colours, {
+    from: view.from - run.t,
+    to: view.to - run.t,
+    left: view.left,
+    room: view.room,
+    top: LANE,
+    height: bottom - LANE,
+  });
+  return { context, colours };
+}
+
 const indentOf = (name) => INDENT * Math.min(4, name.split(".").length - 1);
 
 // A list of names within `room` letters; a shortened list ends after a whole name, and a long name is cut.
@@ -148,20 +166,8 @@ function newBranchesPanel(host, page) {
     if (!shown) return;
     const { few, xOf, width, view, run, forks, state } = shown;
     const bottom = (few.length + 1 + (run.loadBars.length > 0)) * LANE,
-      context = surface.begin(width, bottom + AXIS),
-      colours = coloursOf(host);
-    context.fillStyle = colours.muted;
-    context.fillText("branch, variables", 0, LANE / 2);
-    context.fillText("found of", width - FOUND + 8, LANE / 2);
-    const { left, room } = view;
-    drawTicks(context, colours, {
-      from: view.from - run.t,
-      to: view.to - run.t,
-      left,
-      room,
-      top: LANE,
-      height: bottom - LANE,
-    });
+      { context, colours } = beginLanes(surface, host, "branch, variables", { view, run, width, bottom }),
+      { left, room } = view;
     context.save();
     context.beginPath();
     context.rect(left, 0, room, bottom);

@@ -115,21 +115,9 @@ function newWorkersPanel(host, page) {
   }
   function draw() {
     if (!shown) return;
-    const { lanes, view, run, width, bottom } = shown,
-      { left, room } = view;
-    const context = surface.begin(width, bottom + AXIS),
-      colours = coloursOf(host);
-    context.fillStyle = colours.muted;
-    context.fillText("worker, calls", 0, LANE / 2);
-    context.fillText("found of", width - FOUND + 8, LANE / 2);
-    drawTicks(context, colours, {
-      from: view.from - run.t,
-      to: view.to - run.t,
-      left,
-      room,
-      top: LANE,
-      height: bottom - LANE,
-    });
+    const { lanes, bottom } = shown,
+      { left, room } = shown.view;
+    const { context, colours } = beginLanes(surface, host, "worker, calls", shown);
     const holders = holdersOfLit();
     for (const lane of lanes) drawLabels(context, colours, lane, holders.get(lane.worker));
     context.save();
