@@ -20,7 +20,16 @@ GPT_OSS = {"gpt-oss 20b": Mixture(32, 4, 2880, 2880)}
 ROUTES = 8
 """Routes of an experts layer, in turns: a call finds no cached weights."""
 
-TILED_ROWS = (4, 16, 64, 256)
+TILED_ROWS = (1, 4, 16, 64, 256)
+SUMS = tuple(
+    (columns, block, block // share, unroll)
+    for columns in (2, 4, 8)
+    for block in (512, 1024, 2048)
+    for share in (256, 512)
+    for unroll in (1, 2)
+)
+"""Columns, inputs, warps and unrolling of tilings without tensor cores to try."""
+
 TILES = {
     16: ((32, 2, 4), (32, 2, 6), (32, 4, 4), (64, 4, 4), (64, 4, 6), (128, 8, 4)),
     64: ((32, 2, 4), (32, 4, 4), (64, 4, 3), (64, 4, 5), (64, 8, 4), (128, 8, 3)),
@@ -85,13 +94,14 @@ def _experts_time(
 
 
 def tilings(place: Place, rows: tuple[int, ...] = TILED_ROWS) -> Report:
-    """Time tilings of products on tensor cores, for a choice in `fusion.skinny.pick_dots`."""
+    """Time tilings of products, for a choice in `fusion.skinny.pick_sums` and `pick_dots`."""
     from sgnb.engine.device.precompile import precompiling
 
     report = Report(
-        "Tilings of packed weights on tensor cores, us (GPU)",
-        ("format", "product", "rows", "chosen", "best", "best tiling"),
-        note="Without the norm. A tiling: rows, columns, inputs, warps, stages.",
+        "Tilings of packed weights, us (GPU)",
+        ("format", "product", "rows", "chosen", "best", "best tiling", "the next two"),
+        note="Without the norm. A tiling: columns, inputs, warps, stages, unrolled, and its rows; "
+        "rows 0: without tensor cores.",
     )
     for kind in KINDS:
         for name, product in place.sizes.products.items():
@@ -107,11 +117,14 @@ def tilings(place: Place, rows: tuple[int, ...] = TILED_ROWS) -> Report:
                 }
                 own = timed.pop(None)
                 done = {tiling: time for tiling, time in timed.items() if time is not None}
-                best: Any = min(done, key=lambda tiling: done[tiling], default=None)
-                cells = microseconds(own), microseconds(done.get(best)), "-"
-                if best is not None:
-                    shown = best.block_t, best.block_n, best.block_k, best.warps, best.stages
-                    cells = *cells[:2], " ".join(map(str, shown))
+                order: list[Any] = sorted(done, key=lambda tiling: done[tiling])[:3]
+                words = [" ".join(map(str, tiling[1:])) for tiling in order]
+                others = ", ".join(
+                    f"{word}: {done[tiling]:.1f}"
+                    for word, tiling in zip(words[1:], order[1:], strict=True)
+                )
+                best = microseconds(done[order[0]]) if order else "-"
+                cells = microseconds(own), best, words[0] if words else "-", others
                 report.rows.append((kind, name, count, *cells))
                 print(*report.rows[-1], sep=" | ", flush=True)
             del weights
@@ -123,12 +136,12 @@ def _tiled_calls(
 ) -> dict[Any, list[Any]]:
     """Return the calls for each tiling, and for the choice of `skinny` under None."""
     from sgnb.engine.fusion.kernel_weights import dot_block
-    from sgnb.engine.fusion.skinny import SkinnyTiling, skinny_linear
+    from sgnb.engine.fusion.skinny import PACKED_ROWS, SkinnyTiling, skinny_linear
 
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
     gated = "silu" if product.gated else None
-    blocks = {dot_block(weights[0]), 64} if weights[0].kind != "mxfp4" else {128, 64}
+    blocks = {dot_block(weights[0]), 64}
     heights = [128, 256] if rows > 128 else [min(h for h in TILES if rows <= h)]
     chosen: list[Any] = [
         SkinnyTiling(True, columns, block, warps, stages, block_t=height)
@@ -136,6 +149,8 @@ def _tiled_calls(
         for columns, warps, stages in TILES[height]
         for block in sorted(blocks)
     ]
+    if rows <= PACKED_ROWS:
+        chosen += [SkinnyTiling(False, *sums[:3], 1, sums[3]) for sums in SUMS]
     return {
         tiling: [
             partial(skinny_linear, x, weight, residual=residual, gated=gated, tiling=tiling)

@@ -91,18 +91,19 @@ def run() -> list[Report]:
     return list(tables(toy=not torch.cuda.is_available()))
 
 
-def tables(toy: bool, only: str | None = None) -> Iterator[Report]:
+def tables(toy: bool, only: str | None = None, repetitions: int = REPETITIONS) -> Iterator[Report]:
     """Measure the tables, or one of them. Kernels need a GPU."""
+    options = {"toy": toy, "repetitions": repetitions}
     if only in (None, PRODUCTS) and not toy:
         yield products(Place())
     if only in (None, EXPERTS) and not toy:
         yield packed.experts(Place(), FULL.mixtures | packed.GPT_OSS, TOKENS)
     if only in (None, SMALL):
         shape = replace(TOY, layers=1) if toy else LLAMA_8B
-        yield served(shape, LINES, tuple(WORKLOADS), BARS, RELATIVE_BARS, toy=toy)
+        yield served(shape, LINES, tuple(WORKLOADS), BARS, RELATIVE_BARS, **options)
     if only in (None, LARGE):
         shape = replace(TOY, layers=1, title=LLAMA_70B.title) if toy else LLAMA_70B
-        yield served(shape, LINES_70B, ("1 request",), BARS_70B, {}, toy=toy)
+        yield served(shape, LINES_70B, ("1 request",), BARS_70B, {}, **options)
     if only in (None, LOADS):
         yield packed.loads(TOY, "cpu") if toy else packed.loads()
     if only in (None, TILINGS) and not toy:
@@ -170,7 +171,7 @@ def served(
     relative: dict[tuple[str, str], float],
     *,
     toy: bool,
-    repetitions: int = REPETITIONS,
+    repetitions: int,
 ) -> Report:
     """Measure an engine for each line."""
     figures: dict[tuple[str, str], float] = {}
@@ -232,10 +233,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.quantized", description=__doc__)
     parser.add_argument("--toy", action="store_true", help="small sizes, on a CPU too")
     parser.add_argument("--only", choices=TABLES, help="one of the tables")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     arguments = parser.parse_args()
     if not torch.cuda.is_available() and not arguments.toy:
         parser.error("this needs an NVIDIA GPU; --toy shows that it runs, on a CPU too")
-    for report in tables(arguments.toy, arguments.only):
+    for report in tables(arguments.toy, arguments.only, arguments.repetitions):
         print(report.markdown(), flush=True)
     return 0
 
