@@ -178,12 +178,13 @@ def loads(shape: Shape = LLAMA_8B, device: str = "cuda") -> Report:
         note="Files in the page cache; of three times the best.",
     )
     dense, met = 0.0, True
+    place = torch.device(device, torch.cuda.current_device()) if gpu else torch.device(device)
     with tempfile.TemporaryDirectory() as folder:
         model = random_model(shape, device, "bfloat16").cpu()
         model.save_pretrained(Path(folder), max_shard_size=SHARD)
         del model
         for name in (None, "fp8", "int4"):
-            load = partial(load_module, folder, torch.device(device), torch.bfloat16, quantize=name)
+            load = partial(load_module, folder, place, torch.bfloat16, quantize=name)
             took = min(load_seconds(load) for _ in range(3))
             dense = took if name is None else dense
             size, peak = _memory(load) if gpu else (0, 0)

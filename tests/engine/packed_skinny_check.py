@@ -64,7 +64,8 @@ def packed(
     high, wide = block[0], min(block[1], columns)
     shape = -(-rows // high), -(-columns // wide)
     if kind == "fp8":
-        values = (torch.randn(rows, columns) * 100).to(torch.float8_e4m3fn)
+        numbers = (torch.randn(rows, columns) * 100).clamp(-448, 448)  # above: NaN
+        values = numbers.to(torch.float8_e4m3fn)
     else:
         values = pack_nibbles(torch.randint(16, (rows, columns)))
     size = 3.0 * columns**0.5 * (100 if kind == "fp8" else 5)

@@ -121,7 +121,7 @@ def test_long_chunks_among_short_ones() -> None:
     ):
         free, spans = rng.permutation(kv.slots).astype(np.int32), []
         for total, new in sizes:
-            request: Any = SimpleNamespace(id=len(spans), slots=free[:total], node=None)
+            request: Any = SimpleNamespace(id=len(spans), slots=free[:total], node=None, items=())
             spans.append((request, total - new, new))
             free = free[total:]
         step(attention, kv, batch_of_spans(spans), options)

@@ -28,7 +28,7 @@ GPU = torch.device("cuda")
 LAYOUTS = range(6)
 """Positions in `packed_skinny_check.LAYOUTS`, whose module needs triton."""
 
-LOGITS = 0.1
+LOGITS = 0.15
 """Relative error of the logits of the median row, fused against unfused, in bfloat16; FP8 inputs of
 large steps are rounded in the fused model only."""
 
@@ -199,7 +199,7 @@ def test_products_in_a_graph(kind: Kind, rows: int) -> None:
 @pytest.mark.parametrize("family", ["llama", "qwen3"])
 @pytest.mark.parametrize("name", QUANTIZERS)
 def test_fused_models_agree_with_unfused_ones(name: str, family: str, rows: int) -> None:
-    model = varied_model(family, hidden_size=256, intermediate_size=512).to("cuda", torch.bfloat16)  # type: ignore[arg-type]
+    model = varied_model(family, hidden_size=384, intermediate_size=512).to("cuda", torch.bfloat16)  # type: ignore[arg-type]
     for module in list(model.model.layers.modules()):
         for child, linear in list(module.named_children()):
             if type(linear) is nn.Linear:
@@ -228,7 +228,7 @@ def test_an_engine_repeats_its_tokens(name: str, kv_dtype: Any) -> None:
     """With CUDA graphs, from the cache and without: one request at a time gives equal tokens."""
     with Engine("tiny", device="cuda", quantize=name, kv_dtype=kv_dtype) as engine:
         first = [outputs(engine, [prompt]) for prompt in PROMPTS]
-        engine.clear_cache()
+        engine.flush_cache()
         assert [outputs(engine, [prompt]) for prompt in PROMPTS] == first
 
 
@@ -236,5 +236,5 @@ def test_an_engine_repeats_its_tokens(name: str, kv_dtype: Any) -> None:
 def test_deterministic_engines_give_the_tokens_of_each_request_alone(name: str) -> None:
     with Engine("tiny", device="cuda", quantize=name, deterministic=True) as engine:
         alone = [tokens for prompt in PROMPTS for tokens in outputs(engine, [prompt])]
-        engine.clear_cache()
+        engine.flush_cache()
         assert outputs(engine, PROMPTS) == alone
