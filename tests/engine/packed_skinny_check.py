@@ -118,7 +118,7 @@ def check_dots(layout: Layout, number: int, quick: bool) -> None:
     block = dot_block(packed(*layout, 38, 320))
     shares = layout[1][1] >= 320 or layout[1][1] % block == 0
     wide = SkinnyTiling(True, 32, 64, 4, 1, block_t=16)
-    if not quick and (shares or 64 % layout[1][1] == 0):
+    if not quick and layout[0] != "int4" and (shares or 64 % layout[1][1] == 0):
         check(packed(*layout, 38, 320), 9, torch.float32, cases, (wide,))
 
 
@@ -149,13 +149,16 @@ def check_layouts() -> None:
     assert serves(torch.zeros(limit, 64), weight, False)
     assert not serves(torch.zeros(limit + 1, 64), weight, False)
     readable = {
-        ("int4", (1, 32), 64): (True, 64),
+        ("int4", (1, 32), 64): (True, 128),
         ("int4", (1, 256), 512): (True, 128),
-        ("int4", (1, 64), 192): (True, 64),
+        ("int4", (1, 64), 192): (True, 128),
         ("int4", (1, 24), 72): (False, 0),
         ("int4", (1, 72), 72): (True, 128),
-        ("int4", (1, 36), 36): (False, 128),
-        ("int4", (1, 192), 960): (False, 64),
+        ("int4", (1, 36), 36): (False, 0),
+        ("int4", (1, 40), 40): (True, 128),
+        ("mxfp4", (1, 36), 36): (False, 128),
+        ("int4", (1, 192), 960): (False, 0),
+        ("mxfp4", (1, 192), 960): (False, 64),
         ("int4", (1, 48), 34): (False, 0),
         ("fp8", (2, 36), 36): (True, 128),
         ("fp8", (2, 24), 72): (False, 0),

@@ -8,13 +8,19 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..quantization.packed import PackedWeight
+from ..quantization.packed import Kind, PackedWeight
 
-SUM_CODES, DOT_CODES = 8, 4
-"""Codes of four bits that a kernel reads at once: `packed_kernels`, `packed_dots`."""
+SUM_CODES = 8
+"""Codes of four bits that `packed_kernels` reads at once."""
+
+DOT_CODES: dict[Kind, int] = {"fp8": 1, "int4": 8, "mxfp4": 4}
+"""Codes that `packed_dots` reads at once."""
 
 DOT_BLOCKS = (128, 64)
-"""Columns per iteration of `packed_dots`. Each of the four places of a word needs 16."""
+"""Columns per iteration of `packed_dots`."""
+
+PLACE_COLUMNS = 16
+"""Minimum columns of a block for each place of a word, for tensor cores."""
 
 
 class KernelWeight(NamedTuple):
@@ -34,7 +40,7 @@ def kernel_weight(weight: Tensor | PackedWeight, x: Tensor, *, dot: bool = False
 
     Args:
         x: Stands for absent tensors.
-        dot: For `packed_dots`, which reads words of 16 bits; otherwise words have 32 bits.
+        dot: For `packed_dots`; its words have `DOT_CODES` codes, otherwise `SUM_CODES`.
     """
     if isinstance(weight, Tensor):
         return KernelWeight(weight, (x, x, x), DENSE)
@@ -47,7 +53,8 @@ def kernel_weight(weight: Tensor | PackedWeight, x: Tensor, *, dot: bool = False
     }  # fmt: skip
 
     if kind != "fp8":
-        values = values.view(torch.int16 if dot else torch.int32)
+        codes = DOT_CODES[kind] if dot else SUM_CODES
+        values = values.view(torch.int32 if codes == 8 else torch.int16)
     return KernelWeight(values, others, constants)
 
 
@@ -63,7 +70,7 @@ def can_sum(weight: PackedWeight) -> bool:
 def dot_block(weight: PackedWeight) -> int:
     """Return the columns per iteration of `packed_dots`; 0 if the function cannot read the layout.
     Independent of the number of rows, because the block decides the order of a sum."""
-    return _dot_block(1 if weight.kind == "fp8" else DOT_CODES, weight.shape[-1], weight.block[1])
+    return _dot_block(DOT_CODES[weight.kind], weight.shape[-1], weight.block[1])
 
 
 @cache
@@ -71,5 +78,6 @@ def _dot_block(codes: int, size: int, wide: int) -> int:
     whole = wide >= size
     if size % codes or (wide % codes and not whole):
         return 0
-    blocks = [each for each in DOT_BLOCKS if whole or wide % each == 0 or each % wide == 0]
+    fitting = [each for each in DOT_BLOCKS if each >= codes * PLACE_COLUMNS]
+    blocks = [each for each in fitting if whole or wide % each == 0 or each % wide == 0]
     return next((each for each in blocks if size % each == 0), blocks[0] if blocks else 0)

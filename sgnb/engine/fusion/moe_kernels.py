@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .packed_dots import CODES, packed_dots
+from .packed_dots import INT4_CODES, MXFP4_CODES, packed_dots
 from .skinny_kernels import activated
 
 
@@ -85,7 +85,8 @@ def grouped_kernel(
             )  # fmt: skip
         else:
             outputs: tl.constexpr = 2 * COLUMNS if GATE != "" else COLUMNS
-            words: tl.constexpr = SIZE if KIND == "fp8" else SIZE // CODES
+            codes: tl.constexpr = INT4_CODES if KIND == "int4" else MXFP4_CODES
+            words: tl.constexpr = SIZE if KIND == "fp8" else SIZE // codes
             groups: tl.constexpr = (outputs + HIGH - 1) // HIGH * ((SIZE + WIDE - 1) // WIDE)
             at = expert.to(tl.int64)
             column = tl.minimum(n, COLUMNS - 1)

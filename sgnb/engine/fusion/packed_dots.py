@@ -2,8 +2,12 @@
 cores. `quantization/packed.py` documents the layout.
 
 The product is transposed, weights times inputs: Hopper's tensor cores read only the left operand
-from registers. Codes of four bits are read as words of four codes. Each place of a word is a
-separate operand with a quarter of the inputs, so that decoded codes need no rearrangement.
+from registers. Codes of four bits are read as words. Each place of a word is a separate operand
+with the inputs of this place, so that decoded codes need no rearrangement.
+
+Codes of int4 become numbers of 16 bits without arithmetic: two codes of a word are set into the
+mantissas of two equal numbers. The products with this number and the zero point are subtracted from
+the sums of a group.
 """
 
 from __future__ import annotations
@@ -12,10 +16,10 @@ import triton
 import triton.language as tl
 
 from .kernel_weights import DOT_CODES
-from .packed_kernels import MANTISSA, SIGN, load_scales
+from .packed_kernels import SIGN, load_scales
 
-CODES = tl.constexpr(DOT_CODES)
-"""Codes of four bits in a word."""
+INT4_CODES = tl.constexpr(DOT_CODES["int4"])
+MXFP4_CODES = tl.constexpr(DOT_CODES["mxfp4"])
 
 
 @triton.jit
@@ -65,7 +69,7 @@ def _add_dots(
 ) -> tl.tensor:  # fmt: skip
     """Add the product of a block of inputs [BLOCK_M, BLOCK_K] to the sums. A scale that the whole
     block shares multiplies the sum; a scale per row is left to the caller."""
-    per: tl.constexpr = 1 if KIND == "fp8" else CODES
+    per: tl.constexpr = 1 if KIND == "fp8" else INT4_CODES if KIND == "int4" else MXFP4_CODES
     whole: tl.constexpr = WIDE >= SIZE
     groups: tl.constexpr = 1 if whole else (BLOCK_K + WIDE - 1) // WIDE
     word = tl.arange(0, BLOCK_K // per)
@@ -73,7 +77,8 @@ def _add_dots(
     inside = ((at < SIZE // per) | (SIZE % BLOCK_K == 0))[None, :]
     rows = values + row.to(tl.int64)[:, None] * (SIZE // per)
     total = tl.zeros_like(sums) if groups == 1 and not whole else sums
-    place = row // HIGH, start // WIDE, (word * per // WIDE)[None, :]
+    part: tl.constexpr = 1 if KIND == "fp8" else 4  # columns with a number of equal position
+    place = row // HIGH, start // WIDE, (tl.arange(0, BLOCK_K // part) * part // WIDE)[None, :]
     scale = 1.0 if whole else _of_group(scales, *place, KIND, SIZE, WIDE, groups)
     factor = 1.0 if groups == 1 else scale
 
@@ -82,16 +87,29 @@ def _add_dots(
         weights = (weights.to(tl.float32) * factor).to(numbers.dtype)
         total = tl.dot(weights, tl.trans(numbers), total, input_precision="ieee")
     else:
-        words = tl.load(rows + at[None, :], mask=inside, other=0).to(tl.int32)
-        zero = _of_group(zeros, *place, KIND, SIZE, WIDE, groups) if ZEROS else 8.0
-        # The last axis of a split is the lowest bit of a column's place in a word.
-        even, odd = tl.split(numbers.reshape(BLOCK_M, BLOCK_K // per, 2, 2))
+        words = tl.load(rows + at[None, :], mask=inside, other=0)
+        # The last axis of a split is the lowest bit of a column's place in half a word of int4, or
+        # in a word of MXFP4.
+        even, odd = tl.split(numbers.reshape(BLOCK_M, BLOCK_K // 4, 2, 2))
         x0, x2 = tl.split(even)
         x1, x3 = tl.split(odd)
-        total = _add_dot(total, words, x0, zero, factor, 0, KIND)
-        total = _add_dot(total, words, x1, zero, factor, 1, KIND)
-        total = _add_dot(total, words, x2, zero, factor, 2, KIND)
-        total = _add_dot(total, words, x3, zero, factor, 3, KIND)
+        if KIND == "int4":
+            offset: tl.constexpr = 1024.0 if numbers.dtype == tl.float16 else 128.0
+            zero = offset + (_of_group(zeros, *place, KIND, SIZE, WIDE, groups) if ZEROS else 8.0)
+            later: tl.constexpr = groups == 1 and numbers.dtype != tl.float32
+            ones = tl.zeros_like(sums)
+            total, ones = _add_codes(total, ones, words, x0, zero, factor, 0, later)
+            total, ones = _add_codes(total, ones, words, x1, zero, factor, 1, later)
+            total, ones = _add_codes(total, ones, words, x2, zero, factor, 2, later)
+            total, ones = _add_codes(total, ones, words, x3, zero, factor, 3, later)
+            if later:
+                total -= zero * ones
+        else:
+            words = words.to(tl.int32)
+            total = _add_dot(total, words, x0, factor, 0)
+            total = _add_dot(total, words, x1, factor, 1)
+            total = _add_dot(total, words, x2, factor, 2)
+            total = _add_dot(total, words, x3, factor, 3)
 
     if groups == 1 and not whole:
         return sums + total * scale
@@ -105,9 +123,9 @@ def _of_group(
     SIZE: tl.constexpr, WIDE: tl.constexpr, GROUPS: tl.constexpr,
 ) -> tl.tensor:  # fmt: skip
     """Return the scale or zero point of each row [BLOCK_N, 1], or of each word if a block has
-    several groups. first: first group of the block; group: of a word, in the block.
+    several groups. first: first group of the block; group: of each number, in the block.
 
-    A number is selected for a word, instead of loaded: then the layout of the words remains.
+    A number is selected, instead of loaded: then the layout of the words remains.
     """
     wide: tl.constexpr = (SIZE + WIDE - 1) // WIDE  # columns of scales
     at = (row.to(tl.int64) * wide + first)[:, None]
@@ -120,17 +138,36 @@ def _of_group(
 
 
 @triton.jit
-def _add_dot(
-    total: tl.tensor, words: tl.tensor, x: tl.tensor, zero: tl.tensor, scale: tl.tensor,
-    PLACE: tl.constexpr, KIND: tl.constexpr,
-) -> tl.tensor:  # fmt: skip
-    """Add the product of the codes at a place of each word."""
-    if KIND == "int4":
-        bits = ((words >> (4 * PLACE)) & 15) | MANTISSA
-        number = bits.to(tl.float32, bitcast=True) - (8388608.0 + zero)
+def _add_codes(
+    total: tl.tensor, ones: tl.tensor, words: tl.tensor, x: tl.tensor, zero: tl.tensor,
+    scale: tl.tensor, PLACE: tl.constexpr, LATER: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """Add the product of x and the codes of int4 at PLACE of each half of a word. The codes are set
+    into the mantissas of two numbers. zero: includes those numbers.
+
+    With LATER, the product with `zero` is left to the caller, and the product of x and ones is added
+    to `ones`: tensor cores then read the bits as they are. float32 would lose digits.
+    """
+    x = tl.trans(x)
+    half: tl.constexpr = tl.float16 if x.dtype == tl.float16 else tl.bfloat16
+    magic: tl.constexpr = 0x64006400 if half == tl.float16 else 0x43004300
+    pair = ((words >> (4 * PLACE)) & 0x000F000F) | magic
+    bits = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16))
+    numbers = bits.reshape(words.shape[0], 2 * words.shape[1]).to(half, bitcast=True)
+    if LATER:
+        one = tl.full(numbers.shape, 1.0, x.dtype)
+        ones = tl.dot(one, x, ones, input_precision="ieee")
     else:
-        # Sign, exponent and mantissa of E2M1 in the places of float32: too small by 2**126.
-        bits = ((words << (28 - 4 * PLACE)) & SIGN) | (((words >> (4 * PLACE)) & 7) << 22)
-        number = bits.to(tl.float32, bitcast=True) * 2.0**126
-    weights = (number * scale).to(x.dtype)
+        numbers = (numbers.to(tl.float32) - zero) * scale
+    return tl.dot(numbers.to(x.dtype), x, total, input_precision="ieee"), ones
+
+
+@triton.jit
+def _add_dot(
+    total: tl.tensor, words: tl.tensor, x: tl.tensor, scale: tl.tensor, PLACE: tl.constexpr
+) -> tl.tensor:
+    """Add the product of the codes of MXFP4 at a place of each word."""
+    # Sign, exponent and mantissa of E2M1 in the places of float32: too small by 2**126.
+    bits = ((words << (28 - 4 * PLACE)) & SIGN) | (((words >> (4 * PLACE)) & 7) << 22)
+    weights = (bits.to(tl.float32, bitcast=True) * (2.0**126 * scale)).to(x.dtype)
     return tl.dot(weights, tl.trans(x), total, input_precision="ieee")

@@ -1,10 +1,11 @@
 """Triton functions of `skinny_kernels` for packed weights: sums of products with numbers that are
 decoded in registers. `quantization/packed.py` documents the layout.
 
-Codes of four bits are read as words of eight codes. A code becomes a float without a conversion:
-its bits are set into the mantissa of 2**23, and the difference to 2**23 plus a zero point of 8 is
-exact. A word needs one shift, because the first five codes of a word fit into the mantissa; the
-powers of 16 divide x instead. Other zero points and scales need one operation per word.
+Codes of four bits are read as words of eight codes. Codes become floats without a conversion. Two
+codes of int4 are set into the mantissas of two numbers of bfloat16, each OFFSET. The upper half of
+a float32 is a number of bfloat16, thus two operations give both floats. The products with OFFSET
+and the zero point are subtracted once per word. The bits of E2M1 are set into the places of
+float32; the number is too small by 2**126, and powers of two in inputs and sums correct it.
 """
 
 from __future__ import annotations
@@ -16,18 +17,17 @@ from .kernel_weights import SUM_CODES
 
 CODES = tl.constexpr(SUM_CODES)
 """Codes of four bits in a word."""
-FIRST = tl.constexpr(5)
-"""Codes of a word that need no shift."""
 SIGN = tl.constexpr(-(2**31))
 """Bit of the sign of a float, as int32."""
-MANTISSA = tl.constexpr(0x4B000000)
-"""Bits of the float 2**23."""
+PAIR = tl.constexpr(0x43004300)
+"""Bits of OFFSET in bfloat16, twice."""
+OFFSET = tl.constexpr(128.0)
 
 
 @triton.jit
 def packed_sums(
     x: tl.tensor, row: tl.tensor, other: tl.tensor, values: tl.tensor, scales: tl.tensor,
-    zeros: tl.tensor, order: tl.tensor, factor: tl.tensor, eps: tl.tensor,
+    zeros: tl.tensor, order: tl.tensor, factor: tl.tensor, eps: tl.tensor, nothing: tl.tensor,
     KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr, ZEROS: tl.constexpr,
     ORDER: tl.constexpr, SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr, NORM: tl.constexpr,
@@ -35,7 +35,8 @@ def packed_sums(
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
     """Multiply the rows at x [BLOCK_T, 1], normed if asked, by the rows `row` [BLOCK_N] of the
     matrix and, with TWO, by the rows `other`. Returns [BLOCK_T, BLOCK_N] each. HIGH, WIDE: rows and
-    columns that share a scale."""
+    columns that share a scale. nothing: 0, unknown to the compiler, which merges an `&` and an `|`
+    with two constants into one operation only if it does not know one of them."""
     per: tl.constexpr = 1 if KIND == "fp8" else CODES
     whole: tl.constexpr = WIDE >= SIZE  # one scale per row
     width: tl.constexpr = BLOCK_K if whole else WIDE
@@ -47,13 +48,13 @@ def packed_sums(
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         numbers, squares = _inputs(x, order, factor, start, squares, ORDER, SIZE, BLOCK_K, NORM)
         product += _products(
-            numbers, row, values, scales, zeros, start, KIND, HIGH, WIDE, ZEROS, SIZE, BLOCK_T,
-            BLOCK_K, whole, groups,
+            numbers, row, values, scales, zeros, start, nothing, KIND, HIGH, WIDE, ZEROS, SIZE,
+            BLOCK_T, BLOCK_K, whole, groups,
         )  # fmt: skip
         if TWO:
             other_product += _products(
-                numbers, other, values, scales, zeros, start, KIND, HIGH, WIDE, ZEROS, SIZE,
-                BLOCK_T, BLOCK_K, whole, groups,
+                numbers, other, values, scales, zeros, start, nothing, KIND, HIGH, WIDE, ZEROS,
+                SIZE, BLOCK_T, BLOCK_K, whole, groups,
             )  # fmt: skip
 
     first, second = tl.sum(tl.sum(product, 3), 2), tl.sum(tl.sum(other_product, 3), 2)
@@ -90,9 +91,9 @@ def _inputs(
 @triton.jit
 def _products(
     numbers: tl.tensor, row: tl.tensor, values: tl.tensor, scales: tl.tensor, zeros: tl.tensor,
-    start: tl.tensor, KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr,
-    ZEROS: tl.constexpr, SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_K: tl.constexpr,
-    WHOLE: tl.constexpr, GROUPS: tl.constexpr,
+    start: tl.tensor, nothing: tl.tensor, KIND: tl.constexpr, HIGH: tl.constexpr,
+    WIDE: tl.constexpr, ZEROS: tl.constexpr, SIZE: tl.constexpr, BLOCK_T: tl.constexpr,
+    BLOCK_K: tl.constexpr, WHOLE: tl.constexpr, GROUPS: tl.constexpr,
 ) -> tl.tensor:  # fmt: skip
     """Return products of inputs and scaled weights, [BLOCK_T, BLOCK_N, groups, elements], summed
     per word of codes. A single scale per row is left to the caller."""
@@ -117,10 +118,12 @@ def _products(
         words = tl.load(
             pointers.reshape(flat), mask=present, other=0, eviction_policy="evict_first"
         ).reshape(pointers.shape)
-        products, inputs = _word_products(words, numbers, KIND, BLOCK_T, GROUPS, width)
+        products, inputs = _word_products(words, numbers, nothing, KIND, BLOCK_T, GROUPS, width)
         if ZEROS:
             zero = tl.load(zeros + scale_at, mask=real, other=0).to(tl.float32)
-            products += (8.0 - zero)[None, :, :, None] * inputs
+            products -= (zero + OFFSET)[None, :, :, None] * inputs
+        elif KIND == "int4":
+            products -= (8.0 + OFFSET) * inputs
     if not WHOLE:
         products *= load_scales(scales, scale_at, KIND, real)[None, :, :, None]
     return products
@@ -141,11 +144,13 @@ def load_scales(
 
 @triton.jit
 def _word_products(
-    words: tl.tensor, numbers: tl.tensor, KIND: tl.constexpr, BLOCK_T: tl.constexpr,
-    GROUPS: tl.constexpr, WIDTH: tl.constexpr,
+    words: tl.tensor, numbers: tl.tensor, nothing: tl.tensor, KIND: tl.constexpr,
+    BLOCK_T: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """Return the sum of the eight products of each word, with a zero point of 8, and the sum of the
-    eight inputs: words [BLOCK_N, groups, width], inputs [BLOCK_T, columns]."""
+    """Return the sum of the eight products of each word, for int4 with OFFSET in each code, and the
+    sum of the eight inputs: words [BLOCK_N, groups, width], inputs [BLOCK_T, columns]."""
+    if KIND == "mxfp4":
+        numbers *= 2.0**64
     # The last axis of a split is the lowest bit of a column's place in a word.
     even, odd = tl.split(numbers.reshape(BLOCK_T, 1, GROUPS, WIDTH, 2, 2, 2))
     x04, x26 = tl.split(even)
@@ -155,26 +160,31 @@ def _word_products(
     x1, x5 = tl.split(x15)
     x3, x7 = tl.split(x37)
 
-    sums = _product(words, x0, 0, KIND) + _product(words, x1, 1, KIND)
-    sums += _product(words, x2, 2, KIND)
-    sums += _product(words, x3, 3, KIND)
-    sums += _product(words, x4, 4, KIND)
-    sums += _product(words, x5, 5, KIND)
-    sums += _product(words, x6, 6, KIND)
-    sums += _product(words, x7, 7, KIND)
+    sums = _add_products(tl.zeros_like(x0), words, x0, x4, nothing, 0, KIND)
+    sums = _add_products(sums, words, x1, x5, nothing, 1, KIND)
+    sums = _add_products(sums, words, x2, x6, nothing, 2, KIND)
+    sums = _add_products(sums, words, x3, x7, nothing, 3, KIND)
+    if KIND == "mxfp4":
+        sums *= 2.0**62
     return sums, x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7
 
 
 @triton.jit
-def _product(words: tl.tensor, x: tl.tensor, PLACE: tl.constexpr, KIND: tl.constexpr) -> tl.tensor:
-    """Return x times the number of the code at a place of each word, without a scale."""
+def _add_products(
+    sums: tl.tensor, words: tl.tensor, x: tl.tensor, later: tl.tensor, nothing: tl.tensor,
+    PLACE: tl.constexpr, KIND: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
+    """Add the products of x and the codes at PLACE, and of `later` and those at PLACE + 4."""
     if KIND == "int4":
-        later: tl.constexpr = PLACE >= FIRST
-        power: tl.constexpr = 16 ** (PLACE - FIRST if later else PLACE)
-        bits = ((words >> (4 * FIRST) if later else words) & (15 * power)) | MANTISSA
-        number = bits.to(tl.float32, bitcast=True) - (8388608.0 + 8.0 * power)
-        return number[None, :, :, :] * (x * (1.0 / power))
+        pair = ((words >> (4 * PLACE)) & 0x000F000F) | (nothing | PAIR)
+        first, second = pair << 16, pair & -65536
     else:
-        # Sign, exponent and mantissa of E2M1 in the places of float32: too small by 2**126.
-        bits = ((words << (28 - 4 * PLACE)) & SIGN) | (((words >> (4 * PLACE)) & 7) << 22)
-        return (bits.to(tl.float32, bitcast=True) * 2.0**126)[None, :, :, :] * x
+        first, second = _e2m1(words, PLACE), _e2m1(words, PLACE + 4)
+    sums += first.to(tl.float32, bitcast=True)[None, :, :, :] * x
+    return sums + second.to(tl.float32, bitcast=True)[None, :, :, :] * later
+
+
+@triton.jit
+def _e2m1(words: tl.tensor, PLACE: tl.constexpr) -> tl.tensor:
+    """Return the bits of float32 of the codes at PLACE, times 2**-126."""
+    return ((words << (28 - 4 * PLACE)) & SIGN) | (((words >> (4 * PLACE)) & 7) << 22)

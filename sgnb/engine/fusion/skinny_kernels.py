@@ -44,8 +44,9 @@ def linear_kernel(
         product, up = tl.trans(product), tl.trans(up)
     elif KIND != "":
         product, up = packed_sums(
-            x, column, column + COLUMNS, weight, scales, zeros, order, factor, eps, KIND, HIGH,
-            WIDE, ZEROS, ORDER, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, GATE != "",
+            x, column, column + COLUMNS, weight, scales, zeros, order, factor, eps, rows >> 31,
+            KIND, HIGH, WIDE, ZEROS, ORDER, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM,
+            GATE != "",
         )  # fmt: skip
     elif DOT:
         tl.static_assert(not NORM)
@@ -95,8 +96,8 @@ def project_kernel(
     x += tl.minimum(t, rows - 1)[:, None] * x_stride  # repeats the last row
     if KIND != "":
         a, b = packed_sums(
-            x, column_a, column_b, weight, scales, zeros, order, factor, eps, KIND, HIGH, WIDE,
-            ZEROS, ORDER, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, True,
+            x, column_a, column_b, weight, scales, zeros, order, factor, eps, rows >> 31, KIND,
+            HIGH, WIDE, ZEROS, ORDER, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, True,
         )  # fmt: skip
     else:
         a, b = _sums(
