@@ -31,8 +31,8 @@ SUMS = tuple(
 """Columns, inputs, warps and unrolling of tilings without tensor cores to try."""
 
 TILES = {
-    16: ((32, 2, 4), (32, 2, 6), (32, 4, 4), (64, 4, 4), (64, 4, 6), (128, 8, 4)),
-    64: ((32, 2, 4), (32, 4, 4), (64, 4, 3), (64, 4, 5), (64, 8, 4), (128, 8, 3)),
+    16: ((32, 2, 4), (32, 4, 4), (64, 4, 4), (64, 4, 6), (64, 4, 8), (128, 4, 4), (128, 8, 4)),
+    64: ((32, 2, 4), (32, 4, 4), (64, 4, 3), (64, 4, 5), (64, 8, 4), (128, 4, 3), (128, 8, 3)),
     128: ((64, 4, 3), (64, 8, 3), (64, 8, 4), (128, 8, 3)),
     256: ((64, 8, 2), (64, 8, 3), (128, 8, 2)),
 }
@@ -135,13 +135,14 @@ def _tiled_calls(
     place: Place, product: Product, weights: list[Any], rows: int
 ) -> dict[Any, list[Any]]:
     """Return the calls for each tiling, and for the choice of `skinny` under None."""
-    from sgnb.engine.fusion.kernel_weights import dot_block
+    from sgnb.engine.fusion.kernel_weights import DOT_CODES, PLACE_COLUMNS, dot_block
     from sgnb.engine.fusion.skinny import PACKED_ROWS, SkinnyTiling, skinny_linear
 
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
     gated = "silu" if product.gated else None
-    blocks = {dot_block(weights[0]), 64}
+    narrow = 64 >= DOT_CODES[weights[0].kind] * PLACE_COLUMNS
+    blocks = {dot_block(weights[0]), *([64] if narrow else [])}
     heights = [128, 256] if rows > 128 else [min(h for h in TILES if rows <= h)]
     chosen: list[Any] = [
         SkinnyTiling(True, columns, block, warps, stages, block_t=height)
@@ -149,7 +150,7 @@ def _tiled_calls(
         for columns, warps, stages in TILES[height]
         for block in sorted(blocks)
     ]
-    if rows <= PACKED_ROWS:
+    if rows <= max(PACKED_ROWS.values()):
         chosen += [SkinnyTiling(False, *sums[:3], 1, sums[3]) for sums in SUMS]
     return {
         tiling: [

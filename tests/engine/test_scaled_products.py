@@ -10,13 +10,20 @@ from torch import Tensor
 
 from sgnb.engine.fusion import module_trace, reference
 from sgnb.engine.fusion.operations import Operations
-from sgnb.engine.fusion.scaled_products import can_scale, is_supported, scaled_linear
+from sgnb.engine.fusion.scaled_products import (
+    SCALED_ROWS,
+    can_scale,
+    exact_inputs,
+    is_supported,
+    scaled_linear,
+)
 from sgnb.engine.fusion.types import Norm
 from sgnb.engine.fusion.weights import DenseWeight
 from sgnb.engine.quantization.quantize import quantize_fp8
 from sgnb.engine.quantization.schemes import read_scheme
 
 from . import quantized_checkpoints as checkpoints
+from .fusion_models import Pooled, varied_model
 
 
 def exact(x: Tensor, weight: Any, norm: Norm | None = None) -> Tensor:
@@ -58,13 +65,13 @@ def test_weights_that_keep_their_inputs() -> None:
 
 def test_operations_with_fp8_inputs() -> None:
     operations = Operations(scaled=scaled_linear)
-    x, weight = torch.randn(9, 64), quantize_fp8(torch.randn(48, 64))
+    x, weight = torch.randn(SCALED_ROWS, 64), quantize_fp8(torch.randn(48, 64))
     norm, expected = Norm(torch.rand(64) + 0.5, 1e-5, False), exact(x, weight)
 
     def close(mine: Tensor, right: Tensor) -> None:
         torch.testing.assert_close(mine.double(), right, rtol=1e-4, atol=1e-4)
 
-    residual = torch.randn(9, 48)
+    residual = torch.randn(SCALED_ROWS, 48)
     close(operations.linear(x, weight), expected)
     close(operations.merged(x, weight, None, norm), exact(x, weight, norm))
     close(
@@ -80,6 +87,9 @@ def test_operations_with_fp8_inputs() -> None:
     close(operations.linear(x, DenseWeight(weight.reference(torch.float32))), whole)
     close(Operations().linear(x, weight), whole)
     assert not torch.allclose(whole, expected, rtol=1e-3, atol=1e-3)
+    close(operations.linear(x[1:], weight), whole[1:])
+    with exact_inputs():
+        close(operations.linear(x, weight), whole)
 
 
 def test_a_device_with_wrong_products_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,9 +117,13 @@ def test_the_format_decides_whether_inputs_are_rounded(activations: Any) -> None
     assert packed.fp8_inputs == (activations is not None)
 
 
-def test_modules_are_matched_with_dense_inputs() -> None:
+def test_modules_are_compared_with_exact_inputs() -> None:
     """Rounded inputs would fail the comparison with the module."""
-    pytest.importorskip("triton")
-    from sgnb.engine.fusion.skinny import PACKED_DOT_ROWS
-
-    assert max(module_trace.ROWS) <= PACKED_DOT_ROWS["fp8"]
+    x, weight = torch.randn(80, 64), quantize_fp8(torch.randn(48, 64))
+    module = torch.nn.Linear(64, 48, bias=False)
+    module.weight.data = weight.reference(torch.float32)
+    trace = module_trace.ModuleTrace(Pooled(varied_model("llama")).model, [])
+    trace.calls[module] = [module_trace.ModuleCall((x,), {}, module(x))]
+    operations = Operations(scaled=scaled_linear)
+    assert trace.agrees(module, lambda rows: operations.linear(rows, weight))
+    assert not torch.allclose(operations.linear(x, weight), module(x), rtol=1e-3, atol=1e-3)

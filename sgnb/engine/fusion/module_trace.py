@@ -18,11 +18,12 @@ from ..attention import LayerOptions
 from ..cache.kv_cache import KVCache
 from ..device.faults import is_out_of_memory
 from .reduction import Ranks
+from .scaled_products import exact_inputs
 
 _log = logging.getLogger(__name__)
 
 ROWS = (80, 2)
-"""Tokens of the runs: more than the maximum of skinny GEMMs, and within all limits of `skinny`."""
+"""Tokens of the runs: more than the maximum of skinny GEMMs of dense weights, and few."""
 
 TOLERANCE = 1e-4
 """Tolerated relative error in float32; in half precision four roundings."""
@@ -173,7 +174,7 @@ class ModuleTrace:
         """
         relative = _no_error if self.trusts else _median_error if median else _whole_error
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), exact_inputs():
                 errors = [_replay(call, forward, layer, relative) for call in self.calls[module]]
         except Exception as error:  # any error of a module that only resembles the pattern
             if is_out_of_memory(error):

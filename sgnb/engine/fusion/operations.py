@@ -18,7 +18,7 @@ from ..device.precompile import is_precompiling
 from ..quantization.packed import PackedWeight
 from . import reference
 from .reduction import Reduce
-from .scaled_products import can_scale, is_supported, scaled_linear
+from .scaled_products import SCALED_ROWS, can_scale, is_supported, scaled_linear
 from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm
 from .weights import DenseWeight, Weight, decoded
 
@@ -59,7 +59,7 @@ class Operations:
     rotate_and_store: RotateAndStore = reference.rotate_and_store
     multiply: Linear = F.linear  # GEMM unless `skinny` serves
     skinny: Skinny | None = None
-    scaled: ScaledLinear | None = None  # GEMM with FP8 inputs, if `can_scale` and not `skinny`
+    scaled: ScaledLinear | None = None  # GEMM with FP8 inputs, if `can_scale`, from SCALED_ROWS
 
     def linear(
         self,
@@ -86,11 +86,11 @@ class Operations:
             y = y if bias is None else y.add_(bias)
             return y if residual is None else residual.add_(y, alpha=scale)
         skinny, stored = self.skinny, _stored(weight)
-        if skinny is not None and scale == 1.0 and skinny.serves(x, stored, gated is not None):
-            self._compile_large(x, weight, norm)
-            return skinny.linear(x, stored, bias, norm=norm, residual=residual, gated=gated)
         product = self.scaled_product(x, weight, bias, norm)
         if product is None:
+            if skinny is not None and scale == 1.0 and skinny.serves(x, stored, gated is not None):
+                self._compile_large(x, weight, norm)
+                return skinny.linear(x, stored, bias, norm=norm, residual=residual, gated=gated)
             x = x if norm is None else self.norm(x, norm)
             matrix = decoded(weight, x.dtype)
             if residual is not None:
@@ -127,6 +127,9 @@ class Operations:
 
     def merged(self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None) -> Tensor:
         """Return q, k and v without a split into heads, [T, sum of widths]."""
+        y = self.scaled_product(x, weight, bias, norm)
+        if y is not None:
+            return y
         skinny, stored = self.skinny, _stored(weight)
         if skinny is not None and (
             skinny.projects(x, stored)
@@ -134,16 +137,18 @@ class Operations:
         ):
             self._compile_large(x, weight, norm)
             return skinny.linear(x, stored, bias, norm=norm)
-        y = self.scaled_product(x, weight, bias, norm)
-        if y is not None:
-            return y
         x = x if norm is None else self.norm(x, norm)
         return self.multiply(x, decoded(weight, x.dtype), bias)
 
     def scaled_product(
         self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None
     ) -> Tensor | None:
-        """Return the product with FP8 inputs; None if unsupported."""
+        """Return the product with FP8 inputs; None if unsupported, and for few rows."""
+        return self._scaled(x, weight, bias, norm) if len(x) >= SCALED_ROWS else None
+
+    def _scaled(
+        self, x: Tensor, weight: Weight, bias: Tensor | None, norm: Norm | None
+    ) -> Tensor | None:
         if self.scaled is None or isinstance(weight, DenseWeight) or not can_scale(weight):
             return None
         return self.scaled(x, weight, bias, norm)
@@ -152,7 +157,7 @@ class Operations:
         """Record the kernels of a packed weight for more rows, in a `precompiling` block."""
         if not is_precompiling() or isinstance(weight, DenseWeight):
             return
-        if self.scaled_product(x, weight, None, norm) is None:
+        if self._scaled(x, weight, None, norm) is None:
             decoded(weight, x.dtype)
 
     def _add_product(

@@ -145,8 +145,8 @@ def _add_codes(
     """Add the product of x and the codes of int4 at PLACE of each half of a word. The codes are set
     into the mantissas of two numbers. zero: includes those numbers.
 
-    With LATER, the product with `zero` is left to the caller, and the product of x and ones is added
-    to `ones`: tensor cores then read the bits as they are. float32 would lose digits.
+    With LATER, the product with `zero` is left to the caller, and the product of x and ones is
+    added to `ones`: tensor cores then read the bits as they are. float32 would lose digits.
     """
     x = tl.trans(x)
     half: tl.constexpr = tl.float16 if x.dtype == tl.float16 else tl.bfloat16

@@ -5,7 +5,9 @@ a scale of its own, and `torch._scaled_mm` multiplies by both scales.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 
 import torch
@@ -20,6 +22,9 @@ _log = logging.getLogger(__name__)
 QuantizeRows = Callable[[Tensor, Norm | None], tuple[Tensor, Tensor]]
 """See `reference.quantize_rows`."""
 
+SCALED_ROWS = 17
+"""Minimum rows. Fewer rows are bound by reads of weights, and need no rounded inputs."""
+
 ALIGNED = 16
 """Sizes of the weight are multiples of this."""
 
@@ -27,12 +32,25 @@ TOLERANCE = 0.02
 """Relative error of the check of a device: rounding of bfloat16, and short accumulators."""
 
 
+_exact: ContextVar[bool] = ContextVar("exact", default=False)
+
+
+@contextmanager
+def exact_inputs() -> Iterator[None]:
+    """Round no inputs to FP8 in the block: comparisons would find the rounding."""
+    token = _exact.set(True)
+    try:
+        yield
+    finally:
+        _exact.reset(token)
+
+
 def can_scale(weight: PackedWeight) -> bool:
     """True if `scaled_linear` supports the weight, and the weight's format rounds inputs."""
     rows, columns = weight.shape
     per_row = weight.block[0] == 1 and weight.block[1] >= columns
     aligned = rows % ALIGNED == 0 == columns % ALIGNED
-    return weight.fp8_inputs and per_row and aligned
+    return weight.fp8_inputs and per_row and aligned and not _exact.get()
 
 
 def scaled_linear(

@@ -28,13 +28,11 @@ from .types import DTYPES, Activation, Angles, AttentionPlan, Backend, Norm
 SUMMED_ROWS = 2  # maximum for every GEMM, and for QKV projections
 ROWS = 16  # maximum for wide GEMMs; tensor cores from 3 rows
 
-PACKED_ROWS = 4
+PACKED_ROWS: dict[Kind, int] = {"fp8": 1, "int4": 4, "mxfp4": 4}
 """Maximum rows of packed weights for sums of products, and for QKV projections."""
 
-PACKED_DOT_ROWS = {"fp8": 128, "int4": 512, "mxfp4": 512}
-"""Maximum rows of packed weights for tensor cores: not tuned on a GPU. Above, FP8 inputs or decoded
-weights are multiplied faster. At least the rows of `module_trace`: rounded inputs would fail its
-comparison."""
+PACKED_DOT_ROWS: dict[Kind, int] = {"fp8": 128, "int4": 512, "mxfp4": 512}
+"""Maximum rows of packed weights for tensor cores. Above, decoded weights are multiplied faster."""
 
 NARROW = 24
 """Maximum columns per SM of a narrow GEMM. A narrow GEMM needs small blocks, because tensor-core
@@ -80,7 +78,7 @@ def serves(x: Tensor, weight: Tensor | PackedWeight, gated: bool) -> bool:
 def projects(x: Tensor, weight: Tensor | PackedWeight) -> bool:
     """True if `skinny_project` is faster than a GEMM with a rotation for x [T, K]."""
     if isinstance(weight, PackedWeight):
-        return len(x) <= PACKED_ROWS and x.stride(1) == 1 and can_sum(weight)
+        return len(x) <= PACKED_ROWS[weight.kind] and x.stride(1) == 1 and can_sum(weight)
     return len(x) <= SUMMED_ROWS
 
 
@@ -186,7 +184,8 @@ def skinny_project(
 
     packing = kernel_weight(weight, x)
     if tiling is None and isinstance(weight, PackedWeight):
-        tiling = pick_sums(weight.kind, weight.block[1], rows, size, gated=True)
+        tiling = pick_sums(weight.kind, weight.block[1], rows, size, pairs=True)
+        tiling = tiling._replace(block_n=min(tiling.block_n, PAIRS))
     tiling = tiling or pick_projection(rows, size)
     if tiling.dot or dim // 2 % tiling.block_n:
         raise ValueError(f"{tiling} has tensor cores, or does not divide {dim // 2} pairs")
@@ -257,44 +256,51 @@ def _one_pair(size: int) -> SkinnyTiling:
 def pick_packed(
     weight: PackedWeight, rows: int, columns: int, gated: bool, sms: int
 ) -> SkinnyTiling:
-    """Return the tiling of a packed weight. Not tuned on a GPU."""
-    size, block = weight.shape[-1], dot_block(weight)
-    if not block or (rows <= PACKED_ROWS and can_sum(weight)):
-        return pick_sums(weight.kind, weight.block[1], rows, size, gated)
-    return pick_dots(rows, columns, gated, sms)._replace(block_k=block)
+    """Return the tiling of a packed weight, tuned on an H200 for a model of 8B."""
+    block = dot_block(weight)
+    sums = rows <= PACKED_ROWS[weight.kind] and not (gated and weight.kind == "fp8")
+    if not block or (sums and can_sum(weight)):
+        return pick_sums(weight.kind, weight.block[1], rows, weight.shape[-1], gated)
+    return pick_dots(weight.kind, rows, columns, gated, sms)._replace(block_k=block)
 
 
 @cache
-def pick_dots(rows: int, columns: int, gated: bool, sms: int) -> SkinnyTiling:
-    """Return the tiling of a packed weight on tensor cores, without `block_k`. Not tuned on a GPU.
+def pick_dots(kind: Kind, rows: int, columns: int, gated: bool, sms: int) -> SkinnyTiling:
+    """Return the tiling of a packed weight on tensor cores, without `block_k`.
 
     Three heights of tiles serve all rows, because each needs another kernel.
     """
     if rows <= 16:
-        block_n = 32 if columns <= 64 * sms else 64
-        return SkinnyTiling(True, block_n, 0, block_n // 16, 5, block_t=16)
+        narrow = columns <= 32 * sms
+        return SkinnyTiling(True, 32, 0, 4 if narrow else 2, 4, block_t=16)
     if rows <= 64:
-        block_n = 32 if columns <= 32 * sms else 64
-        return SkinnyTiling(True, block_n, 0, 4, 4, block_t=64)
-    block_n = 64 if gated or columns <= 64 * sms else 128  # gate and up need twice the registers
-    return SkinnyTiling(True, block_n, 0, 8, 3, block_t=128)
+        if columns <= 64 * sms:
+            return SkinnyTiling(True, 64, 0, 4, 5, block_t=64)
+        return SkinnyTiling(True, 128, 0, 8, 3, block_t=64)
+    if gated or columns <= 32 * sms:  # gate and up need twice the registers
+        return SkinnyTiling(True, 64, 0, 4, 3, block_t=128)
+    return SkinnyTiling(True, 128, 0, 8, 3, block_t=128)
 
 
 @cache
-def pick_sums(kind: Kind, wide: int, rows: int, size: int, gated: bool) -> SkinnyTiling:
-    """Return the tiling of a packed weight without tensor cores. Not tuned on a GPU.
+def pick_sums(kind: Kind, wide: int, rows: int, size: int, pairs: bool) -> SkinnyTiling:
+    """Return the tiling of a packed weight without tensor cores.
 
-    A thread has eight elements of x, and a word of codes of each of four or eight matrix rows:
-    inputs and codes then have one layout, and nothing goes through shared memory.
+    A thread has eight elements of x, and a word of codes of each of its matrix rows: inputs and
+    codes then have one layout, and nothing goes through shared memory.
 
     Args:
         wide: Columns that share a scale.
-        gated: Two matrix rows belong to a column, as in projections.
+        pairs: Two matrix rows belong to a column: of gate and up, or of a head.
     """
-    block = min(1024, triton.next_power_of_2(size))
-    block = max(block, wide if wide < size else SUM_CODES)
-    block_n = 2 if gated and kind == "fp8" else 4
-    return SkinnyTiling(False, block_n, block, max(1, block // 256), 1, 2 if rows == 1 else 1)
+    if kind == "fp8":
+        block_n, block, warps = (2, 512, 1) if pairs else (4, 1024, 2)
+    elif rows > 1:
+        block_n, block, warps = 4 if pairs else 8, 512, 2
+    else:
+        block_n, block, warps = 8 if kind == "int4" else 4, 2048, 4
+    block = max(min(block, triton.next_power_of_2(size)), wide if wide < size else SUM_CODES)
+    return SkinnyTiling(False, block_n, block, min(warps, max(1, block // 256)), 1, 2)
 
 
 @cache
