@@ -80,6 +80,8 @@ class CopyJournal:
         for store in stores.states:
             store.changes.clear()
         for store in stores.blocks:
+            if not store.changes:
+                continue
             changes = [store.changes.popleft() for _ in range(len(store.changes))]
             for (state, message), group in groupby(changes, lambda change: change[1:]):
                 self.change(store.name, state, [change.key for change in group], message)
