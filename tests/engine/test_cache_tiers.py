@@ -102,6 +102,21 @@ def test_the_cost_model_finds_the_constant_of_loads() -> None:
     assert model.load_seconds("disk", 800_000) == pytest.approx(1.0, rel=0.15)
 
 
+def test_a_slow_step_changes_the_estimate_less_than_a_slower_machine() -> None:
+    def compute_seconds(*times: float) -> float:
+        model = TierCosts()
+        for seconds in (*[0.1] * 100, *times):
+            model.observe_step(100, 5_000, seconds)
+        return model.compute_seconds(0, 100)
+
+    before = compute_seconds()
+    assert before == pytest.approx(0.1)
+    assert before < compute_seconds(10.0) < 1.01 * before
+    assert compute_seconds(10.0, 0.1, 10.0) < 1.02 * before, "not one after another"
+    assert compute_seconds(10.0, 10.0) > 1.5 * before, "the second one counts in full"
+    assert compute_seconds(*[0.2] * 200) == pytest.approx(0.2, rel=0.1)
+
+
 def test_equal_steps_give_a_time_per_token() -> None:
     model = TierCosts()
     for _ in range(3):

@@ -24,6 +24,10 @@ part of the credit."""
 MIN_STEPS, MIN_LOADS = 8, 3
 """Observations before the estimate is more than a time per token, or per byte."""
 
+OUTLIER = 1.5
+"""Multiple of the estimate above which a step counts less, unless the step before was as slow:
+other programs delay single steps, and long steps the most."""
+
 GAIN = 1e-3
 """Lower squared error, as a part of the squared seconds, from which a further cost is better."""
 
@@ -79,7 +83,7 @@ class LinearFit:
         for subset in self._subsets if self.count >= self._enough else self._subsets[:1]:
             chosen = list(subset)
             part = products[np.ix_(chosen, chosen)]
-            if np.linalg.cond(part) > 1e9:  # observations of equal size determine no slope
+            if np.linalg.det(part) < 1e-9:  # observations of equal size determine no slope
                 continue
 
             costs = np.zeros(self._size)
@@ -102,6 +106,7 @@ class TierCosts:
 
     def __init__(self) -> None:
         self._steps = LinearFit(_STEP_SUBSETS, STEP_DECAY, MIN_STEPS)
+        self._slowdown = 0.0  # seconds of the last step over the estimate
         self._loads: dict[str, LinearFit] = {}  # by store
         self.credit = 0.0
 
@@ -119,8 +124,15 @@ class TierCosts:
             attended: Sum of the positions of the computed tokens.
             seconds: Duration.
         """
-        if tokens >= BLOCK:
-            self._steps.observe([1.0, tokens, attended], tokens, seconds)
+        if tokens < BLOCK:
+            return
+        columns = [1.0, tokens, attended]
+        expected = float(np.dot(self._steps.costs, columns)) if self.knows_steps else 0.0
+        if expected:
+            most = expected * max(OUTLIER, self._slowdown)
+            self._slowdown, seconds = seconds / expected, min(seconds, most)
+
+        self._steps.observe(columns, tokens, seconds)
 
     def compute_seconds(self, begin: int, end: int) -> float:
         """Return the estimated seconds that the tokens `begin` .. `end` - 1 of a prompt add to a
