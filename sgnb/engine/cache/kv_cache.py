@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +11,7 @@ from torch import Tensor
 
 from .fp8 import FP8, SCALE, dequantize, quantize
 from .kv_dtype import KVDtype
+from .packed_rows import PackedRows
 from .radix import Ints
 
 ALIGNMENT = 64
@@ -92,6 +91,11 @@ class KVCache:
             if kv_dtype == "fp8":
                 self.scales[layer] = zeros((rows, 2, heads), SCALE, device)
 
+        numbers = [*self.keys.values(), *self.values.values()]
+        if kv_dtype == "fp8":  # torch indexes no FP8 on a CPU
+            numbers = [x.view(torch.uint8) for x in numbers]
+        self._packed = PackedRows([*numbers, *self.scales.values()])
+
     @staticmethod
     def bytes_per_token(
         shapes: dict[int, LayerShape], dtype: torch.dtype, kv_dtype: KVDtype = "auto"
@@ -128,17 +132,11 @@ class KVCache:
     def copy(self, ids: Ints, destination: Tensor) -> None:
         """Copy slots to `destination`, uint8[len(ids), unit_bytes]: all keys, all values, all
         scales."""
-        copy_rows(self._tensors(), ids, destination)
+        self._packed.copy(ids, destination)
 
     def restore(self, ids: Ints, source: Tensor) -> None:
         """Write the content of slots, uint8[len(ids), unit_bytes] as written by `copy`."""
-        restore_rows(self._tensors(), ids, source)
-
-    def _tensors(self) -> list[Tensor]:
-        numbers = [*self.keys.values(), *self.values.values()]
-        if self.kv_dtype == "fp8":  # torch indexes no FP8 on a CPU
-            numbers = [x.view(torch.uint8) for x in numbers]
-        return [*numbers, *self.scales.values()]
+        self._packed.restore(ids, source)
 
 
 def _select(pool: Tensor, place: Place) -> Tensor:
@@ -152,66 +150,6 @@ def _write(pool: Tensor, place: Place, new: Tensor) -> None:
         pool.narrow(0, *place).copy_(new)
     else:
         pool.index_copy_(0, place, new)
-
-
-def copy_rows(tensors: Iterable[Tensor], ids: Ints, destination: Tensor) -> None:
-    """Copy the rows `ids` of each tensor to consecutive columns of `destination`, uint8[len(ids),
-    bytes of the rows]."""
-    tensors, begin, rows = list(tensors), 0, _on_device(ids, destination)
-    if _kernel_takes(tensors, destination):
-        from .row_kernel import move_rows
-
-        move_rows(tensors, rows, destination, restore=False)
-        return
-    for tensor in tensors:
-        selected = tensor.index_select(0, rows).flatten(1)
-        size = selected.shape[1] * selected.element_size()
-        columns = destination[:, begin : begin + size]
-        if _fits(columns, tensor.dtype):
-            columns.view(tensor.dtype).copy_(selected)
-        else:
-            columns.copy_(selected.view(torch.uint8))
-        begin += size
-
-
-def restore_rows(tensors: Iterable[Tensor], ids: Ints, source: Tensor) -> None:
-    """Undo `copy_rows`: write consecutive columns of `source` to the rows `ids` of each tensor."""
-    tensors, begin, rows = list(tensors), 0, _on_device(ids, source)
-    if _kernel_takes(tensors, source):
-        from .row_kernel import move_rows
-
-        move_rows(tensors, rows, source, restore=True)
-        return
-    for tensor in tensors:
-        size = tensor[0].numel() * tensor.element_size()
-        columns = source[:, begin : begin + size]
-        if not _fits(columns, tensor.dtype):
-            columns = columns.contiguous()
-        values = columns.view(tensor.dtype).unflatten(1, tensor.shape[1:])
-        tensor.index_copy_(0, rows, values)
-        begin += size
-
-
-def _on_device(ids: Ints, packed: Tensor) -> Tensor:
-    rows = torch.from_numpy(ids.astype(np.int64))
-    return rows.pin_memory().to(packed.device, non_blocking=True) if packed.is_cuda else rows
-
-
-def _kernel_takes(tensors: list[Tensor], packed: Tensor) -> bool:
-    """Return whether one kernel can move the rows of all tensors: hundreds of launches take longer
-    than the copies."""
-    return (
-        packed.is_cuda
-        and find_spec("triton") is not None
-        and packed.stride(0) % 4 == 0
-        and all(tensor[0].nbytes % 4 == 0 for tensor in tensors)
-    )
-
-
-def _fits(columns: Tensor, dtype: torch.dtype) -> bool:
-    """Return whether bytes are aligned for values of a type."""
-    parts = columns.storage_offset(), columns.stride(0), columns.data_ptr()
-    return not any(part % dtype.itemsize for part in parts)
 
 
 def zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .kv_cache import copy_rows, restore_rows, zeros
+from .kv_cache import zeros
+from .packed_rows import PackedRows
 from .radix import Ints
 
 
@@ -44,6 +45,7 @@ class StatePool:
             layer: [zeros((states + 2, *each.shape), each.dtype, device) for each in parts]
             for layer, parts in shapes.items()
         }
+        self._packed = PackedRows([each for parts in self.tensors.values() for each in parts])
 
     def zero(self, states: slice) -> None:
         """Set states to zeros, with one call for all layers."""
@@ -51,14 +53,11 @@ class StatePool:
 
     def copy(self, ids: Ints, destination: Tensor) -> None:
         """Copy states to `destination`, uint8[len(ids), unit_bytes], in the order of `tensors`."""
-        copy_rows(self._rows(), ids, destination)
+        self._packed.copy(ids, destination)
 
     def restore(self, ids: Ints, source: Tensor) -> None:
         """Write states, uint8[len(ids), unit_bytes] as written by `copy`."""
-        restore_rows(self._rows(), ids, source)
-
-    def _rows(self) -> list[Tensor]:
-        return [each for parts in self.tensors.values() for each in parts]
+        self._packed.restore(ids, source)
 
 
 def bytes_per_state(shapes: States) -> int:
