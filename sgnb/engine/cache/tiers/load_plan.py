@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -101,7 +102,7 @@ class LoadPlanner:
             first -= 1
         blocks = list(self._stored(prompt, first))
         report.found(prompt, first, [b.store for b in blocks], self._prefixes.stores.blocks)
-        load_seconds = list(self._load_seconds(blocks))
+        load_seconds = list(self._load_times(blocks))
         measured = self._measured(prompt, begin, first + len(blocks))
 
         best, most, ends = None, 0.0, list[int]()
@@ -118,7 +119,7 @@ class LoadPlanner:
             plan = LoadPlan(
                 prompt=prompt,
                 first=first,
-                blocks=blocks[:count],
+                blocks=blocks,
                 state=state,
                 end=end,
                 meeting=0,
@@ -138,6 +139,7 @@ class LoadPlanner:
             best = trial
             self._costs.credit = 0.0
         if best is not None:
+            best = best._replace(blocks=blocks[: max(0, best.end - first)])
             self._report_beyond(best.store, prompt, last, report)
         elif ends:
             stores = self._prefixes.stores
@@ -202,20 +204,27 @@ class LoadPlanner:
         """Return the estimated seconds of a step with the blocks up to `meeting`, and of a load of
         the blocks behind."""
         compute = self._costs.step_seconds + self._compute(begin, meeting, 0.0)
-        *_, load = self._load_seconds(plan.blocks[meeting - plan.first : end - plan.first])
-        return compute, load
+        loaded = plan.blocks[meeting - plan.first : end - plan.first]
+        return compute, self._load_seconds(Counter(block.store.name for block in loaded))
 
     def _compute(self, begin: int, end: int, measured: float) -> float:
         """Return the estimated seconds of computing blocks. measured: see `_measured`."""
         return (end - begin) * measured or self._costs.compute_seconds(begin * BLOCK, end * BLOCK)
 
-    def _load_seconds(self, blocks: Sequence[StoredBlock]) -> Iterator[float]:
+    def _load_times(self, blocks: Sequence[StoredBlock]) -> Iterator[float]:
         """Yield the estimated seconds of loads of the first 0, 1, 2 ... blocks."""
-        sizes: dict[str, int] = {}
+        counts = Counter[str]()
         yield 0.0
         for block in blocks:
-            sizes[block.store.name] = sizes.get(block.store.name, 0) + self._block_bytes
-            yield sum(self._costs.load_seconds(name, size) for name, size in sizes.items())
+            counts[block.store.name] += 1
+            yield self._load_seconds(counts)
+
+    def _load_seconds(self, counts: Counter[str]) -> float:
+        """Return the estimated seconds of a load. counts: number of blocks by store."""
+        return sum(
+            self._costs.load_seconds(store, count * self._block_bytes)
+            for store, count in counts.items()
+        )
 
     def _stored(self, prompt: StoredPrompt, first: int) -> Iterator[StoredBlock]:
         """Yield the consecutive stored blocks from a block on."""
