@@ -284,11 +284,18 @@ class CacheTiers:
             self._report_end(load, "compute")
         return tokens
 
-    def _end_load(self, load: Load, unused: Ints) -> None:
-        """Let the waiting requests go on. unused: slots that the tree did not take."""
+    def _end_load(self, load: Load, unused: Ints, written: bool = False) -> None:
+        """Let the waiting requests go on.
+
+        Args:
+            load: The load.
+            unused: Slots that the tree did not take.
+            written: All writes have ended: later work need not wait for writes of other loads.
+        """
         with load.lock:
             load.done = True
-            self._transfer.end_writes()
+            if not written:
+                self._transfer.end_writes()
         self._loads = {key: other for key, other in self._loads.items() if other is not load}
         self._cache.slots.free(unused)
         self._cache.tree.unlock(load.node)
@@ -313,7 +320,7 @@ class CacheTiers:
                 if load.state is not None:
                     self._restore_states(inserted.node, load.state)
         finally:
-            self._end_load(load, unused)
+            self._end_load(load, unused, written=load.complete)
 
         self._journal.collect(self.prefixes.stores)
         if useful:
