@@ -91,10 +91,8 @@ class KVCache:
             if kv_dtype == "fp8":
                 self.scales[layer] = zeros((rows, 2, heads), SCALE, device)
 
-        numbers = [*self.keys.values(), *self.values.values()]
-        if kv_dtype == "fp8":  # torch indexes no FP8 on a CPU
-            numbers = [x.view(torch.uint8) for x in numbers]
-        self._packed = PackedRows([*numbers, *self.scales.values()])
+        tensors = [*self.keys.values(), *self.values.values(), *self.scales.values()]
+        self._packed = PackedRows(tensors)
 
     @staticmethod
     def bytes_per_token(
