@@ -17,7 +17,7 @@ from sgnb.engine.model.mixer_probe import _padding_mask, find_mixers
 
 from ..hybrid_models import hybrid_model
 from ..random_models import VOCAB
-from .test_hybrids import FAMILIES, QUICK, some_are_slow
+from .test_hybrids import FAMILIES, QUICK, THREE, some_are_slow
 
 WIDTH = 6
 
@@ -72,7 +72,8 @@ def count_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     compute = recurrent._compute
 
     def counted(mixer: Mixer, forward: Any, pool: Any, group: recurrent.Group, *rest: Any) -> Any:
-        calls.append((len(group.read), group.length))
+        texts = 1 if isinstance(group.read, slice) else len(group.read)
+        calls.append((texts, group.length))
         return compute(mixer, forward, pool, group, *rest)
 
     monkeypatch.setattr(recurrent, "_compute", counted)
@@ -92,3 +93,23 @@ def test_prompts_of_similar_lengths_are_one_call(monkeypatch: pytest.MonkeyPatch
         outputs = engine.generate(prompts, **greedy)
     assert [output.token_ids for output in outputs] == expected
     assert set(calls) == {(5, 15), (2, 7), (1, 3), (8, 1)}
+
+
+@pytest.mark.parametrize("family", some_are_slow(FAMILIES, THREE))
+def test_new_texts_read_no_state(family: str) -> None:
+    """The states of a new text are uninitialized memory: alone, and of several texts at once."""
+    rng = random.Random(1)
+    prompts = [[rng.randrange(3, VOCAB) for _ in range(length)] for length in (5, 7, 11)]
+    greedy: dict[str, Any] = {"temperature": 0, "max_new_tokens": 2, "ignore_eos": True}
+    with Engine(hybrid_model(family)) as engine:
+        expected = [engine.generate(prompt, **greedy).token_ids for prompt in prompts]
+        states = engine._loop._runner._states
+        assert states is not None
+        pool = states.pool
+        for tensors in pool.tensors.values():
+            for tensor in tensors:
+                tensor[: pool.states] = torch.nan
+        for batch in (prompts, prompts[:1]):
+            engine.flush_cache()
+            outputs = engine.generate(batch, **greedy)
+            assert [output.token_ids for output in outputs] == expected[: len(batch)]

@@ -47,10 +47,6 @@ class StatePool:
         }
         self._packed = PackedRows([each for parts in self.tensors.values() for each in parts])
 
-    def zero(self, states: slice) -> None:
-        """Set states to zeros, with one call for all layers."""
-        torch._foreach_zero_([each[states] for parts in self.tensors.values() for each in parts])
-
     def copy(self, ids: Ints, destination: Tensor) -> None:
         """Copy states to `destination`, uint8[len(ids), unit_bytes], in the order of `tensors`."""
         self._packed.copy(ids, destination)

@@ -27,7 +27,8 @@ from .norm import looks_like_gated_norm, looks_like_norm, match_gated_norm, matc
 from .operations import Linear, Operations, pick_operations
 from .reduction import Ranks
 from .rotary import match_rotary
-from .weights import LINEARS, merge
+from .types import SKINNY_ROWS
+from .weights import LINEARS, DenseWeight, merge
 
 __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 
@@ -165,10 +166,16 @@ def _match(
 
 def _linear(module: nn.Module, operations: Operations) -> _Twin:
     projection = merge([module])
+    weight, bias = projection.weight, projection.bias
+    is_plain = projection.reduce is None and operations.multiply is F.linear
+    most = SKINNY_ROWS * weight.shape[1]
 
     def forward(input: Tensor) -> Tensor:
+        # `Operations.linear` would only call F.linear, which needs no view of the rows
+        if is_plain and isinstance(weight, DenseWeight) and input.numel() > most:
+            return F.linear(input, weight.data, bias)
         rows = input.reshape(-1, input.shape[-1])
-        out = operations.linear(rows, projection.weight, projection.bias, reduce=projection.reduce)
+        out = operations.linear(rows, weight, bias, reduce=projection.reduce)
         return out.view(*input.shape[:-1], out.shape[1])
 
     return Swap("linear", module, projection.refresh), forward

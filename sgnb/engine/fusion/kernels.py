@@ -27,18 +27,18 @@ NORM_WARP = 512
 
 def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
     """Return RMSNorm of x [..., n]; see `reference.norm`. Copies x with strided rows."""
-    size = x.shape[-1]
     rows = _rows(x)
-    out = torch.empty(rows.shape, dtype=x.dtype, device=x.device)
-    added = out if residual is None else residual.reshape(-1, size)
+    count, size = rows.shape
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    added = rows if residual is None else residual.reshape(-1, size)
     block = triton.next_power_of_2(size)
-    if len(rows):
+    if count:
         launch(
-            _norm_kernel, (len(rows),), rows, norm.factor, added, out, rows.stride(0),
+            _norm_kernel, (count,), rows, norm.factor, added, out, rows.stride(0),
             added.stride(0), norm.eps, SIZE=size, BLOCK=block, EARLY=norm.early,
             ADD=residual is not None, num_warps=min(16, max(1, block // NORM_WARP)),
         )  # fmt: skip
-    return out.view(x.shape)
+    return out
 
 
 def add_norm(x: Tensor, y: Tensor, norm: Norm, scale: float) -> Tensor:
@@ -77,16 +77,17 @@ def quantize_rows(x: Tensor, norm: Norm | None = None) -> tuple[Tensor, Tensor]:
 def gated_norm(x: Tensor, gate: Tensor, plan: GatedNorm) -> Tensor:
     """Return the gated RMSNorm of x [..., n]; see `reference.gated_norm`."""
     rows, gates = _rows(x), _rows(gate)
-    out = torch.empty(rows.shape, dtype=x.dtype, device=x.device)
+    count, size = rows.shape
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     block = triton.next_power_of_2(plan.group)
-    if len(rows):
+    if count:
         launch(
-            _gated_norm_kernel, (len(rows), rows.shape[1] // plan.group), rows, gates,
-            plan.norm.factor, out, rows.stride(0), gates.stride(0), out.stride(0), plan.norm.eps,
-            SIZE=plan.group, BLOCK=block, EARLY=plan.norm.early, GATE_FIRST=plan.gate_first,
+            _gated_norm_kernel, (count, size // plan.group), rows, gates, plan.norm.factor, out,
+            rows.stride(0), gates.stride(0), size, plan.norm.eps, SIZE=plan.group, BLOCK=block,
+            EARLY=plan.norm.early, GATE_FIRST=plan.gate_first,
             num_warps=min(16, max(1, block // NORM_WARP)),
         )  # fmt: skip
-    return out.view(x.shape)
+    return out
 
 
 def _rows(x: Tensor) -> Tensor:

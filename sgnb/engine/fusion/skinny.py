@@ -23,10 +23,11 @@ from . import kernels
 from .kernel_weights import SUM_CODES, can_sum, dot_block, kernel_weight
 from .reference import ACTIVATIONS
 from .skinny_kernels import linear_kernel, project_kernel
-from .types import DTYPES, Activation, Angles, AttentionPlan, Backend, Norm
+from .types import DTYPES, SKINNY_ROWS, Activation, Angles, AttentionPlan, Backend, Norm
 
-SUMMED_ROWS = 2  # maximum for every GEMM, and for QKV projections
-ROWS = 16  # maximum for wide GEMMs; tensor cores from 3 rows
+SUMMED_ROWS = 2
+"""Maximum rows for every GEMM, and for QKV projections. Wide GEMMs have up to `SKINNY_ROWS`, on
+tensor cores from 3 rows."""
 
 PACKED_ROWS: dict[Kind, int] = {"fp8": 1, "int4": 4, "mxfp4": 4}
 """Maximum rows of packed weights for sums of products, and for QKV projections."""
@@ -72,7 +73,7 @@ def serves(x: Tensor, weight: Tensor | PackedWeight, gated: bool) -> bool:
     if x.stride(1) != 1 or weight.stride(1) != 1:
         return False
     columns = len(weight) // 2 if gated else len(weight)
-    return len(x) <= (SUMMED_ROWS if columns <= NARROW * _sm_count(x.device) else ROWS)
+    return len(x) <= (SUMMED_ROWS if columns <= NARROW * _sm_count(x.device) else SKINNY_ROWS)
 
 
 def projects(x: Tensor, weight: Tensor | PackedWeight) -> bool:

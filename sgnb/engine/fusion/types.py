@@ -16,6 +16,9 @@ from ..cache.kv_cache import KVCache
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 """Dtypes supported by the GEMM kernels."""
 
+SKINNY_ROWS = 16
+"""Maximum rows of GEMMs of few rows with a dense weight; see `skinny`."""
+
 Activation = Literal["silu", "gelu", "gelu_tanh"]
 """Activation of a gated MLP: SiLU (SwiGLU), GELU by the error function, GELU by tanh."""
 

@@ -1,9 +1,9 @@
 """Batched execution of recurrent layers (linear attention, state space, short convolution) through
 transformers' modules, which `mixer_probe.py` finds at load. Knows no model family.
 
-Each mixer runs once per group of texts, with states gathered from the pool and scattered back. The
-texts of a group have equal lengths, or are padded on the left as by transformers' `generate`: the
-state stays zero until the first token.
+Each mixer runs once per group of texts, with states gathered from the pool and scattered back; the
+state of a single text is computed in the pool. The texts of a group have equal lengths, or are
+padded on the left as by transformers' `generate`: the state stays zero until the first token.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Padding(NamedTuple):
 class Group(NamedTuple):
     """Texts with equal numbers of tokens in a step, or between two states of a step."""
 
-    rows: slice | Tensor  # rows of the step, int64[texts * length]; padding repeats a row
+    # rows of the step, int64[texts * length]; padding repeats a row. None: all rows are of one text
+    rows: slice | Tensor | None
     length: int
     fresh: bool  # texts begin here, without a state
-    read: Tensor  # initial states, int64[texts]
-    written: Tensor  # final states, int64[texts]
+    read: slice | Tensor  # initial states, int64[texts]; a slice of a single text
+    written: slice | Tensor  # final states, as `read`; a slice is updated in place
     padding: Padding | None = None
-    own_state: slice | None = None  # of a single fresh text: begins as zeros, updated in place
 
 
 class Stretch(NamedTuple):
@@ -116,11 +116,17 @@ class StepStates:
         if self._pads:
             stretches = _merge_fresh(stretches)
         self.groups = [
-            self._group(length, fresh, members)
+            self._group(length, fresh, members, spans.num_tokens)
             for (_, length, fresh), members in sorted(stretches.items())
         ]
 
-    def _group(self, length: int, fresh: bool, members: list[Stretch]) -> Group:
+    def _group(self, length: int, fresh: bool, members: list[Stretch], num_tokens: int) -> Group:
+        if len(members) == 1:
+            ((row, _, *states),) = members
+            read, written = (slice(state, state + 1) for state in states)
+            rows = None if length == num_tokens else slice(row, row + length)
+            return Group(rows, length, fresh, read, written)
+
         firsts, lengths, *states = np.array(members, np.int64).T
         device = self.pool.device
         read, written = to_device(np.stack(states), device)
@@ -137,11 +143,7 @@ class StepStates:
             return Group(to_device(rows.ravel(), device), length, fresh, read, written, padding)
         if (np.diff(firsts) == length).all():
             contiguous = slice(int(firsts[0]), int(firsts[-1]) + length)
-            state = members[0].written
-            own = slice(state, state + 1) if fresh and len(members) == 1 else None
-            if own is not None:
-                self.pool.zero(own)
-            return Group(contiguous, length, fresh, read, written, own_state=own)
+            return Group(contiguous, length, fresh, read, written)
         rows = (firsts[:, None] + np.arange(length)).ravel()
         return Group(to_device(rows, device), length, fresh, read, written)
 
@@ -174,21 +176,32 @@ def use_pool(mixers: list[Mixer], undo: ExitStack) -> None:
     for mixer in mixers:
         forward = mixer.module.forward
         names = [name for name in inspect.signature(forward).parameters if _is_named(forward, name)]
-        mixer.module.forward = partial(_forward, mixer, forward, names)
+        tokenwise = frozenset(name for name in names if not name.endswith("mask"))
+        mixer.module.forward = partial(_forward, mixer, forward, names, tokenwise)
         undo.callback(delattr, mixer.module, "forward")
 
 
 def _forward(
-    mixer: Mixer, forward: Callable[..., Any], names: list[str], *args: Any, **kwargs: Any
+    mixer: Mixer,
+    forward: Callable[..., Any],
+    names: list[str],
+    tokenwise: frozenset[str],
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
-    """Replacement for a mixer's `forward`; tensors are [1, T, ...]."""
+    """Replacement for a mixer's `forward`; tensors are [1, T, ...].
+
+    Args:
+        names: Arguments of `forward`.
+        tokenwise: The arguments except masks.
+    """
     states: StepStates | None = getattr(_here, "states", None)
     if states is None:
         return forward(*args, **kwargs)
     given = dict(zip(names, args, strict=False)) | kwargs
-    call_arguments = {
-        name: given[name] for name in names if name in given and not name.endswith("mask")
-    }
+    call_arguments = {name: value for name, value in given.items() if name in tokenwise}
+    if states.groups[0].rows is None:
+        return _compute(mixer, forward, states.pool, states.groups[0], call_arguments)
 
     outputs: list[Any] = []
     for group in states.groups:
@@ -210,10 +223,7 @@ def _compute(
 ) -> Any:
     """Run `forward` on the group with states from the pool."""
     tensors = pool.tensors[mixer.layer]
-    if group.own_state is not None:
-        states = [tensor[group.own_state] for tensor in tensors]
-    else:
-        states = [tensor.index_select(0, group.read) for tensor in tensors]
+    states = _initial_states(tensors, group)
     layer = LayerStates(mixer.shapes, states, not group.fresh)
     arguments[mixer.cache_name] = OneLayerCache(layer)
     if group.fresh or group.length == 1 or mixer.continues:
@@ -221,11 +231,26 @@ def _compute(
     else:
         output = joined([forward(**_token(arguments, i)) for i in range(group.length)])
     for tensor, before, after in zip(tensors, states, layer.now(mixer.shapes), strict=True):
-        if group.own_state is None:
+        if not isinstance(group.written, slice):
             tensor.index_copy_(0, group.written, after.to(tensor.dtype))
         elif after is not before:
             before.copy_(after)
     return output
+
+
+def _initial_states(tensors: list[Tensor], group: Group) -> list[Tensor]:
+    """Return the states that the group reads and may overwrite. Fresh texts write without a read,
+    so their states are uninitialized."""
+    read, written = group.read, group.written
+    if isinstance(read, slice):
+        states = [tensor[written] for tensor in tensors]
+        for tensor, state in zip(tensors, states, strict=True):
+            if not group.fresh:
+                state.copy_(tensor[read])
+        return states
+    if group.fresh:
+        return [tensor.new_empty(len(read), *tensor.shape[1:]) for tensor in tensors]
+    return [tensor.index_select(0, read) for tensor in tensors]
 
 
 def _token(arguments: dict[str, Any], index: int) -> dict[str, Any]:
