@@ -1,9 +1,10 @@
-"""Decode steps as CUDA graphs: one replay instead of hundreds of launches.
+"""Decode steps and steps of few tokens as CUDA graphs: one replay instead of hundreds of launches.
 
-A token is a row. A short chunk, such as the forced text of a grammar, has several rows, and only
-the last row samples. A step is padded to one of a few numbers of rows. The first step of a kind is
-captured if all kernels are compiled, and runs kernel by kernel otherwise, which compiles the
-kernels. Later steps replay the graph. The inputs are copied to tensors with fixed addresses.
+A token is a row. A short chunk, such as the forced text of a grammar or a question behind a cached
+prefix, has several rows, and only the last row samples. A step is padded to one of a few numbers
+of rows. The first step of a kind is captured if all kernels are compiled, and runs kernel by kernel
+otherwise, which compiles the kernels. Later steps replay the graph. The inputs are copied to
+tensors with fixed addresses.
 
 A model without support for capture runs kernel by kernel. After an out-of-memory capture, the step
 runs kernel by kernel and all graphs are dropped. A graph may be dropped while the device runs the
@@ -71,6 +72,10 @@ PRECOMPILED_ROWS = (1, 2, 8, 16, 32, 64, 80)
 """Numbers of rows that together need all kernels: matrix products of few rows have separate
 kernels, see `fusion.skinny`."""
 
+FEW_TOKENS = 64
+"""Maximum number of tokens of a step that is a graph for any length of its chunks. The device takes
+less time than the host for launches kernel by kernel."""
+
 MOST_GRAPHS = 256
 """Maximum number of cached graphs; each graph takes device memory."""
 
@@ -84,8 +89,8 @@ Forward = Callable[[Tensor, Tensor], Tensor]
 
 
 class DecodeGraphs:
-    """Execution of steps accepted by `fits`: at most `max_rows` tokens, all chunks short, all
-    sequences sampling.
+    """Execution of steps accepted by `fits`: at most `max_rows` tokens, all chunks short or few
+    tokens, all sequences sampling.
 
     Args:
         forward: The model, called after attention is planned.
@@ -160,7 +165,8 @@ class DecodeGraphs:
             return False
         if attention.is_decode or self._recurrent is not None:
             return attention.is_decode
-        return attention.num_short == len(attention) and not any(
+        has_few = attention.num_tokens <= FEW_TOKENS and not any(attention.whole)
+        return (has_few or attention.num_short == len(attention)) and not any(
             use.scored and attention.lengths[use.sequence] > 1 for use in step.uses
         )
 

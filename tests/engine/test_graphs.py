@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
+
+from sgnb.engine.step_input import SHORT, AttentionInput
 
 from .interpreter import needs_triton
 
@@ -78,10 +82,10 @@ class Steps:
     """`run` asks for a step of `rows` rows; returns what came of it. errors: what the model
     raises, by turn.
 
-    room: as of `DecodeGraphs`.
+    room, max_rows: as of `DecodeGraphs`.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int = 0) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int = 0, max_rows: int = 64) -> None:
         from sgnb.engine import graphs
 
         monkeypatch.setattr(graphs, "resume", lambda *tensors: None)
@@ -100,7 +104,7 @@ class Steps:
         self.precompiled: list[int] = []
         anything: Any = self
         self._graphs = graphs.DecodeGraphs(
-            self._forward, anything, anything, 64, torch.device("cpu"), room
+            self._forward, anything, anything, max_rows, torch.device("cpu"), room
         )
 
     def run(self, rows: int = 1, constrained: bool = False) -> list[str]:
@@ -273,3 +277,40 @@ def test_the_longest_unused_graph_goes(steps: Steps, monkeypatch: pytest.MonkeyP
         steps.run(rows)
     assert steps.run(1) == steps.run(3) == ["replay"]
     assert steps.run(2) == ["capture", "step", "replay"]
+
+
+def chunks(*lengths: int, whole: bool = False, **fields: Any) -> Any:
+    """A step of chunks with these numbers of tokens; the last is `whole`. fields: of the step."""
+    rows, none = np.array(lengths), np.empty(0, np.int32)
+    attention = AttentionInput(
+        rows * 0, rows, none, [], [], [False] * (len(rows) - 1) + [True] if whole else ()
+    )
+    step = {
+        "attention": attention,
+        "positions": attention.kv_positions,
+        "sampled": range(len(rows)),
+        "embeddings": (),
+        "uses": (),
+    }
+    return SimpleNamespace(**step | fields)
+
+
+def test_chunks_of_any_length_are_graphs_in_a_step_of_few_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sgnb.engine.graphs import FEW_TOKENS
+
+    fits = Steps(monkeypatch, max_rows=3 * FEW_TOKENS)._graphs.fits
+    assert fits(chunks(SHORT + 9)) and fits(chunks(1, FEW_TOKENS - 1))
+    assert not fits(chunks(FEW_TOKENS + 1)) and not fits(chunks(1, FEW_TOKENS))
+    assert fits(chunks(*[SHORT] * 9)), "many short chunks"
+    assert not fits(chunks(2, 5, whole=True)), "rows that see later rows"
+    assert not fits(chunks(2, 5, sampled=range(1))), "a part of a prompt"
+    scored = SimpleNamespace(scored=(7,), sequence=1)
+    assert not fits(chunks(2, 5, uses=[scored])) and fits(chunks(2, 1, uses=[scored]))
+    assert not fits(chunks(5, positions=np.zeros((3, 5)))), "axes that differ, as of an image"
+
+
+def test_a_step_of_few_tokens_needs_as_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = Steps(monkeypatch, max_rows=20)._graphs.fits
+    assert fits(chunks(20)) and not fits(chunks(21))

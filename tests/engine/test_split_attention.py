@@ -132,6 +132,9 @@ def test_who_serves_what() -> None:
     )
     assert not setting.step(new_batch((7, 1), (9, SHORT)))
     assert not setting.step(new_batch((3, 1), (4, 1), (5, 1)), padded=4)
+    assert not setting.step(new_batch((30, SHORT + 3)), padded=8), (
+        "a graph launches no kernel of it"
+    )
 
 
 def test_random_steps_after_the_switch() -> None:

@@ -96,7 +96,8 @@ class DevicePlan:
         return self._tables.generation, self._partials_generation, *self._shape
 
     def plan(self, step: AttentionInput, padded: int | None) -> None:
-        """Plan short chunks in tiles with shared prefixes, long chunks on the prefill kernel."""
+        """Plan short chunks in tiles with shared prefixes, long chunks on the prefill kernel. All
+        chunks of a padded step are planned as short."""
         if step.is_decode:
             planned, indices = self._decodes.plan(step, padded or len(step))
             self.has_cascade = self._decodes.has_cascade
@@ -104,7 +105,8 @@ class DevicePlan:
             return
 
         kv_indices, schedule, extends, self.has_cascade = KVIndices(), None, None, False
-        short = step if step.num_short == len(step) else step.part(0, step.num_short)
+        num_short = step.num_short if padded is None else len(step)
+        short = step if num_short == len(step) else step.part(0, num_short)
         if len(short):
             schedule, self.has_cascade = plan_short(
                 short,

@@ -43,9 +43,9 @@ class AttentionBackend(Protocol):
 
         Args:
             step: The new tokens and the KV of their sequences.
-            padded: Number of rows after padding, only for short chunks. The launches of `store` and
-                `attend` then depend only on `padded` and `graph_key`, so a CUDA graph of them can
-                be replayed after later plans.
+            padded: Number of rows after padding, only for causal sequences. The launches of `store`
+                and `attend` then depend only on `padded` and `graph_key`, so a CUDA graph of them
+                can be replayed after later plans.
         """
         ...
 

@@ -73,6 +73,7 @@ class SplitAttention:
         self._split = None
         if (
             self._flashinfer is not None
+            and padded is None  # a CUDA graph has fixed launches
             and step.num_short < len(step)
             and not any(step.whole)  # FlashInfer's chunks are causal
             and self._flashinfer.serves(long := step.part(step.num_short, len(step)))
