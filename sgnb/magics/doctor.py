@@ -16,8 +16,8 @@ from .table import Table
 def check() -> Table:
     """Return a table with a row per component: status, and a hint for missing components."""
     checks = (
-        _python, _torch, _gpu, _transformers, _quantized_weights, _front_end, _widgets, _graphviz,
-        _model,
+        _python, _torch, _gpu, _transformers, _quantized_weights, _packed_kernels, _front_end,
+        _widgets, _graphviz, _model,
     )  # fmt: skip
     return Table({"part": each.__name__.strip("_").replace("_", " "), **each()} for each in checks)
 
@@ -72,6 +72,26 @@ def _quantized_weights() -> dict[str, Any]:
     from ..engine.quantization.schemes import METHODS
 
     return _row(True, f"checkpoints: {', '.join(METHODS)}; at load: {', '.join(QUANTIZE)}")
+
+
+def _packed_kernels() -> dict[str, Any]:
+    """Kernels that multiply quantized weights. The check of FP8 inputs computes a small product."""
+    if not _version("torch"):
+        return _row(False, "unknown without torch", "pip install torch")
+    import torch
+
+    if not torch.cuda.is_available():
+        return _row(True, "none: a CPU decodes quantized weights in each step")
+    if not importlib.util.find_spec("triton"):
+        return _row(True, "none without triton: the GPU decodes quantized weights in each step")
+    from ..engine.fusion import scaled_products
+
+    try:
+        has_fp8 = scaled_products.is_supported(torch.device("cuda"))
+    except RuntimeError as error:
+        hint = "free memory of the GPU, or restart the kernel"
+        return _row(False, f"Triton; FP8 inputs unknown: {str(error).splitlines()[0]}", hint)
+    return _row(True, f"Triton; FP8 inputs {'on tensor cores' if has_fp8 else 'not supported'}")
 
 
 def _front_end() -> dict[str, Any]:
