@@ -10,6 +10,9 @@ CONSTRAINTS ?= constraints/cpu.txt
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -c GPU)
 
+# Workers, the programs that tests start and later runs share compiled sources.
+export PYTHONDONTWRITEBYTECODE :=
+
 ifeq ($(filter-out 0,$(GPU)),)
 EXTRAS := lab,dev
 PIP_ARGS := -c $(CONSTRAINTS) $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
