@@ -12,7 +12,6 @@ has nothing to do.
 
 from __future__ import annotations
 
-import gc
 import random
 import threading
 import time
@@ -27,6 +26,7 @@ import torch
 
 from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.device.memory import freeze_heap, release_device_memory
 from sgnb.engine.loop import EngineLoop
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
@@ -122,8 +122,7 @@ class Bench:
         self._loop.start()
         self._grammars = GrammarCompiler(lambda: tokenizer.vocabulary) if tokenizer else None
         self._count = 0
-        gc.collect()
-        gc.freeze()
+        freeze_heap()
 
     def play(self, prompts: list[list[int]], params: SamplingParams) -> tuple[float, int]:
         """Seconds of the loop's thread without the player's, and steps."""
@@ -159,7 +158,7 @@ class Bench:
         self._loop.close()
         if self._grammars is not None:
             self._grammars.close()
-        gc.unfreeze()
+        release_device_memory()
 
 
 class Case(NamedTuple):
@@ -241,12 +240,7 @@ def _served(player: Player) -> Iterator[SgnbServer]:
         model, tokenizer=None, device="cpu", overlap=True, context_length=8192, **options
     ) as engine:
         engine._loop.call(lambda: setattr(engine._loop, "_runner", player))
-        gc.collect()
-        gc.freeze()
-        try:
-            yield SgnbServer(engine)
-        finally:
-            gc.unfreeze()
+        yield SgnbServer(engine)
 
 
 def _play(server: SgnbServer, player: Player, name: str, seed: int) -> tuple[int, int, str, str]:
