@@ -7,17 +7,15 @@ import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 ROOT = Path(__file__).parent.parent / "sgnb"
 
-N = TypeVar("N", bound=ast.AST)
 
 ALLOWED = {
     "__main__": {"magics"},
@@ -198,17 +196,38 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
-def imports(tree: ast.AST, path: Path) -> Iterator[tuple[str, ...]]:
+Import = ast.Import | ast.ImportFrom | ast.Call
+
+
+def import_nodes(tree: ast.AST) -> list[Import]:
+    """Return the import statements in a tree, and the calls that import."""
+    statements = ast.Import, ast.ImportFrom
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, statements) or (isinstance(node, ast.Call) and is_import_call(node))
+    ]
+
+
+@cache
+def file_imports(path: Path) -> tuple[list[Import], list[Import]]:
+    """Return all import nodes of a file, and the statements that run with the file itself."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top: list[Import] = [n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
+    return import_nodes(tree), top
+
+
+def imports(nodes: Iterable[Import], path: Path) -> Iterator[tuple[str, ...]]:
     """Yield the absolute names of each import: the module, then for `from` the name in the module.
     Calls of `import_module` with a constant name count."""
     package = ["sgnb", *path.relative_to(ROOT).parent.parts]
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name,) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = absolute("." * node.level + (node.module or ""), package)
             yield from ((module, f"{module}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Call) and is_import_call(node):
+        else:
             name = node.args[0]
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield (absolute(name.value, package),)
@@ -231,18 +250,13 @@ def absolute(name: str, package: list[str]) -> str:
 @cache
 def imported(path: Path) -> frozenset[str]:
     """What a file imports, wherever in the file it does."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return frozenset(name for names in imports(tree, path) for name in names)
+    return frozenset(name for names in imports(file_imports(path)[0], path) for name in names)
 
 
 @cache
 def imported_at_once(path: Path) -> frozenset[str]:
     """What is imported as soon as the file itself is, with the packages around it."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {name for names in imports(node, path) for name in names}
+    found = {name for names in imports(file_imports(path)[1], path) for name in names}
     for name in list(found):
         parts = name.split(".")
         found |= {".".join(parts[:i]) for i in range(1, len(parts))}
@@ -298,11 +312,11 @@ def test_rooms_stand_on_floors(part: str) -> None:
     assert not sorted((a, b) for a, b in arrows if floor[b] >= floor[a])
 
 
-def module_graph(texts: dict[str, str], paths: dict[str, Path]) -> dict[str, set[str]]:
+def module_graph(nodes: dict[str, list[Import]], paths: dict[str, Path]) -> dict[str, set[str]]:
     """Return the modules that each module imports, at load or later, by statements or by name."""
     graph: dict[str, set[str]] = {}
-    for module, text in texts.items():
-        each = [names[::-1] for names in imports(ast.parse(text), paths[module])]
+    for module, own in nodes.items():
+        each = [names[::-1] for names in imports(own, paths[module])]
         # `from .package import module` needs the module, not the package's own names.
         deepest = {next((name for name in names if name in paths), module) for names in each}
         graph[module] = deepest - {module}
@@ -322,8 +336,7 @@ def contracted(graph: dict[str, set[str]], package: str) -> dict[str, set[str]]:
 
 
 def test_modules_import_without_cycles() -> None:
-    texts = {name: path.read_text(encoding="utf-8") for name, path in MODULES.items()}
-    graph = module_graph(texts, MODULES)
+    graph = module_graph({name: file_imports(path)[0] for name, path in MODULES.items()}, MODULES)
     assert sum(map(len, graph.values())) > 1000
     TopologicalSorter(contracted(graph, CYCLIC)).prepare()
 
@@ -332,7 +345,8 @@ def test_a_cycle_by_name_is_found() -> None:
     back = "def later():\n    import importlib as i\n    return i.import_module('.one', 'sgnb')"
     texts = {"sgnb.one": "from .two import later", "sgnb.two": back}
     paths = {"sgnb.one": ROOT / "one.py", "sgnb.two": ROOT / "two.py"}
-    graph = module_graph(texts, paths)
+    nodes = {name: import_nodes(ast.parse(text)) for name, text in texts.items()}
+    graph = module_graph(nodes, paths)
     with pytest.raises(CycleError):
         TopologicalSorter(contracted(graph, CYCLIC)).prepare()
 
@@ -340,21 +354,16 @@ def test_a_cycle_by_name_is_found() -> None:
 def test_only_facades_import_by_names_looked_up() -> None:
     """Names that no test can read are those of public tables."""
     for path in MODULES.values():
-        calls = filter(is_import_call, nodes(path, ast.Call))
+        calls = [node for node in file_imports(path)[0] if isinstance(node, ast.Call)]
         unread = [call for call in calls if not isinstance(call.args[0], ast.Constant)]
         assert not unread or str(path.relative_to(ROOT)) in FACADES, path
 
 
 def test_parts_do_not_import_the_whole_package() -> None:
     for path in MODULES.values():
-        names = {alias.name for node in nodes(path, ast.Import) for alias in node.names}
+        statements = [node for node in file_imports(path)[0] if isinstance(node, ast.Import)]
+        names = {alias.name for node in statements for alias in node.names}
         assert "sgnb" not in names or str(path.relative_to(ROOT)) in ROOT_USERS, path
-
-
-def nodes(path: Path, kind: type[N]) -> Iterator[N]:
-    """Yield the nodes of a kind in a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return (node for node in ast.walk(tree) if isinstance(node, kind))
 
 
 def test_the_scheduler_knows_no_payload() -> None:
