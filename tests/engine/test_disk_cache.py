@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,16 +59,24 @@ def submit(tiny: Engine, prompt: str, scope: CacheScope = SHARED) -> Any:
     return outputs
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> tuple[Path, list[int], int]:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int], int]:
     """A folder with the blocks of DOCUMENT, an exact answer, and the number of blocks."""
-    with engine(tmp_path / "kv") as tiny:
+    folder = tmp_path_factory.mktemp("filled") / "kv"
+    with engine(folder) as tiny:
         tiny.pin(DOCUMENT)
         exact = answer(tiny)
         tiny.pin(DOCUMENT)
         blocks = tiny.cached_length(DOCUMENT) // 64
         wait_for_copies(tiny, blocks)
-    return tmp_path / "kv", exact, blocks
+    return folder, exact, blocks
+
+
+@pytest.fixture
+def stored(filled: tuple[Path, list[int], int], tmp_path: Path) -> tuple[Path, list[int], int]:
+    """A copy of the folder for each test."""
+    folder, exact, blocks = filled
+    return shutil.copytree(folder, tmp_path / "kv"), exact, blocks
 
 
 def test_a_new_engine_loads_the_prefix_and_answers_the_same(

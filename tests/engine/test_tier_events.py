@@ -20,10 +20,10 @@ from sgnb.viz.state.log_state import LogState
 from sgnb.viz.state.residency import with_copies
 from sgnb.viz.static.plain_text import tree_text
 
-from .test_disk_cache import DOCUMENT, QUESTION, answer, engine, stored, wait_for_copies
+from .test_disk_cache import DOCUMENT, QUESTION, answer, engine, filled, stored, wait_for_copies
 from .test_engine import wait_until
 
-__all__ = ["stored"]
+__all__ = ["filled", "stored"]
 
 Stored = tuple[Path, list[int], int]
 
