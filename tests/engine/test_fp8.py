@@ -93,7 +93,7 @@ def test_attention_over_the_dequantized_cache(kind: str, monkeypatch: pytest.Mon
 
 @needs_triton
 @quick_and_whole
-def test_triton_attention_over_the_dequantized_cache(part: str) -> None:
+def test_triton_attention_over_the_dequantized_cache_in_the_interpreter(part: str) -> None:
     assert interpreted("fp8_attention_check", part) == ["all", "agree"]
 
 

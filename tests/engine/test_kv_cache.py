@@ -57,5 +57,5 @@ def test_what_was_not_written_is_zero(dtype: torch.dtype) -> None:
 
 
 @needs_triton
-def test_the_kernel_moves_the_same_rows() -> None:
+def test_the_kernel_moves_the_same_rows_in_the_interpreter() -> None:
     assert interpreted("row_kernel_check") == ["4", "tensors", "agree"]

@@ -25,7 +25,7 @@ def test_the_kernels_in_the_interpreter() -> None:
 
 @needs_triton
 @quick_and_whole
-def test_packed_experts_equal_the_dequantized_experts(part: str) -> None:
+def test_packed_experts_equal_the_dequantized_experts_in_the_interpreter(part: str) -> None:
     assert interpreted("packed_moe_check", part) == ["all", "agree"]
 
 

@@ -9,7 +9,7 @@ from .interpreter import interpreted, needs_triton, quick_and_whole, run_check
 
 @needs_triton
 @quick_and_whole
-def test_the_products_are_those_of_the_dequantized_weights(part: str) -> None:
+def test_the_products_are_those_of_the_dequantized_weights_in_the_interpreter(part: str) -> None:
     assert interpreted("packed_skinny_check", part) == ["all", "agree"]
 
 
