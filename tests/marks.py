@@ -8,5 +8,5 @@ from typing import Any
 import pytest
 
 
-def some_are_slow(cases: Collection[str], quick: Collection[str]) -> list[Any]:
+def some_are_slow(cases: Collection[Any], quick: Collection[Any]) -> list[Any]:
     return [f if f in quick else pytest.param(f, marks=pytest.mark.slow) for f in cases]

@@ -11,8 +11,8 @@ from benchmarks.damaged_files import Outcomes, Records, changed, run
 
 
 def test_some_flips_and_changes_meet_the_bar() -> None:
-    flips, changes = run(flips=60, changes=250, seed=1)
-    assert flips.met and flips.rows[0][1] == 60, flips.markdown()
+    flips, changes = run(flips=30, changes=120, seed=1)
+    assert flips.met and flips.rows[0][1] == 30, flips.markdown()
     assert changes.met, changes.markdown()
     assert all(row[2] and row[3] for row in changes.rows), "answers and errors of each kind"
 

@@ -54,5 +54,5 @@ def test_verdicts_of_a_table() -> None:
     ],
 )
 def test_some_programs_with_images(kind: str) -> None:
-    counts, wrong = fuzz_images.work(kind, fuzz_images.TIGHT[0], 6, 1)
+    counts, wrong = fuzz_images.work(kind, fuzz_images.TIGHT[0], 3, 1)
     assert wrong == 0 and counts["cached"] and counts["encoded_items"]

@@ -18,8 +18,10 @@ from sgnb.events import PrefixLoaded
 
 from .tier_setting import Kind, Setting, copy_idle, work_all
 
+KINDS: list[tuple[Kind, ...]] = [("host",), ("disk",), ("host", "disk")]
 
-@pytest.fixture(params=[("host",), ("disk",), ("host", "disk")], ids="+".join)
+
+@pytest.fixture(params=KINDS, ids="+".join)
 def kinds(request: pytest.FixtureRequest) -> Iterator[tuple[Kind, ...]]:
     yield request.param
 
@@ -41,7 +43,23 @@ PAYLOADS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("payloads", PAYLOADS)
+QUICK = {("host",): "images, slow", ("disk",): "states"}
+"""Payloads of a store alone in the quick suite."""
+
+
+@pytest.mark.parametrize(
+    "kinds, payloads",
+    [
+        pytest.param(
+            kinds,
+            payloads,
+            marks=() if QUICK.get(kinds, payloads) == payloads else pytest.mark.slow,
+            id=f"{'+'.join(kinds)}-{payloads}",
+        )
+        for kinds in KINDS
+        for payloads in PAYLOADS
+    ],
+)
 def test_random_work_restores_the_content_of_each_token(
     kinds: tuple[Kind, ...], payloads: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -57,7 +57,15 @@ PAYLOADS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("payloads", PAYLOADS)
-@pytest.mark.parametrize("kinds", [("host",), ("disk",), ("host", "disk")], ids="+".join)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(("host",), marks=pytest.mark.slow),
+        pytest.param(("disk",), marks=pytest.mark.slow),
+        ("host", "disk"),
+    ],
+    ids="+".join,
+)
 def test_the_events_give_the_content_of_the_stores(kinds: tuple[Kind, ...], payloads: str) -> None:
     setting = Undamaged(1, kinds, **PAYLOADS[payloads])
     for step in range(700):

@@ -55,7 +55,7 @@ CASES: list[tuple[dict[str, Any], bool]] = [
     ({"temperature": 0}, True),
     ({"temperature": 0.8, "seed": 4}, True),
     ({"temperature": 0.8, "top_k": 5}, False),
-    ({"min_new_tokens": 20}, False),
+    ({"min_new_tokens": 9}, False),
     ({"frequency_penalty": 0.5}, False),
     ({"return_logprob": True}, False),
     ({"recorded_alternatives": 2}, False),
@@ -83,9 +83,9 @@ def test_a_repeated_step_has_the_input_of_a_step_from_scratch(
         monkeypatch.setattr(runner, "run", checked)
         for params, repeats in CASES:
             repeated = 0
-            engine.generate(LISTS, params | {"max_new_tokens": 24, "ignore_eos": True})
-            assert (repeated > 10) == repeats, params
-        assert engine.stats()["steps"] >= 24 * len(CASES)
+            engine.generate(LISTS, params | {"max_new_tokens": 12, "ignore_eos": True})
+            assert (repeated > 4) == repeats, params
+        assert engine.stats()["steps"] >= 12 * len(CASES)
 
 
 def test_steps_behind_images_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

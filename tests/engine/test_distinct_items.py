@@ -54,7 +54,7 @@ def test_texts_are_valid_and_end_before_the_limit(
 ) -> None:
     params = [
         {"json_schema": schema, "seed": seed, "max_new_tokens": limit, "jump_forward": bool(seed)}
-        for seed in range(6)
+        for seed in range(2 if limit == 150 else 6)
     ]
     for output in engine.generate(["JSON: "] * len(params), params):
         jsonschema.Draft202012Validator(schema).validate(json.loads(output.text))

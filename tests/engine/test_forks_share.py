@@ -13,7 +13,7 @@ from sgnb.sequences import common_length
 from ..byte_tokenizers import TEXT, byte_level
 from ..random_models import random_model
 
-RUNS, FORKS = 100, 8
+RUNS, FORKS = 30, 8
 WORDS = [*TEXT[0].split()]
 
 

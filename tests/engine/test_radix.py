@@ -18,6 +18,7 @@ from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.radix import EVICTION_POLICIES, Node, Prefix, RadixTree, common_length
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 
+from ..marks import some_are_slow
 from .replay import Mirror, Replay, tree_rows
 
 KEYS: dict[str, Callable[[Mirror], Any]] = {
@@ -264,7 +265,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("policy", sorted(KEYS))
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some_are_slow(range(4), range(2)))
 def test_random_operations(policy: str, seed: int) -> None:
     checked = Checked(policy, seed)
     kinds: Counter[type] = Counter()

@@ -24,6 +24,7 @@ from sgnb.engine.scheduler import Scheduler
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.sampling import SamplingParams
 
+from ..marks import some_are_slow
 from .replay import Replay
 
 
@@ -242,7 +243,7 @@ def by_hand(rng: random.Random, scheduler: Scheduler) -> None:
         manual.unpin(tree, owner=rng.choice("ab"))
 
 
-@pytest.mark.parametrize("trial", range(20))
+@pytest.mark.parametrize("trial", some_are_slow(range(20), range(10)))
 def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     """500 random steps each, 10,000 together: aborts, retraction, chunks, scored prompts, cache on
     and off, and what people do by manual."""
@@ -333,7 +334,7 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
     assert scheduler.cache.slots.available == total
 
 
-@pytest.mark.parametrize("trial", range(20))
+@pytest.mark.parametrize("trial", some_are_slow(range(20), range(10)))
 def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
     """Random runs with overlap: a token is read when the next step was launched. What was sampled
     for a request that was rewritten, retracted or aborted in between is dropped or comes in its

@@ -89,19 +89,19 @@ def test_steps_give_the_text_of_a_run_without_stops(
 
 
 def test_a_running_request_stops_and_others_go_on(engine: Engine) -> None:
-    long = Asked(engine, "r2", max_new_tokens=300, ignore_eos=True)
+    long = Asked(engine, "r2", max_new_tokens=150, ignore_eos=True)
     until(lambda: len(long.outputs) > 3)
     engine.token_stepper.pause("r2")
     assert engine.token_stepper.stopped_branches("r2") == {"0"}
     count = tokens(engine, long.id)
-    other = Asked(engine, "r3", max_new_tokens=50, ignore_eos=True)
+    other = Asked(engine, "r3", max_new_tokens=20, ignore_eos=True)
     until(lambda: other.done)
     assert tokens(engine, long.id) == count
     assert engine.token_stepper.step("r2") == 1
     until(lambda: tokens(engine, long.id) == count + 1)
     assert engine.token_stepper.resume("r2") == 1
     until(lambda: long.done)
-    plain = Asked(engine, "plain", max_new_tokens=300, ignore_eos=True)
+    plain = Asked(engine, "plain", max_new_tokens=150, ignore_eos=True)
     until(lambda: plain.done)
     assert plain.outputs[-1].token_ids == long.outputs[-1].token_ids
 

@@ -70,7 +70,7 @@ def test_a_wait_for_another_program(shell: Any) -> None:
     def story(s: Any, start: str, tokens: int) -> None:
         s += start + gen("text", max_tokens=tokens, ignore_eos=True)
 
-    first = story.run("Once", 400)
+    first = story.run("Once", 150)
     second = story.run("Twice", 4)
     second.wait(timeout=60)
     report = sgnb.why_slow(second)
