@@ -51,4 +51,4 @@ def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
     book = Notebook(lab, page)
     yield book
     page.close()
-    assert not book.problems, "\n".join(book.problems)
+    assert not book.problems, "\n".join([*book.problems, lab.log_end()])

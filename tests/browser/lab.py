@@ -87,6 +87,8 @@ class Lab:
             "--ServerApp.port_retries=0",
             f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.work}",
+            # On a busy machine, a kernel answers after the usual 60 s, which is an error 500.
+            "--MappingKernelManager.kernel_info_timeout=200",
             "--LabApp.expose_app_in_browser=True",
             "--JupyterNotebookApp.expose_app_in_browser=True",
             "--LabApp.news_url=",
@@ -114,9 +116,11 @@ class Lab:
             except OSError:
                 time.sleep(0.1)
         self.close()
-        raise RuntimeError(
-            "JupyterLab did not start:\n" + (self.root / "lab.log").read_text()[-2000:]
-        )
+        raise RuntimeError(f"JupyterLab did not start:\n{self.log_end()}")
+
+    def log_end(self) -> str:
+        """Return the end of the server's log, with the reason of an error 500."""
+        return (self.root / "lab.log").read_text()[-4000:]
 
     def write(self, name: str, *cells: str) -> Path:
         """A notebook whose code cells are `cells`."""
