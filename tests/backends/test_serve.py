@@ -509,6 +509,7 @@ def test_the_end_of_a_server_ends_its_streams_silently(
     engine: Engine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server = EngineServer(engine)
+    server._server.config.timeout_graceful_shutdown = 0.2  # type: ignore[assignment]
     body = {"prompt": "x", "max_tokens": 3000, "ignore_eos": True, "stream": True}
     headers = {"Authorization": f"Bearer {server.token}"}
     url = f"{server.url}/v1/completions"

@@ -12,6 +12,8 @@ from sgnb.benchmark.paper import NAMES, SMALL, Scale, workloads
 from sgnb.benchmark.work import RecordingExecutor
 from sgnb.errors import OptionError
 
+from ..marks import some_are_slow
+
 LEAST = Scale(0.02, 0.05, 0.02)
 
 
@@ -21,7 +23,7 @@ def executor() -> Iterator[LocalExecutor]:
         yield LocalExecutor(engine)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some_are_slow(NAMES, set(NAMES) - {"mmlu", "document"}))
 def test_a_workload_runs_whole_and_shares_what_it_says(name: str, executor: LocalExecutor) -> None:
     [workload] = workloads([name], LEAST)
     noted = RecordingExecutor(executor)
