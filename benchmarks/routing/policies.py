@@ -79,6 +79,12 @@ class Thresholds(LongestPrefix):
 class Ours:
     """The router of `sgnb.backends.fleet`.
 
+    Args:
+        workers: Number of workers.
+        price: See `Router`.
+        block: Tokens of a block of the calls.
+        compared: See `Router`.
+
     Attributes:
         seconds: Processor time of all decisions, from the arrival to the jobs to send.
         decisions: Number of arrivals.
@@ -86,9 +92,11 @@ class Ours:
 
     index: BlockIndex | None
 
-    def __init__(self, workers: int, price: float = 1.0, block: int = BLOCK) -> None:
+    def __init__(
+        self, workers: int, price: float = 1.0, block: int = BLOCK, compared: int = 0
+    ) -> None:
         self.index = BlockIndex()
-        self.router = Router(self.index, block=block, price=price)
+        self.router = Router(self.index, block=block, price=price, compared=compared)
         for worker in range(workers):
             self.router.join(worker, PREFILL_RATE, 0.0)
         self._jobs: dict[RoutedCalls, Job] = {}

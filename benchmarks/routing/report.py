@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+from sgnb.backends.fleet.dispatcher import COMPARED
 from sgnb.backends.fleet.tree_feed import prompt_keys
 
 from ..common import Report
 from .policies import LeastLoad, LongestPrefix, Ours, Thresholds
-from .simulator import CACHE_TOKENS, PREFILL_RATE, Outcome, Policy, Simulation, pooled_hit_rate
+from .simulator import CACHE_TOKENS, PREFILL_RATE, Job, Outcome, Policy, Simulation, pooled_hit_rate
 from .traces import (
     WORKLOADS,
     Calls,
+    SimulatedCall,
     adversary,
     at_load,
     conversations,
@@ -129,10 +131,13 @@ def attack_table() -> Report:
 def fleet_table(calls: Calls) -> Report:
     report = Report(
         "Large fleets at 130 % load without a cache, and processor time of a decision",
-        ("workers", "calls", "one LRU cache", "least load", "thresholds", "sgnb", "decision, us"),
-        bar="a mean decision of at most 100 us at 64 workers and 300 us at 1,000",
+        (
+            *("workers", "calls", "one LRU cache", "least load", "thresholds", "sgnb"),
+            *("decision, us", "hardest decision, us"),
+        ),
+        bar="a mean and a hardest decision of at most 100 us at 64 workers and 300 us at 1,000",
     )
-    times: dict[int, float] = {}
+    times: dict[int, tuple[float, float]] = {}
     for workers, count in ((64, 6), (1000, 24)):
         many = at_load(copies(calls, count), 1.3, workers, PREFILL_RATE)
         pooled = pooled_hit_rate(many, workers * CACHE_TOKENS)
@@ -140,12 +145,17 @@ def fleet_table(calls: Calls) -> Report:
             cell(Simulation(make(workers), workers).run(many))
             for make in (LeastLoad, Thresholds, Ours)
         ]
-        times[workers] = decision_microseconds(many[:40_000], workers)
-        shown = f"{times[workers]:.0f}"
-        report.rows.append((workers, f"{len(many):,}", f"{pooled:.3f}", *cells, shown))
-    report.met = times[64] <= 100 and times[1000] <= 300
+        times[workers] = (
+            decision_microseconds(many[:40_000], workers),
+            hardest_microseconds(workers),
+        )
+        shown = (f"{time:.0f}" for time in times[workers])
+        report.rows.append((workers, f"{len(many):,}", f"{pooled:.3f}", *cells, *shown))
+    report.met = max(times[64]) <= 100 and max(times[1000]) <= 300
     report.note = (
-        "Decisions are measured with blocks of 64 tokens, and include the bookings. Hashing the"
+        "Decisions are measured with blocks of 64 tokens, and include the bookings and the reasons"
+        f" with {COMPARED} compared workers. In the hardest decision, the workers hold prefixes of"
+        " different lengths of a prompt of 12,000 tokens, and no worker is idle. Hashing the"
         f" blocks of a prompt of 12,000 tokens takes another {hash_microseconds(12_000):.0f} us"
         " before the decision."
     )
@@ -163,6 +173,19 @@ def hash_microseconds(tokens: int) -> float:
 
 def decision_microseconds(calls: Calls, workers: int) -> float:
     """Return the mean processor time of a decision with blocks of 64 tokens."""
-    policy = Ours(workers, block=64)
+    policy = Ours(workers, block=64, compared=COMPARED)
     Simulation(policy, workers, block=64).run(split_blocks(calls, 8))
+    return policy.seconds / policy.decisions * 1e6
+
+
+def hardest_microseconds(workers: int, count: int = 200) -> float:
+    """Return the mean processor time of decisions between busy workers with prefixes of different
+    lengths of a prompt."""
+    policy = Ours(workers, block=64, compared=COMPARED)
+    keys = tuple(range(12_000 // 64))
+    for worker in range(workers):
+        policy.router.index.add(worker, keys[: 1 + worker % len(keys)])
+        policy.router.workers.book(worker, 10_000 + worker % 7, 0.0)
+    for _ in range(count):
+        policy.arrived(Job(SimulatedCall(0.0, keys, 12_000, 1)), 0.1)
     return policy.seconds / policy.decisions * 1e6

@@ -36,6 +36,10 @@ def send(router: Router, new: RoutedCalls, now: float = 0.0) -> list[RoutedCalls
     return router.route(now)
 
 
+def decide(router: Router, new: RoutedCalls, now: float) -> Estimate:
+    return router.decide(new, router.costs(new, now))
+
+
 def test_a_prefix_attracts_until_the_wait_costs_more() -> None:
     router = make_router(price=0)
     assert send(router, item(1000, "a"))[0].estimate.worker == 0
@@ -60,7 +64,7 @@ def test_the_price_keeps_work_off_busy_workers() -> None:
             router.workers.arrived(step * 0.1)
         for number in range(2):
             router.workers.ready[number] = 30.6 + number
-        chosen.append(router.decide(item(900, "first 1"), 30.0).worker)
+        chosen.append(decide(router, item(900, "first 1"), 30.0).worker)
     assert chosen == [0, 1]
 
 
@@ -81,7 +85,7 @@ def test_work_on_an_idle_fleet_delays_nobody() -> None:
 def test_the_decision_is_the_cheapest_worker(
     waits: list[float], data: st.DataObject, own: int, arrivals: float
 ) -> None:
-    router = make_router(len(waits), compared=5)
+    router = make_router(len(waits))
     new = item(1000, "a", own=own)
     held = data.draw(st.lists(st.integers(0, 10), min_size=len(waits), max_size=len(waits)))
     for worker, blocks in enumerate(held):
@@ -91,7 +95,7 @@ def test_the_decision_is_the_cheapest_worker(
     router.workers._arrivals = arrivals * 20
     router.workers._busy = 0.5
 
-    found = router.decide(new, 0.0)
+    found = decide(router, new, 0.0)
     assert found.cached == min(held[found.worker] * BLOCK, 999)
     totals = [cost(router, wait, own, blocks) for wait, blocks in zip(waits, held, strict=True)]
     full = min(waits) + (1000 + own) / RATE
@@ -99,10 +103,11 @@ def test_the_decision_is_the_cheapest_worker(
     assert found.total == pytest.approx(min(allowed), abs=1e-9)
     assert found.wait <= 2 * full
 
-    compared = router.compare(new, 0.0)
-    assert [each.total for each in compared] == pytest.approx(sorted(totals)[:5])
-    assert all(each.total == pytest.approx(totals[each.worker]) for each in compared)
-    assert all(each.cached == min(held[each.worker] * BLOCK, 999) for each in compared)
+    compared = router.costs(new, 0.0).cheapest(5)
+    shown = [first + others for first, others in zip(compared.first, compared.others, strict=True)]
+    assert shown == pytest.approx(sorted(totals)[:5])
+    assert shown == pytest.approx([totals[worker] for worker in compared.workers])
+    assert compared.cached == tuple(min(held[w] * BLOCK, 999) for w in compared.workers)
 
 
 def cost(router: Router, wait: float, own: int, blocks: int) -> float:
@@ -119,7 +124,7 @@ def test_the_wait_for_a_holder_is_bounded() -> None:
     router.workers.arrived(30)
     for wait, worker in ((1.9, 0), (2.1, 1)):
         router.workers.ready[0] = 40 + wait
-        assert router.decide(item(1000, "a"), 40).worker == worker
+        assert decide(router, item(1000, "a"), 40).worker == worker
 
 
 def test_branches_of_a_fork_stay_together() -> None:
@@ -178,8 +183,25 @@ def test_a_decision_knows_the_cheapest_workers_at_its_time() -> None:
     router = make_router(3, compared=2)
     router.lose(1, 0.0)
     (first,) = send(router, item(1000, "a"))
-    assert [(each.worker, each.work) for each in first.compared] == [(0, 1.0), (2, 1.0)]
-    assert send(make_router(), item(1000, "a"))[0].compared == ()
+    assert (first.compared.workers, first.compared.first) == ((0, 2), (1.0, 1.0))
+    assert not send(make_router(), item(1000, "a"))[0].compared.workers
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.integers(1, 24), st.integers(1, 9))
+def test_the_cheapest_are_a_sorted_list(data: st.DataObject, workers: int, count: int) -> None:
+    """Equal costs are in the order of calls, then of numbers; absent workers are left out."""
+    router = make_router(workers)
+    row = st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans())
+    rows = data.draw(st.lists(row, min_size=workers, max_size=workers))
+    for worker, (wait, calls, _) in enumerate(rows):
+        router.workers.ready[worker], router.workers.calls[worker] = wait, calls
+    for worker, (*_, is_lost) in enumerate(rows):
+        if is_lost:
+            router.lose(worker, 0.0)
+    present = [worker for worker, (*_, is_lost) in enumerate(rows) if not is_lost]
+    expected = sorted(present, key=lambda worker: (*rows[worker][:2], worker))
+    assert router.costs(item(100), 0.0).cheapest(count).workers == tuple(expected[:count])
 
 
 def test_a_lost_worker_returns_its_calls() -> None:

@@ -5,6 +5,7 @@ All rates are measured. `Workers` is the state behind the estimates, as arrays o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import exp, inf
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ MAX_BUSY = 0.95
 
 USE_WINDOW = 600.0
 """Time constant of the saved tokens of a cache, in seconds."""
+
+CALLS_TIE = 1e-6
+"""Seconds of cost per unfinished call: between idle workers, the worker with fewest calls wins."""
 
 RATE_MEMORY = 0.98
 """Weight of the earlier measurements of a prefill rate at each further measurement."""
@@ -37,6 +41,65 @@ class Estimate(NamedTuple):
     @property
     def total(self) -> float:
         return self.wait + self.work + self.others
+
+
+class ComparedWorkers(NamedTuple):
+    """Costs of workers at a decision, the cheapest first. Columns, because a decision of a large
+    fleet has no time for objects.
+
+    Attributes:
+        workers: Numbers of the workers.
+        cached: Cached prompt tokens per worker.
+        first: Estimated time to the first token per worker, in seconds.
+        others: Expected sum of the delays of later calls per worker, in seconds.
+    """
+
+    workers: tuple[int, ...] = ()
+    cached: tuple[int, ...] = ()
+    first: tuple[float, ...] = ()
+    others: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Costs of a call on each worker, in seconds: arrays as the fields of `Estimate`.
+
+    Attributes:
+        cached: Cached prompt tokens, int64[n].
+        waits: Wait of each worker; infinite for absent workers, float64[n].
+        work: Prefill of the uncached tokens, float64[n].
+        price: See `Workers.price`.
+        totals: Sums of `waits`, `work` and the delay of later calls, float64[n].
+        ties: Small costs of unfinished calls, which decide between equal workers, float64[n].
+    """
+
+    cached: NDArray[np.int64]
+    waits: NDArray[np.float64]
+    work: NDArray[np.float64]
+    price: float
+    totals: NDArray[np.float64]
+    ties: NDArray[np.float64]
+
+    def estimate(self, worker: int, elsewhere: float = 0.0) -> Estimate:
+        """Return the cost on a worker."""
+        wait, work = self.waits.item(worker), self.work.item(worker)
+        others = work * self.price * (wait + work)
+        return Estimate(worker, self.cached.item(worker), wait, work, others, elsewhere)
+
+    def cheapest(self, count: int) -> ComparedWorkers:
+        """Return the costs of at most `count` present workers, the cheapest first, and the
+        smallest number first among equals."""
+        order = self.totals + self.ties
+        limit = np.inf
+        if count < len(order):  # A full sort of 1,000 workers takes longer than the decision.
+            limit = np.partition(order, count)[count]
+        near = np.flatnonzero((order <= limit) & np.isfinite(order))
+        workers = near[order[near].argsort(kind="stable")[:count]]
+
+        work = self.work[workers]
+        first = self.waits[workers] + work
+        columns = (workers, self.cached[workers], first, work * self.price * first)
+        return ComparedWorkers(*(tuple(column.tolist()) for column in columns))
 
 
 class Workers:
@@ -74,10 +137,11 @@ class Workers:
         """Add a worker. rate: first estimate of the prefill rate."""
         missing = worker + 1 - len(self.ready)
         if missing > 0:
-            names = "rates", "queued", "calls", "_tokens", "_seconds", "_since", "_saved"
-            for name in (*names, "_saved_at"):
+            names = "queued", "calls", "_tokens", "_seconds", "_since", "_saved", "_saved_at"
+            for name in names:
                 setattr(self, name, np.append(getattr(self, name), np.zeros(missing)))
             self.ready = np.append(self.ready, np.full(missing, inf))
+            self.rates = np.append(self.rates, np.ones(missing))
         self.ready[worker], self.rates[worker] = now, rate
         self._tokens[worker], self._seconds[worker] = rate, 1.0
         self.queued[worker] = self.calls[worker] = self._saved[worker] = 0
@@ -169,40 +233,19 @@ class Workers:
         busy = min(self._busy, MAX_BUSY)
         return rate * busy / (1 - busy)
 
-    def estimate(
-        self, worker: int, cached: int, tokens: int, wait: float, price: float
-    ) -> Estimate:
-        """Return the cost of a call.
-
-        Args:
-            worker: Number of the worker.
-            cached: Cached tokens.
-            tokens: All tokens of the call.
-            wait: Entry of `waits` of the worker.
-            price: See `price`.
-        """
-        work = (tokens - cached) / self.rates.item(worker)
-        return Estimate(worker, cached, wait, work, work * price * (wait + work))
-
-    def cheapest(
-        self, cached: NDArray[np.int64], tokens: int, now: float, price: float, count: int
-    ) -> list[Estimate]:
-        """Return the estimates of at most `count` workers of least cost, the cheapest first.
+    def costs(self, cached: NDArray[np.int64], tokens: int, now: float, price: float) -> Costs:
+        """Return the costs of a call on each worker.
 
         Args:
             cached: Cached tokens of the call on each worker, int64[n].
             tokens: All tokens of the call.
             now: Present time.
             price: See `price`.
-            count: Maximum number of estimates.
         """
-        workers = np.flatnonzero(np.isfinite(self.ready))
-        cached, wait = cached[workers], self.waits(now)[workers]
-        work = (tokens - cached) / self.rates[workers]
-        others = work * price * (wait + work)
-        order = np.lexsort((self.calls[workers], wait + work + others))[:count]
-        columns = (column[order].tolist() for column in (workers, cached, wait, work, others))
-        return [Estimate(*row) for row in zip(*columns, strict=True)]
+        waits = self.waits(now)
+        work = (tokens - cached) / self.rates
+        totals = (waits + work) * (1.0 + price * work)
+        return Costs(cached, waits, work, price, totals, CALLS_TIE * self.calls)
 
     def _take(self, worker: int, tokens: float, now: float) -> None:
         """Remove tokens from the queued work, and correct the estimated end."""

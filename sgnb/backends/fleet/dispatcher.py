@@ -235,10 +235,10 @@ class Dispatcher:
                     others=round(route.others, 6),
                     elsewhere=round(route.elsewhere, 6),
                     waited=round(now - call.submitted, 6),
-                    compared=tuple(each.worker for each in compared),
-                    compared_cached=tuple(each.cached for each in compared),
-                    compared_first=tuple(round(each.wait + each.work, 6) for each in compared),
-                    compared_others=tuple(round(each.others, 6) for each in compared),
+                    compared=compared.workers,
+                    compared_cached=compared.cached,
+                    compared_first=tuple(round(first, 6) for first in compared.first),
+                    compared_others=tuple(round(others, 6) for others in compared.others),
                 )
             )
 
