@@ -171,10 +171,14 @@ def test_a_killed_process_loses_no_program(tmp_path: Path, monkeypatch: pytest.M
             (lost,) = events(fleet, WorkerLost)
             assert lost.reason.endswith("was lost: the process was killed by SIGKILL")
             assert events(fleet, CallRetried)
+            deadline = time.monotonic() + 60
+            while len(events(fleet, WorkerJoined)) < 3:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
             pids = [host.pid for host in find_hosts() if is_alive(host.pid)]
-        assert len(pids) == 1
+        assert len(pids) == 2
         deadline = time.monotonic() + 60
-        while is_alive(pids[0]):
+        while any(map(is_alive, pids)):
             assert time.monotonic() < deadline
             time.sleep(0.05)
     finally:
@@ -183,8 +187,8 @@ def test_a_killed_process_loses_no_program(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_last_worker_ends() -> None:
-    with FleetExecutor.load("tiny", replicas=1, on="threads") as fleet:
-        fleet._executors[0].engine.close()
+    with sgl.Engine("tiny") as engine, FleetExecutor([engine]) as fleet:
+        engine.close()
         state = tale.run(0, backend=fleet)
         with pytest.raises(EngineError, match="have ended; worker 0: the engine is closed"):
             state["text"]

@@ -11,10 +11,12 @@ import pytest
 
 import sgnb as sgl
 from sgnb.backends.any_engine import AnyEngine
-from sgnb.backends.fleet import dispatcher, scaling
+from sgnb.backends.fleet import dispatcher, scaling, worker_supply
 from sgnb.backends.fleet.executor import FleetExecutor
 from sgnb.backends.fleet.scaling import Scaler
 from sgnb.backends.fleet.worker_source import LocalSource, Scaling
+from sgnb.backends.fleet.worker_supply import WorkerSupply
+from sgnb.backends.local import LocalExecutor
 from sgnb.errors import EngineError, OptionError
 from sgnb.events import CallRouted, FleetScaled, WorkerJoined, WorkerLost
 
@@ -36,10 +38,17 @@ def changes(fleet: FleetExecutor) -> list[tuple[int, str]]:
     return [(event.worker, event.change) for event in events(fleet, FleetScaled)]
 
 
+def supply_of(fleet: FleetExecutor) -> WorkerSupply:
+    supply = fleet._dispatcher._supply
+    assert supply is not None
+    return supply
+
+
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short wait starts a worker at once, and a short pause ends it."""
-    monkeypatch.setattr(dispatcher, "SCALING_SECONDS", 0.02)
+    for module in (dispatcher, worker_supply):
+        monkeypatch.setattr(module, "SCALING_SECONDS", 0.02)
     monkeypatch.setattr(scaling, "WAIT_SECONDS", 1e-4)
     monkeypatch.setattr(scaling, "GROW_SECONDS", 0.0)
     monkeypatch.setattr(scaling, "IDLE_SECONDS", 0.2)
@@ -94,8 +103,7 @@ def opened(least: int, most: int, source: ListedSource) -> FleetExecutor:
 def test_a_fleet_grows_and_shrinks() -> None:
     with FleetExecutor.load("tiny", replicas=(1, 2), on="threads", **OPTIONS) as fleet:
         assert fleet.state == "1 worker of 1 to 2"
-        scaler = fleet._dispatcher._scaling.scaler  # type: ignore[union-attr]
-        scaler._start_seconds = 0.0
+        supply_of(fleet).scaler._start_seconds = 0.0
         states = tale.run_batch(ROWS, backend=fleet)
         alone = tale.run_batch(ROWS, backend=fleet.any_engine)
         assert [state["text"] for state in states] == [state["text"] for state in alone]
@@ -120,7 +128,7 @@ def test_a_failed_start_is_reported_once_and_loses_no_call(
         states = tale.run_batch(ROWS, backend=fleet)
         wait_until(lambda: (1, "fail") in changes(fleet))
         assert all(state["text"] for state in states)
-        fleet._dispatcher._report(1, "no memory is left")
+        supply_of(fleet).failed(1, "no memory is left")
         assert changes(fleet).count((1, "fail")) == 1
         assert caplog.text.count("worker 1 of the fleet failed: no memory is left") == 1
     source.close()
@@ -143,6 +151,67 @@ def test_a_worker_that_ends_while_it_returns_is_replaced() -> None:
         before = len(events(fleet, CallRouted))
         tale.run_batch(ROWS, backend=fleet)
         assert {event.worker for event in events(fleet, CallRouted)[before:]} == {0, 1}
+    source.close()
+
+
+def test_a_fixed_fleet_replaces_an_ended_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without calls too. Calls continue on the other worker during the start."""
+    monkeypatch.setattr(dispatcher, "WATCH_SECONDS", 0.02)
+    start, resume = LocalSource.start, threading.Event()
+    with FleetExecutor.load("tiny", replicas=2, on="threads", **OPTIONS) as fleet:
+        tale.run_batch(ROWS, backend=fleet)
+        monkeypatch.setattr(LocalSource, "start", lambda *args: resume.wait(20) and start(*args))
+        fleet._executors[0].engine.close()
+        wait_until(lambda: changes(fleet) == [(0, "start")])
+        assert (fleet.state, fleet.closed) == ("1 worker, 1 starting", False)
+        assert tale.run(1, backend=fleet)["text"]
+        assert events(fleet, CallRouted)[-1].worker == 1
+        resume.set()
+        wait_until(lambda: fleet.state == "2 workers")
+        before = len(events(fleet, CallRouted))
+        tale.run_batch(ROWS, backend=fleet)
+        assert {event.worker for event in events(fleet, CallRouted)[before:]} == {0, 1}
+
+
+def test_a_worker_that_ends_again_and_again_is_given_up(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (scaling, worker_supply):
+        monkeypatch.setattr(module, "MAX_ENDS", 2)
+    source = ListedSource()
+    with caplog.at_level(logging.WARNING), opened(1, 1, source) as fleet:
+        for number in range(scaling.MAX_ENDS):
+            assert tale.run(number, backend=fleet)["text"]
+            fleet._executors[0].engine.close()
+        with pytest.raises(EngineError, match="0: ended 2 times within 10 minutes and is given up"):
+            tale.run(1, backend=fleet)["text"]
+        assert changes(fleet) == [(0, "start")] * (scaling.MAX_ENDS - 1) + [(0, "fail")]
+        assert (fleet.state, fleet.closed) == ("0 workers, 1 given up", True)
+        assert caplog.text.count("worker 0 of the fleet failed") == 1
+    source.close()
+
+
+def test_a_call_that_ends_its_workers_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fleet goes on."""
+    monkeypatch.setattr(dispatcher, "MAX_LOSSES", 3)
+    source = ListedSource()
+    with opened(2, 2, source) as fleet:
+        generate = LocalExecutor.generate
+
+        def end(executor: LocalExecutor, call: Any, sink: Any) -> Any:
+            if call.run == state.run_id:
+                executor.engine.close()
+            return generate(executor, call, sink)
+
+        gate = threading.Event()
+        fleet._commands.put(lambda: gate.wait(20) and None)
+        state = tale.run(0, backend=fleet)
+        monkeypatch.setattr(LocalExecutor, "generate", end)
+        gate.set()
+        with pytest.raises(EngineError, match="3 workers ended during the call; worker"):
+            state["text"]
+        assert tale.run(1, backend=fleet)["text"]
+        assert len(events(fleet, WorkerLost)) == 3
     source.close()
 
 
@@ -171,8 +240,8 @@ def test_a_pinned_worker_stays() -> None:
     with first, FleetExecutor([first], Scaling(source, Scaler(1, 2))) as fleet:
         tale.run_batch(ROWS, backend=fleet)
         wait_until(lambda: len(fleet._executors) == 2)
-        joined, dispatcher = fleet.log.now(), fleet._dispatcher
-        wait_until(lambda: dispatcher._scaled_at > joined + 3 * scaling.IDLE_SECONDS)
+        joined, supply = fleet.log.now(), supply_of(fleet)
+        wait_until(lambda: supply._scaled_at > joined + 3 * scaling.IDLE_SECONDS)
         assert "stop" not in {change for _, change in changes(fleet)}
         fleet._executors[1].engine.unpin()
         wait_until(lambda: (1, "stop") in changes(fleet))

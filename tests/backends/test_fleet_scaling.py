@@ -5,8 +5,10 @@ from __future__ import annotations
 from sgnb.backends.fleet.block_index import BlockIndex
 from sgnb.backends.fleet.router import RoutedCalls, Router
 from sgnb.backends.fleet.scaling import (
+    ENDS_SECONDS,
     GROW_SECONDS,
     IDLE_SECONDS,
+    MAX_ENDS,
     WAIT_SECONDS,
     Scaler,
     ScalingChange,
@@ -146,3 +148,21 @@ def test_a_lost_worker_is_replaced_under_its_number() -> None:
     assert scaler.failures == 1, "another worker"
     scaler.succeeded(1)
     assert scaler.failures == 0
+
+
+def test_a_worker_that_ends_again_and_again_is_given_up() -> None:
+    router, scaler = make_router(2), Scaler(2, 2)
+    start = ScalingChange("start", 1, "fewer than 2 workers")
+    times = [0.0, ENDS_SECONDS, *(ENDS_SECONDS + n for n in range(1, MAX_ENDS))]
+    for number, now in enumerate(times):
+        router.lose(1, now)
+        scaler.lost(1, now)
+        is_last = number == MAX_ENDS
+        assert scaler.decide(router, now) == [] if is_last else [start], "old ends are forgotten"
+        scaler.starting.discard(1)
+        router.join(1, RATE, now)
+    assert scaler.given_up == {1}
+    assert scaler.tries_again, "worker 0 may start"
+    for now in range(MAX_ENDS):
+        scaler.lost(0, now)
+    assert not scaler.tries_again

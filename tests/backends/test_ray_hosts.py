@@ -60,9 +60,9 @@ def test_killed_actors_return_and_no_program_is_lost() -> None:
 
 
 def hosts_of(fleet: FleetExecutor) -> RayHosts:
-    scaling = fleet._dispatcher._scaling
-    assert scaling is not None and isinstance(scaling.source, RayHosts)
-    return scaling.source
+    supply = fleet._dispatcher._supply
+    assert supply is not None and isinstance(supply.source, RayHosts)
+    return supply.source
 
 
 def engine_pid(fleet: FleetExecutor, number: int) -> int:

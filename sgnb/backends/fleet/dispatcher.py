@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import queue
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from ...engine.cache.radix import Ints
-from ...errors import Aborted, EngineError, SgnbError
-from ...events import CallRetried, CallRouted, EventLog, FleetScaled, WorkerJoined, WorkerLost
+from ...errors import Aborted, EngineError
+from ...events import CallRetried, CallRouted, EventLog, WorkerJoined, WorkerLost
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
-from ..local import LocalExecutor, executor_of
+from ..local import LocalExecutor
 from ..mail import logged
 from .block_index import BlockIndex
 from .fleet_call import CallGroup, FleetCall, grouped, nothing
@@ -23,12 +22,16 @@ from .router import RoutedCalls, Router
 from .tree_feed import prompt_keys
 from .worker import FleetWorker
 from .worker_source import Scaling
+from .worker_supply import SCALING_SECONDS, WorkerSupply
 
 POLL_SECONDS = 0.02
 """Interval of reading the workers' events while calls wait for a worker."""
 
-SCALING_SECONDS = 0.5
-"""Interval of decisions about the number of workers."""
+WATCH_SECONDS = 5.0
+"""Interval of looking for ended workers while the fleet has no calls."""
+
+MAX_LOSSES = 5
+"""Lost workers of a call after which the call fails: the call may be the reason."""
 
 FIRST_RATE = 5000.0
 """First estimate of a worker's prefill rate, in tokens per second."""
@@ -86,7 +89,7 @@ class Dispatcher:
         prefill: Sequence[LocalExecutor] = (),
     ) -> None:
         self._executors, self._log, self._commands = executors, log, commands
-        self._scaling, self._scaled_at = scaling, 0.0
+        self._supply = scaling and WorkerSupply(scaling, log, commands.put, self._add)
         self._end = ""  # reason of the last end of a worker
         self.prefills = PrefillPool(prefill)
         self.router = self._new_router()
@@ -98,29 +101,32 @@ class Dispatcher:
 
     @property
     def timeout(self) -> float | None:
-        """Seconds until the next routing without a command; None without calls and changes."""
+        """Seconds until the next routing without a command; None: no worker starts or ends."""
         if any(not group.routed.sent for group in self._groups.values()):
             return POLL_SECONDS
-        is_scaling = self._scaling and len(self.workers) != self._scaling.scaler.least
-        return SCALING_SECONDS if is_scaling or (self._scaling and self._groups) else None
+        if self._supply is None:
+            return None
+        is_scaling = self._groups or len(self.workers) != self._supply.scaler.least
+        return SCALING_SECONDS if is_scaling else WATCH_SECONDS
 
     @property
-    def _tries_again(self) -> bool:
+    def tries_again(self) -> bool:
         """True if calls should wait for a worker, although none is present."""
-        return self._scaling is not None and self._scaling.scaler.tries_again
+        return self._supply is not None and self._supply.scaler.tries_again
 
     @property
     def state(self) -> str:
         """See `FleetExecutor.state`. May be called on any thread."""
         count = len(self.workers)
         text = f"{count} worker{'s' if count != 1 else ''}"
-        if self._scaling is None:
+        if self._supply is None:
             return text
-        scaler, draining = self._scaling.scaler, len(self.router.workers.draining)
+        scaler, draining = self._supply.scaler, len(self.router.workers.draining)
         if scaler.most > scaler.least:
             text += f" of {scaler.least} to {scaler.most}"
         text += f", {len(scaler.starting)} starting" if scaler.starting else ""
-        return text + (f", {draining} ending" if draining else "")
+        text += f", {draining} ending" if draining else ""
+        return text + (f", {len(scaler.given_up)} given up" if scaler.given_up else "")
 
     def route(self, calls: Sequence[FleetCall] = ()) -> None:
         """Route new calls, and send the calls whose time has come."""
@@ -140,13 +146,12 @@ class Dispatcher:
                 group.routed.sibling = self._forks.get(group.fork)
                 self._forks[group.fork] = group.routed
             self.router.submit(group.routed, now)
-        self._scale(now)
-        if not (self.workers or self._tries_again):
+        if not self.workers:
             for executor in self.prefills.remove_all():
-                number = max(self._executors) + 1
-                self._executors[number] = executor
-                self._join(number, executor)
-        if not (self.workers or self._tries_again):
+                self._add(max(self._executors) + 1, executor)
+        if self._supply is not None:
+            self._supply.scale(self.router, self.workers, now)
+        if not (self.workers or self.tries_again):
             self._fail_all()
             return
         for routed in self.router.route(now):
@@ -179,6 +184,11 @@ class Dispatcher:
 
     def _new_router(self) -> Router:
         return Router(BlockIndex(), step_tokens=STEP_TOKENS, compared=COMPARED)
+
+    def _add(self, number: int, executor: LocalExecutor) -> None:
+        """Add a worker to a running fleet. Raises EngineError if its engine has ended."""
+        self._join(number, executor)
+        self._executors[number] = executor
 
     def _join(self, number: int, executor: LocalExecutor) -> None:
         """Add a worker. Raises EngineError if its engine has ended."""
@@ -280,8 +290,8 @@ class Dispatcher:
 
     def _answered(self, worker: FleetWorker) -> None:
         """Record that a worker computes."""
-        if self._scaling and not worker.has_answered:
-            self._scaling.scaler.succeeded(worker.number)
+        if self._supply is not None and not worker.has_answered:
+            self._supply.succeeded(worker.number)
         worker.has_answered = True
 
     def _first_token(self, call: FleetCall, time: float) -> None:
@@ -321,15 +331,18 @@ class Dispatcher:
         del self.workers[worker.number]
         self._end = f"worker {worker.number}: {worker.failure}"
         self._log.emit(WorkerLost(worker.number, worker.failure, worker.engine))
-        if self._scaling:
-            if not worker.has_answered:
-                self._report(worker.number, worker.failure)
-            self._stop(worker.executor)
         now = self._log.now()
+        if self._supply is not None:
+            self._supply.lost(worker, now)
         for routed in self.router.lose(worker.number, now):
             for call in self._remove(routed).open:
                 call.attempt += 1  # late results are void
                 call.cancel = nothing
+                call.losses += 1
+                if call.losses == MAX_LOSSES:
+                    message = f"{MAX_LOSSES} workers ended during the call; {self._end}"
+                    hint = "the call may be the reason: look at the log of the worker"
+                    call.fail(EngineError(message, hint))
                 if call.is_done:
                     continue
                 tokens, call.submitted = call.continued(), now
@@ -339,63 +352,10 @@ class Dispatcher:
                 self._groups[group.routed] = group
                 self.router.submit(group.routed, now, first=True)
 
-    def _scale(self, now: float) -> None:
-        """Start and end workers; see `scaling`."""
-        is_early = now < self._scaled_at + SCALING_SECONDS and self.workers
-        if self._scaling is None or is_early:
-            return
-        self._scaled_at = now
-        pinned = {worker.number for worker in self.workers.values() if worker.pins}
-        for change in self._scaling.scaler.decide(self.router, now, pinned):
-            self._log.emit(FleetScaled(change.worker, change.action, change.reason))
-            if change.action == "start":
-                _on_thread("sgnb-fleet-start", partial(self._start, change.worker, now))
-            elif change.action == "stop":
-                worker = self.workers.pop(change.worker)
-                self._log.emit(WorkerLost(worker.number, change.reason, worker.engine))
-                self._stop(worker.executor)
-
-    def _stop(self, executor: LocalExecutor) -> None:
-        """Release the engine of a worker without calls."""
-        assert self._scaling is not None
-        _on_thread("sgnb-fleet-stop", partial(self._scaling.source.stop, executor.engine))
-
-    def _start(self, number: int, began: float) -> None:
-        """Start an engine, on a thread."""
-        assert self._scaling is not None
-        try:
-            executor = executor_of(self._scaling.source.start(number))
-        except Exception as error:  # otherwise calls would wait for the worker forever
-            reason = error.message if isinstance(error, SgnbError) else repr(error)
-            self._commands.put(partial(self._report, number, reason))
-        else:
-            self._commands.put(partial(self._started, number, executor, began))
-
-    def _started(self, number: int, executor: LocalExecutor, began: float) -> None:
-        """Let a started worker join."""
-        assert self._scaling is not None
-        try:
-            self._join(number, executor)
-        except EngineError as error:  # the engine has ended already
-            self._stop(executor)
-            self._report(number, error.message)
-            return
-        self._executors[number] = executor
-        self._scaling.scaler.started(number, self._log.now() - began)
-
-    def _report(self, number: int, reason: str) -> None:
-        """Report a failed start, or a worker that ended before its first token. Only the first of
-        successive failures is reported."""
-        assert self._scaling is not None
-        self._end = f"worker {number}: {reason}"
-        if not self._scaling.scaler.failures:
-            _log.warning("worker %d of the fleet failed: %s", number, reason)
-            self._log.emit(FleetScaled(number, "fail", reason))
-        self._scaling.scaler.failed(number, self._log.now())
-
     def _fail_all(self) -> None:
         """End all calls: no worker is left."""
-        message = f"all workers of the fleet have ended; {self._end}"
+        reason = (self._supply and self._supply.failure) or self._end
+        message = f"all workers of the fleet have ended; {reason}"
         error = EngineError(message, "load the fleet again")
         for group in self._groups.values():
             for call in group.open:
@@ -403,8 +363,3 @@ class Dispatcher:
         self._groups.clear()
         self._forks.clear()
         self.router = self._new_router()
-
-
-def _on_thread(name: str, work: Callable[[], None]) -> None:
-    """Run work that waits."""
-    threading.Thread(target=logged, args=(work,), name=name, daemon=True).start()

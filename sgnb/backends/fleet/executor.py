@@ -37,8 +37,7 @@ class FleetExecutor:
 
     Args:
         engines: The engines of the workers, in this process or in hosts.
-        scaling: Starts and ends engines while the fleet runs. None: the number of workers is fixed,
-            and a lost worker stays lost.
+        scaling: Starts and ends engines while the fleet runs. None: a lost worker stays lost.
         prefill: Further engines that compute prompts for the workers. Without a running worker,
             the engines become workers.
 
@@ -90,10 +89,10 @@ class FleetExecutor:
             model: As in `Engine`.
             replicas: Number of engines; or minimum and maximum: an engine starts if calls wait too
                 long, and ends if an engine was without calls for a minute.
+                An engine that ends is replaced.
             on: "processes": a process per engine, each with a GPU of its own if there are several;
                 the processes end with this process. "threads": engines in this process. "ray", or
-                the address "ray://HOST:PORT" of a cluster: actors of Ray, which start again after
-                an end.
+                the address "ray://HOST:PORT" of a cluster: actors of Ray.
             prefill: Number of further engines that compute the prompts for the others. The keys and
                 values move to the engine that decodes. An experiment; see docs/FLEET.md.
             options: Options of each engine; see `EngineOptions`.
@@ -105,13 +104,12 @@ class FleetExecutor:
         least, most = read_replicas(replicas, on)
         _check_prefill(prefill, on, most > least)
         with ExitStack() as opened:
-            source, restarts = _source(str(model), options, on, least)
+            source = _source(str(model), options, on, least)
             opened.callback(source.close)
             began = time.monotonic()
             engines = [source.start(worker) for worker in range(least + prefill)]
             seconds = (time.monotonic() - began) / least
-            scaler = Scaler(least, most, seconds) if restarts or most > least else None
-            scaling = Scaling(source, scaler) if scaler else None
+            scaling = Scaling(source, Scaler(least, most, seconds))
             fleet = cls(engines[:least], scaling, engines[least:])
             fleet._owned.push(opened.pop_all())
         return fleet
@@ -192,9 +190,8 @@ class FleetExecutor:
 
     @property
     def closed(self) -> bool:
-        """True after `close`, and while no engine runs."""
-        running = self._open() or self._dispatcher.prefills.executors
-        return not (self._end.alive and running)
+        """True after `close`, and if no engine runs and none starts again."""
+        return not (self._end.alive and (self._all() or self._dispatcher.tries_again))
 
     @property
     def any_engine(self) -> AnyEngine:
@@ -261,15 +258,13 @@ def _check_handover(engine: AnyEngine) -> None:
             raise OptionError(message, "load the fleet without prefill")
 
 
-def _source(
-    model: str, options: dict[str, Any], on: str, replicas: int
-) -> tuple[WorkerSource, bool]:
-    """Return the source of the engines, and whether an ended engine is started again."""
+def _source(model: str, options: dict[str, Any], on: str, replicas: int) -> WorkerSource:
+    """Return the source of the engines."""
     if on == "ray" or on.startswith("ray://"):
         from .ray_hosts import RayHosts
 
-        return RayHosts(model, options, replicas, "" if on == "ray" else on), True
-    return LocalSource(model, options, on), False
+        return RayHosts(model, options, replicas, "" if on == "ray" else on)
+    return LocalSource(model, options, on)
 
 
 def _check_alike(executors: Sequence[LocalExecutor]) -> None:

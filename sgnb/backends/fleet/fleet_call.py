@@ -26,6 +26,7 @@ class FleetCall:
         choice_tokens: Sum of the tokens of a select's choices.
         keys: Keys of the prompt's full blocks.
         attempt: Number of the attempt, from 1; results of earlier attempts are void.
+        losses: Number of workers that ended during the call.
         submitted: Time of the submission of the attempt to the router, in seconds of the log.
     """
 
@@ -35,7 +36,7 @@ class FleetCall:
         self.choice_tokens = 0
         self.keys: Sequence[Key] = ()
         self.group: CallGroup | None = None
-        self.attempt = 0
+        self.attempt = self.losses = 0
         self.submitted = 0.0
         self.cancel: Callable[[], None] = nothing
         self.is_cancelled = False

@@ -1,12 +1,15 @@
 """Number of workers of a fleet. Pure: no clock, no thread, no I/O; time is an argument.
 
 A worker starts if calls wait too long, and ends if a worker was without calls for some time. The
-worker to end takes no more calls, and ends after its last call.
+worker to end takes no more calls, and ends after its last call. A lost worker is replaced, unless
+the worker ends again and again.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Set
+from functools import partial
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -30,6 +33,11 @@ MAX_PAUSE_SECONDS = 300.0
 FAILURES = 3
 """Successive failures after which calls do not wait for the first worker any more."""
 
+MAX_ENDS = 5
+"""Ends of a worker within `ENDS_SECONDS` after which the worker is not started again."""
+
+ENDS_SECONDS = 600.0
+
 
 class ScalingChange(NamedTuple):
     """A change of a worker: "start", "drain" (no more calls), "resume" or "stop"."""
@@ -50,12 +58,15 @@ class Scaler:
     Attributes:
         starting: Workers that are starting; the caller reports `started` or `failed`.
         failures: Failures since the last success.
+        given_up: Workers that ended `MAX_ENDS` times, and are not started again.
     """
 
     def __init__(self, least: int, most: int, start_seconds: float = 0.0) -> None:
         self.least, self.most = least, most
         self.starting: set[int] = set()
         self.failures = 0
+        self.given_up: set[int] = set()
+        self._ends = defaultdict[int, deque[float]](partial(deque, maxlen=MAX_ENDS))
         self._start_seconds = start_seconds
         self._unproven: set[int] = set()  # started workers before their first token
         self._paused_until = -inf  # no start before, after failures
@@ -101,7 +112,8 @@ class Scaler:
     @property
     def tries_again(self) -> bool:
         """True if calls should wait for a worker, although none is present."""
-        return bool(self.starting) or self.failures < FAILURES
+        may_start = self.failures < FAILURES and len(self.given_up) < self.most
+        return bool(self.starting) or may_start
 
     def started(self, worker: int, seconds: float) -> None:
         """Record the end of a start, which took `seconds`."""
@@ -114,6 +126,13 @@ class Scaler:
         if worker in self._unproven:
             self._unproven.discard(worker)
             self.failures = 0
+
+    def lost(self, worker: int, now: float) -> None:
+        """Record the end of a worker that took calls. The next decision replaces the worker."""
+        ends = self._ends[worker]
+        ends.append(now)
+        if len(ends) == MAX_ENDS and now - ends[0] <= ENDS_SECONDS:
+            self.given_up.add(worker)
 
     def failed(self, worker: int, now: float) -> None:
         """Record a failed start, or the end of a worker before its first token."""
@@ -143,8 +162,10 @@ class Scaler:
                 router.resume(draining[0], now)
                 changes.append(ScalingChange("resume", draining[0], reason))
             elif now >= self._paused_until and len(active) + len(self.starting) < self.most:
-                used = {*active, *self.starting}
-                worker = next(number for number in range(self.most) if number not in used)
+                used = {*active, *self.starting, *self.given_up}
+                worker = next((number for number in range(self.most) if number not in used), -1)
+                if worker < 0:
+                    break
                 self.starting.add(worker)
                 changes.append(ScalingChange("start", worker, reason))
         return changes
