@@ -24,6 +24,8 @@ WAVES, PAUSE = 4, 600.0
 """Number of waves, and seconds between two waves."""
 
 LOADS = (0.3, 0.6, 0.9)
+MEDIAN_FACTOR, MEDIAN_SECONDS, SHARE = 3.0, 1.0, 0.55
+"""Bars: median against fixed workers at 60 % load, median at 90 %, mean share of the maximum."""
 
 
 def run() -> Report:
@@ -38,7 +40,7 @@ def run() -> Report:
             "starts",
         ),
     )
-    within = True
+    met = True
     for load in LOADS:
         calls = waves(at_load(conversations(count=2000), load, MOST, PREFILL_RATE))
         fixed = Simulation(Ours(MOST), MOST).run(calls)
@@ -47,10 +49,19 @@ def run() -> Report:
         starts = sum(change.action == "start" for _, change in scaled.changes)
         cells = (f"{o.wait(50):.2f}; {o.wait(99):.2f}" for o in (fixed, outcome))
         report.rows.append((f"{load:.0%}", *cells, f"{scaled.mean_workers:.2f}", starts))
-        within = within and scaled.mean_workers < MOST and starts <= WAVES * MOST
-    report.bar = "fewer workers on average, and at most one start per worker and wave"
-    report.met = within
-    report.note = f"A worker loads in {START_SECONDS:g} s, with an empty cache."
+        limits = {0.6: MEDIAN_FACTOR * fixed.wait(50), 0.9: MEDIAN_SECONDS}
+        met = met and outcome.wait(50) <= limits.get(load, START_SECONDS)
+        met = met and scaled.mean_workers <= SHARE * MOST and starts <= WAVES * MOST
+    report.bar = (
+        f"a median of at most {MEDIAN_FACTOR:g} times the median of {MOST} workers at 60 % and of"
+        f" {MEDIAN_SECONDS:g} s at 90 %, at most {SHARE * MOST:g} workers on average, and at most"
+        " one start per worker and wave"
+    )
+    report.met = met
+    report.note = (
+        f"A worker loads in {START_SECONDS:g} s, with an empty cache: the first calls of a wave"
+        " wait for the load."
+    )
     return report
 
 

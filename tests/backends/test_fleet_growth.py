@@ -50,7 +50,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (dispatcher, worker_supply):
         monkeypatch.setattr(module, "SCALING_SECONDS", 0.02)
     monkeypatch.setattr(scaling, "WAIT_SECONDS", 1e-4)
-    monkeypatch.setattr(scaling, "GROW_SECONDS", 0.0)
+    monkeypatch.setattr(scaling, "CATCH_UP_SECONDS", 1e-4)
     monkeypatch.setattr(scaling, "IDLE_SECONDS", 0.2)
 
 

@@ -61,7 +61,7 @@ def test_the_price_keeps_work_off_busy_workers() -> None:
         for number in range(2):
             send(router, item(1000, f"first {number}"))
         for step in range(300):
-            router.workers.arrived(step * 0.1)
+            router.workers.arrived(step * 0.1, 1000)
         for number in range(2):
             router.workers.ready[number] = 30.6 + number
         chosen.append(decide(router, item(900, "first 1"), 30.0).worker)
@@ -71,7 +71,7 @@ def test_the_price_keeps_work_off_busy_workers() -> None:
 def test_work_on_an_idle_fleet_delays_nobody() -> None:
     router = make_router(8)
     for step in range(200):
-        router.workers.arrived(step * 0.01)
+        router.workers.arrived(step * 0.01, 1000)
     assert router.workers.price == 0
 
 
@@ -120,8 +120,8 @@ def test_the_wait_for_a_holder_is_bounded() -> None:
     """A price that is far too high would hold the call at the holder for ever."""
     router = make_router(price=1e9)
     send(router, item(1000, "a"))
-    router.workers.arrived(0)
-    router.workers.arrived(30)
+    router.workers.arrived(0, 1000)
+    router.workers.arrived(30, 1000)
     for wait, worker in ((1.9, 0), (2.1, 1)):
         router.workers.ready[0] = 40 + wait
         assert decide(router, item(1000, "a"), 40).worker == worker

@@ -6,7 +6,6 @@ from sgnb.backends.fleet.block_index import BlockIndex
 from sgnb.backends.fleet.router import RoutedCalls, Router
 from sgnb.backends.fleet.scaling import (
     ENDS_SECONDS,
-    GROW_SECONDS,
     IDLE_SECONDS,
     MAX_ENDS,
     WAIT_SECONDS,
@@ -37,22 +36,34 @@ def end(router: Router, item: RoutedCalls, now: float) -> None:
     router.route(now)
 
 
-def test_a_long_wait_starts_a_worker_after_some_seconds() -> None:
-    router, scaler = make_router(1), Scaler(1, 3)
-    send(router, 9000, "a")
-    assert scaler.decide(router, 0.0) == []
-    assert scaler.decide(router, GROW_SECONDS - 0.1) == []
-    assert scaler.decide(router, GROW_SECONDS) == [
-        ScalingChange("start", 1, "an expected wait of 9.0 s")
-    ]
-    assert scaler.decide(router, GROW_SECONDS + 1) == [], "the next start needs the same time"
-    assert scaler.decide(router, 2 * GROW_SECONDS + 1) == [
-        ScalingChange("start", 2, "an expected wait of 4.5 s")
-    ], "a starting worker counts"
-    assert scaler.decide(router, 100) == [], "the maximum"
+def test_a_backlog_starts_the_needed_workers_at_once() -> None:
+    """A backlog of 30 s, and arrivals of 30 s of work within the last 5 s."""
+    router, scaler = make_router(1), Scaler(1, 6, start_seconds=10)
+    for number in range(10):
+        send(router, 3000, f"{number}")
+    assert scaler.decide(router, 0.0) == [], "patience of a tenth of a start"
+    reason = "an expected wait of 30.0 s"
+    started = [ScalingChange("start", worker, reason) for worker in range(1, 6)]
+    assert scaler.decide(router, 1.0) == started
+    assert scaler.decide(router, 2.0) == [], "the maximum"
 
 
-def test_a_slow_start_needs_a_longer_wait() -> None:
+def test_starting_workers_count() -> None:
+    """35 s of work without arrivals: 25 s are left after a start, for two workers in 10 s each."""
+    router, scaler = make_router(1), Scaler(1, 6, start_seconds=10)
+    for number in range(5):
+        send(router, 7000, f"{number}")
+    for now in (60.0, 61.0):
+        changes = scaler.decide(router, now)
+    assert [change.worker for change in changes] == [1]
+    assert scaler.decide(router, 62.0) == []
+    for number in range(5, 8):
+        send(router, 7000, f"{number}", 62.0)
+    scaler.decide(router, 120.0)
+    assert [change.worker for change in scaler.decide(router, 121.0)] == [2, 3]
+
+
+def test_a_burst_that_ends_before_a_start_starts_nothing() -> None:
     router, scaler = make_router(1), Scaler(1, 3, start_seconds=30)
     send(router, 9000, "a")
     assert WAIT_SECONDS < 9
@@ -60,29 +71,62 @@ def test_a_slow_start_needs_a_longer_wait() -> None:
         assert scaler.decide(router, now) == []
 
 
-def test_the_worker_with_the_least_useful_cache_ends() -> None:
-    router, scaler = make_router(3), Scaler(1, 3)
-    items = [send(router, 1000, name) for name in "abc"]
+def test_a_short_wait_starts_nothing() -> None:
+    """Many calls arrive, and the worker keeps up."""
+    router, scaler = make_router(1), Scaler(1, 3)
+    for number in range(30):
+        item = send(router, 900, f"{number}", float(number))
+        assert scaler.decide(router, float(number)) == []
+        end(router, item, number + 0.9)
+
+
+def test_a_cached_prompt_is_no_demand() -> None:
+    router = make_router(1)
+    for number in range(300):
+        end(router, send(router, 1000, "a", float(number)), number + 0.1)
+    assert router.workers.uncached_share < 0.02
+    assert router.workers.demand(300.0) < 20
+
+
+def test_the_workers_with_the_least_useful_caches_end_together() -> None:
+    router, scaler = make_router(4), Scaler(1, 4)
+    items = [send(router, 1000, name) for name in "abcd"]
     for item in items:
         end(router, item, 1.0)
-    used = send(router, 1000, "a", 1.0), send(router, 700, "b", 1.0)
+    used = [send(router, tokens, name, 1.0) for tokens, name in ((1000, "a"), (700, "b"))]
     assert [item.estimate.cached for item in used] == [999, 699]
-    for item in used:
-        end(router, item, 2.0)
-    unused = items[2].estimate.worker
+    end(router, used[0], 2.0)
 
     assert scaler.decide(router, 2.0) == []
-    reason = "a worker had no calls for 60 s"
-    assert scaler.decide(router, 2.0 + IDLE_SECONDS) == [ScalingChange("drain", unused, reason)]
-    assert scaler.decide(router, 3.0 + IDLE_SECONDS) == [
-        ScalingChange("stop", unused, "not needed")
-    ]
-    assert router.index.cached(unused) == set()
-    last = used[1].estimate.worker
-    scaler.decide(router, 4.0 + IDLE_SECONDS)
-    assert scaler.decide(router, 5.0 + 2 * IDLE_SECONDS) == [ScalingChange("drain", last, reason)]
-    scaler.decide(router, 6.0 + 2 * IDLE_SECONDS)
-    assert scaler.decide(router, 6.0 + 4 * IDLE_SECONDS) == [], "the minimum"
+    end(router, used[1], 3.0)
+    scaler.decide(router, 3.0)
+    best, second, *unused = (item.estimate.worker for item in items)
+    changes = scaler.decide(router, 2.0 + IDLE_SECONDS)
+    reason = f"3 of 4 workers had no calls for {IDLE_SECONDS:g} s"
+    assert {change.worker for change in changes} == {second, *unused}
+    assert {change[::2] for change in changes} == {("drain", reason)}
+    stopped = scaler.decide(router, 3.0 + IDLE_SECONDS)
+    assert {change[::2] for change in stopped} == {("stop", "not needed")}
+    assert router.index.cached(unused[0]) == set()
+    assert router.workers.active == [best]
+    assert scaler.decide(router, 4.0 + 2 * IDLE_SECONDS) == [], "the minimum"
+
+
+def test_workers_without_calls_at_each_moment_end() -> None:
+    """Calls run on two of four workers at any moment, and on each worker at times."""
+    router, scaler = make_router(4), Scaler(1, 4)
+    for turn in range(int(IDLE_SECONDS)):
+        assert scaler.decide(router, float(turn)) == []
+        pair = [send(router, 400, f"{turn} {number}", float(turn)) for number in range(2)]
+        assert len({item.estimate.worker for item in pair}) == 2
+        scaler.decide(router, turn + 0.3)
+        for item in pair:
+            end(router, item, turn + 0.4)
+        router.workers.calls[turn % 4] += 1  # a decode
+        scaler.decide(router, turn + 0.5)
+        router.workers.calls[turn % 4] -= 1
+    changes = scaler.decide(router, IDLE_SECONDS + 1.0)
+    assert len(changes) == 2
 
 
 def test_a_draining_worker_finishes_its_calls_and_gets_no_others() -> None:
@@ -116,8 +160,7 @@ def test_new_load_resumes_a_draining_worker() -> None:
     drained = first.estimate.worker
     router.drain(drained, 0.0)
     send(router, 9000, "b")
-    scaler.decide(router, 0.0)
-    (change,) = scaler.decide(router, GROW_SECONDS)
+    (change,) = scaler.decide(router, 0.1)
     assert change[:2] == ("resume", drained)
     assert router.workers.active == [0, 1]
     assert not scaler.starting
@@ -127,7 +170,7 @@ def test_workers_with_pins_stay() -> None:
     router, scaler = make_router(2), Scaler(1, 2)
     for now in (0.0, IDLE_SECONDS):
         assert scaler.decide(router, now, {0, 1}) == []
-    reason = "a worker had no calls for 60 s"
+    reason = f"1 of 2 workers had no calls for {IDLE_SECONDS:g} s"
     assert scaler.decide(router, IDLE_SECONDS, {1}) == [ScalingChange("drain", 0, reason)]
     assert scaler.decide(router, IDLE_SECONDS, {0, 1}) == [
         ScalingChange("resume", 0, "tokens are pinned")

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,8 +93,13 @@ def test_failed_starts_pause_longer_each_time() -> None:
     times = [time for time, change in simulation.changes if change.action == "start"]
     assert 3 <= len(times) < 12
     gaps = [later - earlier - START_SECONDS for earlier, later in itertools.pairwise(times)]
-    assert gaps[0] < 2
-    assert gaps[-1] > 8 * gaps[0]
+    assert gaps[0] < 3
+    assert gaps[-1] > 6 * gaps[0]
+
+
+@pytest.mark.slow
+def test_the_bar_of_the_waves() -> None:
+    assert scaling.run().met
 
 
 def test_waves_repeat_the_calls() -> None:

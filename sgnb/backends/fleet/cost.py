@@ -18,6 +18,9 @@ WINDOW = 20.0
 MAX_BUSY = 0.95
 """Limit of the busy share, for a finite price."""
 
+DEMAND_WINDOW = 5.0
+"""Time constant of the mean rate of arriving tokens, in seconds."""
+
 USE_WINDOW = 600.0
 """Time constant of the saved tokens of a cache, in seconds."""
 
@@ -25,7 +28,8 @@ CALLS_TIE = 1e-6
 """Seconds of cost per unfinished call: between idle workers, the worker with fewest calls wins."""
 
 RATE_MEMORY = 0.98
-"""Weight of the earlier measurements of a prefill rate at each further measurement."""
+"""Weight of the earlier measurements at each further measurement, of a prefill rate and of the
+uncached share."""
 
 
 class Estimate(NamedTuple):
@@ -123,6 +127,8 @@ class Workers:
         self._since = np.zeros(0)  # time of the last prefill, or of the first work after a pause
         self._updated = 0.0
         self._arrivals = 0.0  # decayed count
+        self._arrived_tokens = 0.0  # decayed sum
+        self._planned = self._uncached = 1.0  # decayed sums of all and of uncached tokens
         self._busy = 0.0  # decayed mean of the share of busy workers
         self._present = 0
         self._draining: set[int] = set()
@@ -217,8 +223,25 @@ class Workers:
         """Record the end of a call."""
         self.calls[worker] -= 1
 
-    def arrived(self, now: float) -> None:
-        """Count an arrival for the arrival rate and the busy share."""
+    def planned(self, tokens: int, uncached: int) -> None:
+        """Measure the uncached share of the tokens of a call."""
+        self._planned = self._planned * RATE_MEMORY + tokens
+        self._uncached = self._uncached * RATE_MEMORY + uncached
+
+    @property
+    def uncached_share(self) -> float:
+        """Share of the tokens of calls that workers compute."""
+        return self._uncached / self._planned
+
+    def demand(self, now: float) -> float:
+        """Return the rate of arriving tokens to compute, in tokens per second."""
+        kept = exp((self._updated - now) / DEMAND_WINDOW)
+        return self._arrived_tokens * kept / DEMAND_WINDOW * self.uncached_share
+
+    def arrived(self, now: float, tokens: int) -> None:
+        """Count an arrival for the arrival rate, the demand and the busy share."""
+        kept = exp((self._updated - now) / DEMAND_WINDOW)
+        self._arrived_tokens = self._arrived_tokens * kept + tokens
         kept = exp((self._updated - now) / WINDOW)
         self._updated = now
         busy = int(np.count_nonzero(self.queued)) / max(self._present, 1)

@@ -134,14 +134,10 @@ class Router:
         self.workers.resume(worker, now)
         self._changed[worker] = None
 
-    def expected_wait(self, more: int = 0) -> float:
-        """Return the seconds until all present work is computed, with `more` further workers."""
-        active = self.workers.active
-        if not active:
-            return 0.0
-        work = self._waiting_tokens + self.workers.queued[active].sum()
-        rate = self.workers.rates[active].sum() * (1 + more / len(active))
-        return float(work / rate)
+    def backlog(self) -> float:
+        """Return the tokens that all workers together still have to compute."""
+        waiting = self._waiting_tokens * self.workers.uncached_share
+        return waiting + float(self.workers.queued[self.workers.active].sum())
 
     def lose(self, worker: int, now: float) -> list[RoutedCalls]:
         """Remove a worker. Planned items return to the fair queue.
@@ -160,7 +156,7 @@ class Router:
 
     def submit(self, item: RoutedCalls, now: float, first: bool = False) -> None:
         """Queue an item; `first`: at the start of the items of the client."""
-        self.workers.arrived(now)
+        self.workers.arrived(now, item.all_tokens)
         self._push(item, first)
 
     def route(self, now: float) -> list[RoutedCalls]:
@@ -240,6 +236,7 @@ class Router:
         costs = self.costs(item, now)
         item.compared = costs.cheapest(self._compared)
         self._book(item, self.decide(item, costs), now)
+        self.workers.planned(item.all_tokens, item.uncached)
         self._queues[item.estimate.worker].planned.append(item)
 
     def _book(self, item: RoutedCalls, route: Estimate, now: float) -> None:

@@ -1,8 +1,8 @@
 """Number of workers of a fleet. Pure: no clock, no thread, no I/O; time is an argument.
 
-A worker starts if calls wait too long, and ends if a worker was without calls for some time. The
-worker to end takes no more calls, and ends after its last call. A lost worker is replaced, unless
-the worker ends again and again.
+Workers start if calls wait and the load needs more workers, and end if as many workers were without
+calls for some time. A worker to end takes no more calls, and ends after the last one. A lost worker
+is replaced, unless the worker ends again and again.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from typing import Literal, NamedTuple
 from .router import Router
 
 WAIT_SECONDS = 1.0
-"""Least expected wait that starts a worker. A start that takes longer needs a wait of this time."""
+"""Least wait for the queued prefill that starts a worker."""
 
-GROW_SECONDS = 3.0
-"""Time of too long waits before a start."""
+PATIENCE = 0.1
+"""Time of too long waits before a start, as a share of the time that a start takes."""
 
-IDLE_SECONDS = 60.0
-"""Time with a worker without calls before a worker ends."""
+CATCH_UP_SECONDS = 5.0
+"""Least time in which started workers should compute the prefill that is queued at their start. A
+longer start allows the same time again."""
+
+IDLE_SECONDS = 120.0
+"""Time with workers without calls before as many workers end."""
 
 MAX_IDLE_SECONDS = 960.0
 """Maximum of the same time. The time doubles if a worker starts soon after another has ended."""
@@ -71,7 +75,8 @@ class Scaler:
         self._unproven: set[int] = set()  # started workers before their first token
         self._paused_until = -inf  # no start before, after failures
         self._late_since = inf  # beginning of too long waits
-        self._spare_since = inf  # beginning of the time with a worker without calls
+        # Beginnings of the times with at least one, two and more workers without calls.
+        self._idle_since: list[float] = []
         self._idle_seconds, self._drained_at = IDLE_SECONDS, -inf
 
     def decide(
@@ -89,25 +94,46 @@ class Scaler:
         """
         changes = self._end_drained(router, now, pinned)
         active = router.workers.active
-        wait = router.expected_wait(len(self.starting))
-        is_late = wait > max(WAIT_SECONDS, self._start_seconds)
+        wanted, wait = self._wanted(router, now, active)
+        is_late = wanted > len(active) + len(self.starting)
         self._late_since = min(self._late_since, now) if is_late else inf
-        has_spare = not self.starting and any(router.workers.calls[w] == 0 for w in active)
-        self._spare_since = min(self._spare_since, now) if has_spare else inf
+
+        idle = sum(router.workers.calls[w] == 0 for w in active) if not self.starting else 0
+        self._idle_since = self._idle_since[:idle]
+        self._idle_since += [now] * (idle - len(self._idle_since))
+        unused = sum(now - since >= self._idle_seconds for since in self._idle_since)
 
         missing = self.least - len(active) - len(self.starting)
         if missing > 0:
             changes += self._grow(router, now, missing, f"fewer than {self.least} workers")
-        elif now - self._late_since >= GROW_SECONDS:
-            grown = self._grow(router, now, 1, f"an expected wait of {wait:.1f} s")
-            if grown:
-                self._late_since = inf
-                if now - self._drained_at < self._idle_seconds:
-                    self._idle_seconds = min(2 * self._idle_seconds, MAX_IDLE_SECONDS)
+        elif now - self._late_since >= PATIENCE * self._start_seconds:
+            count = wanted - len(active) - len(self.starting)
+            grown = self._grow(router, now, count, f"an expected wait of {wait:.1f} s")
+            if grown and now - self._drained_at < self._idle_seconds:
+                self._idle_seconds = min(2 * self._idle_seconds, MAX_IDLE_SECONDS)
             changes += grown
-        elif now - self._spare_since >= self._idle_seconds and len(active) > self.least:
-            changes += self._shrink(router, now, pinned)
+        elif unused and len(active) > self.least:
+            changes += self._shrink(router, now, pinned, min(unused, len(active) - self.least))
         return changes
+
+    def _wanted(self, router: Router, now: float, active: list[int]) -> tuple[int, float]:
+        """Return the number of workers that the load needs, and the wait for the queued prefill.
+
+        A started worker computes nothing before the end of its start. The workers should then
+        keep up with the arriving calls, and compute the prefill queued until then in the time that
+        a start takes.
+        """
+        if not active:
+            return 0, 0.0
+        rate = float(router.workers.rates[active].mean())
+        backlog, demand = router.backlog() / rate, router.workers.demand(now) / rate
+        wait = backlog / len(active)
+        if wait <= WAIT_SECONDS:
+            return 0, wait
+        start = self._start_seconds
+        queued = max(backlog + (demand - len(active)) * start, 0.0)
+        wanted = int(demand + queued / max(start, CATCH_UP_SECONDS))
+        return min(wanted, self.most), wait
 
     @property
     def tries_again(self) -> bool:
@@ -170,14 +196,19 @@ class Scaler:
                 changes.append(ScalingChange("start", worker, reason))
         return changes
 
-    def _shrink(self, router: Router, now: float, pinned: Set[int]) -> list[ScalingChange]:
-        """Drain the worker with the least useful cache."""
-        workers = [worker for worker in router.workers.active if worker not in pinned]
-        if not workers:
-            return []
+    def _shrink(
+        self, router: Router, now: float, pinned: Set[int], count: int
+    ) -> list[ScalingChange]:
+        """Drain at most `count` workers with the least useful caches."""
         saved, cached = router.workers.saved_tokens(now), router.index.cached
-        worker = min(workers, key=lambda w: (saved.item(w), len(cached(w)), -w))
-        router.drain(worker, now)
-        reason = f"a worker had no calls for {self._idle_seconds:g} s"
-        self._spare_since, self._drained_at = inf, now
-        return [ScalingChange("drain", worker, reason)]
+        workers = [worker for worker in router.workers.active if worker not in pinned]
+        workers.sort(key=lambda w: (saved.item(w), len(cached(w)), -w))
+        seconds = f"{self._idle_seconds:g} s"
+        reason = f"{count} of {len(router.workers.active)} workers had no calls for {seconds}"
+        changes: list[ScalingChange] = []
+        for worker in workers[:count]:
+            router.drain(worker, now)
+            changes.append(ScalingChange("drain", worker, reason))
+        if changes:
+            self._idle_since, self._drained_at = self._idle_since[len(changes) :], now
+        return changes
