@@ -267,25 +267,32 @@ def test_parts_of_a_turn_keep_their_order() -> None:
     )
 
 
-def test_a_long_prompt_does_not_hold_up_other_requests(
-    engine: Engine, server: EngineServer, monkeypatch: pytest.MonkeyPatch
+SLOW: dict[str, tuple[str, dict[str, Any]]] = {
+    "submit": ("/v1/completions", {"prompt": "x", "max_tokens": 1}),
+    "encode": ("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 1}),
+}
+
+
+@pytest.mark.parametrize("method", SLOW)
+def test_a_slow_prompt_does_not_hold_up_a_stream(
+    engine: Engine, server: EngineServer, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """Tokenization waits until another request has its answer."""
-    encode, answered, begun = engine.encode, threading.Event(), threading.Event()
+    """The first submission, or the tokenization of a chat, waits for the end of another stream."""
+    original, ended, begun = getattr(engine, method), threading.Event(), threading.Event()
 
-    def slowly(prompts: Any) -> Any:
+    def slowly(prompts: Any, *args: Any, **options: Any) -> Any:
+        is_first = not begun.is_set()
         begun.set()
-        assert answered.wait(20)
-        return encode(prompts)
+        assert not is_first or ended.wait(20)
+        return original(prompts, *args, **options)
 
-    monkeypatch.setattr(engine, "encode", slowly)
-    body = {"prompt": "x", "max_tokens": 1}
+    monkeypatch.setattr(engine, method, slowly)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(post, server, "/v1/completions", body)
+        waiting = pool.submit(post, server, *SLOW[method])
         assert begun.wait(20)
-        headers = {"Authorization": f"Bearer {server.token}"}
-        assert httpx.get(f"{server.url}/v1/models", headers=headers).status_code == 200
-        answered.set()
+        stream = post(server, "/v1/completions", {"prompt": "y", "max_tokens": 4, "stream": True})
+        assert stream.text.count("data: ") > 3
+        ended.set()
         assert waiting.result().status_code == 200
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import threading
 from typing import Any
 
 import pytest
 
-from sgnb.engine.request.collect import agather, astreamed, gather, streamed
+from sgnb.engine.request.collect import agather, arun_samples, astreamed, gather, streamed
+from sgnb.engine.request.input_processor import Samples
 from sgnb.engine.request.output import Output
+from sgnb.sampling import SamplingParams
 
 PART = Output("a", [1], 3, 0, None)
 LAST = Output("ab", [1, 2], 3, 0, "length")
@@ -81,3 +84,33 @@ def test_an_asynchronous_stream_that_is_let_go() -> None:
 
     asyncio.run(main())
     assert ended == [[7]]
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_requests_are_submitted_beside_the_event_loop(closes: bool) -> None:
+    """The loop goes on during a submission. Requests of a task, or of an event loop, that ended
+    before are aborted."""
+    begun, resume, ended = threading.Event(), threading.Event(), queue.SimpleQueue[list[int]]()
+
+    def submit(*args: Any, stream: bool) -> list[int]:
+        begun.set()
+        assert resume.wait(20)
+        return [7, 8]
+
+    async def wait_for_the_submission() -> None:
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
+
+    loop = asyncio.new_event_loop()
+    asked = Samples(["a", "b"], [SamplingParams()] * 2, False)
+    task = loop.create_task(arun_samples(submit, ended.put, asked, False))
+    loop.run_until_complete(wait_for_the_submission())
+    task.cancel()
+    if not closes:
+        with pytest.raises(asyncio.CancelledError):
+            loop.run_until_complete(task)
+    loop.close()
+    assert ended.get(timeout=20) == [], "before the submission"
+    resume.set()
+    assert ended.get(timeout=20) == [7, 8]
+    task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -230,11 +230,11 @@ class Workers:
 
     @property
     def uncached_share(self) -> float:
-        """Share of the tokens of calls that workers compute."""
+        """Share of computed tokens in the tokens of calls."""
         return self._uncached / self._planned
 
     def demand(self, now: float) -> float:
-        """Return the rate of arriving tokens to compute, in tokens per second."""
+        """Return the rate of arriving uncached tokens, in tokens per second."""
         kept = exp((self._updated - now) / DEMAND_WINDOW)
         return self._arrived_tokens * kept / DEMAND_WINDOW * self.uncached_share
 

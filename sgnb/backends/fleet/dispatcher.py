@@ -31,7 +31,7 @@ WATCH_SECONDS = 5.0
 """Interval of looking for ended workers while the fleet has no calls."""
 
 MAX_LOSSES = 5
-"""Lost workers of a call after which the call fails: the call may be the reason."""
+"""Lost workers of a call before the call fails: the call may be the reason."""
 
 FIRST_RATE = 5000.0
 """First estimate of a worker's prefill rate, in tokens per second."""

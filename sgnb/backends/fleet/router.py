@@ -135,7 +135,7 @@ class Router:
         self._changed[worker] = None
 
     def backlog(self) -> float:
-        """Return the tokens that all workers together still have to compute."""
+        """Return the uncomputed tokens of all calls."""
         waiting = self._waiting_tokens * self.workers.uncached_share
         return waiting + float(self.workers.queued[self.workers.active].sum())
 

@@ -19,11 +19,11 @@ WAIT_SECONDS = 1.0
 """Least wait for the queued prefill that starts a worker."""
 
 PATIENCE = 0.1
-"""Time of too long waits before a start, as a share of the time that a start takes."""
+"""Time of too long waits before a start, as a share of the time of a start."""
 
 CATCH_UP_SECONDS = 5.0
-"""Least time in which started workers should compute the prefill that is queued at their start. A
-longer start allows the same time again."""
+"""Least time for started workers to compute the prefill queued at the end of the start. A longer
+start allows the same time again."""
 
 IDLE_SECONDS = 120.0
 """Time with workers without calls before as many workers end."""
@@ -38,7 +38,7 @@ FAILURES = 3
 """Successive failures after which calls do not wait for the first worker any more."""
 
 MAX_ENDS = 5
-"""Ends of a worker within `ENDS_SECONDS` after which the worker is not started again."""
+"""Ends of a worker within `ENDS_SECONDS` before the worker is given up."""
 
 ENDS_SECONDS = 600.0
 
@@ -62,7 +62,7 @@ class Scaler:
     Attributes:
         starting: Workers that are starting; the caller reports `started` or `failed`.
         failures: Failures since the last success.
-        given_up: Workers that ended `MAX_ENDS` times, and are not started again.
+        given_up: Workers after `MAX_ENDS` ends, without a further start.
     """
 
     def __init__(self, least: int, most: int, start_seconds: float = 0.0) -> None:
@@ -117,11 +117,10 @@ class Scaler:
         return changes
 
     def _wanted(self, router: Router, now: float, active: list[int]) -> tuple[int, float]:
-        """Return the number of workers that the load needs, and the wait for the queued prefill.
+        """Return the needed number of workers, and the wait for the queued prefill.
 
-        A started worker computes nothing before the end of its start. The workers should then
-        keep up with the arriving calls, and compute the prefill queued until then in the time that
-        a start takes.
+        A worker computes nothing before the end of the start. Afterwards, the workers should keep
+        up with the arriving calls, and compute the queued prefill in the time of a start.
         """
         if not active:
             return 0, 0.0
@@ -154,7 +153,7 @@ class Scaler:
             self.failures = 0
 
     def lost(self, worker: int, now: float) -> None:
-        """Record the end of a worker that took calls. The next decision replaces the worker."""
+        """Record the end of a joined worker. The next decision replaces the worker."""
         ends = self._ends[worker]
         ends.append(now)
         if len(ends) == MAX_ENDS and now - ends[0] <= ENDS_SECONDS:

@@ -108,7 +108,7 @@ class EngineApp:
 
     async def complete(self, request: Request) -> Response:
         body = await read_body(request, CompletionBody)
-        prompts, params = await asyncio.to_thread(self._read_prompts, body)
+        prompts, params = body.prompts, await asyncio.to_thread(body.sampling_params)
         id = f"cmpl-{next(self._numbers)}"
         if body.stream:
             stream = await self._stream(prompts, params)
@@ -201,15 +201,6 @@ class EngineApp:
         response = answer_format.envelope(id, "chat.completion", self.model, choices)
         return respond(response | {"usage": answer_format.usage(outputs, samples)})
 
-    def _read_prompts(
-        self, body: CompletionBody | GenerateBody
-    ) -> tuple[list[Sequence[int]], SamplingParams]:
-        """Read the parameters, and tokenize the prompts. Takes long, therefore on a thread."""
-        params, prompts = body.sampling_params(), body.prompts
-        texts = [prompt for prompt in prompts if isinstance(prompt, str)]
-        encoded = iter(self.engine.encode(texts) if texts else [])
-        return [next(encoded) if isinstance(p, str) else p for p in prompts], params
-
     def _read_chat(self, body: ChatBody) -> ChatRequest:
         """Read images and tools, and tokenize the prompt. Takes long, therefore on a thread."""
         params = self._chat_params(body)
@@ -224,7 +215,7 @@ class EngineApp:
 
     async def generate(self, request: Request) -> Response:
         body = await read_body(request, GenerateBody)
-        prompts, params = await asyncio.to_thread(self._read_prompts, body)
+        prompts, params = body.prompts, await asyncio.to_thread(body.sampling_params)
         if body.stream:
             stream = await self._stream(prompts, params)
             return streamed(stream, answer_format.generated, None)

@@ -60,11 +60,39 @@ async def arun_samples(submit: Submit, abort: Abort, asked: Samples, stream: boo
             loop.call_soon_threadsafe(results.put_nowait, item)
 
     callbacks = numbered_callbacks(put, len(asked.prompts))
-    ids = submit(asked.prompts, asked.params, callbacks, stream=stream)
+    ids = await _asubmit(
+        partial(submit, asked.prompts, asked.params, callbacks, stream=stream), abort
+    )
     if stream:
         return await astreamed(results, ids, abort)
     outputs = await agather(results, ids, abort)
     return outputs[0] if asked.alone else outputs
+
+
+async def _asubmit(submit: Callable[[], list[int]], abort: Abort) -> list[int]:
+    """Submit on a thread: tokenization, and the answer of a host, would hold up the event loop.
+    The end of the task or of the event loop also aborts a submission in progress."""
+    ids: list[int] = []
+    ended: list[bool] = []  # no lock: `on_close`
+
+    def end() -> None:
+        ended.append(True)
+        abort(ids)
+
+    def submit_or_abort() -> None:
+        ids.extend(submit())
+        if ended:
+            abort(ids)
+
+    stop_watching = on_close(end)
+    try:
+        await asyncio.to_thread(submit_or_abort)
+    except BaseException:
+        end()
+        raise
+    finally:
+        stop_watching()
+    return ids
 
 
 def numbered_callbacks(put: Callable[[Indexed], None], count: int) -> list[OnOutput]:
