@@ -141,7 +141,7 @@ def _tiled_calls(
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
     gated = "silu" if product.gated else None
-    narrow = 64 >= DOT_CODES[weights[0].kind] * PLACE_COLUMNS
+    narrow = DOT_CODES[weights[0].kind] * PLACE_COLUMNS <= 64
     blocks = {dot_block(weights[0]), *([64] if narrow else [])}
     heights = [128, 256] if rows > 128 else [min(h for h in TILES if rows <= h)]
     chosen: list[Any] = [
