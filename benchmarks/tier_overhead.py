@@ -30,7 +30,7 @@ from sgnb.sampling import SamplingParams
 
 from .common import Report, tokens
 
-TURNS, LOADS, WARM_UP = 80, 4, 2
+TURNS, LOADS, WARM_UP = 64, 4, 2
 REQUESTS, PROMPT, OUTPUT = 4, 300, 48
 MOST_TOTAL, MOST_STEP = 1.005, 1.01
 POOLS = {"fits into the pool": 8192, "evicts earlier turns": 2048}
