@@ -59,17 +59,28 @@ def _decode_kernel(
         place = row[:, None] * (COLUMNS // 2) + pair[None, :]
         pairs = tl.load(values + place, mask=there, other=0).to(tl.int32)
         codes = tl.interleave(pairs & 15, pairs >> 4)
-        numbers = codes.to(tl.float32) if KIND == "int4" else mxfp4_number(codes)
+        if KIND == "int4":  # in the mantissa of 2**23, which is faster than a conversion
+            numbers = (codes | 0x4B000000).to(tl.float32, bitcast=True) - 8388608.0
+        else:
+            numbers = mxfp4_number(codes)
 
     groups = (COLUMNS + WIDE - 1) // WIDE
     blocks = (rows + HIGH - 1) // HIGH
-    block = (expert * blocks + n // HIGH)[:, None] * groups + (k // WIDE)[None, :]
-    if KIND == "int4":
-        if ZEROS:
-            numbers = numbers - tl.load(zeros + block, mask=inside, other=0).to(tl.float32)
-        else:
-            numbers = numbers - MIDDLE
-    numbers = numbers * load_scales(scales, block, KIND, inside)
+    block = (expert * blocks + n // HIGH)[:, None] * groups
+    if WIDE >= COLUMNS or WIDE % BLOCK_K == 0 or BLOCK_K % WIDE == 0:
+        # Columns of one group share a load.
+        parts: tl.constexpr = 1 if WIDE >= BLOCK_K else BLOCK_K // WIDE
+        first = 0 if WIDE >= COLUMNS else tl.program_id(1) * BLOCK_K // WIDE
+        group = first + tl.arange(0, parts)[None, :]
+        present = (n < rows)[:, None] & (group < groups)
+        numbers = numbers.reshape(BLOCK_N, parts, BLOCK_K // parts)
+        factors = _factors(block + group, scales, zeros, present, KIND, ZEROS, MIDDLE)
+        numbers = (numbers - factors[1][:, :, None]) * factors[0][:, :, None]
+        numbers = numbers.reshape(BLOCK_N, BLOCK_K)
+    else:
+        at = block + (k // WIDE)[None, :]
+        factors = _factors(at, scales, zeros, inside, KIND, ZEROS, MIDDLE)
+        numbers = (numbers - factors[1]) * factors[0]
 
     if ORDER:
         k = tl.load(order + expert * COLUMNS + k, mask=k < COLUMNS, other=0)
@@ -79,21 +90,32 @@ def _decode_kernel(
 
 
 @triton.jit
+def _factors(
+    at: tl.tensor, scales: tl.tensor, zeros: tl.tensor, mask: tl.tensor, KIND: tl.constexpr,
+    ZEROS: tl.constexpr, MIDDLE: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """Return scales and zero points, which are 0 for numbers that have none."""
+    scale = load_scales(scales, at, KIND, mask)
+    if ZEROS:
+        return scale, tl.load(zeros + at, mask=mask, other=0).to(tl.float32)
+    else:
+        return scale, tl.full(at.shape, MIDDLE if KIND == "int4" else 0.0, tl.float32)
+
+
+@triton.jit
 def fp8_number(codes: tl.tensor) -> tl.tensor:
     """Return the float32 numbers of the bits of float8_e4m3fn, int32."""
     magnitude = codes & 127
-    sign = tl.where(codes > 127, -1.0, 1.0)
-    # An exponent of 0 counts in steps of 2 ** -9.
-    normal = ((magnitude << 20) + (120 << 23)).to(tl.float32, bitcast=True)
-    number = tl.where(magnitude < 8, magnitude.to(tl.float32) * 0.001953125, normal)
-    return sign * tl.where(magnitude == 127, float("nan"), number)
+    # Sign, exponent and mantissa in the places of float32: too small by 2**120.
+    bits = ((codes & 128) << 24) | (magnitude << 20)
+    number = bits.to(tl.float32, bitcast=True) * 2.0**120
+    return tl.where(magnitude == 127, float("nan"), number)
 
 
 @triton.jit
 def mxfp4_number(codes: tl.tensor) -> tl.tensor:
     """Return the float32 numbers of the codes of MXFP4, int32: a sign, two bits of exponent, one of
     mantissa."""
-    exponent, mantissa = (codes >> 1) & 3, codes & 1
-    quarters = tl.where(exponent == 0, 2 * mantissa, (2 + mantissa) << exponent)
-    number = quarters.to(tl.float32) * 0.25
-    return tl.where(codes > 7, -number, number)
+    # As for FP8: too small by 2**126.
+    bits = ((codes & 8) << 28) | ((codes & 7) << 22)
+    return bits.to(tl.float32, bitcast=True) * 2.0**126

@@ -156,7 +156,7 @@ def _readable(weight: Weight, dtype: torch.dtype) -> Weight:
 def _packed_tiling(
     tiling: GemmTiling, weight: PackedWeight, dtype: torch.dtype, gated: bool
 ) -> GemmTiling:
-    """Return the tiling of a packed weight for the rows of `tiling`. Not tuned on a GPU.
+    """Return the tiling of a packed weight for the rows of `tiling`.
 
     Weights are the left operand, and 64 columns are the least of warp-group instructions: so all
     tilings of a weight add the terms of a sum in one order.
@@ -164,9 +164,9 @@ def _packed_tiling(
     block_k = dot_block(weight)
     if dtype == torch.float32:
         return GemmTiling(16, 32, block_k, 4, 1)
-    tall = tiling.block_m >= 128
-    block_n = 128 if tall and not gated else 64  # gate and up together need twice the registers
-    return GemmTiling(tiling.block_m, block_n, block_k, 8 if tall else 4, 3)
+    # Gate and up together need twice the registers.
+    block_n = 128 if tiling.block_m >= 128 and not gated else 64
+    return GemmTiling(tiling.block_m, block_n, block_k, block_n // 16, 3)
 
 
 def _multiply(

@@ -30,9 +30,12 @@ SUMMED_ROWS = 2
 tensor cores from 3 rows."""
 
 PACKED_ROWS: dict[Kind, int] = {"fp8": 1, "int4": 4, "mxfp4": 4}
-"""Maximum rows of packed weights for sums of products, and for QKV projections."""
+"""Maximum rows of packed weights for sums of products."""
 
-PACKED_DOT_ROWS: dict[Kind, int] = {"fp8": 128, "int4": 512, "mxfp4": 512}
+PAIR_ROWS: dict[Kind, int] = {"fp8": 1, "int4": 2, "mxfp4": 2}
+"""The same where two matrix rows belong to a column: QKV projections, gate and up."""
+
+PACKED_DOT_ROWS: dict[Kind, int] = {"fp8": 128, "int4": 64, "mxfp4": 16}
 """Maximum rows of packed weights for tensor cores. Above, decoded weights are multiplied faster."""
 
 NARROW = 24
@@ -79,7 +82,7 @@ def serves(x: Tensor, weight: Tensor | PackedWeight, gated: bool) -> bool:
 def projects(x: Tensor, weight: Tensor | PackedWeight) -> bool:
     """True if `skinny_project` is faster than a GEMM with a rotation for x [T, K]."""
     if isinstance(weight, PackedWeight):
-        return len(x) <= PACKED_ROWS[weight.kind] and x.stride(1) == 1 and can_sum(weight)
+        return len(x) <= PAIR_ROWS[weight.kind] and x.stride(1) == 1 and can_sum(weight)
     return len(x) <= SUMMED_ROWS
 
 
@@ -258,8 +261,8 @@ def pick_packed(
     weight: PackedWeight, rows: int, columns: int, gated: bool, sms: int
 ) -> SkinnyTiling:
     """Return the tiling of a packed weight, tuned on an H200 for a model of 8B."""
-    block = dot_block(weight)
-    sums = rows <= PACKED_ROWS[weight.kind] and not (gated and weight.kind == "fp8")
+    block, most = dot_block(weight), (PAIR_ROWS if gated else PACKED_ROWS)[weight.kind]
+    sums = rows <= most and not (gated and weight.kind == "fp8")
     if not block or (sums and can_sum(weight)):
         return pick_sums(weight.kind, weight.block[1], rows, weight.shape[-1], gated)
     return pick_dots(weight.kind, rows, columns, gated, sms)._replace(block_k=block)
@@ -271,14 +274,16 @@ def pick_dots(kind: Kind, rows: int, columns: int, gated: bool, sms: int) -> Ski
 
     Three heights of tiles serve all rows, because each needs another kernel.
     """
+    narrow = columns <= 32 * sms
+    if rows <= 16 and kind == "int4":
+        return SkinnyTiling(True, 64, 0, 4, 4, block_t=16)
     if rows <= 16:
-        narrow = columns <= 32 * sms
         return SkinnyTiling(True, 32, 0, 4 if narrow else 2, 4, block_t=16)
+    if rows <= 64 and columns <= 64 * sms:
+        return SkinnyTiling(True, 64, 0, 4, 5, block_t=64)
     if rows <= 64:
-        if columns <= 64 * sms:
-            return SkinnyTiling(True, 64, 0, 4, 5, block_t=64)
         return SkinnyTiling(True, 128, 0, 8, 3, block_t=64)
-    if gated or columns <= 32 * sms:  # gate and up need twice the registers
+    if gated or narrow:  # gate and up need twice the registers
         return SkinnyTiling(True, 64, 0, 4, 3, block_t=128)
     return SkinnyTiling(True, 128, 0, 8, 3, block_t=128)
 
