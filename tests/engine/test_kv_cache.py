@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import resource
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from sgnb.engine.cache.kv_cache import ALIGNMENT, KVCache, LayerShape
+from sgnb.engine.cache.tiers.payloads import _finite_check
 
 from .interpreter import interpreted, needs_triton
 
@@ -54,6 +57,36 @@ def test_what_was_not_written_is_zero(dtype: torch.dtype) -> None:
     assert all(not x.any() for x in (*kv.keys.values(), *kv.values.values()))
     kv.values[0][4] = 1
     assert kv.values[0].sum() == 10
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_rows_come_back_and_a_number_that_is_not_finite_is_found(dtype: torch.dtype) -> None:
+    shapes = {0: LayerShape(2, 8, 5), 3: LayerShape(1, 3, 7)}
+    kv = KVCache(shapes, 10, dtype, torch.device("cpu"))
+    tensors = [*kv.keys.values(), *kv.values.values()]
+    for tensor in tensors:
+        tensor.normal_()
+    copies = [tensor.clone() for tensor in tensors]
+    ids, packed = np.array([7, 2, 3], np.int32), torch.full((3, kv.unit_bytes + 5), 9).byte()
+    kv.copy(ids, packed)
+    for tensor in tensors:
+        tensor[ids] = 0
+    kv.restore(ids, packed)
+    assert all(torch.equal(*pair) for pair in zip(tensors, copies, strict=True))
+    assert (packed[:, kv.unit_bytes :] == 9).all(), "padding stays"
+
+    check = _finite_check(kv.columns)
+    assert check(packed).all()
+    for tensor in tensors:
+        for value in (math.nan, math.inf, -math.inf):
+            number = tensor[2, 0, -1].clone()
+            tensor[2, 0, -1] = value
+            kv.copy(ids, packed)
+            assert check(packed).tolist() == [True, False, True]
+            tensor[2, 0, -1] = number
+    tensors[0][2, 0, 0] = torch.finfo(dtype).min
+    kv.copy(ids, packed)
+    assert check(packed).all(), "the largest number is finite"
 
 
 @needs_triton
