@@ -153,14 +153,14 @@ def stop_inside_write(seed: int, write: Callable[[Any], None]) -> None:
     from sgnb.engine.cache.tiers import folder
 
     rng = random.Random(seed)
-    left = rng.randint(0, MOST_WRITES)
+    num_complete = rng.randint(0, MOST_WRITES)
 
     class File(io.FileIO):
         def writelines(self, parts: Iterable[Any]) -> None:
-            nonlocal left
+            nonlocal num_complete
             content = b"".join(parts)
-            if left:
-                left -= 1
+            if num_complete:
+                num_complete -= 1
                 self.write(content)
             else:
                 self.write(content[: rng.randint(0, len(content))])

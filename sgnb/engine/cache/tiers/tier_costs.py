@@ -129,8 +129,8 @@ class TierCosts:
         columns = [1.0, tokens, attended]
         expected = float(np.dot(self._steps.costs, columns)) if self.knows_steps else 0.0
         if expected:
-            most = expected * max(OUTLIER, self._slowdown)
-            self._slowdown, seconds = seconds / expected, min(seconds, most)
+            limit = expected * max(OUTLIER, self._slowdown)
+            self._slowdown, seconds = seconds / expected, min(seconds, limit)
 
         self._steps.observe(columns, tokens, seconds)
 
