@@ -203,11 +203,12 @@ ALL_MASK_ATTENTION_FUNCTIONS.register(PROBING, _mask)
 def _window(visible: Callable[..., Tensor], layer: int, device: torch.device) -> int | None:
     """Return the number of tokens that a mask shows up to each token, None for all."""
     shown = set()
+    positions = torch.arange(max(FAR_POSITIONS) + 2, device=device)
     for position in FAR_POSITIONS:
-        tokens = torch.arange(position + 2, device=device)
+        tokens = positions[: position + 2]
         with _ClampMode():
             seen = visible(0, 0, tokens[position], tokens).expand(len(tokens))
-        count = int(seen.sum())
+        count = int(seen.count_nonzero())
         if count < 1 or not bool(seen[position + 1 - count : position + 1].all()):
             raise ValueError(f"the mask of layer {layer} shows other tokens than a window's")
         shown.add(None if count == position + 1 else count)
