@@ -60,7 +60,8 @@ def _shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 def shell(_shell: Shell) -> Iterator[Shell]:
     _shell.ns.pop("s", None)
     SESSION.runs._runs.clear()  # what other tests of this process began and left,
-    if SESSION.engines._remote is not None:  # and chose
+    chosen = SESSION.engines.loaded
+    if SESSION.engines._remote is not None or (chosen and chosen.name != "tiny"):  # and chose
         sgnb.load("tiny")
     yield _shell
     SESSION.cancel()
