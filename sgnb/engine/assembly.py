@@ -33,7 +33,6 @@ from .device.memory import GIB, free_host_bytes, freeze_heap, weight_bytes
 from .device.precompile import cancel_unclaimed
 from .items import EncoderQueue, ItemTable
 from .model.decoder import UNLIMITED, Decoder, load_decoder
-from .model.fingerprint import fingerprint_of
 from .model.layer_probe import LayerProbe
 from .model.loading import check_division, load_tokenizer, pick_device
 from .model.recurrent import StepStates
@@ -75,7 +74,6 @@ class Parts:
     runner: ModelRunner
     encoder: EncoderQueue | None
     tiers: CacheTiers | None
-    identity: Callable[[], str]  # fingerprint of the present keys and values
     team: Team | None
 
     def request_factory(self, check_open: Callable[[], None]) -> RequestFactory:
@@ -229,7 +227,6 @@ def _build(
         runner=runner,
         encoder=encoder,
         tiers=tiers,
-        identity=_identity(decoder, kv, states),
         team=team,
     )
 
@@ -276,16 +273,11 @@ def _make_tiers(
         None if pools[1] is None else weakref.proxy(pools[1]),
         decoder.model,
         runner.weights,
-        _identity(decoder, *pools),
+        runner.fingerprint.get,
         free_host_bytes,
         find_items=(lambda tokens: ()) if items is None else items.find_spans,
         emit=log.emit,
     )
-
-
-def _identity(decoder: Decoder, kv: KVCache, states: StatePool | None) -> Callable[[], str]:
-    shapes = [] if states is None else [states.shapes]
-    return fingerprint_of(decoder.model, *kv.facts, *shapes)
 
 
 def _read_tokenizer(source: str | Path | PreTrainedModel, tokenizer: Any) -> Tokenizer | None:

@@ -299,7 +299,7 @@ class Engine(GenerateMethods, CacheMethods):
         self.items = parts.input_processor.items  # of prompts; None for a model of text
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
-        self._cache, self._identity = parts.scheduler.cache, parts.identity
+        self._cache, self._fingerprint = parts.scheduler.cache, parts.runner.fingerprint
         slots, checkpoints = self._cache.slots, self._cache.checkpoints
         self.pool_tokens, self.token_bytes = slots.total, slots.unit_bytes
         self.state_bytes = checkpoints.pool.unit_bytes if checkpoints else 0

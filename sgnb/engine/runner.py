@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .device.transfer import to_device
 from .model.decoder import Decoder
+from .model.fingerprint import ModelFingerprint
 from .model.key_rotation import KeyRotation, find_rotation
 from .model.recurrent import StepStates, serving
 from .model.weight_monitor import WeightMonitor
@@ -44,7 +45,11 @@ class StepLeader(Protocol):
 
 class ModelRunner:
     """Runs a decoder on the flattened tokens of a step: input_ids [1, T] with explicit positions.
-    Uses a separate stream on a GPU."""
+    Uses a separate stream on a GPU.
+
+    Attributes:
+        fingerprint: Identity of the present keys and values.
+    """
 
     def __init__(
         self,
@@ -77,6 +82,8 @@ class ModelRunner:
         self.vocab_size, self.device = decoder.vocab_size, decoder.device
         self._attention = attention
         self._states = states
+        shapes = [] if states is None else [states.pool.shapes]
+        self.fingerprint = ModelFingerprint(decoder.model, *attention.kv.facts, *shapes)
         self._keeps = "logits_to_keep" in inspect.signature(decoder.model.forward).parameters
         # sgnb's attention ignores the mask. A 4-D mask stops transformers from building masks and
         # from synchronizing with the GPU.
@@ -154,6 +161,7 @@ class ModelRunner:
     def adopt_weights(self) -> None:
         """Use the changed weights reported by `weights`."""
         assert self.weights is not None
+        self.fingerprint.forget()
         if self.weights.refresh() and self._graphs is not None:
             self._graphs.clear()
 

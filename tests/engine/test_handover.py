@@ -18,6 +18,7 @@ from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.radix import common_length
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.engine import Engine
+from sgnb.engine.model import fingerprint
 from sgnb.errors import OptionError, SgnbWarning
 from sgnb.sampling import SamplingParams
 
@@ -105,6 +106,34 @@ def test_other_weights_are_refused(make_engine: Callable[..., Engine]) -> None:
     with pytest.warns(SgnbWarning, match="changed"):
         assert second.adopt_prefix(prefix) == 80
     check_slots(second)
+
+
+@pytest.mark.parametrize("host_cache", [None, 0.01])
+def test_an_engine_reads_its_weights_once(
+    make_engine: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch, host_cache: float | None
+) -> None:
+    """For copies in host memory and all handovers together, and again after a change."""
+    reads: list[str] = []
+    original = fingerprint.fingerprint
+
+    def read(*args: Any) -> str:
+        reads.append(original(*args))
+        return reads[-1]
+
+    monkeypatch.setattr(fingerprint, "fingerprint", read)
+    engine = make_engine(host_cache=host_cache)
+    assert len(reads) == (host_cache is not None)
+    engine.generate([5] * 80, max_new_tokens=1)
+    layouts = [engine.export_prefix([5] * 80).layout for _ in range(2)]
+    assert len(reads) == 1
+    model = engine.model
+    assert model is not None
+    with torch.no_grad():
+        model.get_output_embeddings().weight[3, 5] += 0.5
+    with pytest.warns(SgnbWarning, match="changed"):
+        layouts.append(engine.export_prefix([5] * 80).layout)
+    assert len(set(reads)) == len(reads) == 2
+    assert [layout[0] for layout in layouts] == [each[:16] for each in (reads[0], *reads)]
 
 
 def test_damaged_tokens_are_refused(make_engine: Callable[..., Engine]) -> None:

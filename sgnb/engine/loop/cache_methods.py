@@ -22,6 +22,7 @@ from ..cache.manual import EvictionReport
 from ..cache.part_extents import CachedPrompt, PartsPrompt
 from ..cache.radix import Node
 from ..cache.tree_events import EngineSnapshot, tree_events
+from ..model.fingerprint import ModelFingerprint
 from ..request import arguments
 from ..request.input_processor import InputProcessor, Prompt
 from .durable_pinning import list_pins, pin_durably, restorable, unpin
@@ -48,8 +49,7 @@ class CacheMethods:
     _cache: CacheManager
     _input_processor: InputProcessor
     _weight_guard: WeightGuard
-    _identity: Callable[[], str]
-    _identified: tuple[int, str] | None = None  # changes of the weights, and their fingerprint
+    _fingerprint: ModelFingerprint
 
     def flush_cache(self, namespace: str | None = None) -> int:
         """Evict every cached prefix that no running request uses and no pin keeps.
@@ -175,7 +175,8 @@ class CacheMethods:
         """Copy the keys and values of the cached prefix of `prompt`, for `adopt_prefix` of another
         engine with the same weights and options.
 
-        The first call reads all weights: engines compare fingerprints of their weights.
+        Engines compare fingerprints of their weights. The first call reads all weights, unless
+        host_cache or disk_cache have read the weights.
 
         Args:
             prompt: Text, segments or token ids.
@@ -236,10 +237,8 @@ class CacheMethods:
                 "let the other engine compute the prefix",
             )
         self._loop.check_open()
-        changes = self._weight_guard.check(always=True, stacklevel=4)
-        if self._identified is None or self._identified[0] != changes:
-            self._identified = changes, self._identity()
-        names = self._identified[1][:16], str(self.dtype), self.options.kv_dtype
+        self._weight_guard.check(always=True, stacklevel=4)
+        names = self._fingerprint.get()[:16], str(self.dtype), self.options.kv_dtype
         return names, torch.device(self.device)
 
     def cached_length(self, prompt: Prompt) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import weakref
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -55,17 +55,33 @@ def fingerprint(model: PreTrainedModel, *facts: object) -> str:
     return digest.hexdigest()
 
 
-def fingerprint_of(model: PreTrainedModel, *facts: object) -> Callable[[], str]:
-    """Return a function that returns the fingerprint of the present weights. The function keeps no
-    weights alive, and must not be called after the end of the model."""
-    find_model = weakref.ref(model)
+class ModelFingerprint:
+    """Fingerprint of a model's present weights, computed at the first use and after `forget`. Keeps
+    no weights alive.
 
-    def current() -> str:
-        alive = find_model()
-        assert alive is not None
-        return fingerprint(alive, *facts)
+    Args:
+        model: The model, which must outlive all calls of `get`.
+        facts: See `fingerprint`.
+    """
 
-    return current
+    def __init__(self, model: PreTrainedModel, *facts: object) -> None:
+        self._find_model, self._facts = weakref.ref(model), facts
+        self._lock = threading.Lock()  # the engine's thread and callers of a handover
+        self._value = ""
+
+    def get(self) -> str:
+        """Return the fingerprint. The first call reads all weights."""
+        with self._lock:
+            if not self._value:
+                model = self._find_model()
+                assert model is not None
+                self._value = fingerprint(model, *self._facts)
+            return self._value
+
+    def forget(self) -> None:
+        """Compute the fingerprint again at the next use: the weights changed."""
+        with self._lock:
+            self._value = ""
 
 
 def sum_chunks(tensor: Tensor) -> Tensor:
