@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from ...engine import Engine
-from ...engine.cache.handover import CachedPrefix
+from ...engine.cache.handover import CachedPrefix, check_transport
 from ...engine.cache.radix import Ints
 from ...engine.model.fingerprint import sum_chunks
-from ...errors import EngineError, OptionError, RequestError, nearest
+from ...errors import EngineError, RequestError
 from .prefix_transport import SEND_AGAIN, CudaMemory, PrefixTransport, SharedMemory
 from .wire import SAME_VERSION, WireError
 
@@ -146,9 +146,7 @@ def checksum_of(content: Tensor) -> bytes:
 
 def transport_of(name: str, transports: Transports) -> PrefixTransport:
     """Return a transport by name. Raises OptionError for an unknown name."""
-    if name not in transports:
-        message = f"no transport of prefixes is called {name[:40]!r}"
-        raise OptionError(message, nearest(name, list(transports)))
+    check_transport(name, transports)
     return transports[name]
 
 
@@ -169,7 +167,8 @@ class PrefixExchange:
     def export_prefix(self, tokens: list[int], namespace: str, transport: str) -> SentPrefix:
         """Send the cached prefix of a prompt."""
         self._check(transport)
-        prefix = self._engine.export_prefix(tokens, namespace, on_device=True)
+        on_gpu = transport == "cuda" or torch.device(self._engine.device).type == "cuda"
+        prefix = self._engine.export_prefix(tokens, namespace, "cuda" if on_gpu else "memory")
         return self._sent.send(prefix, transport)
 
     def adopt_prefix(self, sent: SentPrefix, namespace: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import OptionError
+from ...errors import OptionError, nearest
 from .manager import CacheManager
 from .radix import Ints
 
@@ -120,6 +121,13 @@ def adopt_prefix(
     finally:
         tree.unlock(node)
     return count
+
+
+def check_transport(name: str, names: Collection[str]) -> None:
+    """Raise OptionError for a transport not in `names`."""
+    if name not in names:
+        message = f"no transport of prefixes is called {name[:40]!r}"
+        raise OptionError(message, nearest(name, list(names)))
 
 
 def _check_payloads(cache: CacheManager) -> None:

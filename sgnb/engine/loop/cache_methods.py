@@ -16,7 +16,13 @@ from ...errors import OptionError, shown
 from ...events import EventLog
 from ...sampling import read_option, scalar
 from ..cache import manual
-from ..cache.handover import AnyPrefix, CachedPrefix, adopt_prefix, export_prefix
+from ..cache.handover import (
+    AnyPrefix,
+    CachedPrefix,
+    adopt_prefix,
+    check_transport,
+    export_prefix,
+)
 from ..cache.manager import CacheManager
 from ..cache.manual import EvictionReport
 from ..cache.part_extents import CachedPrompt, PartsPrompt
@@ -170,7 +176,7 @@ class CacheMethods:
         return self._loop.call(read)
 
     def export_prefix(
-        self, prompt: Prompt, namespace: str = "", on_device: bool = False
+        self, prompt: Prompt, namespace: str = "", transport: str = "memory"
     ) -> CachedPrefix:
         """Copy the keys and values of the cached prefix of `prompt`, for `adopt_prefix` of another
         engine with the same weights and options.
@@ -181,20 +187,26 @@ class CacheMethods:
         Args:
             prompt: Text, segments or token ids.
             namespace: Cache namespace of the prompt.
-            on_device: Copy to memory of the device instead of host memory.
+            transport: "memory": copy to host memory. "cuda": copy within the memory of the GPU.
 
         Raises:
-            OptionError: The model has recurrent layers, or several GPUs share the model.
+            OptionError: The model has recurrent layers, several GPUs share the model, or the
+                transport is not possible.
         """
         namespace = arguments.string("namespace", namespace)
-        on_device = arguments.switch("on_device", on_device)
+        transport = arguments.string("transport", transport)
+        device = torch.device(self.device)
+        check_transport(transport, ("memory", "cuda"))
+        if transport == "cuda" and device.type != "cuda":
+            message = f"a prefix on {device} is not in the memory of a GPU"
+            raise OptionError(message, 'use transport="memory"')
         (tokens,) = self._input_processor.tokens([prompt])
         items = np.flatnonzero(tokens >= self.vocab_size)  # ids of items differ between engines
         text = tokens[: items[0]] if len(items) else tokens
-        layout, device = self._layout()
+        layout = self._layout()
         export = partial(export_prefix, self._cache, text, namespace, device, layout)
         prefix = self._loop.call(export)
-        return prefix if on_device else replace(prefix, content=prefix.content.cpu())
+        return prefix if transport == "cuda" else replace(prefix, content=prefix.content.cpu())
 
     def adopt_prefix(self, prefix: AnyPrefix, namespace: str = "") -> int:
         """Insert the prefix of another engine into the cache.
@@ -214,7 +226,7 @@ class CacheMethods:
         namespace = arguments.string("namespace", namespace)
         if not isinstance(getattr(prefix, "tokens", None), np.ndarray):
             raise OptionError(f"{shown(prefix)} is no prefix", "give the result of export_prefix")
-        layout, device = self._layout()
+        layout, device = self._layout(), torch.device(self.device)
         tokens = prefix.tokens
         if len(tokens) and not 0 <= tokens.min() <= tokens.max() < self.vocab_size:
             message = f"a prefix has token ids from {tokens.min()} to {tokens.max()}"
@@ -229,8 +241,8 @@ class CacheMethods:
 
         return self._loop.call(adopt)
 
-    def _layout(self) -> tuple[tuple[str, ...], torch.device]:
-        """Return the identity of cached keys and values, and their device."""
+    def _layout(self) -> tuple[str, ...]:
+        """Return the identity of cached keys and values."""
         if self.options.tensor_parallel > 1:  # each rank has the keys and values of its heads
             raise OptionError(
                 "a prefix of a model on several GPUs cannot be handed over",
@@ -238,8 +250,7 @@ class CacheMethods:
             )
         self._loop.check_open()
         self._weight_guard.check(always=True, stacklevel=4)
-        names = self._fingerprint.get()[:16], str(self.dtype), self.options.kv_dtype
-        return names, torch.device(self.device)
+        return self._fingerprint.get()[:16], str(self.dtype), self.options.kv_dtype
 
     def cached_length(self, prompt: Prompt) -> int:
         """Return the number of leading tokens of `prompt` in the cache, without side effects."""

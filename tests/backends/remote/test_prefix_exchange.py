@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import queue
 import random
@@ -151,6 +152,26 @@ def test_prefixes_of_a_client_are_limited(attach: Callable[[], RemoteEngine]) ->
     assert client.export_prefix(prompt).nbytes == 66 * client.token_bytes
 
 
+def test_engines_and_clients_have_one_signature(
+    other: Engine, attach: Callable[[], RemoteEngine]
+) -> None:
+    client, prompt = attach(), new_prompt(66, 9)
+    for engine in (other, client):
+        engine.generate(prompt, max_new_tokens=1)
+        prefix = engine.export_prefix(prompt, "", "memory")
+        assert len(prefix.tokens) == 66 and prefix.content.device == CPU
+        with pytest.raises(OptionError, match="no transport of prefixes is called 'memori'"):
+            engine.export_prefix(prompt, transport="memori")
+        with pytest.raises(OptionError, match="a prefix on cpu is not in the memory of a GPU"):
+            engine.export_prefix(prompt, transport="cuda")
+        with pytest.raises(OptionError, match="transport"):
+            engine.export_prefix(prompt, "", True)  # type: ignore[arg-type]
+    names = [
+        list(inspect.signature(kind.export_prefix).parameters) for kind in (Engine, RemoteEngine)
+    ]
+    assert names[0] == names[1]
+
+
 def test_clients_of_other_machines_are_refused(
     other: Engine, attach: Callable[[], RemoteEngine], attach_other: Callable[..., RemoteEngine]
 ) -> None:
@@ -160,10 +181,6 @@ def test_clients_of_other_machines_are_refused(
         distant.export_prefix(prompt)
     with pytest.raises(EngineError, match="Unix socket of this machine"):
         distant.adopt_prefix(near.export_prefix(prompt))
-    with pytest.raises(OptionError, match="no transport of prefixes is called 'memori'"):
-        near.export_prefix(prompt, transport="memori")
-    with pytest.raises(OptionError, match="not in the memory of a GPU"):
-        near.export_prefix(prompt, transport="cuda")
     wait_until(lambda: not open_prefixes())
 
 
