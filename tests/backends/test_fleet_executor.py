@@ -223,6 +223,30 @@ def test_a_close_ends_each_call() -> None:
         fleet.generate(Call("Once", params, "run", "4", "x"), sink)
 
 
+METHODS: dict[str, tuple[Any, ...]] = {
+    "flush_cache": (),
+    "stats": (),
+    "server_info": (),
+    "cached_length": ([1, 2],),
+    "why_waiting": ("run", "0"),
+}
+
+
+def test_methods_of_a_closed_fleet_raise() -> None:
+    """Also of a fleet whose engines go on. Engines that ended hold no cache."""
+    with sgl.Engine("tiny") as engine:
+        with FleetExecutor([engine]) as fleet:
+            results = {name: getattr(fleet, name)(*args) for name, args in METHODS.items()}
+        assert results["flush_cache"] == results["cached_length"] == 0
+        for name, args in METHODS.items():
+            with pytest.raises(EngineError, match="the fleet is closed"):
+                getattr(fleet, name)(*args)
+        assert not engine.closed
+        with FleetExecutor([engine]) as fleet:
+            engine.close()
+            assert fleet.flush_cache() == fleet.cached_length([1, 2]) == 0
+
+
 def test_a_dropped_fleet_closes_its_engines() -> None:
     fleet = FleetExecutor.load("tiny", replicas=1, on="threads")
     engine = fleet._executors[0].engine

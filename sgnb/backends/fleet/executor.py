@@ -139,10 +139,13 @@ class FleetExecutor:
     def _submit(self, call: FleetCall) -> Callable[[], None]:
         self.log.home.check()
         with self._guard:
-            if not self._end.alive:
-                raise EngineError("the fleet is closed", "load it again")
+            self._check_open()
             self._commands.put(call)
         return partial(self._commands.put, partial(self._dispatcher.abort, call))
+
+    def _check_open(self) -> None:
+        if not self._end.alive:
+            raise EngineError("the fleet is closed", "load it again")
 
     @property
     def tokenizer_id(self) -> str:
@@ -166,22 +169,25 @@ class FleetExecutor:
 
     def cached_length(self, tokens: Sequence[int]) -> int:
         """Return the largest number of leading `tokens` in the cache of a worker."""
-        return max(executor.cached_length(tokens) for executor in self._open().values())
+        lengths = (executor.cached_length(tokens) for executor in self._running().values())
+        return max(lengths, default=0)
 
     def why_waiting(self, run: str, branch: str) -> list[WaitingRequest]:
         """Return the waiting requests of a program on all engines."""
+        self._check_open()
         return [row for each in self._all() for row in each.why_waiting(run, branch)]
 
     def flush_cache(self) -> int:
+        self._check_open()
         return sum(executor.flush_cache() for executor in self._all())
 
     def server_info(self) -> dict[str, Any]:
         """Return the information of each worker, in order."""
-        return {"workers": [executor.server_info() for executor in self._open().values()]}
+        return {"workers": [executor.server_info() for executor in self._running().values()]}
 
     def stats(self) -> dict[int, dict[str, Any]]:
         """Return the counters of each running worker, as `Engine.stats`, by number."""
-        return {number: executor.engine.stats() for number, executor in self._open().items()}
+        return {number: executor.engine.stats() for number, executor in self._running().items()}
 
     @property
     def state(self) -> str:
@@ -202,6 +208,11 @@ class FleetExecutor:
     def _any(self) -> LocalExecutor:
         executors = self._open() or self._executors
         return executors[min(executors)]
+
+    def _running(self) -> dict[int, LocalExecutor]:
+        """Return the executors of running engines, by worker. Raises EngineError after `close`."""
+        self._check_open()
+        return self._open()
 
     def _open(self) -> dict[int, LocalExecutor]:
         """Return the executors of running engines, by worker."""
