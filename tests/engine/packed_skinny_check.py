@@ -93,7 +93,7 @@ def check(
     device = weight.values.device
     x = torch.randn(rows, size + 8, device=device).to(dtype)[:, :size]
     matrix = weight.reference(torch.float64)
-    assert serves(x, weight, False)
+    assert None not in tilings or serves(x, weight, False)
     for gated, normed, biased, added in cases:
         columns = height // 2 if gated else height
         bias = torch.randn(height, device=device).to(dtype) if biased else None
@@ -145,7 +145,7 @@ def check_layouts() -> None:
     """Layouts that the kernels cannot read, and rows beyond the limits."""
     weight = packed("int4", (1, 32), torch.float16, False, 4, 64)
     limit = PACKED_DOT_ROWS["int4"]
-    assert projects(torch.zeros(4, 64), weight) and not projects(torch.zeros(5, 64), weight)
+    assert projects(torch.zeros(2, 64), weight) and not projects(torch.zeros(3, 64), weight)
     assert serves(torch.zeros(limit, 64), weight, False)
     assert not serves(torch.zeros(limit + 1, 64), weight, False)
     readable = {
@@ -241,7 +241,8 @@ def run(quick: bool) -> None:
         for dtype, rows in pairs[number : number + 1] if quick else pairs:
             tiny = SkinnyTiling(False, 4, 16 if layout[1][1] > size else 64, 4, 1, unroll=1)
             weight = packed(*layout, 14, size, number % 2 == 0)
-            tilings = (tiny,) if quick else (None, tiny)
+            # The interpreter has no products of bfloat16 on tensor cores.
+            tilings = (tiny,) if quick or dtype == torch.bfloat16 else (None, tiny)
             check(weight, rows, dtype, some if quick else CASES[number % 3 :: 7], tilings)
         heads = Heads(2, 1, 16)
         weight = packed(*layout, sum(heads.widths), 96)

@@ -66,22 +66,23 @@ def check_fp8_pool() -> None:
 
 
 def check_packed() -> None:
-    """Packed weights of each kind: a gated product with norm and a projection, at one and at four
+    """Packed weights of each kind: a gated product with norm and a projection, at one and at two
     rows."""
     heads = Heads(8, 2, 128)
     plan = AttentionPlan(0, heads, LayerOptions(0.1), ROTARIES[0], None, None)
     kv = KVCache({0: LayerShape(2, 128, 128)}, 8, torch.bfloat16, torch.device("cpu"))
     attention = TritonAttention(kv, {0: 8})
     norm = Norm(torch.empty(2048), 1e-5, False)
-    with pretended_gpu(skinny):
+    with pretended_gpu(skinny, kernels):
         for kind, wide in (("int4", 128), ("mxfp4", 32), ("fp8", 2048), ("fp8", 128)):
             weight = empty_weight(kind, sum(heads.widths), 2048, wide)
-            for rows in (1, 4):
+            for rows in (1, 2):
                 x = torch.empty(rows, 2048, dtype=torch.bfloat16)
                 angles = torch.empty(2, rows, 128, dtype=torch.bfloat16).unbind()
                 skinny.skinny_linear(x, weight, norm=norm, gated="silu")
                 skinny.skinny_project(x, weight, None, plan, angles, attention, norm=norm)
-        assert compiled == ["linear_kernel", "project_kernel"] * 8
+        products = [name for name in compiled if name in ("linear_kernel", "project_kernel")]
+        assert products == ["linear_kernel", "project_kernel"] * 8
 
 
 def check_dots() -> None:
