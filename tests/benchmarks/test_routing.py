@@ -54,10 +54,10 @@ def test_bars_on_the_synthetic_trace(load: float) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "limit"), [(64, 100), (1000, 300)])
 def test_decisions_are_fast(workers: int, limit: float) -> None:
-    """Processor time, the least of three runs: the machine may be busy."""
+    """Processor time, of the first fast run of three: the machine may be busy."""
     calls = at_load(traces.conversations(count=2000), 1.3, workers, PREFILL_RATE)
-    assert min(report.decision_microseconds(calls, workers) for _ in range(3)) <= limit
-    assert min(report.hardest_microseconds(workers) for _ in range(3)) <= limit
+    assert any(report.decision_microseconds(calls, workers) <= limit for _ in range(3))
+    assert any(report.hardest_microseconds(workers) <= limit for _ in range(3))
 
 
 def test_a_hot_prefix_holds_nobody_up() -> None:

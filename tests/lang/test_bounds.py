@@ -29,8 +29,9 @@ engine = zoo.engine  # the fixture
 
 LONG = {
     "batch", "skeleton of thought", "roles as blocks", "multi-turn chat", "chain of thought",
+    "map and reduce", "few-shot", "streaming",
 }  # fmt: skip
-"""Programs of a second or more, next to shorter ones with the same primitives."""
+"""Programs of a third of a second or more, next to shorter ones with the same primitives."""
 
 
 @pytest.mark.parametrize(
