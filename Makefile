@@ -5,8 +5,7 @@ STAMP := $(VENV)/.ready
 PYTHON ?= python3
 TORCH_INDEX_URL ?=
 CONSTRAINTS ?= constraints/cpu.txt
-# Tests run in a worker for each core.
-# A worker begins with neighbouring tests, which share engines, and takes over others' tests at the end.
+# Tests run in a worker for each core. tests/conftest.py distributes the tests.
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -c GPU)
 

@@ -87,14 +87,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker has the browser, one the Jupyter kernel, one Triton's interpreter; each other test
-    goes where there is room."""
+    """One worker has the browser, one the Jupyter kernel, one Triton's interpreter. Each other file
+    goes where there is room, because its tests share engines and models; a slow test goes alone."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             shared = "/browser/", "/magics/test_kernel", "in_the_interpreter"
-            return next((part for part in shared if part in nodeid), nodeid)
+            own = nodeid if config.option.markexpr == "slow" else nodeid.partition("::")[0]
+            return next((part for part in shared if part in nodeid), own)
 
         def _reschedule(self, node: Any) -> None:
             """Forget completed tests, which xdist counts again after each test."""
