@@ -29,8 +29,8 @@ class FleetScaled:
 
     worker: int
     change: str
-    """"start", "drain" (no more calls), "resume", "stop", or "fail" (no start, or an end before the
-    first token)."""
+    """"start", "drain" (no more calls), "resume", "stop", or "fail" (no start, an end before
+    the first token, or too many ends)."""
     reason: str
 
 
