@@ -184,8 +184,8 @@ class Workers:
 
     def used(self, worker: int, cached: int, now: float) -> None:
         """Count cached prompt tokens of a sent call."""
-        kept = exp((self._saved_at.item(worker) - now) / USE_WINDOW)
-        self._saved[worker] = self._saved[worker] * kept + cached
+        decay = exp((self._saved_at.item(worker) - now) / USE_WINDOW)
+        self._saved[worker] = self._saved[worker] * decay + cached
         self._saved_at[worker] = now
 
     def saved_tokens(self, now: float) -> NDArray[np.float64]:
@@ -235,18 +235,18 @@ class Workers:
 
     def demand(self, now: float) -> float:
         """Return the rate of arriving uncached tokens, in tokens per second."""
-        kept = exp((self._updated - now) / DEMAND_WINDOW)
-        return self._arrived_tokens * kept / DEMAND_WINDOW * self.uncached_share
+        decay = exp((self._updated - now) / DEMAND_WINDOW)
+        return self._arrived_tokens * decay / DEMAND_WINDOW * self.uncached_share
 
     def arrived(self, now: float, tokens: int) -> None:
         """Count an arrival for the arrival rate, the demand and the busy share."""
-        kept = exp((self._updated - now) / DEMAND_WINDOW)
-        self._arrived_tokens = self._arrived_tokens * kept + tokens
-        kept = exp((self._updated - now) / WINDOW)
+        decay = exp((self._updated - now) / DEMAND_WINDOW)
+        self._arrived_tokens = self._arrived_tokens * decay + tokens
+        decay = exp((self._updated - now) / WINDOW)
         self._updated = now
         busy = int(np.count_nonzero(self.queued)) / max(self._present, 1)
-        self._busy = self._busy * kept + busy * (1 - kept)
-        self._arrivals = self._arrivals * kept + 1
+        self._busy = self._busy * decay + busy * (1 - decay)
+        self._arrivals = self._arrivals * decay + 1
 
     @property
     def price(self) -> float:
