@@ -49,7 +49,7 @@ class Load:
         lock: Held while a write is launched, and while the load ends: an ended load writes nothing.
         floor: Number of leading blocks that are not written any more. Without a floor of 0 the last
             blocks are read first.
-        read_at: Time of the last read block; 0 before the first one.
+        read_from, read_at: Times of the first read and of the last read content; 0 before.
     """
 
     plan: LoadPlan
@@ -64,7 +64,14 @@ class Load:
     read: list[bool] = field(init=False)  # by target; False until read without fault
     lock: threading.Lock = field(default_factory=threading.Lock)
     floor: int = 0
+    read_from: float = 0.0
     read_at: float = 0.0
+
+    @property
+    def read_seconds(self) -> float:
+        """Seconds of the reads, without the time in the queue behind other loads, and until the
+        engine's thread takes the contents: a computation would wait for the same steps."""
+        return (self.read_at or time.perf_counter()) - (self.read_from or self.began)
 
     def __post_init__(self) -> None:
         self.read = [False] * (len(self.plan.blocks) + (self.plan.state is not None))
@@ -83,6 +90,7 @@ class Load:
         def work(thread: int) -> None:
             spare = cache(lambda: self.transfer.spare(size))
             try:
+                self.read_from = self.read_from or time.perf_counter()
                 for part in parts[thread::threads]:
                     if not self.done and part[-1] >= self.floor:  # otherwise nobody needs it
                         some = {i: targets[i] for i in part}
@@ -110,7 +118,7 @@ class Load:
                     continue
                 if block is None:
                     np.copyto(self._state(), content)
-                    self.read[i] = True
+                    self.read[i], self.read_at = True, time.perf_counter()
                 else:
                     filled.append(i)
                     contents.append(content)

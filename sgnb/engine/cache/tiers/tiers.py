@@ -275,7 +275,7 @@ class CacheTiers:
         load, begin, now = tail.load, tail.request.num_computed, time.perf_counter()
         store, tokens = load.plan.blocks[-1].store, self._tails.finish(tail)
         size = max(1, sum(load.read)) * self._transfer.block_bytes
-        self.costs.observe_load(store.name, size, (load.read_at or now) - load.began)
+        self.costs.observe_load(store.name, size, load.read_seconds)
 
         if tokens:
             computing = self.costs.compute_seconds(begin, begin + tokens)
@@ -355,7 +355,7 @@ class CacheTiers:
         plan, size = load.plan, count * self._transfer.unit_bytes
         source = plan.state or plan.blocks[count // BLOCK - 1]
         size += 0 if load.state is None else load.state.nbytes
-        self.costs.observe_load(source.store.name, size, seconds)
+        self.costs.observe_load(source.store.name, size, load.read_seconds)
         self._count(load.request, source.store, tokens, seconds, plan.compute_seconds)
 
     def _count(
