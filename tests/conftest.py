@@ -94,8 +94,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             shared = "/browser/", "/magics/test_kernel", "in_the_interpreter"
-            own = nodeid if config.option.markexpr == "slow" else nodeid.partition("::")[0]
-            return next((part for part in shared if part in nodeid), own)
+            unit = nodeid if config.option.markexpr == "slow" else nodeid.partition("::")[0]
+            return next((part for part in shared if part in nodeid), unit)
 
         def _reschedule(self, node: Any) -> None:
             """Forget completed tests, which xdist counts again after each test."""

@@ -315,8 +315,8 @@ def test_rooms_stand_on_floors(part: str) -> None:
 def module_graph(nodes: dict[str, list[Import]], paths: dict[str, Path]) -> dict[str, set[str]]:
     """Return the modules that each module imports, at load or later, by statements or by name."""
     graph: dict[str, set[str]] = {}
-    for module, own in nodes.items():
-        each = [names[::-1] for names in imports(own, paths[module])]
+    for module, statements in nodes.items():
+        each = [names[::-1] for names in imports(statements, paths[module])]
         # `from .package import module` needs the module, not the package's own names.
         deepest = {next((name for name in names if name in paths), module) for names in each}
         graph[module] = deepest - {module}

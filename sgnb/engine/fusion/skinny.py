@@ -261,8 +261,8 @@ def pick_packed(
     weight: PackedWeight, rows: int, columns: int, gated: bool, sms: int
 ) -> SkinnyTiling:
     """Return the tiling of a packed weight, tuned on an H200 for a model of 8B."""
-    block, most = dot_block(weight), (PAIR_ROWS if gated else PACKED_ROWS)[weight.kind]
-    sums = rows <= most and not (gated and weight.kind == "fp8")
+    block, max_rows = dot_block(weight), (PAIR_ROWS if gated else PACKED_ROWS)[weight.kind]
+    sums = rows <= max_rows and not (gated and weight.kind == "fp8")
     if not block or (sums and can_sum(weight)):
         return pick_sums(weight.kind, weight.block[1], rows, weight.shape[-1], gated)
     return pick_dots(weight.kind, rows, columns, gated, sms)._replace(block_k=block)
