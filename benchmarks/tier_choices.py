@@ -144,8 +144,9 @@ class Bench:
         finally:
             seconds = time.perf_counter() - began
             self.engine.abort(others)
-        [made] = [each for each in plans if each is not None] or [None]
-        return seconds, "compute" if made is None else "both" if made.meeting else "load"
+        [plan_used] = [each for each in plans if each is not None] or [None]
+        taken = "compute" if plan_used is None else "both" if plan_used.meeting else "load"
+        return seconds, taken
 
     def case(self) -> Case:
         rng = self.rng
@@ -175,11 +176,11 @@ class Bench:
 
     def _both(self, *args: Any) -> Any:
         """Plan as if both at once always were the fastest way."""
-        most, load_plan.MOST_OF_BOTH = load_plan.MOST_OF_BOTH, math.inf
+        bound, load_plan.MOST_OF_BOTH = load_plan.MOST_OF_BOTH, math.inf
         try:
             return LoadPlanner.plan(self.tiers._planner, *args)
         finally:
-            load_plan.MOST_OF_BOTH = most
+            load_plan.MOST_OF_BOTH = bound
 
     def _start(self, count: int) -> list[int]:
         """Start requests that decode until they are aborted."""
@@ -271,10 +272,10 @@ def run() -> Report:
             loads = sum(case.chosen == "load" for case in cases)
             both = [case.gain for case in cases if case.chosen == "both"]
             gain = f"{statistics.median(both):.2f}" if both else ""
-            most = f"{max(case.loss for case in cases):.2f}"
+            worst = f"{max(case.loss for case in cases):.2f}"
             repeated = sum(case.turns > LEAST_TURNS for case in cases)
             report.rows.append(
-                (model, store, count, loads, len(both), f"{ratio:.2f}", good, most, gain, repeated)
+                (model, store, count, loads, len(both), f"{ratio:.2f}", good, worst, gain, repeated)
             )
             print(report.rows[-1], flush=True)
     finally:

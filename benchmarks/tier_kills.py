@@ -77,8 +77,8 @@ class Child:
     def wait(self, seconds: float, enough: Callable[[], object] = lambda: False) -> None:
         """Read messages for a time, until the end of the process, or until `enough`."""
         end = time.monotonic() + seconds
-        while not self.ended and not enough() and (left := end - time.monotonic()) > 0:
-            if select.select([self._pipe], [], [], left)[0]:
+        while not self.ended and not enough() and (remaining := end - time.monotonic()) > 0:
+            if select.select([self._pipe], [], [], remaining)[0]:
                 part = os.read(self._pipe, 1 << 16)
                 self.ended = not part
                 *lines, self._rest = (self._rest + part).split(b"\n")

@@ -5,7 +5,8 @@ All engines answer the same prompts in turn, in one process. The verdict compare
 99th percentile of its steps, with the turn of an engine without tiers. A second engine without
 tiers shows the error of this comparison. The latency of a token is the time of its step. Some
 engines are faster than others, because of the places of their arrays in memory: all engines are
-loaded again several times.
+loaded again several times. An engine waits while the others answer: it must not copy its cache in
+this time, so that the evictions of the second workload have blocks to copy.
 
 On a busy machine, the confidence intervals are wider than the bar, and the verdict is open. The
 table therefore has a second, exact measure: the time inside the functions of the tiers, as a part
@@ -26,6 +27,7 @@ import numpy as np
 
 from sgnb.benchmark.stats import in_turn, median_interval, paired_ratios
 from sgnb.engine import Engine
+from sgnb.engine.cache.tiers import copies
 from sgnb.sampling import SamplingParams
 
 from .common import Report, tokens
@@ -113,12 +115,14 @@ class Measured:
 def run() -> list[Report]:
     import torch
 
-    before = torch.get_num_threads()
+    threads, idle_seconds = torch.get_num_threads(), copies.IDLE_SECONDS
     torch.set_num_threads(1)  # waiting threads would count
+    copies.IDLE_SECONDS = 3600.0
     try:
         return [measure(workload) for workload in POOLS]
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
+        copies.IDLE_SECONDS = idle_seconds
 
 
 def measure(workload: str) -> Report:

@@ -120,14 +120,15 @@ class HostBlocks:
         self, key: bytes, parent: bytes, tokens: Ints, spare: Callable[[], Bytes]
     ) -> Iterator[Bytes | None]:
         """See `BlockStore`. Gives the place of the block, which no write uses meanwhile."""
+        content = parent, tokens.tobytes()
         with self._lock:
             block = self._blocks.get(key)
-            found = block is not None and (block.parent, block.tokens) == (parent, tokens.tobytes())
-            if block is not None and found:
+            matches = block is not None and (block.parent, block.tokens) == content
+            if block is not None and matches:
                 block.rank = self._rank(block.seconds)
                 block.readers += 1
 
-        if block is None or not found:
+        if block is None or not matches:
             yield None
             return
         try:

@@ -105,7 +105,7 @@ class LoadPlanner:
         load_seconds = list(self._load_times(blocks))
         measured = self._measured(prompt, begin, first + len(blocks))
 
-        best, most, ends = None, 0.0, list[int]()
+        best, saving, ends = None, 0.0, list[int]()
         trial, last = None, first + len(blocks)
         allowed = self._costs.credit_for(self._compute(begin, last, measured))
         for end, state in self._ends(prompt, begin, last):
@@ -128,13 +128,13 @@ class LoadPlanner:
                 compute_seconds=compute,
             )
 
-            if compute - load > most:
-                best, most = plan, compute - load
+            if compute - load > saving:
+                best, saving = plan, compute - load
             elif load - compute <= allowed and count >= MIN_TRIAL:
                 trial = plan
 
         if may_compute and ends:
-            best = self._plan_both(plan, begin, compute - most) or best
+            best = self._plan_both(plan, begin, compute - saving) or best
         if best is None and trial is not None:
             best = trial
             self._costs.credit = 0.0
