@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from sgnb.engine import Engine, fusion
 from sgnb.engine.fusion import module_trace, reference
 from sgnb.engine.fusion.operations import Operations
 from sgnb.engine.fusion.scaled_products import (
@@ -127,3 +128,17 @@ def test_modules_are_compared_with_exact_inputs() -> None:
     operations = Operations(scaled=scaled_linear)
     assert trace.agrees(module, lambda rows: operations.linear(rows, weight))
     assert not torch.allclose(operations.linear(x, weight), module(x), rtol=1e-3, atol=1e-3)
+
+
+def test_a_model_is_checked_with_exact_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(*arguments: Any, **options: Any) -> Tensor:
+        calls.append(len(arguments[0]))
+        return scaled_linear(*arguments, **options)
+
+    monkeypatch.setattr(fusion, "pick_operations", lambda *_: Operations(scaled=counted))
+    with Engine("tiny", device="cpu", quantize="fp8") as engine:
+        assert not calls
+        engine.generate([[*range(300, 340)]], max_new_tokens=1)
+    assert set(calls) == {40}

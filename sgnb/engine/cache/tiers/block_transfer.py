@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -40,6 +42,7 @@ class BlockTransfer:
         per_block: int = BLOCK,
     ) -> None:
         self._units, self._device = units, device
+        self._read: deque[tuple[Tensor, ...]] = deque()  # pinned memory of finished reads
         self._on_gpu = device.type == "cuda"
         self._writes = torch.cuda.Stream(device) if self._on_gpu else None
         self._is_finite = is_finite
@@ -65,6 +68,9 @@ class BlockTransfer:
             uint8[len(ids), unit_bytes], and which units are finite, bool[len(ids)]. On a GPU the
             copy follows the launched kernels, and this call does not wait.
         """
+        # Freed here, not by the thread that drops the content: torch then records an event on the
+        # engine's stream, which fails while this stream is captured.
+        self._read.clear()
         size = len(ids), self.unit_bytes
         padded = self.unit_bytes > self._units.unit_bytes
         new = torch.zeros if padded else torch.empty
@@ -79,10 +85,12 @@ class BlockTransfer:
         finite.copy_(self._is_finite(staged), non_blocking=True)
         copied = torch.cuda.Event()
         copied.record()
+        rows = content.numpy()
+        weakref.finalize(rows, self._read.append, (content, finite)).atexit = False
 
         def wait() -> tuple[Bytes, NDArray[np.bool_]]:
             copied.synchronize()
-            return content.numpy(), finite.numpy()
+            return rows, finite.numpy()
 
         return wait
 
