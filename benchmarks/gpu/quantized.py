@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 from ..common import Report
@@ -124,6 +125,7 @@ def products(place: Place, counts: Sequence[int] = ROWS) -> Report:
         note="Each product with its fused parts: norm, gate, residual, rotation and KV store.",
     )
     chosen = list(place.sizes.products.values())
+    inside = [name != "logits" for name in place.sizes.products]  # part of a layer
     for kind in (None, *KINDS):
         first = [
             place.normal(p.columns, p.size, width=p.size**-0.5)
@@ -131,13 +133,15 @@ def products(place: Place, counts: Sequence[int] = ROWS) -> Report:
             else random_packed(kind, p.columns, p.size, place.device, p.size**-0.5)
             for p in chosen
         ]
-        size = sum(w.numel() * w.element_size() if kind is None else w.size for w in first)
+        sizes = [w.numel() * w.element_size() if kind is None else w.size for w in first]
+        size = sum(compress(sizes, inside))
         made = [first, *([_copy(w) for w in first] for _ in range(copies(size) - 1))]
         for rows in counts:
             ways = [way_of(place, product, rows) for product in chosen]
 
             def layer(own: list[Any], ways: list[Any] = ways) -> Any:
-                return [way(operations, w) for way, w in zip(ways, own, strict=True)][-1]
+                pairs = compress(zip(ways, own, strict=True), inside)
+                return [way(operations, weight) for way, weight in pairs][-1]
 
             name = f"{kind or 'bfloat16'}, {rows}"
             each = [

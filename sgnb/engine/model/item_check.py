@@ -24,6 +24,7 @@ from ..cache.checkpoints import StatePlan
 from ..cache.kv_cache import KVCache
 from ..cache.state_pool import StatePool
 from ..device.faults import is_out_of_memory
+from ..fusion.scaled_products import exact_inputs
 from ..items.item import EngineItem, PlacedItem, PromptItems
 from ..step_input import NO_KEY, AttentionInput
 from .decoder_rows import DecoderRows, RowSubstitution
@@ -208,7 +209,7 @@ def _run(
             recurrent.plan([StatePlan(before, ((end, state),))], attention)
         positions = torch.from_numpy(items.rotary_span(begin, end).copy()).to(model.device)
         rows = substitution.spans(items.spans(begin, end))
-        with torch.inference_mode(), serving(recurrent), rows:
+        with torch.inference_mode(), serving(recurrent), exact_inputs(), rows:
             out = model(
                 input_ids=ids[None, begin:end], position_ids=positions[..., None, :],
                 use_cache=False, attention_mask=mask, sgnb=backend,

@@ -24,6 +24,7 @@ from ..attention.torch_backend import TorchAttention
 from ..cache.checkpoints import StatePlan
 from ..cache.kv_cache import KVCache
 from ..cache.state_pool import StatePool
+from ..fusion.scaled_products import exact_inputs
 from ..step_input import NO_KEY, AttentionInput
 from .layer_probe import LayerProbe
 from .mixer import Mixer, shapes_of, support_padding
@@ -182,7 +183,7 @@ def check_logits(
         ids, positions = (
             torch.cat([rows[i, begin:end] for i, begin, end in spans])[None] for rows in texts
         )
-        with torch.inference_mode(), serving(recurrent):
+        with torch.inference_mode(), serving(recurrent), exact_inputs():
             out = model(
                 input_ids=ids, position_ids=positions, use_cache=False, attention_mask=mask,
                 sgnb=backend,
