@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import EllipsisType
@@ -39,7 +40,7 @@ from ..device.faults import (
 from ..device.load_stages import announce
 from ..device.memory import check_weights_fit
 from ..fusion.reduction import Ranks
-from ..quantization.quantizer import PlanConfig, lazy_parts
+from ..quantization.quantizer import AHEAD, PlanConfig, lazy_parts
 from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
 from .config_file import read_config
@@ -262,6 +263,7 @@ def _read(
         with ExitStack() as stack:
             stack.callback(_one_at_a_time.release)
             stack.enter_context(no_bars())
+            pool = stack.enter_context(ThreadPoolExecutor(AHEAD + 1, "sgnb-pack"))
             reader.check()
             progress.begin()
 
@@ -282,7 +284,7 @@ def _read(
             tensors = {
                 name: _LazyWeight(reader, e, ranges.get(name)) for name, e in dense.entries.items()
             }
-            parts = lazy_parts(plan, lambda name: reader.read(entries[name]))
+            parts = lazy_parts(plan, lambda name: reader.read(entries[name]), pool)
             own = (folder / "generation_config.json").is_file()
             result: tuple[PreTrainedModel, Report] = family.from_pretrained(
                 None,

@@ -3,6 +3,7 @@ one. Connects the checkpoint with `quantization`."""
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from transformers import PreTrainedModel
 from ...errors import ModelError
 from ..quantization.placement import QuantizationPlan, plan_packing
 from ..quantization.quantize import load_scheme
+from ..quantization.quantizer import AHEAD
 from ..quantization.schemes import Scheme, read_scheme
 from .checkpoint import Checkpoint
 from .config_file import NAME
@@ -78,10 +80,12 @@ class WeightPacking:
         )
 
     def scratch_bytes(self, plan: QuantizationPlan) -> int:
-        """Return the size of the largest dense tensor next to its packed form during the load."""
+        """Return the size of the largest dense tensors next to their packed forms during the
+        load."""
         if not self._quantizes:
             return 0
-        return max((self._checkpoint.entries[name].size for name in plan.used), default=0)
+        sizes = (self._checkpoint.entries[name].size for name in plan.used)
+        return sum(heapq.nlargest(AHEAD + 1, sizes))
 
     def finish(self, module: PreTrainedModel) -> None:
         """Restore the config's description of the format, and drop transformers' quantizer."""

@@ -2,13 +2,15 @@
 tensors during the load.
 
 transformers lets a registered quantizer replace modules before weights are read, and then requests
-the tensors one at a time. Memory holds the packed model and the tensors of one matrix.
+the tensors one at a time. The next matrices are packed meanwhile. Memory holds the packed model and
+the tensors of `AHEAD` + 1 matrices.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from types import EllipsisType
 from typing import Any
 
@@ -20,6 +22,10 @@ from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from .packed import PackedWeight
 from .placement import PackedTarget, QuantizationPlan
+
+AHEAD = 3
+"""Matrices that are packed before transformers requests them: one tensor does not keep all threads
+of a reader busy."""
 
 METHOD = "sgnb"
 """Name of the quantizer in transformers' registry."""
@@ -56,15 +62,26 @@ class PlanQuantizer(HfQuantizer):
         return False
 
 
-def lazy_parts(plan: QuantizationPlan, read: Callable[[str], Tensor]) -> dict[str, LazyPart]:
-    """Return the lazy tensors of the plan's buffers by name. read: reads a tensor of the checkpoint
-    by name to the device."""
+def lazy_parts(
+    plan: QuantizationPlan, read: Callable[[str], Tensor], pool: Executor
+) -> dict[str, LazyPart]:
+    """Return the lazy tensors of the plan's buffers by name.
+
+    Args:
+        read: Reads a tensor of the checkpoint by name to the device.
+        pool: `AHEAD` + 1 threads that pack matrices.
+    """
     parts: dict[str, LazyPart] = {}
+    matrices: list[_LazyMatrix] = []
     for target, layout in plan.targets:
         path, _, leaf = target.name.rpartition(".")
         prefix = f"{path}." if leaf == "weight" else f"{path}.{leaf}_"
-        matrix = _LazyMatrix(target, read, set(layout.parts()))
+        matrix = _LazyMatrix(target, read, pool, set(layout.parts()))
+        matrices.append(matrix)
         parts |= {f"{prefix}{name}": LazyPart(matrix, name) for name in layout.parts()}
+
+    for i, matrix in enumerate(matrices):
+        matrix.following = matrices[i + 1 : i + 1 + AHEAD]
     return parts
 
 
@@ -83,21 +100,31 @@ class LazyPart:
 
 
 class _LazyMatrix:
-    """Packed parameter, read with the first part and released with the last."""
+    """Packed parameter, released with the last part. following: packed together with this one."""
 
     def __init__(
-        self, target: PackedTarget, read: Callable[[str], Tensor], names: set[str]
+        self, target: PackedTarget, read: Callable[[str], Tensor], pool: Executor, names: set[str]
     ) -> None:
-        self._target, self._read, self._left = target, read, names
+        self._submit = lambda: pool.submit(target.pack, read)
+        self._left = names
         self._lock = threading.Lock()
-        self._packed: PackedWeight | None = None
+        self._packed: Future[PackedWeight] | None = None
+        self.following: list[_LazyMatrix] = []
+
+    def begin(self) -> None:
+        """Pack the parameter, if no part was requested before."""
+        with self._lock:
+            if self._packed is None and self._left:
+                self._packed = self._submit()
 
     def take(self, name: str) -> Tensor:
+        for matrix in (self, *self.following):
+            matrix.begin()
+        packed = self._packed
+        assert packed is not None
+        tensor = packed.result().parts()[name]
         with self._lock:
-            if self._packed is None:
-                self._packed = self._target.pack(self._read)
-            tensor = self._packed.parts()[name]
             self._left.remove(name)
             if not self._left:
                 self._packed = None
-            return tensor
+        return tensor
