@@ -168,11 +168,11 @@ def _linear(module: nn.Module, operations: Operations) -> _Twin:
     projection = merge([module])
     weight, bias = projection.weight, projection.bias
     is_plain = projection.reduce is None and operations.multiply is F.linear
-    most = SKINNY_ROWS * weight.shape[1]
+    max_skinny = SKINNY_ROWS * weight.shape[1]  # elements of the input
 
     def forward(input: Tensor) -> Tensor:
         # `Operations.linear` would only call F.linear, which needs no view of the rows
-        if is_plain and isinstance(weight, DenseWeight) and input.numel() > most:
+        if is_plain and isinstance(weight, DenseWeight) and input.numel() > max_skinny:
             return F.linear(input, weight.data, bias)
         rows = input.reshape(-1, input.shape[-1])
         out = operations.linear(rows, weight, bias, reduce=projection.reduce)

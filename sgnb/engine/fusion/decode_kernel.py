@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..device.precompile import launch
 from ..quantization.packed import SYMMETRIC_ZERO, PackedWeight
-from .packed_kernels import load_scales
+from .packed_kernels import e2m1_bits, load_scales
 
 BLOCK_N, BLOCK_K = 16, 256
 
@@ -59,10 +59,10 @@ def _decode_kernel(
         place = row[:, None] * (COLUMNS // 2) + pair[None, :]
         pairs = tl.load(values + place, mask=there, other=0).to(tl.int32)
         codes = tl.interleave(pairs & 15, pairs >> 4)
-        if KIND == "int4":  # in the mantissa of 2**23, which is faster than a conversion
+        if KIND == "int4":  # 2**23 + code, which is faster than a conversion
             numbers = (codes | 0x4B000000).to(tl.float32, bitcast=True) - 8388608.0
         else:
-            numbers = mxfp4_number(codes)
+            numbers = e2m1_bits(codes, 0).to(tl.float32, bitcast=True) * 2.0**126
 
     groups = (COLUMNS + WIDE - 1) // WIDE
     blocks = (rows + HIGH - 1) // HIGH
@@ -94,7 +94,7 @@ def _factors(
     at: tl.tensor, scales: tl.tensor, zeros: tl.tensor, mask: tl.tensor, KIND: tl.constexpr,
     ZEROS: tl.constexpr, MIDDLE: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """Return scales and zero points, which are 0 for numbers that have none."""
+    """Return scales and zero points; 0 for FP8 and MXFP4, which have no zero points."""
     scale = load_scales(scales, at, KIND, mask)
     if ZEROS:
         return scale, tl.load(zeros + at, mask=mask, other=0).to(tl.float32)
@@ -110,12 +110,3 @@ def fp8_number(codes: tl.tensor) -> tl.tensor:
     bits = ((codes & 128) << 24) | (magnitude << 20)
     number = bits.to(tl.float32, bitcast=True) * 2.0**120
     return tl.where(magnitude == 127, float("nan"), number)
-
-
-@triton.jit
-def mxfp4_number(codes: tl.tensor) -> tl.tensor:
-    """Return the float32 numbers of the codes of MXFP4, int32: a sign, two bits of exponent, one of
-    mantissa."""
-    # As for FP8: too small by 2**126.
-    bits = ((codes & 8) << 28) | ((codes & 7) << 22)
-    return bits.to(tl.float32, bitcast=True) * 2.0**126

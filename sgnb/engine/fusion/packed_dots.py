@@ -5,9 +5,12 @@ The product is transposed, weights times inputs: Hopper's tensor cores read only
 from registers. Codes of four bits are read as words. Each place of a word is a separate operand
 with the inputs of this place, so that decoded codes need no rearrangement.
 
-Codes of int4 become numbers of 16 bits without arithmetic: two codes of a word are set into the
-mantissas of two equal numbers. The products with this number and the zero point are subtracted from
-the sums of a group.
+Codes of int4 become numbers of 16 bits without arithmetic, as in `packed_kernels`: 128 + code in
+bfloat16, 1024 + code in float16. With an offset of 128 or 1024 and x in a group of columns,
+
+    sum(x * (code - zero)) = sum(x * (offset + code)) - (offset + zero) * sum(x)
+
+The tensor cores compute both sums; sum(x) is a product with ones.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import triton
 import triton.language as tl
 
 from .kernel_weights import DOT_CODES
-from .packed_kernels import SIGN, load_scales
+from .packed_kernels import e2m1_bits, load_scales
 
 INT4_CODES = tl.constexpr(DOT_CODES["int4"])
 MXFP4_CODES = tl.constexpr(DOT_CODES["mxfp4"])
@@ -97,13 +100,13 @@ def _add_dots(
             offset: tl.constexpr = 1024.0 if numbers.dtype == tl.float16 else 128.0
             zero = offset + (_of_group(zeros, *place, KIND, SIZE, WIDE, groups) if ZEROS else 8.0)
             later: tl.constexpr = groups == 1 and numbers.dtype != tl.float32
-            ones = tl.zeros_like(sums)
-            total, ones = _add_codes(total, ones, words, x0, zero, factor, 0, later)
-            total, ones = _add_codes(total, ones, words, x1, zero, factor, 1, later)
-            total, ones = _add_codes(total, ones, words, x2, zero, factor, 2, later)
-            total, ones = _add_codes(total, ones, words, x3, zero, factor, 3, later)
+            x_sums = tl.zeros_like(sums)
+            total, x_sums = _add_codes(total, x_sums, words, x0, zero, factor, 0, later)
+            total, x_sums = _add_codes(total, x_sums, words, x1, zero, factor, 1, later)
+            total, x_sums = _add_codes(total, x_sums, words, x2, zero, factor, 2, later)
+            total, x_sums = _add_codes(total, x_sums, words, x3, zero, factor, 3, later)
             if later:
-                total -= zero * ones
+                total -= zero * x_sums
         else:
             words = words.to(tl.int32)
             total = _add_dot(total, words, x0, factor, 0)
@@ -139,35 +142,35 @@ def _of_group(
 
 @triton.jit
 def _add_codes(
-    total: tl.tensor, ones: tl.tensor, words: tl.tensor, x: tl.tensor, zero: tl.tensor,
+    total: tl.tensor, x_sums: tl.tensor, words: tl.tensor, x: tl.tensor, zero: tl.tensor,
     scale: tl.tensor, PLACE: tl.constexpr, LATER: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """Add the product of x and the codes of int4 at PLACE of each half of a word. The codes are set
-    into the mantissas of two numbers. zero: includes those numbers.
+    """Add the product of x and the codes of int4 at PLACE of each half of a word. zero: the zero
+    point plus the offset of the codes.
 
-    With LATER, the product with `zero` is left to the caller, and the product of x and ones is
-    added to `ones`: tensor cores then read the bits as they are. float32 would lose digits.
+    With LATER, the caller subtracts the product of `zero` and the sum of x, which is added to
+    `x_sums`, and the tensor cores read codes without arithmetic. Not for float32: the difference of
+    large sums would lose digits.
     """
     x = tl.trans(x)
     half: tl.constexpr = tl.float16 if x.dtype == tl.float16 else tl.bfloat16
-    magic: tl.constexpr = 0x64006400 if half == tl.float16 else 0x43004300
-    pair = ((words >> (4 * PLACE)) & 0x000F000F) | magic
+    offsets: tl.constexpr = 0x64006400 if half == tl.float16 else 0x43004300
+    pair = ((words >> (4 * PLACE)) & 0x000F000F) | offsets
     bits = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16))
     numbers = bits.reshape(words.shape[0], 2 * words.shape[1]).to(half, bitcast=True)
     if LATER:
-        one = tl.full(numbers.shape, 1.0, x.dtype)
-        ones = tl.dot(one, x, ones, input_precision="ieee")
+        ones = tl.full(numbers.shape, 1.0, x.dtype)
+        x_sums = tl.dot(ones, x, x_sums, input_precision="ieee")
     else:
         numbers = (numbers.to(tl.float32) - zero) * scale
-    return tl.dot(numbers.to(x.dtype), x, total, input_precision="ieee"), ones
+    return tl.dot(numbers.to(x.dtype), x, total, input_precision="ieee"), x_sums
 
 
 @triton.jit
 def _add_dot(
     total: tl.tensor, words: tl.tensor, x: tl.tensor, scale: tl.tensor, PLACE: tl.constexpr
 ) -> tl.tensor:
-    """Add the product of the codes of MXFP4 at a place of each word."""
-    # Sign, exponent and mantissa of E2M1 in the places of float32: too small by 2**126.
-    bits = ((words << (28 - 4 * PLACE)) & SIGN) | (((words >> (4 * PLACE)) & 7) << 22)
+    """Add the product of x and the codes of MXFP4 at PLACE of each word."""
+    bits = e2m1_bits(words, PLACE)
     weights = (bits.to(tl.float32, bitcast=True) * (2.0**126 * scale)).to(x.dtype)
     return tl.dot(weights, tl.trans(x), total, input_precision="ieee")

@@ -1,11 +1,16 @@
 """Triton functions of `skinny_kernels` for packed weights: sums of products with numbers that are
 decoded in registers. `quantization/packed.py` documents the layout.
 
-Codes of four bits are read as words of eight codes. Codes become floats without a conversion. Two
-codes of int4 are set into the mantissas of two numbers of bfloat16, each OFFSET. The upper half of
-a float32 is a number of bfloat16, thus two operations give both floats. The products with OFFSET
-and the zero point are subtracted once per word. The bits of E2M1 are set into the places of
-float32; the number is too small by 2**126, and powers of two in inputs and sums correct it.
+Codes of four bits are read as words of eight codes, and become floats without a conversion:
+
+- int4: 0x4300 is 128 in bfloat16, and the last bit of the mantissa counts 1. Thus 0x4300 | code is
+  OFFSET + code. A shift, an `&` and an `|` of a word give two such numbers, one in each half. A
+  bfloat16 is the upper half of a float32: a shift and a mask give both floats. A sum of
+  x * (OFFSET + code) is too large by OFFSET times the sum of x. This product is subtracted once per
+  word, together with the product of the zero point.
+- MXFP4: a code has a sign, two bits of exponent and one bit of mantissa (E2M1), which are set into
+  the places of float32. The biases of the exponents differ by 126: the number is too small by
+  2**126. Powers of two in inputs and sums correct the product.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ OFFSET = tl.constexpr(128.0)
 @triton.jit
 def packed_sums(
     x: tl.tensor, row: tl.tensor, other: tl.tensor, values: tl.tensor, scales: tl.tensor,
-    zeros: tl.tensor, order: tl.tensor, factor: tl.tensor, eps: tl.tensor, nothing: tl.tensor,
+    zeros: tl.tensor, order: tl.tensor, factor: tl.tensor, eps: tl.tensor, hidden_zero: tl.tensor,
     KIND: tl.constexpr, HIGH: tl.constexpr, WIDE: tl.constexpr, ZEROS: tl.constexpr,
     ORDER: tl.constexpr, SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr, NORM: tl.constexpr,
@@ -35,8 +40,8 @@ def packed_sums(
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
     """Multiply the rows at x [BLOCK_T, 1], normed if asked, by the rows `row` [BLOCK_N] of the
     matrix and, with TWO, by the rows `other`. Returns [BLOCK_T, BLOCK_N] each. HIGH, WIDE: rows and
-    columns that share a scale. nothing: 0, unknown to the compiler, which merges an `&` and an `|`
-    with two constants into one operation only if it does not know one of them."""
+    columns that share a scale. hidden_zero: 0, which the compiler does not know: `&` and `|` with
+    two known constants do not become one instruction."""
     per: tl.constexpr = 1 if KIND == "fp8" else CODES
     whole: tl.constexpr = WIDE >= SIZE  # one scale per row
     width: tl.constexpr = BLOCK_K if whole else WIDE
@@ -48,12 +53,12 @@ def packed_sums(
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         numbers, squares = _inputs(x, order, factor, start, squares, ORDER, SIZE, BLOCK_K, NORM)
         product += _products(
-            numbers, row, values, scales, zeros, start, nothing, KIND, HIGH, WIDE, ZEROS, SIZE,
+            numbers, row, values, scales, zeros, start, hidden_zero, KIND, HIGH, WIDE, ZEROS, SIZE,
             BLOCK_T, BLOCK_K, whole, groups,
         )  # fmt: skip
         if TWO:
             other_product += _products(
-                numbers, other, values, scales, zeros, start, nothing, KIND, HIGH, WIDE, ZEROS,
+                numbers, other, values, scales, zeros, start, hidden_zero, KIND, HIGH, WIDE, ZEROS,
                 SIZE, BLOCK_T, BLOCK_K, whole, groups,
             )  # fmt: skip
 
@@ -91,7 +96,7 @@ def _inputs(
 @triton.jit
 def _products(
     numbers: tl.tensor, row: tl.tensor, values: tl.tensor, scales: tl.tensor, zeros: tl.tensor,
-    start: tl.tensor, nothing: tl.tensor, KIND: tl.constexpr, HIGH: tl.constexpr,
+    start: tl.tensor, hidden_zero: tl.tensor, KIND: tl.constexpr, HIGH: tl.constexpr,
     WIDE: tl.constexpr, ZEROS: tl.constexpr, SIZE: tl.constexpr, BLOCK_T: tl.constexpr,
     BLOCK_K: tl.constexpr, WHOLE: tl.constexpr, GROUPS: tl.constexpr,
 ) -> tl.tensor:  # fmt: skip
@@ -118,7 +123,7 @@ def _products(
         words = tl.load(
             pointers.reshape(flat), mask=present, other=0, eviction_policy="evict_first"
         ).reshape(pointers.shape)
-        products, inputs = _word_products(words, numbers, nothing, KIND, BLOCK_T, GROUPS, width)
+        products, inputs = _word_products(words, numbers, hidden_zero, KIND, BLOCK_T, GROUPS, width)
         if ZEROS:
             zero = tl.load(zeros + scale_at, mask=real, other=0).to(tl.float32)
             products -= (zero + OFFSET)[None, :, :, None] * inputs
@@ -144,7 +149,7 @@ def load_scales(
 
 @triton.jit
 def _word_products(
-    words: tl.tensor, numbers: tl.tensor, nothing: tl.tensor, KIND: tl.constexpr,
+    words: tl.tensor, numbers: tl.tensor, hidden_zero: tl.tensor, KIND: tl.constexpr,
     BLOCK_T: tl.constexpr, GROUPS: tl.constexpr, WIDTH: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
     """Return the sum of the eight products of each word, for int4 with OFFSET in each code, and the
@@ -160,10 +165,10 @@ def _word_products(
     x1, x5 = tl.split(x15)
     x3, x7 = tl.split(x37)
 
-    sums = _add_products(tl.zeros_like(x0), words, x0, x4, nothing, 0, KIND)
-    sums = _add_products(sums, words, x1, x5, nothing, 1, KIND)
-    sums = _add_products(sums, words, x2, x6, nothing, 2, KIND)
-    sums = _add_products(sums, words, x3, x7, nothing, 3, KIND)
+    sums = _add_products(tl.zeros_like(x0), words, x0, x4, hidden_zero, 0, KIND)
+    sums = _add_products(sums, words, x1, x5, hidden_zero, 1, KIND)
+    sums = _add_products(sums, words, x2, x6, hidden_zero, 2, KIND)
+    sums = _add_products(sums, words, x3, x7, hidden_zero, 3, KIND)
     if KIND == "mxfp4":
         sums *= 2.0**62
     return sums, x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7
@@ -171,20 +176,20 @@ def _word_products(
 
 @triton.jit
 def _add_products(
-    sums: tl.tensor, words: tl.tensor, x: tl.tensor, later: tl.tensor, nothing: tl.tensor,
+    sums: tl.tensor, words: tl.tensor, x: tl.tensor, x_upper: tl.tensor, hidden_zero: tl.tensor,
     PLACE: tl.constexpr, KIND: tl.constexpr,
 ) -> tl.tensor:  # fmt: skip
-    """Add the products of x and the codes at PLACE, and of `later` and those at PLACE + 4."""
+    """Add the products of x and the codes at PLACE, and of x_upper and the codes at PLACE + 4."""
     if KIND == "int4":
-        pair = ((words >> (4 * PLACE)) & 0x000F000F) | (nothing | PAIR)
+        pair = ((words >> (4 * PLACE)) & 0x000F000F) | (hidden_zero | PAIR)
         first, second = pair << 16, pair & -65536
     else:
-        first, second = _e2m1(words, PLACE), _e2m1(words, PLACE + 4)
+        first, second = e2m1_bits(words, PLACE), e2m1_bits(words, PLACE + 4)
     sums += first.to(tl.float32, bitcast=True)[None, :, :, :] * x
-    return sums + second.to(tl.float32, bitcast=True)[None, :, :, :] * later
+    return sums + second.to(tl.float32, bitcast=True)[None, :, :, :] * x_upper
 
 
 @triton.jit
-def _e2m1(words: tl.tensor, PLACE: tl.constexpr) -> tl.tensor:
-    """Return the bits of float32 of the codes at PLACE, times 2**-126."""
+def e2m1_bits(words: tl.tensor, PLACE: tl.constexpr) -> tl.tensor:
+    """Return the bits of float32 of the codes of MXFP4 at PLACE of each word, times 2**-126."""
     return ((words << (28 - 4 * PLACE)) & SIGN) | (((words >> (4 * PLACE)) & 7) << 22)

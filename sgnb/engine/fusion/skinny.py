@@ -33,7 +33,8 @@ PACKED_ROWS: dict[Kind, int] = {"fp8": 1, "int4": 4, "mxfp4": 4}
 """Maximum rows of packed weights for sums of products."""
 
 PAIR_ROWS: dict[Kind, int] = {"fp8": 1, "int4": 2, "mxfp4": 2}
-"""The same where two matrix rows belong to a column: QKV projections, gate and up."""
+"""The same where two matrix rows belong to a column: QKV projections, gate and up. Tensor
+cores multiply gate and up of FP8 at any number of rows."""
 
 PACKED_DOT_ROWS: dict[Kind, int] = {"fp8": 128, "int4": 64, "mxfp4": 16}
 """Maximum rows of packed weights for tensor cores. Above, decoded weights are multiplied faster."""
@@ -260,7 +261,8 @@ def _one_pair(size: int) -> SkinnyTiling:
 def pick_packed(
     weight: PackedWeight, rows: int, columns: int, gated: bool, sms: int
 ) -> SkinnyTiling:
-    """Return the tiling of a packed weight, tuned on an H200 for a model of 8B."""
+    """Return the tiling of a packed weight. Tuned for a model of 8B: FP8 and MXFP4 on an H200, int4
+    on an H100."""
     block, max_rows = dot_block(weight), (PAIR_ROWS if gated else PACKED_ROWS)[weight.kind]
     sums = rows <= max_rows and not (gated and weight.kind == "fp8")
     if not block or (sums and can_sum(weight)):
