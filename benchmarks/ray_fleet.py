@@ -194,7 +194,7 @@ def engine_pid(fleet: FleetExecutor, worker: int) -> int:
     """Return the process of a worker's actor."""
     import ray
 
-    scaling = fleet._dispatcher._supply
-    assert scaling is not None and isinstance(scaling.source, RayHosts)
-    actor = scaling.source._actors[fleet._executors[worker].engine]
+    supply = fleet._dispatcher._supply
+    assert supply is not None and isinstance(supply.source, RayHosts)
+    actor = supply.source._actors[fleet._executors[worker].engine]
     return int(ray.get(actor.endpoint.remote())[2])

@@ -124,38 +124,38 @@ def products(place: Place, counts: Sequence[int] = ROWS) -> Report:
         bar=f"int4, one row: a layer in at most {LAYER_BAR:.0f} us",
         note="Each product with its fused parts: norm, gate, residual, rotation and KV store.",
     )
-    chosen = list(place.sizes.products.values())
-    inside = [name != "logits" for name in place.sizes.products]  # part of a layer
+    measured = list(place.sizes.products.values())
+    in_layer = [name != "logits" for name in place.sizes.products]
     for kind in (None, *KINDS):
         first = [
             place.normal(p.columns, p.size, width=p.size**-0.5)
             if kind is None
             else random_packed(kind, p.columns, p.size, place.device, p.size**-0.5)
-            for p in chosen
+            for p in measured
         ]
         sizes = [w.numel() * w.element_size() if kind is None else w.size for w in first]
-        size = sum(compress(sizes, inside))
-        made = [first, *([_copy(w) for w in first] for _ in range(copies(size) - 1))]
+        size = sum(compress(sizes, in_layer))
+        layers = [first, *([_copy(w) for w in first] for _ in range(copies(size) - 1))]
         for rows in counts:
-            ways = [way_of(place, product, rows) for product in chosen]
+            ways = [way_of(place, product, rows) for product in measured]
 
-            def layer(own: list[Any], ways: list[Any] = ways) -> Any:
-                pairs = compress(zip(ways, own, strict=True), inside)
+            def multiply(weights: list[Any], ways: list[Any] = ways) -> Any:
+                pairs = compress(zip(ways, weights, strict=True), in_layer)
                 return [way(operations, weight) for way, weight in pairs][-1]
 
             name = f"{kind or 'bfloat16'}, {rows}"
             each = [
-                attempt(name, place.graph, [partial(way, operations, own[i]) for own in made])
+                attempt(name, place.graph, [partial(way, operations, w[i]) for w in layers])
                 for i, way in enumerate(ways)
             ]
-            total = attempt(name, place.graph, [partial(layer, own) for own in made])
+            total = attempt(name, place.graph, [partial(multiply, weights) for weights in layers])
             share = "-" if total is None else f"{size / total * 1e6 / H200_BYTES:.0%}"
             cells = [*map(microseconds, each), microseconds(total), share]
             report.rows.append((kind or "bfloat16", rows, *cells))
             print(*report.rows[-1], sep=" | ", flush=True)
             if (kind, rows) == ("int4", 1):
                 report.met = total is not None and total <= LAYER_BAR
-        del made, first
+        del layers, first
     return report
 
 
