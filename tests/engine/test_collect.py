@@ -87,9 +87,9 @@ def test_an_asynchronous_stream_that_is_let_go() -> None:
 
 
 @pytest.mark.parametrize("closes", [False, True])
-def test_requests_are_submitted_beside_the_event_loop(closes: bool) -> None:
-    """The loop goes on during a submission. Requests of a task, or of an event loop, that ended
-    before are aborted."""
+def test_requests_are_submitted_on_a_thread(closes: bool) -> None:
+    """The event loop goes on during a submission. If the task or the event loop ends before the
+    submission, the requests are aborted."""
     begun, resume, ended = threading.Event(), threading.Event(), queue.SimpleQueue[list[int]]()
 
     def submit(*args: Any, stream: bool) -> list[int]:

@@ -1,4 +1,4 @@
-"""The row of `%sglang doctor` about kernels of packed weights, on machines that are not there."""
+"""The row of `%sglang doctor` about kernels of packed weights, on pretended machines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sgnb.magics import doctor
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Sets whether there is a GPU, whether Triton, and the answer of the check of FP8 inputs."""
+    """Pretends a GPU, Triton, and the answer of the check of FP8 inputs."""
 
     def pretend(gpu: bool, triton: bool, answer: bool | Exception = True) -> Mock:
         asked = Mock(side_effect=[answer])

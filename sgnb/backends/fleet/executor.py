@@ -88,8 +88,8 @@ class FleetExecutor:
         Args:
             model: As in `Engine`.
             replicas: Number of engines; or minimum and maximum: engines start if calls wait, and
-                end if as many engines were without calls for two minutes.
-                An engine that ends is replaced.
+                n engines end if n engines were without calls for two minutes. A lost engine is
+                replaced.
             on: "processes": a process per engine, each with a GPU of its own if there are several;
                 the processes end with this process. "threads": engines in this process. "ray", or
                 the address "ray://HOST:PORT" of a cluster: actors of Ray.

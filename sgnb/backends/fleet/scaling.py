@@ -1,8 +1,8 @@
 """Number of workers of a fleet. Pure: no clock, no thread, no I/O; time is an argument.
 
-Workers start if calls wait and the load needs more workers, and end if as many workers were without
-calls for some time. A worker to end takes no more calls, and ends after the last one. A lost worker
-is replaced, unless the worker ends again and again.
+Workers start if calls wait and the load needs more workers. If n workers were without calls for
+some time, n workers end. A draining worker takes no more calls, and ends after the last call. A
+lost worker is replaced, unless the worker ends again and again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CATCH_UP_SECONDS = 5.0
 start allows the same time again."""
 
 IDLE_SECONDS = 120.0
-"""Time with workers without calls before as many workers end."""
+"""Time with n workers without calls before n workers end."""
 
 MAX_IDLE_SECONDS = 960.0
 """Maximum of the same time. The time doubles if a worker starts soon after another has ended."""

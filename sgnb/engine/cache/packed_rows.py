@@ -13,7 +13,7 @@ from .radix import Ints
 
 
 class PackedRows:
-    """Rows with the same number of several tensors, next to each other in a packed row.
+    """Rows of several tensors: a packed row has the rows of one index next to each other.
 
     Args:
         tensors: Contiguous, on one device, at fixed addresses.
@@ -55,15 +55,15 @@ class PackedRows:
             begin = end
 
     def _move_on_gpu(self, ids: Ints, packed: Tensor, restore: bool) -> None:
-        numbers = torch.from_numpy(ids.astype(np.int64)).pin_memory()
-        numbers = numbers.to(packed.device, non_blocking=True)
+        indices = torch.from_numpy(ids.astype(np.int64)).pin_memory()
+        indices = indices.to(packed.device, non_blocking=True)
         if self._table is not None and packed.stride(0) % 4 == 0:
             from .row_kernel import move_rows
 
-            move_rows(self._table, numbers, packed, restore)
+            move_rows(self._table, indices, packed, restore)
             return
         for rows, columns in self._pairs(packed):
             if restore:
-                rows.index_copy_(0, numbers, columns)
+                rows.index_copy_(0, indices, columns)
             else:
-                columns.copy_(rows.index_select(0, numbers))
+                columns.copy_(rows.index_select(0, indices))

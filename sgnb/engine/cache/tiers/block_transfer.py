@@ -42,7 +42,7 @@ class BlockTransfer:
         per_block: int = BLOCK,
     ) -> None:
         self._units, self._device = units, device
-        self._read: deque[tuple[Tensor, ...]] = deque()  # pinned memory of finished reads
+        self._unused: deque[tuple[Tensor, ...]] = deque()  # pinned memory of dropped contents
         self._on_gpu = device.type == "cuda"
         self._writes = torch.cuda.Stream(device) if self._on_gpu else None
         self._is_finite = is_finite
@@ -70,7 +70,7 @@ class BlockTransfer:
         """
         # Freed here, not by the thread that drops the content: torch then records an event on the
         # engine's stream, which fails while this stream is captured.
-        self._read.clear()
+        self._unused.clear()
         size = len(ids), self.unit_bytes
         padded = self.unit_bytes > self._units.unit_bytes
         new = torch.zeros if padded else torch.empty
@@ -86,7 +86,7 @@ class BlockTransfer:
         copied = torch.cuda.Event()
         copied.record()
         rows = content.numpy()
-        weakref.finalize(rows, self._read.append, (content, finite)).atexit = False
+        weakref.finalize(rows, self._unused.append, (content, finite)).atexit = False
 
         def wait() -> tuple[Bytes, NDArray[np.bool_]]:
             copied.synchronize()

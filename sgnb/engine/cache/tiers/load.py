@@ -69,8 +69,8 @@ class Load:
 
     @property
     def read_seconds(self) -> float:
-        """Seconds of the reads, without the time in the queue behind other loads, and until the
-        engine's thread takes the contents: a computation would wait for the same steps."""
+        """Seconds from the first read until the engine's thread took the last content. Excludes
+        the queue behind other loads. Includes waits for steps, as a computation would."""
         return (self.read_at or time.perf_counter()) - (self.read_from or self.began)
 
     def __post_init__(self) -> None:
