@@ -194,6 +194,14 @@ def check_all_codes() -> None:
                 assert torch.equal(y[0], expected), (kind, place, tiling)
 
 
+def check_large_scales() -> None:
+    """MXFP4 with scales of all blocks from 4 on, on tensor cores."""
+    weight = packed("mxfp4", (1, 32), torch.uint8, False, 38, 160)
+    for exponent in (129, 180):
+        weight = weight._replace(scales=torch.full_like(weight.scales, exponent))
+        check(weight, 5, torch.float32, [(None, False, False, False)])
+
+
 def check_model(name: str, family: str) -> None:
     """A fused model with packed weights against its own forward: steps of few rows use the kernels,
     for each matrix of a layer."""
@@ -233,6 +241,7 @@ def run(quick: bool) -> None:
     torch.manual_seed(0)
     check_layouts()
     check_all_codes()
+    check_large_scales()
     dtypes = (torch.float32, torch.bfloat16, torch.float16)
     some: list[Case] = [("silu", True, True, False), (None, True, False, True)]
     for number, layout in enumerate(LAYOUTS):

@@ -172,5 +172,6 @@ def _add_dot(
 ) -> tl.tensor:
     """Add the product of x and the codes of MXFP4 at PLACE of each word."""
     bits = e2m1_bits(words, PLACE)
-    weights = (bits.to(tl.float32, bitcast=True) * (2.0**126 * scale)).to(x.dtype)
+    # The product of 2**126 and a scale from 4 on would be infinite.
+    weights = (bits.to(tl.float32, bitcast=True) * 2.0**126 * scale).to(x.dtype)
     return tl.dot(weights, tl.trans(x), total, input_precision="ieee")
