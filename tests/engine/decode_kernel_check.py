@@ -36,5 +36,12 @@ if __name__ == "__main__":
     check(random_packed("int4", 17, 530, zeros=True), torch.float32)  # several tiles
     experts = [random_packed("int4", order=True, zeros=True, seed=i) for i in range(3)]
     check(stack(experts), torch.float32)
+    for columns in (40, 72):  # fewer than a tile, in one group
+        for high, zeros in ((1, True), (3, False)):
+            values = torch.randint(256, (7, columns // 2), dtype=torch.uint8)
+            scales = torch.rand(-(-7 // high), 1)
+            points = torch.randint(16, scales.shape, dtype=torch.uint8) if zeros else None
+            packed = PackedWeight("int4", values, scales, points, None, (high, columns))
+            check(packed, torch.float32)
     check_all_codes()
     print("all agree")

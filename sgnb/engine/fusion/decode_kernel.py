@@ -69,7 +69,7 @@ def _decode_kernel(
     block = (expert * blocks + n // HIGH)[:, None] * groups
     if WIDE >= COLUMNS or WIDE % BLOCK_K == 0 or BLOCK_K % WIDE == 0:
         # Columns of one group share a load.
-        parts: tl.constexpr = 1 if WIDE >= BLOCK_K else BLOCK_K // WIDE
+        parts: tl.constexpr = 1 if min(COLUMNS, BLOCK_K) <= WIDE else BLOCK_K // WIDE
         first = 0 if WIDE >= COLUMNS else tl.program_id(1) * BLOCK_K // WIDE
         group = first + tl.arange(0, parts)[None, :]
         present = (n < rows)[:, None] & (group < groups)
