@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -114,3 +115,27 @@ def test_requests_are_submitted_on_a_thread(closes: bool) -> None:
     resume.set()
     assert ended.get(timeout=20) == [7, 8]
     task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
+def test_functions_that_wait_for_a_generation_delay_no_submission() -> None:
+    """Each thread of `asyncio.to_thread` waits for an answer to another submission."""
+    width = 3
+
+    def submit(prompts: Any, params: Any, callbacks: Any, stream: bool) -> list[int]:
+        callbacks[0](LAST)
+        return [7]
+
+    async def main() -> list[Output]:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(width))
+        begun = threading.Barrier(width)
+
+        def tool() -> Output:
+            begun.wait(20)
+            asked = Samples(["a"], [SamplingParams()], True)
+            answer = arun_samples(submit, lambda ids: None, asked, False)
+            return asyncio.run_coroutine_threadsafe(answer, loop).result(5)
+
+        return await asyncio.gather(*(asyncio.to_thread(tool) for _ in range(width)))
+
+    assert asyncio.run(main()) == [LAST] * width

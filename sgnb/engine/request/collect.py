@@ -7,9 +7,12 @@ takes ids.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Protocol
 
@@ -23,6 +26,18 @@ from .request_state import OnOutput
 Abort = Callable[[list[int]], None]
 Indexed = tuple[int, Output]
 """Index of a sample and its output."""
+
+
+def _new_threads() -> None:
+    """Create the threads of asynchronous submissions. A forked child has no threads."""
+    global _threads
+    _threads = ThreadPoolExecutor(thread_name_prefix="sgnb-submit")  # started on demand
+
+
+_threads: ThreadPoolExecutor
+_new_threads()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_threads)
 
 
 class Submit(Protocol):
@@ -71,7 +86,10 @@ async def arun_samples(submit: Submit, abort: Abort, asked: Samples, stream: boo
 
 async def _asubmit(submit: Callable[[], list[int]], abort: Abort) -> list[int]:
     """Submit on a thread: tokenization, and the answer of a host, would hold up the event loop.
-    The end of the task or of the event loop also aborts a submission in progress."""
+    The end of the task or of the event loop also aborts a submission in progress.
+
+    The pool is separate from `asyncio.to_thread`: functions there may wait for a generation.
+    """
     ids: list[int] = []
     ended: list[bool] = []  # no lock: `on_close`
 
@@ -86,7 +104,8 @@ async def _asubmit(submit: Callable[[], list[int]], abort: Abort) -> list[int]:
 
     stop_watching = on_close(end)
     try:
-        await asyncio.to_thread(submit_or_abort)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(_threads, copy_context().run, submit_or_abort)
     except BaseException:
         end()
         raise
