@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,19 @@ def test_a_model_with_hooks_runs_without_copies(tmp_path: Path, model: PreTraine
         hook.remove()
     with pytest.warns(SgnbWarning, match="a prefix of 256 tokens needs"):
         Engine("tiny", disk_cache=1e-6).close()
+
+
+def test_later_hooks_end_copies(tmp_path: Path, model: PreTrainedModel) -> None:
+    module: Any = model.model.layers[0]
+    with Engine(model, disk_cache=str(tmp_path)) as loaded:
+        tiers = loaded._loop.tiers.tiers
+        assert tiers is not None and tiers._is_current(False)
+        for hooks in (module._forward_hooks, OrderedDict[int, Any]()):  # some users replace all
+            module._forward_hooks = hooks
+            hook = module.register_forward_hook(lambda *args: None)
+            assert not tiers._is_current(False)
+            hook.remove()
+            assert tiers._is_current(False)
 
 
 def test_the_variable_sets_a_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

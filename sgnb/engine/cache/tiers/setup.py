@@ -6,7 +6,7 @@ import os
 import shutil
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -94,7 +94,7 @@ def make_tiers(
         warnings.warn(printable(message), SgnbWarning, stacklevel=7)
         return None
 
-    find_model, hooks = weakref.ref(model), _hooks(model)
+    find_model, modules = weakref.ref(model), [weakref.ref(each) for each in model.modules()]
 
     def open_stores() -> Stores:
         fingerprint = identity()
@@ -107,7 +107,8 @@ def make_tiers(
         alive = find_model()
         with suppress(ModelError):  # a replaced module
             changed = weights is not None and weights.find_change(thorough) is not None
-            return alive is not None and not changed and not _has_foreign(hooks)
+            present = (module for find in modules if (module := find()) is not None)
+            return alive is not None and not changed and not _has_foreign_hooks(present)
         return False
 
     emit(_started(host_cache, disk))
@@ -137,7 +138,7 @@ def _find_fault(cache: CacheManager, model: torch.nn.Module, size: int, payloads
     store in bytes."""
     if not cache.prefix_cache:
         return "prefix_cache=False"
-    if _has_foreign(_hooks(model)):
+    if _has_foreign_hooks(model.modules()):
         return "modules have forward hooks, which are not part of the model's identity"
 
     least = payloads.least_bytes
@@ -146,22 +147,14 @@ def _find_fault(cache: CacheManager, model: torch.nn.Module, size: int, payloads
     return payloads.find_fault()
 
 
-def _hooks(model: torch.nn.Module) -> list[Mapping[int, Any]]:
-    """Return the forward hooks of each module, as the module holds them: later changes count."""
-    return [
-        hooks
-        for module in model.modules()
-        for hooks in (module._forward_hooks, module._forward_pre_hooks)
-    ]
-
-
-def _has_foreign(hooks: Sequence[Mapping[int, Any]]) -> bool:
+def _has_foreign_hooks(modules: Iterable[torch.nn.Module]) -> bool:
     """Return whether functions of the user run inside the model. Hooks of sgnb pass arguments, and
     hooks of transformers record outputs."""
+    hooked = [each for each in modules if each._forward_hooks or each._forward_pre_hooks]
     return any(
         str(getattr(hook, "__module__", "")).split(".")[0] not in ("sgnb", "transformers")
-        for present in filter(None, hooks)
-        for hook in present.values()
+        for module in hooked
+        for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
     )
 
 
