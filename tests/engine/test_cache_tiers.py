@@ -13,6 +13,7 @@ from sgnb.engine.cache.radix import Ints
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.tiers import copies
 from sgnb.engine.cache.tiers.blocks import BLOCK
+from sgnb.engine.cache.tiers.tail_loads import TailLoad
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
 from sgnb.events import PrefixLoaded
 
@@ -216,6 +217,24 @@ def test_a_reader_that_cannot_start_leaves_no_waiting_request() -> None:
     calls[0][0](*calls[0][1:])  # the first reader works on a load that has ended
     work_all(setting)
     setting.check()
+
+
+def test_a_tail_without_a_read_has_no_cost() -> None:
+    setting = Setting(3, ("host",), slow_loads=True)
+    tiers, counts = setting.tiers, list[tuple[bool, int]]()
+    observed, finish = list[float](), tiers._finish_tail
+
+    def finish_tail(tail: TailLoad) -> int:
+        before = len(observed)
+        tokens = finish(tail)
+        counts.append((tail.load.read_from > 0, len(observed) - before))
+        return tokens
+
+    tiers._finish_tail = finish_tail  # type: ignore[method-assign]
+    tiers.costs.observe_load = lambda *load: observed.append(load[2])  # type: ignore[method-assign]
+    for _ in range(400):
+        setting.step()
+    assert set(counts) == {(False, 0), (True, 1)}
 
 
 def test_a_node_above_the_limit_is_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

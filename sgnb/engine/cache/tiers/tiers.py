@@ -275,7 +275,8 @@ class CacheTiers:
         load, begin, now = tail.load, tail.request.num_computed, time.perf_counter()
         store, tokens = load.plan.blocks[-1].store, self._tails.finish(tail)
         size = max(1, sum(load.read)) * self._transfer.block_bytes
-        self.costs.observe_load(store.name, size, load.read_seconds)
+        if load.read_from:  # the time in the queue is no cost
+            self.costs.observe_load(store.name, size, load.read_seconds)
 
         if tokens:
             computing = self.costs.compute_seconds(begin, begin + tokens)
