@@ -202,6 +202,21 @@ def check_large_scales() -> None:
         check(weight, 5, torch.float32, [(None, False, False, False)])
 
 
+def check_outliers() -> None:
+    """Inputs far above the others, at columns of weights of 0, cost float16 no digits."""
+    codes = torch.randint(16, (38, 128))
+    codes[:, 5], codes[:, 70] = 3, 3
+    scales = torch.full((38, 2), 0.01, dtype=torch.float16)
+    points = torch.full((38, 2), 3, dtype=torch.uint8)
+    weight = PackedWeight("int4", pack_nibbles(codes), scales, points, None, (1, 64))
+    whole = weight._replace(scales=scales[:, :1], zeros=points[:, :1], block=(1, 128))
+    for each in (weight, whole):
+        x = torch.randn(5, 128).half()
+        x[:, 5], x[:, 70] = 9000.0, -3000.0
+        exact = x.double() @ each.reference(torch.float64).t()
+        close(skinny_linear(x, each, tiling=DOTS), exact, each.block)
+
+
 def check_model(name: str, family: str) -> None:
     """A fused model with packed weights against its own forward: steps of few rows use the kernels,
     for each matrix of a layer."""
@@ -242,6 +257,7 @@ def run(quick: bool) -> None:
     check_layouts()
     check_all_codes()
     check_large_scales()
+    check_outliers()
     dtypes = (torch.float32, torch.bfloat16, torch.float16)
     some: list[Case] = [("silu", True, True, False), (None, True, False, True)]
     for number, layout in enumerate(LAYOUTS):

@@ -6,7 +6,7 @@ from registers. Codes of four bits are read as words. Each place of a word is a 
 with the inputs of this place, so that decoded codes need no rearrangement.
 
 Codes of int4 become numbers of 16 bits without arithmetic, as in `packed_kernels`: 128 + code in
-bfloat16, 1024 + code in float16. With an offset of 128 or 1024 and x in a group of columns,
+bfloat16, (16 + code) / 16 in float16. With an offset of 128 or 16 and x in a group of columns,
 
     sum(x * (code - zero)) = sum(x * (offset + code)) - (offset + zero) * sum(x)
 
@@ -79,7 +79,8 @@ def _add_dots(
     at = word + start // per
     inside = ((at < SIZE // per) | (SIZE % BLOCK_K == 0))[None, :]
     rows = values + row.to(tl.int64)[:, None] * (SIZE // per)
-    total = tl.zeros_like(sums) if groups == 1 and not whole else sums
+    apart: tl.constexpr = groups == 1 and (KIND == "int4" or not whole)
+    total = tl.zeros_like(sums) if apart else sums
     part: tl.constexpr = 1 if KIND == "fp8" else 4  # columns with a number of equal position
     place = row // HIGH, start // WIDE, (tl.arange(0, BLOCK_K // part) * part // WIDE)[None, :]
     scale = 1.0 if whole else _of_group(scales, *place, KIND, SIZE, WIDE, groups)
@@ -97,7 +98,7 @@ def _add_dots(
         x0, x2 = tl.split(even)
         x1, x3 = tl.split(odd)
         if KIND == "int4":
-            offset: tl.constexpr = 1024.0 if numbers.dtype == tl.float16 else 128.0
+            offset: tl.constexpr = 16.0 if numbers.dtype == tl.float16 else 128.0
             zero = offset + (_of_group(zeros, *place, KIND, SIZE, WIDE, groups) if ZEROS else 8.0)
             later: tl.constexpr = groups == 1 and numbers.dtype != tl.float32
             x_sums = tl.zeros_like(sums)
@@ -106,7 +107,8 @@ def _add_dots(
             total, x_sums = _add_codes(total, x_sums, words, x2, zero, factor, 2, later)
             total, x_sums = _add_codes(total, x_sums, words, x3, zero, factor, 3, later)
             if later:
-                total -= zero * x_sums
+                unit: tl.constexpr = 16.0 if numbers.dtype == tl.float16 else 1.0
+                total = total * unit - zero * x_sums
         else:
             words = words.to(tl.int32)
             total = _add_dot(total, words, x0, factor, 0)
@@ -114,7 +116,7 @@ def _add_dots(
             total = _add_dot(total, words, x2, factor, 2)
             total = _add_dot(total, words, x3, factor, 3)
 
-    if groups == 1 and not whole:
+    if apart:
         return sums + total * scale
     else:
         return total
@@ -146,7 +148,9 @@ def _add_codes(
     scale: tl.tensor, PLACE: tl.constexpr, LATER: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
     """Add the product of x and the codes of int4 at PLACE of each half of a word. zero: the zero
-    point plus the offset of the codes.
+    point plus the offset of the codes. In float16 a code is set into the first bits of the mantissa
+    of 1, thus the numbers are a sixteenth: with an offset of 1,024, sums of large inputs would lose
+    digits.
 
     With LATER, the caller subtracts the product of `zero` and the sum of x, which is added to
     `x_sums`, and the tensor cores read codes without arithmetic. Not for float32: the difference of
@@ -154,15 +158,18 @@ def _add_codes(
     """
     x = tl.trans(x)
     half: tl.constexpr = tl.float16 if x.dtype == tl.float16 else tl.bfloat16
-    offsets: tl.constexpr = 0x64006400 if half == tl.float16 else 0x43004300
-    pair = ((words >> (4 * PLACE)) & 0x000F000F) | offsets
+    if half == tl.float16:
+        pair = (((words >> (4 * PLACE)) << 6) & 0x03C003C0) | 0x3C003C00
+    else:
+        pair = ((words >> (4 * PLACE)) & 0x000F000F) | 0x43004300
     bits = tl.join(pair.to(tl.int16), (pair >> 16).to(tl.int16))
     numbers = bits.reshape(words.shape[0], 2 * words.shape[1]).to(half, bitcast=True)
     if LATER:
         ones = tl.full(numbers.shape, 1.0, x.dtype)
         x_sums = tl.dot(ones, x, x_sums, input_precision="ieee")
     else:
-        numbers = (numbers.to(tl.float32) - zero) * scale
+        unit: tl.constexpr = 16.0 if half == tl.float16 else 1.0
+        numbers = (numbers.to(tl.float32) * unit - zero) * scale
     return tl.dot(numbers.to(x.dtype), x, total, input_precision="ieee"), x_sums
 
 
