@@ -6,7 +6,7 @@ PYTHON ?= python3
 TORCH_INDEX_URL ?=
 CONSTRAINTS ?= constraints/cpu.txt
 # Tests run in a worker for each core. tests/conftest.py distributes the tests.
-PARALLEL := -n auto --maxprocesses 8 --dist worksteal
+PARALLEL := -n auto --maxprocesses 8
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -c GPU)
 
 # Workers, the programs that tests start and later runs share compiled sources.

@@ -87,8 +87,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker has the browser, one the Jupyter kernel, one Triton's interpreter. Each other file
-    goes where there is room, because its tests share engines and models; a slow test goes alone."""
+    """Distribute the tests by file, because tests of a file share engines and models. All tests of
+    the browser, of the Jupyter kernel and of Triton's interpreter each have one worker. Slow tests
+    are distributed singly."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):

@@ -233,7 +233,7 @@ METHODS: dict[str, tuple[Any, ...]] = {
 
 
 def test_methods_of_a_closed_fleet_raise() -> None:
-    """Also of a fleet whose engines go on. Engines that ended hold no cache."""
+    """The engines of the fleet still run. Ended engines have no cache to flush."""
     with sgl.Engine("tiny") as engine:
         with FleetExecutor([engine]) as fleet:
             results = {name: getattr(fleet, name)(*args) for name, args in METHODS.items()}

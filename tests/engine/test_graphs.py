@@ -79,10 +79,13 @@ class Generator:
 
 
 class Steps:
-    """`run` asks for a step of `rows` rows; returns what came of it. errors: what the model
-    raises, by turn.
+    """Steps of a fake model; `run` returns the log of a step of `rows` rows.
 
-    room, max_rows: as of `DecodeGraphs`.
+    Args:
+        room, max_rows: See `DecodeGraphs`.
+
+    Attributes:
+        errors: Errors of the next forward passes.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int = 0, max_rows: int = 64) -> None:

@@ -166,8 +166,8 @@ def check_blocks(quick: bool) -> None:
 
 
 def check_padded() -> None:
-    """Padding gives finite numbers, and what a graph would keep stays where it is. Chunks of any
-    length are planned alike."""
+    """Padded rows are finite, and tensors that a graph keeps stay at their addresses, for chunks of
+    any length."""
     order = np.random.default_rng(1).permutation(SLOTS).astype(np.int32)
     attention = TritonAttention(pool(2, 8, 8, "cpu", torch.float32), {0: 4}, tuning=SMALL)
     pointers = set()

@@ -171,7 +171,7 @@ def _linear(module: nn.Module, operations: Operations) -> _Twin:
     max_skinny = SKINNY_ROWS * weight.shape[1]  # elements of the input
 
     def forward(input: Tensor) -> Tensor:
-        # `Operations.linear` would only call F.linear, which needs no view of the rows
+        # `Operations.linear` would call F.linear too, after a view of the rows.
         if is_plain and isinstance(weight, DenseWeight) and input.numel() > max_skinny:
             return F.linear(input, weight.data, bias)
         rows = input.reshape(-1, input.shape[-1])

@@ -99,7 +99,9 @@ def _add_dots(
         x1, x3 = tl.split(odd)
         if KIND == "int4":
             offset: tl.constexpr = 16.0 if numbers.dtype == tl.float16 else 128.0
-            zero = offset + (_of_group(zeros, *place, KIND, SIZE, WIDE, groups) if ZEROS else 8.0)
+            unit: tl.constexpr = 16.0 if numbers.dtype == tl.float16 else 1.0
+            point = _of_group(zeros, *place, KIND, SIZE, WIDE, groups) if ZEROS else 8.0
+            zero, factor = (offset + point) / unit, factor * unit
             later: tl.constexpr = groups == 1 and numbers.dtype != tl.float32
             x_sums = tl.zeros_like(sums)
             total, x_sums = _add_codes(total, x_sums, words, x0, zero, factor, 0, later)
@@ -107,8 +109,7 @@ def _add_dots(
             total, x_sums = _add_codes(total, x_sums, words, x2, zero, factor, 2, later)
             total, x_sums = _add_codes(total, x_sums, words, x3, zero, factor, 3, later)
             if later:
-                unit: tl.constexpr = 16.0 if numbers.dtype == tl.float16 else 1.0
-                total = total * unit - zero * x_sums
+                total = (total - zero * x_sums) * unit
         else:
             words = words.to(tl.int32)
             total = _add_dot(total, words, x0, factor, 0)
@@ -147,8 +148,8 @@ def _add_codes(
     total: tl.tensor, x_sums: tl.tensor, words: tl.tensor, x: tl.tensor, zero: tl.tensor,
     scale: tl.tensor, PLACE: tl.constexpr, LATER: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """Add the product of x and the codes of int4 at PLACE of each half of a word. zero: the zero
-    point plus the offset of the codes. In float16 a code is set into the first bits of the mantissa
+    """Add the product of x and the codes of int4 at PLACE of each half of a word. zero: the number
+    of a code equal to the zero point. In float16 a code is set into the first bits of the mantissa
     of 1, thus the numbers are a sixteenth: with an offset of 1,024, sums of large inputs would lose
     digits.
 
@@ -168,8 +169,7 @@ def _add_codes(
         ones = tl.full(numbers.shape, 1.0, x.dtype)
         x_sums = tl.dot(ones, x, x_sums, input_precision="ieee")
     else:
-        unit: tl.constexpr = 16.0 if half == tl.float16 else 1.0
-        numbers = (numbers.to(tl.float32) * unit - zero) * scale
+        numbers = (numbers.to(tl.float32) - zero) * scale
     return tl.dot(numbers.to(x.dtype), x, total, input_precision="ieee"), x_sums
 
 

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from ...errors import ModelError
 from ..quantization.placement import QuantizationPlan, plan_packing
 from ..quantization.quantize import load_scheme
-from ..quantization.quantizer import AHEAD
+from ..quantization.quantizer import AHEAD, AHEAD_BYTES
 from ..quantization.schemes import Scheme, read_scheme
 from .checkpoint import Checkpoint
 from .config_file import NAME
@@ -85,7 +85,8 @@ class WeightPacking:
         if not self._quantizes:
             return 0
         sizes = (self._checkpoint.entries[name].size for name in plan.used)
-        return sum(heapq.nlargest(AHEAD + 1, sizes))
+        largest, *others = heapq.nlargest(AHEAD + 1, sizes)
+        return largest + min(sum(others), AHEAD_BYTES)
 
     def finish(self, module: PreTrainedModel) -> None:
         """Restore the config's description of the format, and drop transformers' quantizer."""

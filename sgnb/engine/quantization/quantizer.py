@@ -2,15 +2,18 @@
 tensors during the load.
 
 transformers lets a registered quantizer replace modules before weights are read, and then requests
-the tensors one at a time. The next matrices are packed meanwhile. Memory holds the packed model and
-the tensors of `AHEAD` + 1 matrices.
+the tensors one at a time. The next matrices are packed meanwhile. Memory holds the packed model,
+the tensors of one matrix, and up to `AHEAD_BYTES` of further matrices.
 """
 
 from __future__ import annotations
 
+import math
 import threading
+from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from itertools import accumulate
 from types import EllipsisType
 from typing import Any
 
@@ -23,9 +26,9 @@ from transformers.utils.quantization_config import QuantizationConfigMixin
 from .packed import PackedWeight
 from .placement import PackedTarget, QuantizationPlan
 
-AHEAD = 3
-"""Matrices that are packed before transformers requests them: one tensor does not keep all threads
-of a reader busy."""
+AHEAD, AHEAD_BYTES = 3, 1 << 29
+"""Matrices, and their maximum size in bfloat16, that are packed before transformers requests them:
+one tensor does not keep all threads of a reader busy."""
 
 METHOD = "sgnb"
 """Name of the quantizer in transformers' registry."""
@@ -80,8 +83,10 @@ def lazy_parts(
         matrices.append(matrix)
         parts |= {f"{prefix}{name}": LazyPart(matrix, name) for name in layout.parts()}
 
-    for i, matrix in enumerate(matrices):
-        matrix.following = matrices[i + 1 : i + 1 + AHEAD]
+    ends = [*accumulate(2 * math.prod(layout.shape) for _, layout in plan.targets)]
+    for i, end in enumerate(ends):
+        last = bisect_right(ends, end + AHEAD_BYTES, hi=min(i + 1 + AHEAD, len(ends)))
+        matrices[i].following = matrices[i + 1 : last]
     return parts
 
 

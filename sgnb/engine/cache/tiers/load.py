@@ -69,8 +69,8 @@ class Load:
 
     @property
     def read_seconds(self) -> float:
-        """Seconds from the first read until the engine's thread took the last content. Excludes
-        the queue behind other loads. Includes waits for steps, as a computation would."""
+        """Seconds from the first read until the last content was in its slots. Excludes the queue
+        behind other loads, and the wait for a running step: a computation would wait as well."""
         return (self.read_at or time.perf_counter()) - (self.read_from or self.began)
 
     def __post_init__(self) -> None:
