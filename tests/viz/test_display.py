@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,6 +128,31 @@ def test_a_button_of_a_view_asks_the_kernel_and_is_answered(
     view.close()
     comm.ask({"kind": "act", "id": 7, "action": "unpin", "node": 4})
     assert asked[-1] == ("unpin", 4), "after its run too"
+
+
+def test_messages_of_other_threads_belong_to_the_cell_of_the_view(
+    log: EventLog, emitter: Emitter, shown: list[Any]
+) -> None:
+    request = ContextVar("request", default="none")
+    request.set("the cell")
+    parents: list[tuple[str, str]] = []
+    view = Display(emitter, ["tree"], act=lambda action, node: "done")
+    view.open()
+    comm = live_view()
+    send = comm.send
+
+    def record_parent(data: dict[str, Any], buffers: Any = None) -> None:
+        parents.append((data["method"], request.get()))
+        send(data, buffers)
+
+    comm.send = record_parent  # type: ignore[method-assign]
+    request.set("a later request")
+    list(demo(log))
+    emitter.flush()
+    comm.ask({"kind": "act", "id": 1, "action": "pin", "node": 4})
+    comm.ask({"kind": "resync"})
+    view.close()
+    assert set(parents) == {("custom", "the cell"), ("update", "the cell")}
 
 
 def test_without_an_engine_there_are_no_buttons(emitter: Emitter, shown: list[Any]) -> None:

@@ -23,6 +23,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,7 @@ class Dashboard(anywidget.AnyWidget):
             measure: Returns `now`, the time of the log, and `share`, the processor time of the
                 views over that of the process.
         """
+        self._cell = copy_context()
         self._steer, self._edit = steer, edit
         self._compare, self._run_rows, self._measure = compare, run_rows, measure
         self._feed, self._lock = feed, lock
@@ -155,6 +157,15 @@ class Dashboard(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(run={self.run!r})"
+
+    # In ipykernel 7.4, a page's message goes to the subshell whose request is the parent of the
+    # widget's last message. On other threads the parent is the kernel's last request, and its
+    # subshell ends with the page. The cell of the view runs in the main shell, which stays.
+    def send(self, content: Any, buffers: Any = None) -> None:
+        self._cell.copy().run(super().send, content, buffers)
+
+    def send_state(self, key: Any = None) -> None:
+        self._cell.copy().run(super().send_state, key)
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return display data and metadata, without the widget's text: a saved notebook would show

@@ -40,12 +40,14 @@ function newStepper(store, steer, { seek, show }) {
     for (const [name, one] of Object.entries(all)) one.hidden = !visibleOnes.includes(name);
     all.back.onclick = () => back(state, run);
     host.hidden = !isPaused && !names.length;
-    setText(words, failure || (isPaused ? wordsOfStops(run).join("\n") : ""));
+    const stops = isPaused ? wordsOfStops(run).join("\n") : "";
     const request = isPaused && state.requests.get([...run.stops.values()].at(-1)[1]);
-    const key = request ? `${request.id} ${request.output.length}` : "";
-    if (key === shown) return;
-    [shown, failure] = [key, ""];
-    if (request) show({ request: request.id, position: request.prompt.length + request.output.length - 1 });
+    const key = `${stops} ${request ? `${request.id} ${request.output.length}` : ""}`;
+    if (key !== shown) {
+      [shown, failure] = [key, ""]; // the answer was late: the run has moved
+      if (request) show({ request: request.id, position: request.prompt.length + request.output.length - 1 });
+    }
+    setText(words, failure || stops);
   }
   return { host, paint };
 }
