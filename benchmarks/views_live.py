@@ -82,7 +82,8 @@ def run_cell(book: Notebook, cell: int) -> tuple[float, float]:
     book.run_cell(FLUSH)
     book.run_cell(cell)
     book.run_cell(SAY)
-    _, took, _, zero = book.output(SAY).split()
+    book.output(SAY).get_by_text("took").wait_for()
+    _, took, _, zero = book.output(SAY).inner_text().split()
     return float(took), float(zero)
 
 
@@ -105,7 +106,7 @@ def measure() -> dict[str, Any]:
                 page.evaluate(WATCH)
                 seconds, zero = run_cell(book, SHOWN)
                 took[SHOWN].append(seconds)
-                book.stats()  # all that has come is drawn
+                book.stats("views.at(-1).status === 'done'")  # all that has come is drawn
                 page.wait_for_timeout(100)
                 found = page.evaluate(LATENCIES, zero)
                 assert not found["left"], "records that no frame drew"

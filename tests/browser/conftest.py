@@ -11,9 +11,14 @@ import pytest
 pytest.importorskip("playwright", reason="browser tests need the package playwright")
 pytest.importorskip("jupyterlab", reason="browser tests need JupyterLab")
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.lab import FLAGS, Lab, Notebook, find_chromium
+
+SECONDS = 120
+"""Maximum wait for a state of a page on a busy machine."""
+
+expect.set_options(timeout=1000 * SECONDS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,7 +52,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
     """A page of its own. The test fails on any console error and on any request to another host."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
-    page.set_default_timeout(120_000)
+    page.set_default_timeout(1000 * SECONDS)
     book = Notebook(lab, page)
     yield book
     page.close()

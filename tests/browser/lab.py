@@ -9,10 +9,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import nbformat
@@ -36,9 +37,13 @@ HARMLESS = (
 )
 """Parts of errors that say nothing about what is tested."""
 
+CANVAS = ".sgnb-side .sgnb-panel canvas:visible"
+
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+    # On a busy machine, the kernel answers Tab after the usual second.
+    "@jupyterlab/completer-extension:manager": {"providerTimeout": 100_000},
 }
 
 
@@ -111,7 +116,7 @@ class Lab:
         end = time.monotonic() + seconds
         while time.monotonic() < end and self._process.poll() is None:
             try:
-                with urllib.request.urlopen(f"{self.url}/api?token={self.token}", timeout=1):
+                with urllib.request.urlopen(f"{self.url}/api?token={self.token}", timeout=20):
                     return
             except OSError:
                 time.sleep(0.1)
@@ -142,6 +147,16 @@ class Lab:
             self._process.kill()
             self._process.wait()
         self._log.close()
+
+
+class Hold(NamedTuple):
+    """A moment of a cell: before event number `number` of a kind, the run waits until the page has
+    drawn `shown`, an expression over the numbers `now` of the cell's views and, of the hold
+    before, `before`."""
+
+    kind: str
+    number: int
+    shown: str
 
 
 class Notebook:
@@ -210,29 +225,39 @@ class Notebook:
             index,
         )
 
-    def watch_cell(self, index: int, seconds: float = 200) -> list[dict[str, Any]]:
-        """Run cell `index` to its end. What its views had drawn (nodes, locked, characters, ...) in
-        each frame in which that had changed, before the kernel's answer that the cell is over
-        reached the page."""
-        self.page.evaluate("""() => {
-            const old = new Set(Object.keys(window.__sgnb ?? {}));
-            const seen = window.__seen = [];
-            let last = "";
-            const look = () => {
-                if (window.__run?.done) return;
-                const now = {};
-                for (const [name, { stats }] of Object.entries(window.__sgnb ?? {}))
-                    if (!old.has(name) && stats.frames) Object.assign(now, stats);
-                if (JSON.stringify(now) !== last) seen.push(now);
-                last = JSON.stringify(now);
-                requestAnimationFrame(look);
-            };
-            window.__run = { done: false };
-            requestAnimationFrame(look);
-        }""")
-        self.run_cell(index, seconds)
-        seen: list[dict[str, Any]] = self.page.evaluate("window.__seen")
-        return [state for state in seen if state]
+    def execute(self, code: str) -> None:
+        """Run `code` in the kernel, without a cell."""
+        self.page.evaluate(
+            """async code => {
+            const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+            const reply = await kernel.requestExecute({ code, store_history: false }).done;
+            if (reply.content.status !== "ok") throw new Error(reply.content.evalue);
+        }""",
+            code,
+        )
+
+    def watch_cell(self, index: int, *holds: Hold, seconds: float = 200) -> list[dict[str, Any]]:
+        """Run cell `index` to its end. Return the numbers of its views as drawn at each hold."""
+        folder = Path(tempfile.mkdtemp(dir=self.lab.root))
+        moments = [(hold.kind, hold.number) for hold in holds]
+        self.execute(f"from tests.browser import holds; holds.install({moments}, {str(folder)!r})")
+        self.page.evaluate("window.__old = new Set(Object.keys(window.__sgnb ?? {}))")
+        self.start_cell(index)
+        drawn: list[dict[str, Any]] = []
+        for number, hold in enumerate(holds):
+            state = self.page.wait_for_function(
+                f"""before => {{
+                const views = Object.entries(window.__sgnb ?? {{}})
+                    .filter(([name, {{ stats }}]) => !window.__old.has(name) && stats.frames);
+                const now = Object.assign({{}}, ...views.map(([_, {{ stats }}]) => stats));
+                return !window.__run.done && ({hold.shown}) && now;
+            }}""",
+                arg=drawn[-1] if drawn else {},
+            )
+            drawn.append(state.json_value())
+            (folder / str(number)).touch()
+        self.wait_cell(seconds)
+        return drawn
 
     def interrupt(self) -> None:
         """Press the notebook's stop button."""
@@ -241,16 +266,21 @@ class Notebook:
     def cell(self, index: int) -> Locator:
         return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
 
-    def output(self, index: int) -> str:
-        """The visible text below cell `index`."""
-        return self.cell(index).locator(".jp-OutputArea").first.inner_text()
+    def output(self, index: int) -> Locator:
+        """The outputs below cell `index`, which JupyterLab draws soon after the end of the cell."""
+        return self.cell(index).locator(".jp-OutputArea").first
 
     def failed(self, index: int) -> bool:
-        """Whether cell `index` shows an error, or anything else on stderr."""
-        return (
-            self.cell(index).locator("[data-mime-type='application/vnd.jupyter.stderr']").count()
-            > 0
+        """Whether cell `index` has an error, or anything else on stderr."""
+        found: bool = self.page.evaluate(
+            """index => {
+            const { model } = window.jupyterapp.shell.currentWidget.content.widgets[index];
+            return model.outputs.toJSON().some(
+                ({ output_type, name }) => output_type === "error" || name === "stderr");
+        }""",
+            index,
         )
+        return found
 
     def wait_cell(self, seconds: float = 200) -> None:
         self.page.wait_for_function("window.__run.done", timeout=1000 * seconds)
@@ -259,13 +289,16 @@ class Notebook:
         self.start_cell(index)
         self.wait_cell(seconds)
 
-    def stats(self) -> list[dict[str, Any]]:
-        """The numbers of the live views, in the order in which they were made, when what has come
-        is drawn."""
-        self.page.wait_for_function("""() => Object.values(window.__sgnb ?? {}).every(
-            ({ stats, store }) => stats.records === store.records.length)""")
-        script = "Object.values(window.__sgnb ?? {}).map(view => view.stats)"
-        found: list[dict[str, Any]] = self.page.evaluate(script)
+    def stats(self, shown: str = "views.length === 1") -> list[dict[str, Any]]:
+        """Return the numbers of the live views, in the order in which they were made, once all
+        records in the page are drawn and `shown` holds, an expression over these `views`."""
+        state = self.page.wait_for_function(f"""() => {{
+            const every = Object.values(window.__sgnb ?? {{}});
+            const views = every.map(({{ stats }}) => stats);
+            const isDrawn = ({{ stats, store }}) => stats.records === store.records.length;
+            return every.every(isDrawn) && ({shown}) && views;
+        }}""")
+        found: list[dict[str, Any]] = state.json_value()
         return found
 
     def save(self) -> None:
@@ -290,3 +323,17 @@ def findings(page: Page, part: str) -> list[str]:
     return [
         f"{one['id']}: {node['target']} {node['any']}" for one in found for node in one["nodes"]
     ]
+
+
+def settle(page: Page) -> None:
+    """Wait until the page has drawn the effects of earlier input: handlers draw in the next frame,
+    observers of sizes at its end."""
+    frame = "new Promise(requestAnimationFrame)"
+    page.evaluate(f"async () => {{ await {frame}; await {frame}; }}")
+
+
+def picture(page: Page) -> str:
+    """Return the drawing of the open view."""
+    settle(page)
+    found: str = page.locator(CANVAS).first.evaluate("canvas => canvas.toDataURL()")
+    return found

@@ -29,9 +29,9 @@ def test_a_benchmark_is_shown(notebook: Notebook, lab: Lab) -> None:
     expect(progress).to_contain_text("capital: round")
     notebook.wait_cell()
     assert not notebook.failed(2)
-    said = notebook.output(2)
-    assert "nocache: Without the prefix cache it takes" in said and "Certainty" in said
-    assert "capital: round" not in said
+    expect(notebook.output(2)).to_contain_text("nocache: Without the prefix cache it takes")
+    expect(notebook.output(2)).to_contain_text("Certainty")
+    expect(notebook.output(2)).not_to_contain_text("capital: round")
     picture = notebook.cell(2).locator("img")
     expect(picture).to_have_count(1)
     for theme in ("Light", "Dark"):

@@ -32,7 +32,7 @@ def test_a_check(notebook: Notebook, lab: Lab, width: int) -> None:
     expect(cell).to_contain_text("since the last check of 4 of these rows: no row changed")
     expect(cell.locator("tbody tr")).to_have_count(4)
     expect(cell.locator("tbody tr").first).to_contain_text("error")
-    assert cell.locator("td b").count() == 0
+    expect(cell.locator("td b")).to_have_count(0)
     box, area = cell.locator("table").bounding_box(), cell.bounding_box()
     assert box is not None and area is not None
     assert box["x"] + box["width"] <= area["x"] + area["width"] + 1

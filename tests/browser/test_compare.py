@@ -3,12 +3,14 @@ without a kernel."""
 
 from __future__ import annotations
 
+import re
+
 import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
 from sgnb.viz.static.bundle import size
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Hold, Lab, Notebook, findings
 
 CELLS = (
     "%load_ext sgnb\n%sglang load tiny",
@@ -28,11 +30,10 @@ def test_a_program_beside_itself_and_two_of_its_branches(notebook: Notebook, lab
     path = lab.write("compare.ipynb", *CELLS)
     notebook.open(path.name)
     notebook.run_cell(0)
-    seen = notebook.watch_cell(1)
+    notebook.watch_cell(1, Hold("ComparisonDone", 1, "now.view === 'compare' && now.live"))
     assert not notebook.failed(1)
-    assert any(state.get("view") == "compare" and state["live"] for state in seen), "while it runs"
     notebook.run_cell(2)
-    assert "'nojump', 'nofork'], 'Answer'" in notebook.output(2).replace("\n", "")
+    expect(notebook.output(2)).to_have_text(re.compile(r"'nojump',\s*'nofork'\],\s*'Answer'"))
     page = notebook.page
     variants_are_linked(page)
     branches_are_compared(page)
@@ -53,30 +54,31 @@ def test_a_program_beside_itself_and_two_of_its_branches(notebook: Notebook, lab
     notebook.open_without_kernel(path.name)
     picture = notebook.cell(1).locator("img[src*=sgnb-static]")
     expect(picture).to_be_visible()
-    assert page.locator(".sgnb-card").count() == 0
+    expect(page.locator(".sgnb-card")).to_have_count(0)
 
 
 def variants_are_linked(page: Page) -> None:
     """A row shows its run in the other views; a lane's tokens are found in the text."""
+    expect(page.locator(".sgnb-found")).to_contain_text("nofork: ")
     found = page.locator(".sgnb-found").inner_text().splitlines()
     assert "each began with an empty cache" in found[0]
     assert [line.split(":")[0] for line in found[1:]] == ["nocache", "nojump", "nofork"]
     rows = page.locator(".sgnb-compared tbody tr")
     title = page.locator(".sgnb-title")
-    assert title.inner_text() == "tips, as it is"
+    expect(title).to_have_text("tips, as it is")
     rows.filter(has_text="nojump").click()
     expect(title).to_have_text("tips, nojump")
-    assert page.locator(".sgnb-k-jumped:visible").count() == 0
+    expect(page.locator(".sgnb-k-jumped:visible")).to_have_count(0)
     page.keyboard.press("Tab")
     page.locator(".sgnb-compared").focus()
     page.keyboard.press("ArrowLeft")
     expect(title).to_have_text("tips, nocache")
     canvas = page.locator(".sgnb-side canvas")
-    assert "as it is" in (canvas.get_attribute("aria-label") or "")
+    expect(canvas).to_have_attribute("aria-label", re.compile("as it is"))
     page.keyboard.press("ArrowLeft")
     canvas.focus()
     page.keyboard.press("ArrowDown")
-    assert page.locator(".sgnb-main .sgnb-lit").count() == 1
+    expect(page.locator(".sgnb-main .sgnb-lit")).to_have_count(1)
     page.keyboard.press("Escape")
 
 
@@ -85,12 +87,13 @@ def branches_are_compared(page: Page) -> None:
     page.get_by_label("compare branch").select_option("0.0")
     page.get_by_label("with branch").select_option("0.2")
     pair = page.locator(".sgnb-pair")
-    parted = pair.locator(".sgnb-note").inner_text()
-    assert parted.endswith("tokens in common, then “␣city” in 0.0, “␣book” in 0.2.")
+    expect(pair.locator(".sgnb-note")).to_have_text(
+        re.compile("tokens in common, then “␣city” in 0.0, “␣book” in 0.2.$")
+    )
     assert pair.locator(".sgnb-differs").all_inner_texts() == [" city", " book"]
-    assert pair.get_by_text("Answer in one word").count() == 1, "the prefix once"
+    expect(pair.get_by_text("Answer in one word")).to_have_count(1)  # the prefix once
     pair.locator(".sgnb-k-sampled .sgnb-token").first.hover()
-    assert page.locator(".sgnb-main .sgnb-lit").count() == 1, "the same token in the text"
+    expect(page.locator(".sgnb-main .sgnb-lit")).to_have_count(1)  # the same token in the text
     canvas = page.locator(".sgnb-side canvas")
     canvas.focus()
     for key in ("Escape", "ArrowDown", "ArrowDown", "ArrowDown", "c"):

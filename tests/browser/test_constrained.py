@@ -3,10 +3,12 @@ show."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.lab import Lab, Notebook
 
@@ -24,20 +26,23 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     for index, source in cells.items():
         notebook.run_cell(index)
         assert not notebook.failed(index), source
+    done = "view.status === 'done' || !view.status"
+    notebook.stats(f"views.every(view => {done})")
     record = next(index for index, source in cells.items() if "json_schema=Country" in source)
     jumped = "".join(notebook.cell(record).locator(".sgnb-k-jumped").all_inner_texts())
     assert '{"name": "' in jumped and "capital" in jumped and "europe" in jumped
     assert "Italy" not in jumped and "Rome" not in jumped, "values are the model's"
     the_automaton_is_walked(notebook, record)
     automaton = next(index for index, source in cells.items() if source.startswith("%sglang fsm"))
-    assert "$.capital" in notebook.output(automaton)
-    assert notebook.cell(automaton).locator("mjx-container").count() == 0, "no formulas"
+    expect(notebook.output(automaton)).to_contain_text("$.capital")
+    expect(notebook.cell(automaton).locator("mjx-container")).to_have_count(0)  # no formulas
     fsm_is_drawn(notebook, automaton)
     notebook.save()
     notebook.open_without_kernel(SOURCE.name)
     cell = notebook.cell(automaton)
     cell.locator("img[src*=sgnb-static]").wait_for()
-    assert "$.capital" in notebook.output(automaton) and not cell.locator(".sgnb-card").count()
+    expect(notebook.output(automaton)).to_contain_text("$.capital")
+    expect(cell.locator(".sgnb-card")).to_have_count(0)
 
 
 def the_automaton_is_walked(notebook: Notebook, index: int) -> None:
@@ -46,27 +51,28 @@ def the_automaton_is_walked(notebook: Notebook, index: int) -> None:
     cell.locator(".sgnb-tab[data-view=grammar]").click()
     drawing = cell.locator(".sgnb-automaton canvas")
     where = cell.locator(".sgnb-where")
-    assert "the text may end" in where.inner_text()
+    expect(where).to_contain_text("the text may end")
     drawing.focus()
     page.keyboard.press("ArrowLeft")
+    expect(cell.locator(".sgnb-step-token.sgnb-lit")).to_have_count(1)
     before = where.inner_text()
-    assert "of" in before and cell.locator(".sgnb-step-token.sgnb-lit").count() == 1
+    assert "of" in before
     for _ in range(3):
         page.keyboard.press("ArrowLeft")
-    assert where.inner_text() != before
-    assert cell.locator(".sgnb-branches .sgnb-lit").count() == 1
+    expect(where).not_to_have_text(before, use_inner_text=True)
+    expect(cell.locator(".sgnb-branches .sgnb-lit")).to_have_count(1)
     first = cell.locator(".sgnb-step-token").first
     first.hover()
-    assert where.inner_text().startswith("after state 1, byte 2 of ")
-    assert where.inner_text() in (drawing.get_attribute("aria-label") or "")
+    expect(where).to_have_text(re.compile("^after state 1, byte 2 of "))
+    expect(drawing).to_have_attribute("aria-label", re.compile(re.escape(where.inner_text())))
     cell.locator(".sgnb-title").hover()
 
 
 def fsm_is_drawn(notebook: Notebook, index: int) -> None:
     cell, page = notebook.cell(index), notebook.page
     drawing = cell.locator(".sgnb-automaton canvas")
-    assert "9 states" in (drawing.get_attribute("aria-label") or "")
-    assert not cell.locator("img[src*=sgnb-static]").is_visible(), "the picture is for later"
+    expect(drawing).to_have_attribute("aria-label", re.compile("9 states"))
+    expect(cell.locator("img[src*=sgnb-static]")).to_be_hidden()  # the picture is for later
     assert cell.locator(".sgnb-figure .sgnb-legend").inner_text().split("\n") == [
         "forced text",
         "text may end",
@@ -74,6 +80,6 @@ def fsm_is_drawn(notebook: Notebook, index: int) -> None:
     drawing.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert "leads on" in cell.locator(".sgnb-inspector").inner_text()
+    expect(cell.locator(".sgnb-inspector")).to_contain_text("leads on")
     page.keyboard.press("Escape")
-    assert "Point at a state" in cell.locator(".sgnb-inspector").inner_text()
+    expect(cell.locator(".sgnb-inspector")).to_contain_text("Point at a state")

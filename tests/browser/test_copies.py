@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import Feed, Trees
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Lab, Notebook, findings, settle
 from tests.viz.make_log import Program, WordEngine
 
 pytestmark = pytest.mark.slow
@@ -179,7 +180,7 @@ def test_loads_have_a_lane_and_a_strip(page: Page) -> None:
     assert not findings(page, ".sgnb-card")
 
     canvas = open_view(page, "time")
-    assert "256 tokens from the disk in 40 ms" in (canvas.get_attribute("aria-label") or "")
+    expect(canvas).to_have_attribute("aria-label", re.compile("256 tokens from the disk in 40 ms"))
     legend = page.locator(".sgnb-side .sgnb-panel").get_by_text("loaded from the disk")
     expect(legend.filter(visible=True)).to_be_visible()
     assert not findings(page, ".sgnb-card")
@@ -203,6 +204,7 @@ def test_the_offer_appears_once_and_is_dismissed(notebook: Notebook, lab: Lab) -
     hint.get_by_role("button", name="dismiss").click()
     expect(hint).to_be_hidden()
     notebook.run_cell(3)
-    notebook.page.wait_for_timeout(500)
-    assert notebook.page.get_by_role("note").filter(visible=True).count() == 0
+    expect(notebook.cell(3).locator(".sgnb-status")).to_have_text("done")
+    settle(notebook.page)
+    expect(notebook.page.get_by_role("note").filter(visible=True)).to_have_count(0)
     notebook.save()

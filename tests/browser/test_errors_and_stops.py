@@ -20,16 +20,13 @@ def test_an_error_is_shown_once(notebook: Notebook, lab: Lab) -> None:
     notebook.run_cell(0)
     for cell, message in ((1, "without its )"), (2, "AssertionError: why")):
         notebook.run_cell(cell)
-        notebook.stats()
-        assert notebook.output(cell).count(message) == 1
-        view = notebook.cell(cell).locator(".sgnb-status")
-        assert view.inner_text() == "error"
+        expect(notebook.cell(cell).locator(".sgnb-status")).to_have_text("error")
+        expect(notebook.output(cell)).to_contain_text(message)
+        assert notebook.output(cell).inner_text().count(message) == 1
 
     notebook.run_cell(3)
-    notebook.stats()
-    head = notebook.cell(3).locator(".sgnb-note").first.inner_text
     expect(notebook.cell(3)).to_contain_text("1 failed")
-    assert "TypeError" not in head()
+    expect(notebook.cell(3).locator(".sgnb-note").first).not_to_contain_text("TypeError")
 
 
 @pytest.mark.slow
@@ -44,15 +41,15 @@ def test_rows_of_an_interrupted_batch_keep_the_partial_text(notebook: Notebook, 
     notebook.start_cell(1)
     cell = notebook.cell(1)
     cell.locator(".sgnb-rows tbody tr").nth(19).wait_for()
-    notebook.page.wait_for_timeout(500)
+    notebook.stats("views[0]?.output_tokens > 400")
     notebook.interrupt()
     notebook.wait_cell()
-    (view,) = notebook.stats()
-    assert view["status"] == "interrupted" and view["finished"] == 0
+    (view,) = notebook.stats("views[0].status === 'interrupted'")
+    assert view["finished"] == 0
+    expect(notebook.output(1)).to_contain_text("20 stopped, with partial texts")
     rows = cell.locator(".sgnb-rows tbody tr").all_inner_texts()
     assert len(rows) == 20 and all(row.endswith("stopped") for row in rows)
-    assert "20 stopped, with partial texts" in notebook.output(1)
-    assert "Aborted" not in notebook.output(1)
+    expect(notebook.output(1)).not_to_contain_text("Aborted")
     answers = cell.locator(".sgnb-rows tbody td.sgnb-answer:nth-child(3)").all_inner_texts()
     assert all(len(answer) > 5 for answer in answers)
 
@@ -64,10 +61,8 @@ def test_two_dashboards_stay_live(notebook: Notebook, lab: Lab) -> None:
     notebook.open("boards.ipynb")
     for cell in range(4):
         notebook.run_cell(cell)
-    assert [view["live"] for view in notebook.stats()] == [True, True]
-    notebook.page.wait_for_function(
-        "() => Object.values(window.__sgnb).every(({ stats }) => stats.status === 'done')"
-    )
+    notebook.stats("views.length === 2 && views.every(view => view.status === 'done' && view.live)")
     notebook.run_cell(1)  # replaces the view of the cell
-    notebook.page.wait_for_function("() => Object.keys(window.__sgnb).length === 3")
-    assert [view["live"] for view in notebook.stats()] == [False, True, True]
+    notebook.stats(
+        "views.length === 3 && views.map(view => view.live).join() === 'false,true,true'"
+    )

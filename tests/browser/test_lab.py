@@ -44,7 +44,7 @@ def test_a_lab(notebook: Notebook, lab: Lab, width: int) -> None:
     expect(cell).to_contain_text("2 of 2 done")
     expect(cell.locator("tbody tr")).to_have_count(1)
     expect(cell.locator("tbody td").nth(1)).to_contain_text("<i>")
-    assert cell.locator("td i, td b").count() == 0
+    expect(cell.locator("td i, td b")).to_have_count(0)
 
     cell.get_by_label("style").select_option("long")
     cell.get_by_label("loud").check()

@@ -21,10 +21,9 @@ SORT_MILLISECONDS = 100
 SORT = """name => {
     const button = [...document.querySelectorAll('.sgnb-rows th button')]
         .find((one) => one.textContent === name);
-    const begin = performance.now();
     button.click();
     document.querySelector('.sgnb-rows').offsetHeight;  // layout
-    return [performance.now() - begin, window.__sgnb.page.dashboard.stats().rows_ms];
+    return window.__sgnb.page.dashboard.stats().rows_ms;
 }"""
 
 
@@ -57,12 +56,19 @@ def test_5000_rows_sort_in_100_ms(page: Page) -> None:
     program.finish()
     show(page, log)
     expect(page.locator(".sgnb-rows tbody tr")).to_have_count(200)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def processor_time() -> float:
+        """The page's processor time in milliseconds, which others on the machine do not change."""
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(1000 * entry["value"] for entry in metrics if entry["name"] == "TaskDuration")
+
     times: dict[str, list[float]] = {}
     for name in ("arguments", "answer", "time", "status", "#") * 3:
-        clicked, drawn = page.evaluate(SORT, name)
-        assert 0 < drawn <= clicked
-        times.setdefault(name, []).append(clicked)
-    # The fastest of three: another process may take the processor meanwhile.
+        before = processor_time()
+        assert page.evaluate(SORT, name) > 0
+        times.setdefault(name, []).append(processor_time() - before)
     assert max(map(min, times.values())) < SORT_MILLISECONDS, times
     cells = page.locator(".sgnb-rows tbody tr td:first-child").all_inner_texts()
     numbers = [int(cell) for cell in cells]

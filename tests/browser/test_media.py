@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from sgnb.events import EventLog
 from sgnb.media import Image, thumbnail
@@ -58,32 +58,33 @@ def test_images_are_chips_with_details(browser: Browser, scheme: Literal["light"
     page.set_content(standalone(lines(), "r1"))
 
     chips = page.locator(".sgnb-item")
-    assert chips.count() == 3
-    assert chips.first.inner_text() == "image 1: 640×480, 40 tokens, computed"
+    expect(chips).to_have_count(3)
+    expect(chips.first).to_have_text("image 1: 640×480, 40 tokens, computed")
     assert chips.first.get_attribute("aria-label") == chips.first.inner_text()
-    assert "image 2: <img onerror" in chips.nth(1).inner_text()
+    expect(chips.nth(1)).to_contain_text("image 2: <img onerror")
     assert chips.nth(1).locator(".sgnb-hatched").count() == 1 and chips.locator("img").count() == 2
     assert page.evaluate("document.querySelector('.sgnb-item img').naturalWidth") == 96
     assert page.evaluate("window.__pwned") is None
-    assert "encoder skipped for 3 of 5 images" in page.locator(".sgnb-models").inner_text()
+    expect(page.locator(".sgnb-models")).to_contain_text("encoder skipped for 3 of 5 images")
 
     chips.first.hover()
     facts = page.locator(".sgnb-inspector")
-    assert "of all tokens" in facts.inner_text() and facts.locator("img").count() == 1
+    expect(facts).to_contain_text("of all tokens")
+    expect(facts.locator("img")).to_have_count(1)
     page.mouse.move(1, 1)
-    assert "of all tokens" not in facts.inner_text()
+    expect(facts).not_to_contain_text("of all tokens")
     page.locator(".sgnb-text").first.focus()
     page.keyboard.press("ArrowRight")
     for _ in range(8):  # the tokens of the text before
         if "image 1" in facts.inner_text():
             break
         page.keyboard.press("ArrowRight")
-    assert "image 1" in facts.inner_text(), "the arrow keys reach the chip"
+    expect(facts).to_contain_text("image 1")  # the arrow keys reach the chip
 
     tree = page.locator(".sgnb-side .sgnb-canvas")
     tree.focus()
     page.keyboard.press("ArrowDown")
-    assert "640×480, 40 tokens" in facts.inner_text()
+    expect(facts).to_contain_text("640×480, 40 tokens")
     page.evaluate(
         """() => {
           const context = CanvasRenderingContext2D.prototype, draw = context.drawImage;
@@ -97,7 +98,7 @@ def test_images_are_chips_with_details(browser: Browser, scheme: Literal["light"
     page.get_by_role("button", name="nodes and links").click()
     page.wait_for_function("window.thumbnails > 0")
     page.locator(".sgnb-tab[data-view=time]").click()
-    assert "70 tokens encoded in" in page.locator(".sgnb-panel .sgnb-note").last.inner_text()
+    expect(page.locator(".sgnb-panel .sgnb-note").last).to_contain_text("70 tokens encoded in")
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 700 and not problems, problems
     page.close()

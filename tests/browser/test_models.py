@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Hold, Lab, Notebook, findings
 
 CELLS = (
     """%load_ext sgnb
@@ -39,11 +39,11 @@ def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
     path = lab.write("models.ipynb", *CELLS)
     notebook.open(path.name)
     notebook.run_cell(0)
-    seen = notebook.watch_cell(1)
-    assert not notebook.failed(1), notebook.output(1)
-    assert any(state.get("engines") == 2 and state["live"] for state in seen), "while it runs"
+    notebook.watch_cell(1, Hold("RunFinished", 1, "now.engines === 2 && now.live"))
+    assert not notebook.failed(1), notebook.output(1).inner_text()
     page = notebook.page
     card = notebook.cell(1).locator(".sgnb-card")
+    expect(card.locator(".sgnb-status")).to_have_text("done")
     shown_time, *lines = card.locator(".sgnb-models").inner_text().splitlines()
     assert shown_time.startswith("of ")
     assert [line.split(":")[0] for line in lines] == ["A tiny", "B tiny", "C far-away"]
@@ -62,11 +62,11 @@ def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
     tree = card.locator(".sgnb-stage canvas")
     before = tree.get_attribute("aria-label")
     engines.select_option(label="cache of B tiny")
-    assert tree.get_attribute("aria-label") != before
+    expect(tree).not_to_have_attribute("aria-label", before or "")
     tree.focus()
     page.keyboard.press("ArrowDown")
-    assert "run run1, branch 0" in card.locator(".sgnb-inspector").inner_text()
-    assert card.locator(".sgnb-actions .sgnb-button", has_text="evict").count() == 0
+    expect(card.locator(".sgnb-inspector")).to_contain_text("run run1, branch 0")
+    expect(card.locator(".sgnb-actions .sgnb-button", has_text="evict")).to_have_count(0)
     for theme in ("Light", "Dark"):
         notebook.theme(f"JupyterLab {theme}")
         for view in ("branches", "time", "tree"):
@@ -76,9 +76,10 @@ def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
 
     notebook.run_cell(2)
     again = notebook.cell(2).locator(".sgnb-card")
-    assert again.locator(".sgnb-models").inner_text() == "\n".join([shown_time, *lines])
+    words = "\n".join([shown_time, *lines])
+    expect(again.locator(".sgnb-models")).to_have_text(words, use_inner_text=True)
     notebook.run_cell(3)
-    assert "B tiny" in notebook.output(3)
+    expect(notebook.output(3)).to_contain_text("B tiny")
     notebook.save()
     (text,) = [
         output.data["text/plain"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.lab import Lab, Notebook
 
@@ -27,23 +28,23 @@ def test_prompt_tokens_lead_to_the_reason_of_a_miss(notebook: Notebook, lab: Lab
     notebook.open("prompt.ipynb")
     for cell in range(3):
         notebook.run_cell(cell)
-    notebook.stats()
     page, card = notebook.page, notebook.cell(2)
+    expect(card.locator(".sgnb-status")).to_have_text("done")
     assert page.evaluate(OUTSIDE, 2) == []
 
     card.locator(".sgnb-k-computed .sgnb-token").first.hover()
-    facts = card.locator(".sgnb-inspector").inner_text()
-    assert "not found" in facts and "from here on, the tree continued with “␣France”" in facts
+    facts = card.locator(".sgnb-inspector")
+    expect(facts).to_contain_text("not found")
+    expect(facts).to_contain_text("from here on, the tree continued with “␣France”")
     card.locator(".sgnb-k-cached .sgnb-token").first.hover()
-    assert "found in the radix tree and reused" in card.locator(".sgnb-inspector").inner_text()
+    expect(facts).to_contain_text("found in the radix tree and reused")
 
     page.locator(".jp-Notebook").first.hover(position={"x": 2, "y": 2})
     card.locator(".sgnb-text").first.focus()
-    positions = []
-    for _ in range(12):
+    for position in range(12):
         page.keyboard.press("ArrowRight")
-        positions.append(card.locator(".sgnb-token.sgnb-lit").first.get_attribute("data-position"))
-    assert positions == [str(position) for position in range(12)]
+        lit = card.locator(".sgnb-token.sgnb-lit").first
+        expect(lit).to_have_attribute("data-position", str(position))
 
 
 @pytest.mark.slow
@@ -53,8 +54,8 @@ def test_a_long_prompt_leads_to_the_reason_at_its_first_token(notebook: Notebook
     notebook.open("long.ipynb")
     notebook.run_cell(0)
     notebook.run_cell(1)
-    notebook.stats()
     card = notebook.cell(1)
+    expect(card.locator(".sgnb-status")).to_have_text("done")
     card.locator(".sgnb-k-computed.sgnb-token").first.click(position={"x": 30, "y": 8})
-    facts = card.locator(".sgnb-inspector").inner_text()
-    assert "not found" in facts and "the tree had no continuation" in facts
+    expect(card.locator(".sgnb-inspector")).to_contain_text("not found")
+    expect(card.locator(".sgnb-inspector")).to_contain_text("the tree had no continuation")

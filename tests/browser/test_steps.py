@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -103,17 +102,13 @@ def test_a_reload_shows_a_paused_run_and_a_restart_ends_it(notebook: Notebook, l
     notebook.open("restart.ipynb")
     bar = stepper(notebook.cell(1))
     expect(bar).to_contain_text("paused before text")
-    # JupyterLab sends to a new subshell of the kernel, and ipykernel may lose its first messages.
-    while "paused before text" in bar.inner_text():
-        press(notebook.cell(1), "token")
-        notebook.page.wait_for_timeout(5000)
-    # A press whose answer came late was repeated.
-    expect(bar).to_contain_text(re.compile("paused (before gen|after a token of) 'a'"))
+    press(notebook.cell(1), "token")
+    expect(bar).to_contain_text("paused before gen 'a'")
     notebook.run_cell(2)
     expect(notebook.cell(2)).to_contain_text("True")
     notebook.page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
     expect(notebook.cell(1).locator(".sgnb-status").first).to_contain_text(
-        "no message from the kernel", timeout=60_000
+        "no message from the kernel"
     )
     notebook.run_cell(0)
     notebook.run_cell(3)

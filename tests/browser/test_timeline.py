@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -11,12 +12,11 @@ from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import Feed, Trees
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import findings
+from tests.browser.lab import CANVAS, findings, picture, settle
 from tests.viz.make_log import Program, WordEngine, demo
 
 pytestmark = pytest.mark.slow
 
-CANVAS = ".sgnb-side .sgnb-panel canvas:visible"
 SEARCH = "find in variables, texts, tools and branch names"
 
 
@@ -74,7 +74,7 @@ def demo_log() -> EventLog:
 
 def window(page: Page) -> tuple[float, float]:
     """The shown times in the tools, in seconds."""
-    page.wait_for_timeout(60)
+    settle(page)
     text = page.locator(".sgnb-side .sgnb-tools:visible .sgnb-label").all_inner_texts()
     span = next((one for one in text if " to " in one), "")
     assert span, text
@@ -82,12 +82,6 @@ def window(page: Page) -> tuple[float, float]:
     size = {"s": 1.0, "ms": 1e-3}
     first = float(begin[0]) * size[begin[1] if len(begin) > 1 else end[1]]
     return first, float(end[0]) * size[end[1]]
-
-
-def picture(page: Page) -> str:
-    page.wait_for_timeout(60)
-    found: str = page.locator(CANVAS).first.evaluate("canvas => canvas.toDataURL()")
-    return found
 
 
 @pytest.mark.parametrize("view", ["branches", "time"])
@@ -161,7 +155,8 @@ def test_search_marks_and_jumps(page: Page) -> None:
     status = page.locator(".sgnb-side .sgnb-tools [role=status]").first
     search.fill("needle")
     expect(status).to_have_text("1 found")
-    assert "branch 0.55:" in (canvas.get_attribute("aria-label") or ""), "a lane beyond the first"
+    # a lane beyond the first
+    expect(canvas).to_have_attribute("aria-label", re.compile(r"branch 0\.55:"))
     assert picture(page) != plain
     search.press("Enter")
     expect(status).to_have_text("1 of 1")
@@ -182,7 +177,7 @@ def test_search_marks_and_jumps(page: Page) -> None:
     assert not findings(page, ".sgnb-card")
     search.press("Escape")
     expect(status).to_have_text("")
-    assert page.get_by_label(SEARCH).input_value() == ""
+    expect(page.get_by_label(SEARCH)).to_have_value("")
 
 
 def test_a_match_outside_of_the_window_comes_into_view(page: Page) -> None:

@@ -4,12 +4,16 @@ resize."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sgnb.events import (
+    BranchPaused,
+    BranchResumed,
     BranchStarted,
     ComparisonDone,
     EventLog,
@@ -20,13 +24,12 @@ from sgnb.events import (
 )
 from sgnb.viz import VIEWS, Feed, Trees
 from sgnb.viz.live.widget import module, standalone, style
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import CANVAS, Lab, Notebook, findings, picture, settle
 from tests.viz.make_log import WordEngine, demo
 
 pytestmark = pytest.mark.slow
 
 TREE = ".sgnb-stage canvas"
-CANVAS = ".sgnb-side .sgnb-panel canvas:visible"
 
 
 @pytest.fixture
@@ -60,11 +63,6 @@ def open_view(page: Page, name: str) -> None:
         tab.click()
 
 
-def picture(page: Page) -> str:
-    found: str = page.locator(CANVAS).first.evaluate("canvas => canvas.toDataURL()")
-    return found
-
-
 def test_a_subtree_folds_by_key_pointer_and_button(page: Page) -> None:
     show_demo(page)
     open_view(page, "tree")
@@ -73,7 +71,7 @@ def test_a_subtree_folds_by_key_pointer_and_button(page: Page) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
     buttons = page.locator(".sgnb-actions")
-    assert buttons.inner_text() == "unfold", "there is no engine"
+    expect(buttons).to_have_text("unfold")  # there is no engine
     folded = picture(page)
     page.get_by_role("button", name="unfold").click()
     unfolded = picture(page)
@@ -81,14 +79,14 @@ def test_a_subtree_folds_by_key_pointer_and_button(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(buttons).to_be_hidden()
     page.locator(TREE).dblclick(position={"x": 20, "y": 20})
-    assert page.get_by_role("button", name="unfold").count() == 1
+    expect(page.get_by_role("button", name="unfold")).to_have_count(1)
     page.locator(TREE).dblclick(position={"x": 20, "y": 20})
     page.get_by_role("button", name="nodes and links").click()
     assert picture(page) not in (whole, folded, unfolded)
     page.get_by_role("button", name="icicle").click()
     assert picture(page) == unfolded
     page.get_by_label("show the nodes of").select_option("r1")
-    assert "of this run" in page.locator(".sgnb-side .sgnb-tools").inner_text()
+    expect(page.locator(".sgnb-side .sgnb-tools")).to_contain_text("of this run")
     assert picture(page) != unfolded
     assert not findings(page, ".sgnb-card")
 
@@ -98,6 +96,7 @@ def test_a_node_lights_its_tokens_in_the_text(page: Page) -> None:
     open_view(page, "tree")
     token = page.locator(".sgnb-token", has_text="daylight").first
     token.click()
+    expect(page.locator(".sgnb-inspector")).to_contain_text("node")
     number = page.locator(".sgnb-inspector").inner_text().partition("node ")[2].split()[0]
     page.keyboard.press("Escape")
     page.locator(TREE).focus()
@@ -124,7 +123,7 @@ def test_a_large_tree_has_a_map_that_goes_there(page: Page) -> None:
     page.mouse.click(box["x"] + 30, box["y"] + box["height"] / 2)
     middle = stage.evaluate("s => (s.scrollTop + s.clientHeight / 2) / s.scrollHeight")
     assert middle == pytest.approx(0.5, abs=0.02)
-    assert stage.get_attribute("data-beyond") == "top bottom"
+    expect(stage).to_have_attribute("data-beyond", "top bottom")
     page.get_by_role("button", name="nodes and links").click()
     expect(small).to_be_visible()
 
@@ -137,7 +136,7 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     tree = picture(page)
     open_view(page, "time")
     metrics = page.locator(".sgnb-side .sgnb-note")
-    assert "tokens of prompts and forced text computed and " in metrics.inner_text()
+    expect(metrics).to_contain_text("tokens of prompts and forced text computed and ")
     assert metrics.inner_text().startswith("in ") and "with an unlimited cache" in (
         metrics.inner_text()
     )
@@ -150,7 +149,7 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     page.mouse.up()
     let_go = page.locator(".sgnb-foot").get_by_role("button", name="×")
     expect(let_go).to_be_visible()
-    assert metrics.inner_text().startswith("in these ")
+    expect(metrics).to_have_text(re.compile("^in these "))
     tokens = page.locator(".sgnb-token")
     within = page.locator(".sgnb-ranged .sgnb-token.sgnb-within")
     assert 0 < within.count() < tokens.count()
@@ -185,7 +184,7 @@ def test_views_follow_a_resize(page: Page, view: str) -> None:
     open_view(page, view)
     for width in (700, 1600, 700):
         page.set_viewport_size({"width": width, "height": 1000})
-        page.wait_for_timeout(150)
+        settle(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is cut"
         side = page.locator(".sgnb-side").bounding_box()
         box = page.locator(CANVAS).first.bounding_box()
@@ -196,7 +195,7 @@ def test_views_follow_a_resize(page: Page, view: str) -> None:
             assert ("right" in (stage.get_attribute("data-beyond") or "")) == cut
             if cut:
                 stage.evaluate("s => { s.scrollLeft = s.scrollWidth; }")
-                page.wait_for_timeout(50)
+                settle(page)
                 assert "right" not in (stage.get_attribute("data-beyond") or "")
                 assert "left" in (stage.get_attribute("data-beyond") or "")
                 stage.evaluate("s => { s.scrollLeft = 0; }")
@@ -213,7 +212,7 @@ def test_an_icicle_that_is_cut_says_so(page: Page) -> None:
     show(page, log)
     for width in (700, 1600):
         page.set_viewport_size({"width": width, "height": 1000})
-        page.wait_for_timeout(150)
+        settle(page)
         beyond = page.locator(".sgnb-stage").get_attribute("data-beyond") or ""
         assert "right" in beyond and "bottom" in beyond
 
@@ -236,6 +235,7 @@ def test_a_node_is_pinned_and_evicted_by_a_button(notebook: Notebook, lab: Lab) 
     notebook.open(lab.write("pins.ipynb", *cells).name)
     notebook.run_cell(0)
     page = notebook.page
+    expect(page.locator(".sgnb-status")).to_have_text("done")
     open_view(page, "tree")
     page.locator(TREE).focus()
     page.keyboard.press("ArrowDown")
@@ -246,16 +246,14 @@ def test_a_node_is_pinned_and_evicted_by_a_button(notebook: Notebook, lab: Lab) 
     expect(buttons.get_by_role("button", name="unpin")).to_be_visible()
     notebook.run_cell(1)
     notebook.run_cell(2)
-    assert "view" in notebook.output(2)
+    expect(notebook.output(2)).to_contain_text("view")
     buttons.get_by_role("button", name="evict").click()
     expect(inspector).to_contain_text("stay: pinned")
     buttons.get_by_role("button", name="unpin").click()
     expect(inspector).to_contain_text("not pinned any more")
-    before = notebook.stats()[0]["nodes"]
+    (before,) = notebook.stats()
     buttons.get_by_role("button", name="evict").click()
-    page.wait_for_function(
-        "before => Object.values(window.__sgnb)[0].stats.nodes < before", arg=before
-    )
+    notebook.stats(f"views[0].nodes < {before['nodes']}")
 
 
 def test_an_answer_of_the_kernel_is_kept_after_the_run(page: Page) -> None:
@@ -290,29 +288,58 @@ def test_an_answer_of_the_kernel_is_kept_after_the_run(page: Page) -> None:
     expect(buttons).to_have_text(["unpin", "evict"])
 
 
+def show_live(page: Page, lines: list[str], **options: bool) -> None:
+    """Show the widget of a kernel that never answers. `window.receive(from, text)` gives further
+    records to the page."""
+    records = {"from": 0, "lines": "\n".join(lines), "live": True, "reported": False}
+    values: dict[str, Any] = {"records": records, "uid": "one", "run": "", "views": ["tree"]}
+    values |= {"controls": False, "steps": False, "edits": False, "batch": False}
+    values |= {"hint": "", "reruns": [], **options}
+    page.set_content(f"""<style>{style()}</style><main></main><script type="module">{module()}
+        const values = {json.dumps(values)}, handlers = {{}}, none = () => {{}};
+        const on = (name, handler) => {{ handlers[name] = handler; }};
+        const model = {{ get: (name) => values[name], on, off: none, set: none, send: none }};
+        const shown = widget();
+        shown.initialize({{ model }});
+        shown.render({{ model, el: document.querySelector("main") }});
+        window.receive = (from, text) =>
+            handlers["msg:custom"]({{ from }}, [new TextEncoder().encode(text)]);
+    </script>""")
+
+
 def test_a_request_without_an_answer_is_reported(page: Page) -> None:
     log = EventLog()
     engine = WordEngine(log)
     engine.insert(engine.encode("a text"))
     feed = Feed(Trees(), 0.0)
     feed.push(list(log.read().records), 0)
-    values = {
-        "records": {"from": 0, "lines": "\n".join(feed.lines), "live": True, "reported": False},
-        "uid": "one", "run": "", "views": ["tree"], "controls": True, "steps": False,
-        "edits": False, "hint": "", "reruns": [], "batch": False,
-    }  # fmt: skip
-    page.set_content(f"""<style>{style()}</style><main></main><script type="module">{module()}
-        const values = {json.dumps(values)}, none = () => {{}};
-        const model = {{ get: (name) => values[name], on: none, off: none, set: none, send: none }};
-        const shown = widget();
-        shown.initialize({{ model }});
-        shown.render({{ model, el: document.querySelector("main") }});
-    </script>""")
+    show_live(page, feed.lines, controls=True)
     page.locator(TREE).click(position={"x": 8, "y": 8})
     page.locator(".sgnb-actions button").filter(has_text="pin").click()
     inspector = page.locator(".sgnb-inspector")
-    expect(inspector).to_contain_text("no answer from the kernel", timeout=10_000)
+    expect(inspector).to_contain_text("no answer from the kernel")
     expect(inspector).to_contain_text("reload the page")
+
+
+def test_a_stop_replaces_the_report_of_a_late_answer(page: Page) -> None:
+    log = EventLog()
+    log.emit(RunStarted("r1", "small", "", 1))
+    log.emit(BranchStarted("r1", "0", "", ""))
+    log.emit(BranchPaused("r1", "0", "text 'a'"))
+    log.emit(BranchResumed("r1", "0"))
+    log.emit(BranchPaused("r1", "0", "gen 'b'"))
+    feed = Feed(Trees(), 0.0)
+    feed.push(log.read().records, 0)
+    show_live(page, feed.lines[:-2], steps=True)
+    words = page.locator(".sgnb-stepper [role=status]")
+    expect(words).to_have_text("paused before text 'a' [0]")
+    page.get_by_role("button", name="token", exact=True).click()
+    expect(words).to_contain_text("no answer from the kernel")
+    page.evaluate(
+        "([from, text]) => window.receive(from, text)",
+        [len(feed.lines) - 2, "\n".join(feed.lines[-2:])],
+    )
+    expect(words).to_have_text("paused before gen 'b' [0]")
 
 
 def test_an_empty_cache_says_so(page: Page) -> None:

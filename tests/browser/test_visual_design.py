@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from sgnb.events import EventLog, Record
 from sgnb.viz import Feed, Trees
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import findings
+from tests.browser.lab import findings, settle
 from tests.viz.make_log import demo
 
 pytestmark = pytest.mark.slow
@@ -96,7 +96,7 @@ def test_text_and_drawings_have_a_common_left_margin(page: Page, width: int) -> 
         tab = page.locator(f".sgnb-tab[data-view={view}]")
         if tab.get_attribute("aria-selected") != "true":
             tab.click()
-        page.wait_for_timeout(60)
+        settle(page)
         side = page.locator(".sgnb-side").bounding_box()
         drawing = page.locator(".sgnb-side canvas:visible").first.bounding_box()
         assert side and drawing

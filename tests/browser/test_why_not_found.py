@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from sgnb.events import EventLog
 from sgnb.viz import Feed, Trees
@@ -51,30 +51,29 @@ def test_a_miss_is_one_action_from_its_reason(page: Page, scheme: str) -> None:
     why = page.get_by_role("button", name="why not found")
 
     def is_explained() -> None:
-        said = facts.inner_text()
-        assert "run r1, branch 0, capital: 2 tokens in common" in said
-        assert "token 2: “␣Italy” here, “␣Spain" in said
-        assert "up to 12 more tokens would be found" in said
+        expect(facts).to_contain_text("run r1, branch 0, capital: 2 tokens in common")
+        expect(facts).to_contain_text("token 2: “␣Italy” here, “␣Spain")
+        expect(facts).to_contain_text("up to 12 more tokens would be found")
 
     borders.first.hover()
     is_explained()
     page.mouse.move(1, 1)
-    assert "other prompt" not in facts.inner_text()
+    expect(facts).not_to_contain_text("other prompt")
     why.click()
     is_explained()
     page.locator(".sgnb-text").first.focus()
     page.keyboard.press("Escape")
-    assert "other prompt" not in facts.inner_text()
+    expect(facts).not_to_contain_text("other prompt")
     page.keyboard.press("n")
     is_explained()
     page.keyboard.press("ArrowRight")
-    assert "position 3" in facts.inner_text(), "the arrow keys continue at the border"
+    expect(facts).to_contain_text("position 3")  # the arrow keys continue at the border
 
     page.keyboard.press("Escape")
     page.keyboard.press("n")
     page.keyboard.press("n")
-    said = facts.inner_text()
-    assert "position 17" in said and "the tree had no continuation" in said
+    expect(facts).to_contain_text("position 17")
+    expect(facts).to_contain_text("the tree had no continuation")
     page.keyboard.press("n")
     is_explained()
     assert page.evaluate("document.documentElement.scrollWidth") <= 700
@@ -101,6 +100,6 @@ def test_a_prompt_found_whole_has_no_button(browser: Browser) -> None:
     for run, count in (("r1", 1), ("r2", 0)):
         page.set_content(standalone(feed.lines, run))
         page.locator(".sgnb-text .sgnb-token").first.wait_for()
-        assert page.locator(".sgnb-border").count() == count
+        expect(page.locator(".sgnb-border")).to_have_count(count)
         assert page.get_by_role("button", name="why not found").is_visible() == bool(count)
     page.close()

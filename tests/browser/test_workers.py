@@ -11,12 +11,10 @@ from playwright.sync_api import Browser, Page, expect
 from sgnb import events
 from sgnb.events import EventLog, LogReader, encode
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import CANVAS, Lab, Notebook, findings, picture
 from tests.viz.make_log import WordEngine
 
 pytestmark = pytest.mark.slow
-
-CANVAS = ".sgnb-side .sgnb-panel canvas:visible"
 
 
 def moved_call_log() -> list[str]:
@@ -79,12 +77,6 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 def inspected(page: Page) -> str:
     return page.locator(".sgnb-inspector").inner_text()
-
-
-def picture(page: Page) -> str:
-    page.wait_for_timeout(60)
-    found: str = page.locator(CANVAS).first.evaluate("canvas => canvas.toDataURL()")
-    return found
 
 
 def seek(page: Page, position: int) -> None:
@@ -171,8 +163,9 @@ def test_a_notebook_with_a_fleet(notebook: Notebook, lab: Lab) -> None:
     notebook.open(path.name)
     notebook.run_cell(0)
     notebook.run_cell(1)
-    assert not notebook.failed(1), notebook.output(1)
+    assert not notebook.failed(1), notebook.output(1).inner_text()
     card = notebook.cell(1).locator(".sgnb-card")
+    expect(card.locator(".sgnb-status")).to_have_text("done")
     tab = card.locator(".sgnb-tab[data-view=workers]")
     if tab.get_attribute("aria-selected") != "true":
         tab.click()
