@@ -135,6 +135,20 @@ def test_zoom_and_pan_by_pointer_buttons_and_keys(page: Page, view: str) -> None
     assert not findings(page, ".sgnb-card")
 
 
+@pytest.mark.parametrize("view", ["branches", "time"])
+def test_keys_before_the_next_frame_add_up(page: Page, view: str) -> None:
+    canvas = show(page, demo_log(), view)
+    canvas.focus()
+    page.keyboard.press("+")
+    begin, end = window(page)
+    canvas.evaluate("""canvas => {
+        const press = (key) => canvas.dispatchEvent(new KeyboardEvent("keydown", { key }));
+        for (const key of ["Home", "+", "+", "+"]) press(key);
+    }""")
+    first, last = window(page)
+    assert last - first == pytest.approx((end - begin) / 4, rel=0.05)
+
+
 def test_the_views_share_the_window_and_fit_700_pixels(page: Page) -> None:
     page.set_viewport_size({"width": 700, "height": 1000})
     canvas = show(page, demo_log(), "branches")

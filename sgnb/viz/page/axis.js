@@ -80,10 +80,15 @@ function setWindow(page, window, whole) {
   });
 }
 
-// Buttons, wheel, drag and keys of a view over time. `shown()`: {from, to, whole, left, room} or null. `drags(event)`: a drag begun by the event pans. `pans`: shift and arrow keys pan.
-function newTimeTools(surface, page, shown, { drags, pans }) {
+// Buttons, wheel, drag and keys of a view over time. `drawn()`: {from, to, whole, left, room} of the last drawing, or null. `drags(event)`: a drag begun by the event pans. `pans`: shift and arrow keys pan. `ranged`: see shownTimes.
+function newTimeTools(surface, page, drawn, { drags, pans, ranged }) {
   const { canvas } = surface,
     range = el("span", "sgnb-label");
+  // Several keys can arrive before the next drawing: each key changes the window of the key before.
+  const shown = () => {
+    const view = drawn();
+    return view && { ...view, ...shownTimes(page, view.whole, ranged) };
+  };
   const zoom = (factor, at) => {
     const view = shown();
     if (view) setWindow(page, zoomed(view, view.whole, factor, at ?? (view.from + view.to) / 2), view.whole);

@@ -59,6 +59,7 @@ function newBranchesPanel(host, page) {
   const time = newTimeTools(surface, page, () => shown?.view ?? null, {
     drags: () => page.window !== null,
     pans: true,
+    ranged: true,
   });
   tools.append(...search.parts, time.range, el("span", "sgnb-space"), time.buttons);
 

@@ -33,7 +33,8 @@ function newTimePanel(host, page) {
   const metrics = el("div", "sgnb-note");
   host.append(metrics, legend);
   let range = null; // drawn times, positions, and the shown moment
-  const time = newTimeTools(surface, page, () => range, { drags: ({ shiftKey }) => shiftKey, pans: false });
+  const drags = ({ shiftKey }) => shiftKey;
+  const time = newTimeTools(surface, page, () => range, { drags, pans: false, ranged: false });
   tools.append(time.range, el("span", "sgnb-space"), time.buttons);
 
   const timeAt = (event) =>

@@ -45,6 +45,7 @@ function newWorkersPanel(host, page) {
   const time = newTimeTools(surface, page, () => shown?.view ?? null, {
     drags: () => page.window !== null,
     pans: true,
+    ranged: true,
   });
   tools.append(time.range, el("span", "sgnb-space"), time.buttons);
 
