@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import nbformat
-from playwright.sync_api import Locator, Page, Request
+from playwright.sync_api import Locator, Page, Request, TimeoutError
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -292,12 +292,15 @@ class Notebook:
     def stats(self, shown: str = "views.length === 1") -> list[dict[str, Any]]:
         """Return the numbers of the live views, in the order in which they were made, once all
         records in the page are drawn and `shown` holds, an expression over these `views`."""
-        state = self.page.wait_for_function(f"""() => {{
-            const every = Object.values(window.__sgnb ?? {{}});
-            const views = every.map(({{ stats }}) => stats);
-            const isDrawn = ({{ stats, store }}) => stats.records === store.records.length;
-            return every.every(isDrawn) && ({shown}) && views;
-        }}""")
+        script = """() => Object.values(window.__sgnb ?? {}).map(({ stats, store }) =>
+            ({ ...stats, isDrawn: stats.records === store.records.length }))"""
+        holds = f"views.every(view => view.isDrawn) && ({shown})"
+        try:
+            state = self.page.wait_for_function(
+                f"() => {{ const views = ({script})(); return {holds} && views; }}"
+            )
+        except TimeoutError:
+            raise AssertionError(f"{holds} is false: {self.page.evaluate(script)}") from None
         found: list[dict[str, Any]] = state.json_value()
         return found
 

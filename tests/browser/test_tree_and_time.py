@@ -342,6 +342,30 @@ def test_a_stop_replaces_the_report_of_a_late_answer(page: Page) -> None:
     expect(words).to_have_text("paused before gen 'b' [0]")
 
 
+def test_urgent_drawings_cancel_no_other_timer(page: Page) -> None:
+    """Numbers of frames and of timers overlap, in the whole page."""
+    log = EventLog()
+    log.emit(RunStarted("r1", "small", "", 1))
+    log.emit(BranchStarted("r1", "0", "", ""))
+    log.emit(BranchPaused("r1", "0", "text 'a'"))
+    log.emit(BranchPaused("r1", "0", "gen 'b'"))
+    feed = Feed(Trees(), 0.0)
+    feed.push(log.read().records, 0)
+    show_live(page, feed.lines[:-2], steps=True)
+    page.evaluate(
+        """([from, lines]) => {
+        const frame = window.requestAnimationFrame, clear = window.clearTimeout;
+        window.__cancelled = [];
+        window.requestAnimationFrame = (draw) => 1e6 + frame(draw);
+        window.clearTimeout = (timer) => { window.__cancelled.push(timer); clear(timer); };
+        lines.forEach((line, i) => window.receive(from + i, line));
+    }""",
+        [len(feed.lines) - 2, feed.lines[-2:]],
+    )
+    expect(page.locator(".sgnb-stepper [role=status]")).to_have_text("paused before gen 'b' [0]")
+    assert all((timer or 0) < 1e6 for timer in page.evaluate("window.__cancelled"))
+
+
 def test_an_empty_cache_says_so(page: Page) -> None:
     log = EventLog()
     engine = WordEngine(log)

@@ -17,10 +17,12 @@ function hideTwin(uid) {
 // Repaint on new records, with a limited share of the page's time; at the next frame if `urgent`.
 function newClock(dashboards, stats, viewCost) {
   let timer = null,
+    frame = null,
     cost = 0,
     last = 0;
   function tick() {
-    timer = null;
+    clearTimeout(timer);
+    timer = frame = null;
     const begin = performance.now();
     for (const dashboard of dashboards) {
       dashboard.paint();
@@ -32,16 +34,13 @@ function newClock(dashboards, stats, viewCost) {
     stats.frames += 1;
     stats.slowest = Math.max(stats.slowest, cost);
   }
+  function draw() {
+    frame ??= requestAnimationFrame(tick);
+  }
   return (urgent = false) => {
-    if (urgent) {
-      clearTimeout(timer);
-      timer = requestAnimationFrame(tick);
-      return;
-    }
-    timer ??= setTimeout(
-      () => requestAnimationFrame(tick),
-      Math.max(0, last + Math.min(SLOWEST, Math.max(FASTEST, SHARE * cost)) - performance.now()),
-    );
+    const due = last + Math.min(SLOWEST, Math.max(FASTEST, SHARE * cost));
+    if (urgent) draw();
+    else timer ??= setTimeout(draw, Math.max(0, due - performance.now()));
   };
 }
 
