@@ -122,7 +122,7 @@ const widget = () => {
         answered({ text: "the kernel is gone: run the cell again", failed: true });
       }
     });
-  // As `ask`, for short work: JupyterLab and ipykernel may lose a message soon after a reload of the page.
+  // As `ask`, for short work; reports a kernel that does not answer in time.
   const askBriefly = (link, content) => {
     const text = "no answer from the kernel: if the kernel is idle, reload the page";
     const late = new Promise((answered) => setTimeout(answered, PATIENCE, { text, failed: true }));
