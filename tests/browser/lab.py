@@ -39,6 +39,12 @@ HARMLESS = (
 
 CANVAS = ".sgnb-side .sgnb-panel canvas:visible"
 
+PATIENT = """(timeout => {
+    AbortSignal.timeout = (milliseconds) => timeout.call(AbortSignal, 100 * milliseconds);
+})(AbortSignal.timeout)"""
+"""On a busy machine, the module of a widget loads after the 2 s of anywidget, which then drops all
+messages of the widget."""
+
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
@@ -166,6 +172,7 @@ class Notebook:
     def __init__(self, lab: Lab, page: Page) -> None:
         self.lab, self.page = lab, page
         self.problems: list[str] = []
+        page.add_init_script(PATIENT)
         page.on(
             "console",
             lambda message: self._heard(message.text) if message.type == "error" else None,
