@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from sgnb.engine.cache.radix import common_length
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.engine import Engine
 from sgnb.engine.model import fingerprint
-from sgnb.errors import OptionError, SgnbWarning
+from sgnb.errors import EngineError, OptionError, SgnbWarning
 from sgnb.sampling import SamplingParams
 
 CPU = torch.device("cpu")
@@ -105,6 +106,39 @@ def test_other_weights_are_refused(make_engine: Callable[..., Engine]) -> None:
         weight[3, 5] = before
     with pytest.warns(SgnbWarning, match="changed"):
         assert second.adopt_prefix(prefix) == 80
+    check_slots(second)
+
+
+@pytest.mark.filterwarnings("ignore::sgnb.errors.SgnbWarning")
+@pytest.mark.parametrize("is_adopted", [False, True])
+def test_weights_that_change_during_a_handover(
+    make_engine: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch, is_adopted: bool
+) -> None:
+    """Between the comparison on the caller's thread and the call on the engine's thread."""
+    first, second = make_engine(), make_engine()
+    first.generate([5] * 80, max_new_tokens=1)
+    prefix = first.export_prefix([5] * 80)
+    model, get = second.model, second._fingerprint.get
+    assert model is not None
+
+    def change() -> str:
+        fingerprint = get()
+        if threading.current_thread() is threading.main_thread():
+            with torch.no_grad():
+                model.get_output_embeddings().weight[3, 5] += 0.5
+            if is_adopted:  # by a request of another thread
+                with pytest.warns(SgnbWarning, match="changed"):
+                    second.check_weights()
+        return fingerprint
+
+    monkeypatch.setattr(second._fingerprint, "get", change)
+    error = OptionError if is_adopted else EngineError
+    with pytest.raises(error, match="does not fit" if is_adopted else "changed during the call"):
+        second.adopt_prefix(prefix)
+    assert second.cached_length([5] * 80) == 0
+    monkeypatch.undo()
+    second.check_weights()
+    assert second.export_prefix([5] * 80).layout != prefix.layout
     check_slots(second)
 
 

@@ -203,8 +203,11 @@ class CacheMethods:
         (tokens,) = self._input_processor.tokens([prompt])
         items = np.flatnonzero(tokens >= self.vocab_size)  # ids of items differ between engines
         text = tokens[: items[0]] if len(items) else tokens
-        layout = self._layout()
-        export = partial(export_prefix, self._cache, text, namespace, device, layout)
+        self._prepare_layout()
+
+        def export() -> CachedPrefix:
+            return export_prefix(self._cache, text, namespace, device, self._layout())
+
         prefix = self._loop.call(export)
         return prefix if transport == "cuda" else replace(prefix, content=prefix.content.cpu())
 
@@ -226,8 +229,8 @@ class CacheMethods:
         namespace = arguments.string("namespace", namespace)
         if not isinstance(getattr(prefix, "tokens", None), np.ndarray):
             raise OptionError(f"{shown(prefix)} is no prefix", "give the result of export_prefix")
-        layout, device = self._layout(), torch.device(self.device)
-        tokens = prefix.tokens
+        self._prepare_layout()
+        device, tokens = torch.device(self.device), prefix.tokens
         if len(tokens) and not 0 <= tokens.min() <= tokens.max() < self.vocab_size:
             message = f"a prefix has token ids from {tokens.min()} to {tokens.max()}"
             raise OptionError(message, f"the vocabulary has {self.vocab_size:,} tokens")
@@ -235,14 +238,15 @@ class CacheMethods:
         received = CachedPrefix(tokens, prefix.content, prefix.layout)
 
         def adopt() -> int:
+            layout = self._layout()
             self._loop.journal.name(tokens)
             self._loop.tiers.note_change()
             return adopt_prefix(self._cache, received, namespace, device, layout)
 
         return self._loop.call(adopt)
 
-    def _layout(self) -> tuple[str, ...]:
-        """Return the identity of cached keys and values."""
+    def _prepare_layout(self) -> None:
+        """Compare the weights and compute the fingerprint on this thread, next to the steps."""
         if self.options.tensor_parallel > 1:  # each rank has the keys and values of its heads
             raise OptionError(
                 "a prefix of a model on several GPUs cannot be handed over",
@@ -250,7 +254,14 @@ class CacheMethods:
             )
         self._loop.check_open()
         self._weight_guard.check(always=True, stacklevel=4)
-        return self._fingerprint.get()[:16], str(self.dtype), self.options.kv_dtype
+        self._fingerprint.get()
+
+    def _layout(self) -> tuple[str, ...]:
+        """Return the identity of the cached keys and values. Call on the engine's thread: another
+        thread may change the weights after `_prepare_layout`."""
+        fingerprint = self._fingerprint.get()  # before the comparison: both see the same weights
+        self._weight_guard.check_unchanged()
+        return fingerprint[:16], str(self.dtype), self.options.kv_dtype
 
     def cached_length(self, prompt: Prompt) -> int:
         """Return the number of leading tokens of `prompt` in the cache, without side effects."""

@@ -8,7 +8,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 
-from ...errors import SgnbWarning, printable
+from ...errors import EngineError, SgnbWarning, printable
 from ...events import WeightsChanged
 from ..model.weight_monitor import WeightMonitor
 from .engine_loop import EngineLoop
@@ -58,6 +58,15 @@ class WeightGuard:
 
         warnings.warn(message, SgnbWarning, stacklevel=stacklevel)
         return self.changes
+
+    def check_unchanged(self) -> None:
+        """Raise an EngineError if the weights differ from the weights of the cache. Call on the
+        engine's thread, where `check` does nothing."""
+        monitor = self._monitor()
+        weight = None if monitor is None else monitor.find_change()
+        if weight is not None:
+            message = f"the weights of {self._name} changed during the call (first in {weight})"
+            raise EngineError(printable(message), "repeat the call without changes of the weights")
 
     def _compares(self, always: bool) -> bool:
         """Return whether to compare numbers now: always without running requests."""
