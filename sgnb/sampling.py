@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .errors import OptionError, nearest, shown
 from .grammar.documents import bundle
-from .grammar.spec import KINDS, GrammarSpec, pattern_text, schema_text
+from .grammar.spec import KINDS, WHOLE, GrammarSpec, pattern_text, schema_text
 
 T = TypeVar("T")
 
@@ -128,6 +128,8 @@ class SamplingParams:
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
         if len(kinds) > 1:
             raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other", "give one of them")
+        if kinds:
+            GrammarSpec(kinds[0], getattr(self, kinds[0]))  # raises GrammarError
         if self.json_whitespace is not None and self.json_schema is None:
             raise self._no_effect("json_whitespace", "json_schema=...")
         if not self.json_strict and self.json_schema is None:
@@ -267,6 +269,9 @@ def read_option(name: str, value: Any, rule: str, read: Callable[[Any], T]) -> T
     """
     try:
         return read(value)
+    except UnicodeEncodeError as error:
+        half = f"half of a surrogate pair, {error.object[error.start]!r}"
+        raise OptionError(f"{name}={shown(value)} contains {half}", WHOLE) from None
     except Exception:
         raise _refusal(name, value, rule) from None
 
@@ -334,22 +339,24 @@ def switch(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """Return a string as a plain `str`. Raises TypeError for a value of another type."""
+    """Return a string as a plain `str`. Raises TypeError for a value of another type, and
+    UnicodeEncodeError for half of a surrogate pair, which UTF-8 of other processes cannot have."""
     if not isinstance(value, str):
         raise TypeError
+    str.encode(value)
     return str.__str__(value)
 
 
-def _mark(value: Any) -> str:
-    mark = text(value)
-    if not mark:
-        raise ValueError
-    return mark
+def _nonempty_text(value: Any) -> str:
+    """Return a string that is not empty; see `text`."""
+    if string := text(value):
+        return string
+    raise ValueError
 
 
 def _stops(value: Any) -> tuple[str, ...]:
     strings = (value,) if isinstance(value, str) else () if value is None else value
-    return tuple(_mark(string) for string in strings)
+    return tuple(_nonempty_text(string) for string in strings)
 
 
 def _token_ids(value: Any) -> tuple[int, ...]:
@@ -402,7 +409,7 @@ _RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "leading_blank": ("True or False", switch),
     "thinking": (
         "True, False or the text that ends the thinking section",
-        lambda v: _mark(v) if isinstance(v, str) else switch(v),
+        lambda v: _nonempty_text(v) if isinstance(v, str) else switch(v),
     ),
     "jump_forward": ("True or False", switch),
     "approximate": ("True or False", switch),

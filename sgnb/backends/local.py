@@ -358,6 +358,7 @@ def _check_call(call: Any, sink: Any, kind: type[Call] | type[ScoreCall]) -> Non
 
 def _origin(call: Call | ScoreCall, purpose: str) -> Origin:
     file, line = call.location or ("", 0)
+    file = file.encode(errors="backslashreplace").decode()  # a path with bytes outside of UTF-8
     return Origin(call.run, call.branch, call.name, purpose, file, line)
 
 

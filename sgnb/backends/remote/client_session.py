@@ -18,6 +18,7 @@ from ...engine import Engine
 from ...engine.request.output import Output
 from ...errors import EngineError, RequestError
 from ...events import Record
+from ...events.program_kinds import PROGRAM_KINDS
 from ...media import MediaItem
 from ...part_order import OrderMemory, PartOrder, given_order
 from .event_wire import encode_event, encode_snapshot
@@ -386,7 +387,12 @@ class ClientSession:
         records, lost = self._engine.log.read(self._after)
         while records or lost or outputs:
             part, records = records[:MAX_EVENTS], records[MAX_EVENTS:]
-            events = [encode_event(record, self._engine.log.begin) for record in part]
+            # A run of this process can have the id of a run of the client.
+            events = [
+                encode_event(record, self._engine.log.begin)
+                for record in part
+                if type(record.event).__name__ not in PROGRAM_KINDS
+            ]
             sent = {} if records else outputs
             wired = [self._encode(tag, output) for tag, output in sent.items()]
             self._connection.send_now(WireStep(lost, events, wired))

@@ -150,10 +150,14 @@ class RemoteCalls:
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
     ) -> None:
         """See `Engine.switch`; for all clients."""
+        changes: dict[str, Any] = {}
+        if schedule_policy is not None:
+            changes["schedule_policy"] = arguments.string("schedule_policy", schedule_policy)
+        if overlap is not None:
+            changes["overlap"] = arguments.switch("overlap", overlap)
+        options = replace(self.options, **changes)
         self._client.call("switch", schedule_policy, overlap)
-        changes: dict[str, Any] = {"schedule_policy": schedule_policy, "overlap": overlap}
-        options = {name: value for name, value in changes.items() if value is not None}
-        self.options = replace(self.options, **options)
+        self.options = options
 
     def seam_warnings(self, params: SamplingParams, last_token: int) -> tuple[str, ...]:
         """See `Engine.seam_warnings`."""

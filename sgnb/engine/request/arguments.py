@@ -110,12 +110,17 @@ def submission(
         prompts,
         each("params", params, lambda value: type(value) is SamplingParams, "SamplingParams"),
         each("on_outputs", on_outputs, callable, "functions"),
-        each("origins", origins, _is_origin, "Origin, of strings and the number of a line"),
+        each(
+            "origins",
+            origins,
+            _is_origin,
+            "Origin, of strings of whole characters and the number of a line",
+        ),
         each(
             "cache_scopes",
             cache_scopes,
             _is_cache_scope,
-            "CacheScope, with a string or None as namespace",
+            "CacheScope, with a string of whole characters or None as namespace",
         ),
         [_token_ids(output) for output in outputs],
     )
@@ -126,7 +131,9 @@ def _token_ids(output: Any) -> list[int]:
 
 
 def _is_origin(value: Any) -> bool:
-    return type(value) is Origin and tuple(map(type, value)) == _ORIGIN_TYPES
+    if type(value) is not Origin or tuple(map(type, value)) != _ORIGIN_TYPES:
+        return False
+    return _is_whole("".join(value[:-1]))
 
 
 def _is_cache_scope(value: Any) -> bool:
@@ -134,7 +141,18 @@ def _is_cache_scope(value: Any) -> bool:
         return False
     types = [(str, type(None)), (bool,), (int,), (int,)]
     pairs = zip(value, types, strict=True)
-    return value is SHARED or all(type(item) in allowed for item, allowed in pairs)
+    if value is SHARED:
+        return True
+    return all(type(item) in allowed for item, allowed in pairs) and _is_whole(value[0] or "")
+
+
+def _is_whole(text: str) -> bool:
+    """Return False if the text contains half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def items(name: str, values: Any) -> list[Any]:

@@ -12,7 +12,14 @@ from inspect import signature
 from typing import Any
 
 from ...errors import OptionError, nearest, shown
-from ...sampling import SHORT_NAMES, SamplingParams, scalar, with_long_names
+from ...sampling import (
+    SHORT_NAMES,
+    SamplingParams,
+    read_option,
+    scalar,
+    text,
+    with_long_names,
+)
 from ..chat.reasoning import reasoning_of
 from ..chat.tools import tool_use
 from ..core.choices import ChoicesSamplingMethod, token_length_normalized
@@ -263,8 +270,10 @@ def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Conca
 
 
 def _checked_name(name: Any) -> str | None:
-    if name is None or (isinstance(name, str) and name):
-        return name
+    if name is None:
+        return None
+    if isinstance(name, str) and name:  # the name of a trace refuses the truth
+        return read_option("name", name, "a string", text)
     raise OptionError(f"name={name!r} is not a name", "a name is a non-empty string")
 
 
