@@ -12,7 +12,7 @@ import sgnb as sgl
 from sgnb.backends.fleet import prefill_pool
 from sgnb.backends.fleet.executor import FleetExecutor
 from sgnb.errors import EngineError, OptionError
-from sgnb.events import WorkerJoined, WorkerLost
+from sgnb.events import FleetScaled, WorkerJoined, WorkerLost
 
 from .fleets import events, one_thread
 from .remote.conftest import wait_until
@@ -147,6 +147,37 @@ def test_calls_survive_the_engine_of_the_prompts(
     release.set()
     assert all(state["text"] for state in states)
     assert not events(fleet, WorkerLost)
+    check_idle(fleet)
+
+
+def test_an_engine_of_the_prompts_is_replaced(fleet: FleetExecutor) -> None:
+    prefill, decode = engines(fleet)
+    prefill.close()
+    assert tale.run(0, backend=fleet)["text"]
+    wait_until(lambda: fleet._dispatcher.prefills.executors)
+    assert [(event.worker, event.change) for event in events(fleet, FleetScaled)] == [(1, "start")]
+    assert fleet.state == "1 worker"
+    replacement, same = engines(fleet)
+    assert replacement is not prefill and same is decode
+    assert tale.run(1, backend=fleet)["text"]
+    assert replacement.stats()["requests"] == 1
+    check_idle(fleet)
+
+
+def test_an_engine_that_became_a_worker_is_replaced(fleet: FleetExecutor) -> None:
+    """The fleet has a worker and an engine for prompts again, on the places of the first two."""
+    for _ in range(2):
+        (prefill,) = fleet._dispatcher.prefills.executors
+        (worker,) = fleet._dispatcher.workers.values()
+        worker.executor.engine.close()
+        assert tale.run(0, backend=fleet)["text"]
+        (promoted,) = fleet._dispatcher.workers.values()
+        assert promoted.executor is prefill
+        wait_until(lambda: fleet._dispatcher.prefills.executors)
+        assert {promoted.number, *fleet._dispatcher.prefills.numbers} == {0, 1}
+    computed = tale.run(2, backend=fleet)
+    assert computed["text"]
+    assert fleet._dispatcher.prefills.executors[0].engine.stats()["requests"] == 1
     check_idle(fleet)
 
 

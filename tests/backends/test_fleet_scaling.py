@@ -209,3 +209,24 @@ def test_a_worker_that_ends_again_and_again_is_given_up() -> None:
     for now in range(MAX_ENDS):
         scaler.lost(0, now)
     assert not scaler.tries_again
+
+
+def test_an_engine_of_the_prompts_is_replaced_like_a_worker() -> None:
+    router, scaler = make_router(2), Scaler(2, 2, prefill=2)
+    reason = "fewer than 2 engines that compute prompts"
+    assert scaler.decide(router, 0.0, prefills={2, 3}) == []
+    scaler.lost(2, 0.0)
+    assert scaler.decide(router, 0.0, prefills={3}) == [ScalingChange("start", 2, reason)]
+    assert scaler.decide(router, 0.0, prefills={3}) == []
+    scaler.failed(2, 10.0)
+    assert scaler.decide(router, 10.9, prefills={3}) == [], "a pause after a failure"
+    assert scaler.decide(router, 11.0, prefills={3}) == [ScalingChange("start", 2, reason)]
+    scaler.started_prefill(2)
+    assert scaler.failures == 0
+
+    for now in range(1, MAX_ENDS):
+        scaler.lost(2, float(now))
+    assert scaler.decide(router, 12.0, prefills={3}) == [], "2 is given up"
+    router.lose(1, 12.0)
+    start = ScalingChange("start", 1, "fewer than 2 workers")
+    assert scaler.decide(router, 12.0, prefills={3}) == [start]

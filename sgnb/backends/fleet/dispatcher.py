@@ -89,9 +89,11 @@ class Dispatcher:
         prefill: Sequence[LocalExecutor] = (),
     ) -> None:
         self._executors, self._log, self._commands = executors, log, commands
-        self._supply = scaling and WorkerSupply(scaling, log, commands.put, self._add)
         self._end = ""  # reason of the last end of a worker
-        self.prefills = PrefillPool(prefill)
+        self.prefills = PrefillPool(dict(enumerate(prefill, len(executors))))
+        self._supply = scaling and WorkerSupply(
+            scaling, log, commands.put, self._add, self.prefills.add
+        )
         self.router = self._new_router()
         self.workers: dict[int, FleetWorker] = {}
         self._groups: dict[RoutedCalls, CallGroup] = {}
@@ -106,7 +108,9 @@ class Dispatcher:
             return POLL_SECONDS
         if self._supply is None:
             return None
-        is_scaling = self._groups or len(self.workers) != self._supply.scaler.least
+        sizes = len(self.workers), len(self.prefills.numbers)
+        scaler = self._supply.scaler
+        is_scaling = self._groups or sizes != (scaler.least, scaler.prefill)
         return SCALING_SECONDS if is_scaling else WATCH_SECONDS
 
     @property
@@ -124,7 +128,8 @@ class Dispatcher:
         scaler, draining = self._supply.scaler, len(self.router.workers.draining)
         if scaler.most > scaler.least:
             text += f" of {scaler.least} to {scaler.most}"
-        text += f", {len(scaler.starting)} starting" if scaler.starting else ""
+        starting = len(scaler.starting) + len(scaler.starting_prefills)
+        text += f", {starting} starting" if starting else ""
         text += f", {draining} ending" if draining else ""
         return text + (f", {len(scaler.given_up)} given up" if scaler.given_up else "")
 
@@ -147,10 +152,12 @@ class Dispatcher:
                 self._forks[group.fork] = group.routed
             self.router.submit(group.routed, now)
         if not self.workers:
-            for executor in self.prefills.remove_all():
-                self._add(max(self._executors) + 1, executor)
+            for number, executor in self.prefills.remove(ended=False).items():
+                self._add(number, executor)
         if self._supply is not None:
-            self._supply.scale(self.router, self.workers, now)
+            for number, executor in self.prefills.remove(ended=True).items():
+                self._supply.lost(number, executor, True, now)
+            self._supply.scale(self.router, self.workers, self.prefills.numbers, now)
         if not (self.workers or self.tries_again):
             self._fail_all()
             return
@@ -333,7 +340,7 @@ class Dispatcher:
         self._log.emit(WorkerLost(worker.number, worker.failure, worker.engine))
         now = self._log.now()
         if self._supply is not None:
-            self._supply.lost(worker, now)
+            self._supply.lost(worker.number, worker.executor, worker.has_answered, now)
         for routed in self.router.lose(worker.number, now):
             for call in self._remove(routed).open:
                 call.attempt += 1  # late results are void

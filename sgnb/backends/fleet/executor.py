@@ -108,8 +108,8 @@ class FleetExecutor:
             opened.callback(source.close)
             began = time.monotonic()
             engines = [source.start(worker) for worker in range(least + prefill)]
-            seconds = (time.monotonic() - began) / least
-            scaling = Scaling(source, Scaler(least, most, seconds))
+            seconds = (time.monotonic() - began) / len(engines)
+            scaling = Scaling(source, Scaler(least, most, seconds, prefill))
             fleet = cls(engines[:least], scaling, engines[least:])
             fleet._owned.push(opened.pop_all())
         return fleet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -30,11 +30,11 @@ class PrefillPool:
     the prefix moves to the cache of the worker. After any failure the worker computes the prompt.
 
     Args:
-        executors: Executors of the engines.
+        executors: Executors of the engines, by number in the fleet.
     """
 
-    def __init__(self, executors: Sequence[LocalExecutor]) -> None:
-        self._executors = list(executors)
+    def __init__(self, executors: Mapping[int, LocalExecutor]) -> None:
+        self._executors = dict(executors)
         self._queued = Counter[LocalExecutor]()  # uncomputed tokens
         self._lock = threading.Lock()
         # Two per engine: a prefix moves while the next prompt is computed.
@@ -43,7 +43,17 @@ class PrefillPool:
     @property
     def executors(self) -> list[LocalExecutor]:
         """Executors of running engines."""
-        return [executor for executor in self._executors if not executor.engine.closed]
+        executors = list(self._executors.values())  # the fleet's thread replaces engines
+        return [executor for executor in executors if not executor.engine.closed]
+
+    @property
+    def numbers(self) -> Set[int]:
+        """Numbers of the engines."""
+        return self._executors.keys()
+
+    def add(self, number: int, executor: LocalExecutor) -> None:
+        """Add a started engine."""
+        self._executors[number] = executor
 
     def start(self, group: CallGroup, worker: AnyEngine, then: Callable[[], None]) -> bool:
         """Compute the prompt of a group for a worker, without waiting.
@@ -87,10 +97,11 @@ class PrefillPool:
             take(Result(error=error))
         return True
 
-    def remove_all(self) -> list[LocalExecutor]:
-        """Remove and return the executors of running engines."""
-        executors, self._executors = self.executors, []
-        return executors
+    def remove(self, ended: bool) -> dict[int, LocalExecutor]:
+        """Remove and return the executors of ended engines, or of running engines."""
+        removed = {n: e for n, e in self._executors.items() if e.engine.closed == ended}
+        self._executors = {n: e for n, e in self._executors.items() if n not in removed}
+        return removed
 
     def close(self) -> None:
         """End the threads after the present handovers."""

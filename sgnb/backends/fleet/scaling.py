@@ -58,18 +58,22 @@ class Scaler:
         least: Minimum number of workers.
         most: Maximum number of workers, with starting and draining workers.
         start_seconds: First estimate of the time to start a worker.
+        prefill: Number of engines that compute prompts, with numbers of their own.
 
     Attributes:
         starting: Workers that are starting; the caller reports `started` or `failed`.
+        starting_prefills: The same for engines that compute prompts.
         failures: Failures since the last success.
         given_up: Workers after `MAX_ENDS` ends, without a further start.
     """
 
-    def __init__(self, least: int, most: int, start_seconds: float = 0.0) -> None:
-        self.least, self.most = least, most
+    def __init__(self, least: int, most: int, start_seconds: float = 0.0, prefill: int = 0) -> None:
+        self.least, self.most, self.prefill = least, most, prefill
         self.starting: set[int] = set()
+        self.starting_prefills: set[int] = set()
         self.failures = 0
         self.given_up: set[int] = set()
+        self._prefills: Set[int] = frozenset()
         self._ends = defaultdict[int, deque[float]](partial(deque, maxlen=MAX_ENDS))
         self._start_seconds = start_seconds
         self._unproven: set[int] = set()  # started workers before their first token
@@ -80,7 +84,11 @@ class Scaler:
         self._idle_seconds, self._drained_at = IDLE_SECONDS, -inf
 
     def decide(
-        self, router: Router, now: float, pinned: Set[int] = frozenset()
+        self,
+        router: Router,
+        now: float,
+        pinned: Set[int] = frozenset(),
+        prefills: Set[int] = frozenset(),
     ) -> list[ScalingChange]:
         """Return the changes of this moment, for the caller to carry out.
 
@@ -91,8 +99,10 @@ class Scaler:
             router: Router with the workers; `route` must follow.
             now: Time in seconds.
             pinned: Workers with pinned tokens, which do not end.
+            prefills: Running engines that compute prompts.
         """
         changes = self._end_drained(router, now, pinned)
+        self._prefills = prefills
         active = router.workers.active
         wanted, wait = self._wanted(router, now, active)
         is_late = wanted > len(active) + len(self.starting)
@@ -114,7 +124,7 @@ class Scaler:
             changes += grown
         elif unused and len(active) > self.least:
             changes += self._shrink(router, now, pinned, min(unused, len(active) - self.least))
-        return changes
+        return changes + self._replace_prefills(router, now)
 
     def _wanted(self, router: Router, now: float, active: list[int]) -> tuple[int, float]:
         """Return the needed number of workers, and the wait for the queued prefill.
@@ -137,7 +147,7 @@ class Scaler:
     @property
     def tries_again(self) -> bool:
         """True if calls should wait for a worker, although none is present."""
-        may_start = self.failures < FAILURES and len(self.given_up) < self.most
+        may_start = self.failures < FAILURES and len(self.given_up) < self.most + self.prefill
         return bool(self.starting) or may_start
 
     def started(self, worker: int, seconds: float) -> None:
@@ -146,6 +156,11 @@ class Scaler:
         self._unproven.add(worker)
         self._start_seconds = seconds
 
+    def started_prefill(self, number: int) -> None:
+        """Record the end of the start of an engine that computes prompts."""
+        self.starting_prefills.discard(number)
+        self.failures = 0
+
     def succeeded(self, worker: int) -> None:
         """Record the first token of a worker."""
         if worker in self._unproven:
@@ -153,7 +168,8 @@ class Scaler:
             self.failures = 0
 
     def lost(self, worker: int, now: float) -> None:
-        """Record the end of a joined worker. The next decision replaces the worker."""
+        """Record the end of a joined worker, or of an engine that computes prompts. The next
+        decision replaces the engine."""
         ends = self._ends[worker]
         ends.append(now)
         if len(ends) == MAX_ENDS and now - ends[0] <= ENDS_SECONDS:
@@ -162,6 +178,7 @@ class Scaler:
     def failed(self, worker: int, now: float) -> None:
         """Record a failed start, or the end of a worker before its first token."""
         self.starting.discard(worker)
+        self.starting_prefills.discard(worker)
         self._unproven.discard(worker)
         self.failures += 1
         self._paused_until = now + min(2.0 ** (self.failures - 1), MAX_PAUSE_SECONDS)
@@ -187,13 +204,31 @@ class Scaler:
                 router.resume(draining[0], now)
                 changes.append(ScalingChange("resume", draining[0], reason))
             elif now >= self._paused_until and len(active) + len(self.starting) < self.most:
-                used = {*active, *self.starting, *self.given_up}
-                worker = next((number for number in range(self.most) if number not in used), -1)
-                if worker < 0:
+                worker = self._free_number(router)
+                if worker is None:
                     break
                 self.starting.add(worker)
                 changes.append(ScalingChange("start", worker, reason))
         return changes
+
+    def _replace_prefills(self, router: Router, now: float) -> list[ScalingChange]:
+        """Start engines that compute prompts, for ended engines."""
+        changes: list[ScalingChange] = []
+        missing = self.prefill - len(self._prefills) - len(self.starting_prefills)
+        for _ in range(missing if now >= self._paused_until else 0):
+            number = self._free_number(router)
+            if number is None:
+                break
+            self.starting_prefills.add(number)
+            reason = f"fewer than {self.prefill} engines that compute prompts"
+            changes.append(ScalingChange("start", number, reason))
+        return changes
+
+    def _free_number(self, router: Router) -> int | None:
+        """Return the least number without an engine; None if the other numbers are given up."""
+        workers = {*router.workers.active, *router.workers.draining, *self.starting}
+        used = {*workers, *self._prefills, *self.starting_prefills, *self.given_up}
+        return next((n for n in range(self.most + self.prefill) if n not in used), None)
 
     def _shrink(
         self, router: Router, now: float, pinned: Set[int], count: int

@@ -22,6 +22,12 @@ from .fleet_call import FleetCall
 from .tree_feed import TreeFeed
 
 
+def end_reason(executor: LocalExecutor) -> str:
+    """Return the reason of the end of an executor's engine; "" while the engine runs."""
+    error = executor.engine.failure
+    return error.message if error else ""
+
+
 class FleetWorker:
     """A worker with sent calls.
 
@@ -60,8 +66,7 @@ class FleetWorker:
     @property
     def failure(self) -> str:
         """Reason of the engine's end; "" while the engine runs."""
-        error = self.executor.engine.failure
-        return error.message if error else ""
+        return end_reason(self.executor)
 
     def read(self) -> Iterator[tuple[FleetCall, float]]:
         """Apply the new events of the engine to the index. Yield the calls with a first token, and

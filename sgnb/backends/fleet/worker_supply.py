@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 
 from ...errors import EngineError, SgnbError
@@ -13,7 +13,7 @@ from ..local import LocalExecutor, executor_of
 from ..mail import logged
 from .router import Router
 from .scaling import ENDS_SECONDS, MAX_ENDS
-from .worker import FleetWorker
+from .worker import FleetWorker, end_reason
 from .worker_source import Scaling
 
 SCALING_SECONDS = 0.5
@@ -31,6 +31,7 @@ class WorkerSupply:
         log: The fleet's log.
         put: Runs a function on the fleet's thread.
         join: Adds a started worker. Raises EngineError if the engine has ended.
+        join_prefill: Adds a started engine that computes prompts.
 
     Attributes:
         failure: Reason of the last failed start or given up worker, since the last success.
@@ -42,19 +43,23 @@ class WorkerSupply:
         log: EventLog,
         put: Callable[[Callable[[], None]], None],
         join: Callable[[int, LocalExecutor], None],
+        join_prefill: Callable[[int, LocalExecutor], None],
     ) -> None:
         self.scaler, self.source = scaling.scaler, scaling.source
         self.failure = ""
-        self._log, self._put, self._join = log, put, join
+        self._log, self._put = log, put
+        self._join, self._join_prefill = join, join_prefill
         self._scaled_at = 0.0
 
-    def scale(self, router: Router, workers: dict[int, FleetWorker], now: float) -> None:
-        """Start and end workers; see `scaling`."""
+    def scale(
+        self, router: Router, workers: dict[int, FleetWorker], prefills: Set[int], now: float
+    ) -> None:
+        """Start and end engines; see `scaling`. prefills: running engines that compute prompts."""
         if now < self._scaled_at + SCALING_SECONDS and workers:
             return
         self._scaled_at = now
         pinned = {worker.number for worker in workers.values() if worker.pins}
-        for change in self.scaler.decide(router, now, pinned):
+        for change in self.scaler.decide(router, now, pinned, prefills):
             self._log.emit(FleetScaled(change.worker, change.action, change.reason))
             if change.action == "start":
                 _on_thread("sgnb-fleet-start", partial(self._start, change.worker, now))
@@ -63,15 +68,23 @@ class WorkerSupply:
                 self._log.emit(WorkerLost(worker.number, change.reason, worker.engine))
                 self._stop(worker.executor)
 
-    def lost(self, worker: FleetWorker, now: float) -> None:
-        """Release the engine of a lost worker. The next `scale` replaces the worker."""
-        self.scaler.lost(worker.number, now)
-        if worker.number in self.scaler.given_up:
+    def lost(self, number: int, executor: LocalExecutor, has_answered: bool, now: float) -> None:
+        """Release an ended engine. The next `scale` replaces the engine.
+
+        Args:
+            number: Number of the engine in the fleet.
+            executor: Executor of the engine.
+            has_answered: False for a worker that ended before the first token.
+            now: Time in seconds.
+        """
+        reason = end_reason(executor)
+        self.scaler.lost(number, now)
+        if number in self.scaler.given_up:
             times = f"ended {MAX_ENDS} times within {ENDS_SECONDS / 60:g} minutes"
-            self._note(worker.number, f"{times} and is given up: {worker.failure}", warns=True)
-        elif not worker.has_answered:
-            self.failed(worker.number, worker.failure)
-        self._stop(worker.executor)
+            self._note(number, f"{times} and is given up: {reason}", warns=True)
+        elif not has_answered:
+            self.failed(number, reason)
+        self._stop(executor)
 
     def succeeded(self, worker: int) -> None:
         """Record the first token of a worker."""
@@ -105,7 +118,11 @@ class WorkerSupply:
             self._put(partial(self._started, number, executor, began))
 
     def _started(self, number: int, executor: LocalExecutor, began: float) -> None:
-        """Let a started worker join."""
+        """Let a started engine join."""
+        if number in self.scaler.starting_prefills:
+            self._join_prefill(number, executor)
+            self.scaler.started_prefill(number)
+            return
         try:
             self._join(number, executor)
         except EngineError as error:  # the engine has ended already
