@@ -25,6 +25,7 @@ ALLOWED = {
     "utils": {"errors"},
     "errors": set(),
     "latch": set(),
+    "whole_import": {"latch"},
     "media": {"errors"},
     "native_calls": {"errors"},
     "home_process": {"errors"},
@@ -53,6 +54,7 @@ ALLOWED = {
         "sequences",
         "grammar",
         "models",
+        "whole_import",
     },
     "lang": {
         "part_order",
@@ -100,6 +102,7 @@ ALLOWED = {
     "magics": {
         "errors",
         "latch",
+        "whole_import",
         "sequences",
         "events",
         "sampling",
@@ -166,10 +169,10 @@ FACADES = {
     "backends/__init__.py",
     "backends/api/client_guard.py",
     "backends/remote/__init__.py",
-    "engine/__init__.py",
+    "whole_import.py",
 }
-"""Files that import modules by names looked up at run time: public names of packages, and the HTTP
-libraries that are installed."""
+"""Files that import modules by names looked up at run time: public names of packages, the HTTP
+libraries that are installed, and modules of `import_whole`."""
 
 ROOT_USERS = {"__main__.py", "lang/api.py"}
 """Files that import the package `sgnb`: the command, and SGLang's path of the public names."""

@@ -22,11 +22,9 @@ docs/ARCHITECTURE.md has the layers, the path of a request, and further terms. `
 at first use: the radix tree and the scheduler need no torch.
 """
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
+
+from ..whole_import import import_whole
 
 _HOME = {"Engine": "engine", "Output": "request.output"}
 
@@ -36,20 +34,6 @@ __all__ = list(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with _no_collection():
-        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    value = getattr(import_whole(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Garbage collection takes a quarter of the time in which transformers is imported, and finds
-    nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Set
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
+from ..whole_import import import_whole
 from .progress_line import LoadLine
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ OBJECTS = frozenset({"tokenizer", "processor"})
 def open_engine(model: str, options: dict[str, Any], line: LoadLine) -> AnyEngine:
     """Load a model as the options say, with stages on `line`."""
     line.stage("importing torch and transformers" if "torch" not in sys.modules else "beginning")
+    import_whole("sgnb.engine.engine")
     if "shared" in options:
         from ..backends.remote.lifetime import open_shared
 

@@ -16,6 +16,7 @@ from ..errors import OptionError, nearest
 from ..lang.executor import Executor
 from ..sampling import integer, read_option, text
 from ..sampling import switch as read_switch
+from ..whole_import import import_whole
 from .engine_hosts import (
     OBJECTS,
     host_of,
@@ -230,6 +231,7 @@ class Engines:
             EngineError: The host cannot be reached, or refuses the token.
         """
         name, token = _name(name), read_option("token", token, "a text", text)
+        import_whole("sgnb.engine.engine")
         from ..backends.remote.lifetime import attach
         from ..backends.remote.registry import choose, read_options
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..lang.executor import Executor
+from ..whole_import import import_whole
 from .loaded_engine import check_idle
 from .progress_line import load_line
 from .table import Facts, Table, short
@@ -40,6 +41,7 @@ class SessionFleet:
 
         with load_line(f"replicas of {Path(model).name}", self._say) as line:
             line.stage("importing torch and transformers")
+            import_whole("sgnb.engine.engine")
             from ..backends.fleet.executor import FleetExecutor, read_replicas
             from ..engine.options import EngineOptions
 
