@@ -340,7 +340,7 @@ def switch(value: Any) -> bool:
 
 def text(value: Any) -> str:
     """Return a string as a plain `str`. Raises TypeError for a value of another type, and
-    UnicodeEncodeError for half of a surrogate pair, which UTF-8 of other processes cannot have."""
+    UnicodeEncodeError for half of a surrogate pair: UTF-8 has no encoding for the half."""
     if not isinstance(value, str):
         raise TypeError
     str.encode(value)

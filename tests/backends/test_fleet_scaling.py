@@ -213,7 +213,7 @@ def test_a_worker_that_ends_again_and_again_is_given_up() -> None:
 
 def test_an_engine_of_the_prompts_is_replaced_like_a_worker() -> None:
     router, scaler = make_router(2), Scaler(2, 2, prefill=2)
-    reason = "fewer than 2 engines that compute prompts"
+    reason = "fewer than 2 prefill engines"
     assert scaler.decide(router, 0.0, prefills={2, 3}) == []
     scaler.lost(2, 0.0)
     assert scaler.decide(router, 0.0, prefills={3}) == [ScalingChange("start", 2, reason)]

@@ -58,11 +58,11 @@ class Scaler:
         least: Minimum number of workers.
         most: Maximum number of workers, with starting and draining workers.
         start_seconds: First estimate of the time to start a worker.
-        prefill: Number of engines that compute prompts, with numbers of their own.
+        prefill: Number of prefill engines, which compute prompts for the workers.
 
     Attributes:
         starting: Workers that are starting; the caller reports `started` or `failed`.
-        starting_prefills: The same for engines that compute prompts.
+        starting_prefills: Prefill engines during a start.
         failures: Failures since the last success.
         given_up: Workers after `MAX_ENDS` ends, without a further start.
     """
@@ -99,7 +99,7 @@ class Scaler:
             router: Router with the workers; `route` must follow.
             now: Time in seconds.
             pinned: Workers with pinned tokens, which do not end.
-            prefills: Running engines that compute prompts.
+            prefills: Running prefill engines.
         """
         changes = self._end_drained(router, now, pinned)
         self._prefills = prefills
@@ -157,7 +157,7 @@ class Scaler:
         self._start_seconds = seconds
 
     def started_prefill(self, number: int) -> None:
-        """Record the end of the start of an engine that computes prompts."""
+        """Record the end of the start of a prefill engine."""
         self.starting_prefills.discard(number)
         self.failures = 0
 
@@ -168,7 +168,7 @@ class Scaler:
             self.failures = 0
 
     def lost(self, worker: int, now: float) -> None:
-        """Record the end of a joined worker, or of an engine that computes prompts. The next
+        """Record the end of a joined worker, or of a prefill engine. The next
         decision replaces the engine."""
         ends = self._ends[worker]
         ends.append(now)
@@ -212,7 +212,7 @@ class Scaler:
         return changes
 
     def _replace_prefills(self, router: Router, now: float) -> list[ScalingChange]:
-        """Start engines that compute prompts, for ended engines."""
+        """Start prefill engines, for ended engines."""
         changes: list[ScalingChange] = []
         missing = self.prefill - len(self._prefills) - len(self.starting_prefills)
         for _ in range(missing if now >= self._paused_until else 0):
@@ -220,7 +220,7 @@ class Scaler:
             if number is None:
                 break
             self.starting_prefills.add(number)
-            reason = f"fewer than {self.prefill} engines that compute prompts"
+            reason = f"fewer than {self.prefill} prefill engines"
             changes.append(ScalingChange("start", number, reason))
         return changes
 

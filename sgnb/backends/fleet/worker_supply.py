@@ -54,7 +54,7 @@ class WorkerSupply:
     def scale(
         self, router: Router, workers: dict[int, FleetWorker], prefills: Set[int], now: float
     ) -> None:
-        """Start and end engines; see `scaling`. prefills: running engines that compute prompts."""
+        """Start and end engines; see `scaling`. prefills: running prefill engines."""
         if now < self._scaled_at + SCALING_SECONDS and workers:
             return
         self._scaled_at = now
