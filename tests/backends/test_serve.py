@@ -345,6 +345,17 @@ def test_special_tokens_of_a_message_are_text(server: EngineServer, engine: Engi
 
 def test_models(client: openai.OpenAI) -> None:
     assert [model.id for model in client.models.list()] == ["tiny"]
+    assert client.models.retrieve("tiny").id == "tiny"
+    with pytest.raises(openai.NotFoundError, match="no model is called 'other'"):
+        client.models.retrieve("other")
+
+
+def test_other_paths_and_methods_are_explained(server: EngineServer, client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match=r"POST '/v1/embeddings' is not served"):
+        client.embeddings.create(model="tiny", input="a")
+    response = httpx.get(f"{server.url}/v1/completions")
+    assert response.status_code == 405
+    assert "/v1/chat/completions" in response.json()["error"]["message"]
 
 
 @sgl.function

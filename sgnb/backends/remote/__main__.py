@@ -28,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     options = dict(map(read_option, asked.option))
     try:
-        with Engine(asked.model, **options) as engine:
-            listener, address = listen("", asked.listen)
+        listener, address = listen("", asked.listen)  # first: a load can take minutes
+        with listener, Engine(asked.model, **options) as engine:
             host = EngineHost(engine, listener, new_token(), tokenizer_source(asked.model))
             print(f"{address}\ntoken: {host.token}", flush=True)
             with suppress(KeyboardInterrupt):

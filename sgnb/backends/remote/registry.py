@@ -189,7 +189,11 @@ def listen(name: str, address: str = "") -> tuple[socket.socket, str]:
     """
     if address:
         host, port = _tcp(address)
-        listener = socket.create_server((host, port))
+        try:
+            listener = socket.create_server((host, port))
+        except OSError as error:
+            hint = "use another port, or 0 for any"
+            raise OptionError(f"{address} cannot be used: {error}", hint) from error
         return listener, f"tcp://{host}:{listener.getsockname()[1]}"
     path = folder() / f"{name}.sock"
     path.unlink(missing_ok=True)
@@ -223,9 +227,15 @@ def connect(address: str, name: str) -> socket.socket:
 
 def _tcp(address: str) -> tuple[str, int]:
     match = re.fullmatch(r"tcp://(?:\[([^\]]+)\]|([^:/]+)):(\d{1,5})", address)
-    if match is None or int(match[3]) > 65535:
+    host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
+    try:
+        host.encode("idna")  # as a socket does
+        is_valid = bool(host) and port <= 65535
+    except UnicodeError:
+        is_valid = False
+    if not is_valid:
         raise OptionError(f"{shown(address)} is not an address", "write tcp://HOST:PORT")
-    return match[1] or match[2], int(match[3])
+    return host, port
 
 
 def tokenizer_source(model: str) -> str:

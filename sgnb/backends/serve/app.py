@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ...engine.request.output import Output
-from ...errors import EngineError, RequestError, SgnbError
+from ...errors import EngineError, RequestError, SgnbError, shown
 from ...lang.chat import ChatTemplate
 from ...sampling import SamplingParams
 from ...segment import Segment
@@ -73,6 +73,7 @@ class EngineApp:
         }
         gets: dict[str, Handler] = {
             "/v1/models": self.models,
+            "/v1/models/{name}": self.find_model,
             "/get_model_info": self.model_info,
             "/server_info": self.server_info,
         }
@@ -80,11 +81,28 @@ class EngineApp:
             Route(path, self._guarded(each), methods=["POST"]) for path, each in posts.items()
         ]
         routes += [Route(path, self._guarded(each)) for path, each in gets.items()]
-        return Starlette(routes=routes)
+        served = ", ".join((*posts, *gets))
+
+        async def refuse(request: Request, error: Exception) -> Response:
+            """Answer an unknown path or method, in OpenAI's format."""
+            message = f"{request.method} {shown(request.url.path)} is not served"
+            body = error_body(RequestError(message, f"paths: {served}"))
+            return respond(body, getattr(error, "status_code", 404))
+
+        return Starlette(routes=routes, exception_handlers={404: refuse, 405: refuse})
+
+    @property
+    def _card(self) -> dict[str, Any]:
+        return {"id": self.model, "object": "model", "created": 0, "owned_by": "sgnb"}
 
     async def models(self, request: Request) -> Response:
-        model = {"id": self.model, "object": "model", "created": 0, "owned_by": "sgnb"}
-        return respond({"object": "list", "data": [model]})
+        return respond({"object": "list", "data": [self._card]})
+
+    async def find_model(self, request: Request) -> Response:
+        if (name := request.path_params["name"]) == self.model:
+            return respond(self._card)
+        error = RequestError(f"no model is called {shown(name)}", f"the model is {self.model}")
+        return respond(error_body(error), 404)
 
     async def model_info(self, request: Request) -> Response:
         kinds = self.engine.modalities

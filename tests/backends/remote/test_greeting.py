@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from sgnb.backends.remote import __main__ as command
 from sgnb.backends.remote import engine_host
 from sgnb.backends.remote.engine_host import EngineHost
-from sgnb.backends.remote.registry import tokenizer_source
+from sgnb.backends.remote.registry import connect, listen, tokenizer_source
 from sgnb.backends.remote.remote_engine import RemoteEngine
 from sgnb.backends.remote.wire import Challenge, Connection, Hello, decoder, proof
 from sgnb.engine import Engine
+from sgnb.errors import OptionError
 
 from .conftest import TOKEN, dial, wait_until
 
@@ -87,3 +89,21 @@ def test_slow_greetings_end_and_let_clients_in(
         while stranger.recv(1 << 16):
             pass
         stranger.close()
+
+
+@pytest.mark.parametrize("name", ["a..b", f"{'a' * 64}.b"])
+def test_names_that_no_machine_has(name: str) -> None:
+    with pytest.raises(OptionError, match="is not an address"):
+        connect(f"tcp://{name}:1", "test")
+
+
+def test_a_port_in_use_is_refused_before_the_load(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "Engine", None)  # not loaded
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        address = f"tcp://127.0.0.1:{used.getsockname()[1]}"
+        with pytest.raises(OptionError, match="cannot be used"):
+            listen("", address)
+        assert command.main(["tiny", "--listen", address]) == 1
+    assert "cannot be used" in capsys.readouterr().err
