@@ -303,7 +303,8 @@ class Engines:
         self._close(loaded, f"unloading {loaded.name}")
 
     def ls(self) -> Table:
-        """Return a table of the loaded engines, and of the hosts to attach to."""
+        """Return a table of the loaded engines, and of the hosts to attach to. "runs" is "ended"
+        for a closed engine, and for an engine of an ended host."""
         rows = (
             {
                 "engine": name,
@@ -311,7 +312,7 @@ class Engines:
                 "model": loaded.model,
                 "device": loaded.engine.device,
                 "dtype": loaded.engine.dtype,
-                "runs": len(self._busy(loaded.executor)),
+                "runs": "ended" if loaded.engine.closed else len(self._busy(loaded.executor)),
                 "host": host_of(loaded),
             }
             for name, loaded in self._loaded.items()

@@ -55,6 +55,13 @@ def test_several_engines(shell: Any, engine: Any) -> None:
         sgnb.engines.use("second")
 
 
+def test_an_ended_engine_is_marked(shell: Any, engine: Any) -> None:
+    sgnb.load("tiny", name="second").close()
+    rows = {row["engine"]: row["runs"] for row in sgnb.engines.ls()}
+    assert rows == {"tiny": 0, "second": "ended"}
+    sgnb.unload("second")
+
+
 def test_unloading_the_current_engine_leaves_another_or_none(shell: Any, engine: Any) -> None:
     sgnb.load("tiny", name="second")
     sgnb.unload()
