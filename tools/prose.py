@@ -23,7 +23,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCES = ("sgnb", "docs", "README.md")
 SETTINGS = ROOT / "pyproject.toml"
-SGLANG_PATHS = ("sgnb/api.py", "sgnb/lang/api.py", "sgnb/lang/backend/", "sgnb/lang/choices.py")
+SGLANG_PATHS = (
+    "sgnb/api.py", "sgnb/lang/api.py", "sgnb/lang/backend/", "sgnb/lang/choices.py",
+    "sgnb/lang/tracer.py",
+)  # fmt: skip
 """Files whose names SGLang has chosen."""
 
 PRONOUNS = re.compile(

@@ -26,7 +26,7 @@ from .request.fair_share import FairShare
 from .request.generate_methods import GenerateMethods
 from .request.input_processor import Prompt
 from .request.request_state import OnOutput, Origin
-from .request.waiting import SchedulePolicy
+from .request.waiting_queue import SchedulePolicy
 
 SWITCH_INTERVAL = 1e-4
 """GIL switch interval of an open engine, in seconds. At 5 ms the GPU idles behind busy threads."""

@@ -13,7 +13,7 @@ from .attention import BACKENDS, BackendName
 from .cache.kv_dtype import KV_DTYPES, KVDtype
 from .cache.radix import EVICTION_POLICIES, EvictionPolicy
 from .model import DTYPES, QUANTIZE
-from .request.waiting import SCHEDULE_POLICIES, SchedulePolicy
+from .request.waiting_queue import SCHEDULE_POLICIES, SchedulePolicy
 
 _CHOICES = {
     "dtype": DTYPES,

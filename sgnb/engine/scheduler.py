@@ -20,7 +20,7 @@ from .request.plain_decode import PlainDecode, complete_decode
 from .request.request import Request, RequestFault
 from .request.step_limits import GrowthReserve, StepSize, preemption_key
 from .request.wait_log import WaitLog
-from .request.waiting import SchedulePolicy, WaitingQueue
+from .request.waiting_queue import SchedulePolicy, WaitingQueue
 
 
 class Scheduler:

@@ -39,7 +39,7 @@ from .primitives.expressions import (
     select,
     separate_reasoning,
 )
-from .primitives.media import audio, image, video
+from .primitives.media_inputs import audio, image, video
 from .primitives.patterns import (
     beam_search,
     best_of_n,

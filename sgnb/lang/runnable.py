@@ -16,7 +16,7 @@ from ..errors import OptionError, ProgramError, TraceError, shown
 from ..event_loops import on_close
 from ..events import ProgramCalled
 from ..sampling import SamplingParams, with_long_names
-from .batches.batch import Batch, thread_limit
+from .batches.batch_run import BatchRun, thread_limit
 from .batches.rows import Rows
 from .batches.saved import SavedRows
 from .batches.states import BatchRecord, State, States, initial_content, without_rows
@@ -259,11 +259,11 @@ class Runnable(BoundFunction):
 
         def prepared(
             arguments: Iterable[BoundArguments], total: int | None, earlier: Mapping[int, State]
-        ) -> Batch:
+        ) -> BatchRun:
             saved = None
             if save is not None:
                 saved = SavedRows(Path(save), self._identity(executor, params, initial))
-            return Batch(
+            return BatchRun(
                 rows=arguments,
                 total=total,
                 start=lambda total: self._run(executor, params, total=total, initial=initial),
@@ -282,7 +282,7 @@ class Runnable(BoundFunction):
         return programs.all().frame(types or {}) if as_frame else programs.all()
 
     _arranged: Callable[[list[BoundArguments]], list[int]] | None = None
-    """Returns the order in which the rows of a batch begin, see `Batch`; None: the order of the
+    """Returns the order in which the rows of a batch begin, see `BatchRun`; None: the order of the
     rows."""
 
     def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:

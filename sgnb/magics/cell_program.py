@@ -17,7 +17,7 @@ from ..lang.batches.rows import Rows, is_frame
 from ..lang.chat import tools
 from ..lang.code import Code
 from ..lang.core import choices
-from ..lang.primitives import agents, expressions, media, patterns, roles, unordered
+from ..lang.primitives import agents, expressions, media_inputs, patterns, roles, unordered
 from ..lang.source import parse
 from ..viz import Display
 from ..viz.live.display import in_kernel
@@ -43,7 +43,7 @@ PRIMITIVES = _exported(expressions, roles, choices)
 PRIMITIVES.pop("needs_unconditional")
 """Names of the language in a cell, not valid as program names."""
 
-PATTERNS = _exported(patterns, agents, tools, media, unordered)
+PATTERNS = _exported(patterns, agents, tools, media_inputs, unordered)
 """Further names of the language in a cell. Notebook variables take precedence."""
 
 

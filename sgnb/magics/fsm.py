@@ -23,7 +23,7 @@ from ..grammar.documents import bundle, read_documents
 from ..grammar.grammar_report import cut, explain
 from ..grammar.grammar_rules import example_of
 from ..grammar.spec import GrammarSpec, pattern_text, schema_text
-from ..lang.primitives.constraint import resolve_constraints
+from ..lang.primitives.constraint_options import resolve_constraints
 from ..sampling import read_option, text
 from ..viz import in_kernel
 from ..viz.live.recorded_run import show_automaton

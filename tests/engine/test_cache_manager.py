@@ -11,7 +11,7 @@ import torch
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.payload import Payload
-from sgnb.engine.cache.radix import Ints, Node
+from sgnb.engine.cache.radix import Ints, RadixNode
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.cache.state_pool import StatePool, StateShape
@@ -83,7 +83,7 @@ class Setting:
         sequence.num_computed = len(tokens)
         return sequence, cached
 
-    def node(self, tokens: list[int]) -> Node:
+    def node(self, tokens: list[int]) -> RadixNode:
         return self.cache.tree.match(np.array(tokens, np.int32))
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sgnb.engine.cache import checkpoints, manual
 from sgnb.engine.cache.checkpoints import FEWEST_STATES, GAP, Checkpoints
-from sgnb.engine.cache.radix import Node, RadixTree
+from sgnb.engine.cache.radix import RadixNode, RadixTree
 from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
@@ -60,7 +60,7 @@ class StatefulSimulation(Simulation):
         assert found is not None
         return found
 
-    def state(self, node: Node) -> int:
+    def state(self, node: RadixNode) -> int:
         """The state of a checkpoint."""
         return node.attached[self.states.pool].item()
 

@@ -15,10 +15,10 @@ from sgnb.engine.cache.radix import Prefix, RadixTree
 from sgnb.engine.cache.sequence import CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.engine import Engine
-from sgnb.engine.request import waiting
+from sgnb.engine.request import waiting_queue
 from sgnb.engine.request.fair_share import FairShare, Row
 from sgnb.engine.request.request import Request
-from sgnb.engine.request.waiting import WaitingQueue
+from sgnb.engine.request.waiting_queue import WaitingQueue
 from sgnb.events import RequestAdmitted
 from sgnb.sampling import SamplingParams
 
@@ -107,7 +107,7 @@ def test_a_long_queue_hides_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
         queue.append(row(10, 2, 5)[0])
         return [request.id for request, _ in queue.ranked()]
 
-    monkeypatch.setattr(waiting, "WINDOW", 3)
+    monkeypatch.setattr(waiting_queue, "WINDOW", 3)
     assert ranked(None) == [0, 10, *range(1, 10)]
     assert ranked(SlotAllocator(4)) == [0, 10, 1, 2], "with recurrent layers"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from sgnb.engine.cache.manager import CacheManager
-from sgnb.engine.cache.radix import Node
+from sgnb.engine.cache.radix import RadixNode
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 
 MEMORY = 24
@@ -38,7 +38,7 @@ class Cache:
     def outline(self) -> dict[str, object]:
         """Edge -> what hangs below it."""
 
-        def below(node: Node) -> dict[str, object]:
+        def below(node: RadixNode) -> dict[str, object]:
             return {
                 "".join(map(chr, child.tokens)): below(child) for child in node.children.values()
             }

@@ -15,7 +15,7 @@ import pytest
 
 from sgnb.engine.cache import manual
 from sgnb.engine.cache.manager import CacheManager
-from sgnb.engine.cache.radix import EVICTION_POLICIES, Node, Prefix, RadixTree, common_length
+from sgnb.engine.cache.radix import EVICTION_POLICIES, Prefix, RadixNode, RadixTree, common_length
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 
 from ..marks import some_are_slow
@@ -36,7 +36,7 @@ def ints(tokens: Sequence) -> np.ndarray:
     return np.array(tokens, np.int32)
 
 
-def slots(nodes: list[Node]) -> list[np.ndarray]:
+def slots(nodes: list[RadixNode]) -> list[np.ndarray]:
     return [node.slots for node in nodes]
 
 
@@ -50,7 +50,7 @@ class Checked:
         self.replay = Replay()
         self.tree = RadixTree(self.replay.apply, policy)
         self.stored: dict[tuple[str, Sequence], int] = {}
-        self.held: list[tuple[str, Sequence, Node]] = []
+        self.held: list[tuple[str, Sequence, RadixNode]] = []
         self.hints: dict[tuple[str, Sequence], Prefix] = {}
         self.slots = 0
         self.kept: dict[tuple[int, str], tuple[str, Sequence]] = {}  # what is pinned

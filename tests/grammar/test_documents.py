@@ -14,7 +14,7 @@ from sgnb.errors import GrammarError, OptionError
 from sgnb.grammar.documents import bundle
 from sgnb.grammar.lowering import lower
 from sgnb.grammar.spec import GrammarSpec
-from sgnb.lang.primitives.constraint import resolve_constraints
+from sgnb.lang.primitives.constraint_options import resolve_constraints
 from sgnb.magics.fsm import fsm
 from sgnb.sampling import SamplingParams
 

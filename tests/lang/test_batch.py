@@ -24,7 +24,7 @@ import pytest
 from sgnb.errors import Aborted, OptionError, ProgramError, RecordError
 from sgnb.events import BranchStarted, RowsNumbered, RunFinished, RunStarted
 from sgnb.lang import SavedState, function, gen, pool, watch
-from sgnb.lang.batches import batch
+from sgnb.lang.batches import batch_run
 
 from .test_interrupts import NEVER, interrupt_soon
 
@@ -256,7 +256,7 @@ class Endless:
 def test_an_endless_iterator_is_read_as_rows_are_needed(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "WINDOW", 8)
+    monkeypatch.setattr(batch_run, "WINDOW", 8)
     rows, executor = Endless(), make("x", delay=lambda call: 0.0 if call.prompt < "2" else NEVER)
     states = simple.run_batch(rows, generator_style=True, backend=executor)
     assert [next(states).text() for _ in range(2)] == ["0: x", "1: x"]

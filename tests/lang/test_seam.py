@@ -13,7 +13,7 @@ from sgnb.engine.engine import Engine
 from sgnb.errors import OptionError
 from sgnb.grammar.compiler import compile_spec
 from sgnb.grammar.spec import GrammarSpec
-from sgnb.lang.primitives.constraint import is_scalar, resolve_constraints
+from sgnb.lang.primitives.constraint_options import is_scalar, resolve_constraints
 from sgnb.sampling import SamplingParams
 
 

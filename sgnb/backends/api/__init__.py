@@ -1,7 +1,7 @@
 """Models behind an API. Each service implements `Endpoint`; `ApiExecutor` runs programs on any
 endpoint."""
 
-from .executor import ApiExecutor
+from .api_executor import ApiExecutor
 from .litellm import Anthropic, LiteLLM, VertexAI
 from .openai import OpenAI
 from .sglang import RuntimeEndpoint

@@ -12,6 +12,7 @@ from ...lang.chat import ChatTemplate
 from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
+from .api_executor import ApiExecutor
 from .endpoint import (
     CHAT_IGNORED,
     CompletionRequest,
@@ -21,7 +22,6 @@ from .endpoint import (
     ignore,
     refuse,
 )
-from .executor import ApiExecutor
 from .limits import Limits
 from .media_parts import checked_modalities
 from .openai import MAX_BIAS, MIN_SECRET, ROLES_AS_TEXT, bias_of, response_format

@@ -15,6 +15,7 @@ from ...lang.chat import PLAIN, ChatTemplate
 from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
+from .api_executor import ApiExecutor
 from .client_guard import guard_class
 from .endpoint import (
     CHAT_IGNORED,
@@ -25,7 +26,6 @@ from .endpoint import (
     ignore,
     refuse,
 )
-from .executor import ApiExecutor
 from .limits import Limits
 from .media_parts import checked_modalities
 from .responses import Echo, StreamAssembly, assembled, tokens_of

@@ -16,6 +16,7 @@ from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
 from ...sequences import common_length
+from .api_executor import ApiExecutor
 from .endpoint import (
     ENGINE_ONLY,
     CompletionRequest,
@@ -26,7 +27,6 @@ from .endpoint import (
     ignore,
     refuse,
 )
-from .executor import ApiExecutor
 from .limits import Limits
 from .media_parts import checked_modalities, media_data, text_prompt
 from .openai import OpenAIEndpoint, bias_of, get_json, make_client, secrets_of

@@ -65,7 +65,7 @@ class Lookahead:
             raise LookaheadMismatch("other text")
         return self._after(len(since)) if since else self
 
-    def answer(self, params: SamplingParams, max_tokens: int | None) -> Consumed:
+    def answer(self, params: SamplingParams, max_tokens: int | None) -> LookaheadAnswer:
         """Return the answer to a call with this prompt.
 
         Raises LookaheadMismatch if the answer is missing, has no certain end or may exceed
@@ -78,24 +78,22 @@ class Lookahead:
             raise LookaheadMismatch("too short")
 
         if params.grammar is not None:
-            consumed = self._in_format(params, ended)
+            answer = self._in_format(params, ended)
         else:
-            consumed = self._up_to_stop(params, ended, max_tokens)
-        if max_tokens is not None and not self._fits(consumed, max_tokens):
+            answer = self._up_to_stop(params, ended, max_tokens)
+        if max_tokens is not None and not self._fits(answer, max_tokens):
             raise LookaheadMismatch("too long")
-        return consumed
+        return answer
 
-    def _fits(self, consumed: Consumed, max_tokens: int) -> bool:
-        """Check the byte length, including the final stop, against `max_tokens`: a token has at
-        least one byte."""
+    def _fits(self, answer: LookaheadAnswer, max_tokens: int) -> bool:
+        """Return whether the answer and its stop surely have at most `max_tokens` tokens."""
         if 0 < self.limit <= max_tokens:
             return True
-        text = consumed.text + (consumed.sample.matched or "")
-        return min(self._tokens(text), len(text.encode())) <= max_tokens
+        text = answer.text + (answer.sample.matched or "")
+        return min(self._tokens(text), len(text.encode())) <= max_tokens  # a token has >= 1 byte
 
-    def choice(self, choices: Sequence[str]) -> tuple[int, Consumed]:
-        """Return the longest of `choices` at the beginning of the text. Raises LookaheadMismatch
-        without a match."""
+    def choice(self, choices: Sequence[str]) -> tuple[int, LookaheadAnswer]:
+        """Return the longest of `choices` at the start of the text, or raise LookaheadMismatch."""
         matches = [index for index, choice in enumerate(choices) if self._begins_with(choice)]
         if not matches:
             raise LookaheadMismatch("no choice")
@@ -108,7 +106,9 @@ class Lookahead:
         ended = not after and self.finish == "stop"
         return self.text.startswith(choice) and bool(whole or ended)
 
-    def _up_to_stop(self, params: SamplingParams, ended: bool, max_tokens: int | None) -> Consumed:
+    def _up_to_stop(
+        self, params: SamplingParams, ended: bool, max_tokens: int | None
+    ) -> LookaheadAnswer:
         if stop := first_stop(self.text, params.stop):
             return self._consume(0, *stop)
         if ended:
@@ -117,7 +117,7 @@ class Lookahead:
             return self._consume(0, len(self.text), finish=self.finish)
         raise LookaheadMismatch("too short")
 
-    def _in_format(self, params: SamplingParams, ended: bool) -> Consumed:
+    def _in_format(self, params: SamplingParams, ended: bool) -> LookaheadAnswer:
         """Match the format as in a separate answer; leading whitespace is optional."""
         text, blanks = self.text, len(self.text) - len(self.text.lstrip())
         if stop := first_stop(text, [stop for stop in params.stop if stop.strip()]):
@@ -137,11 +137,11 @@ class Lookahead:
 
     def _consume(
         self, begin: int, end: int, matched: str | None = None, finish: str = "stop"
-    ) -> Consumed:
+    ) -> LookaheadAnswer:
         at_begin = replace(self._after(begin), prompt=self.prompt)
         remaining = at_begin._after(end - begin)
-        num_tokens = at_begin.text_tokens - remaining.text_tokens
-        return Consumed(Sample(self.text[begin:end], finish, matched), num_tokens, remaining)
+        sample = Sample(self.text[begin:end], finish, matched)
+        return LookaheadAnswer(sample, at_begin.text_tokens - remaining.text_tokens, remaining)
 
     def _after(self, end: int) -> Lookahead:
         tokens = self._tokens(self.text[:end])
@@ -159,7 +159,7 @@ class Lookahead:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class LookaheadAnswer:
     """The answer to a call and the unused text after the answer."""
 
     sample: Sample
@@ -249,14 +249,14 @@ class Speculation:
         try:
             if call.unconditional:
                 raise LookaheadMismatch("other settings")
-            index, consumed = lookahead.at(call.prompt).choice(call.choices)
+            index, answer = lookahead.at(call.prompt).choice(call.choices)
         except LookaheadMismatch as mismatch:
             self._state.usage.missed[mismatch.reason] += 1
             if self._turn_prefix:
                 raise self._error(f"one of {list(call.choices)}", lookahead.text) from None
             return None
         values = tuple(float(i == index) for i in range(len(call.choices)))
-        return Scores(meta=self._store(consumed), values=values, chosen=index)
+        return Scores(meta=self._store(answer), values=values, chosen=index)
 
     def _take_lookahead(self) -> Lookahead | None:
         """Take the model's last unused text of the branch."""
@@ -286,11 +286,11 @@ class Speculation:
         """Send a request that writes ahead. Returns None if the text's end is unknown."""
         lookahead, response = await self._write(self._request(call), call)
         try:
-            consumed = await self._answer(lookahead, call)
+            answer = await self._answer(lookahead, call)
         except LookaheadMismatch:
             self._state.usage.saved -= response.tokens.prompt
             return None
-        return self._result(consumed, response)
+        return self._result(answer, response)
 
     async def _write_turn(self, call: Call, instruct: bool) -> Result:
         """Request the whole turn, which must begin with the program's text.
@@ -364,34 +364,36 @@ class Speculation:
     def _limit(self, call: Call) -> int | None:
         return None if self._turn_prefix else call.params.max_new_tokens
 
-    async def _answer(self, lookahead: Lookahead, call: Call) -> Consumed:
+    async def _answer(self, lookahead: Lookahead, call: Call) -> LookaheadAnswer:
         unused = lookahead.at(call.prompt)
         if call.params.grammar is None:
             return unused.answer(call.params, self._limit(call))
         return await asyncio.to_thread(unused.answer, call.params, self._limit(call))
 
-    def _result(self, consumed: Consumed, response: CompletionResponse | None = None) -> Result:
+    def _result(
+        self, answer: LookaheadAnswer, response: CompletionResponse | None = None
+    ) -> Result:
         """Return the result. `response`: of a request sent for this call."""
-        self._state.deliver(consumed.text)
-        return Result((consumed.text,), (self._store(consumed, response),))
+        self._state.deliver(answer.text)
+        return Result((answer.text,), (self._store(answer, response),))
 
     def _store(
-        self, consumed: Consumed, response: CompletionResponse | None = None
+        self, answer: LookaheadAnswer, response: CompletionResponse | None = None
     ) -> dict[str, Any]:
         """Store the unused text for the branch's next call. Returns the call's meta information."""
         usage = self._state.usage
-        self._buffer.unused = consumed.remaining
-        usage.extra -= consumed.num_tokens
+        self._buffer.unused = answer.remaining
+        usage.extra -= answer.num_tokens
         tokens, meta = Tokens(), {"written_ahead": response is None}
         if response is None:
             usage.ahead += 1
-            usage.saved += consumed.remaining.prompt_tokens - consumed.num_tokens
+            usage.saved += answer.remaining.prompt_tokens - answer.num_tokens
         else:
             tokens, meta = response.tokens, response.samples[0].meta | meta
 
-        sample = replace(consumed.sample, meta=meta)
-        tokens = replace(tokens, completion=consumed.num_tokens)
-        part = CompletionResponse((sample,), tokens, consumed.remaining.id)
+        sample = replace(answer.sample, meta=meta)
+        tokens = replace(tokens, completion=answer.num_tokens)
+        part = CompletionResponse((sample,), tokens, answer.remaining.id)
         return self._state.meta(part, sample)
 
     def _error(self, expected: str, text: str) -> ServiceError:

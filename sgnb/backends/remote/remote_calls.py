@@ -13,7 +13,7 @@ from ...engine.options import EngineOptions
 from ...engine.request import arguments
 from ...engine.request.input_processor import InputProcessor, Prompt
 from ...engine.request.tokenizer import Tokenizer
-from ...engine.request.waiting import SchedulePolicy
+from ...engine.request.waiting_queue import SchedulePolicy
 from ...events import EventLog, WaitingRequest
 from ...grammar.compiler import CompiledGrammar, GrammarCompiler
 from ...grammar.spec import GrammarSpec

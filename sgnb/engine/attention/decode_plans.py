@@ -30,7 +30,7 @@ BALANCED = 8
 """Steps per schedule. The last work items grow, so the work is then divided again."""
 
 
-class _Growth(NamedTuple):
+class _TileGrowth(NamedTuple):
     """Index of the next token of each row, and the growth of each tile."""
 
     places: Longs  # [rows], positions in the KV indices
@@ -122,7 +122,7 @@ class DecodePlans:
         )
 
 
-def _find_growth(tiles: QueryTiles, count: int) -> _Growth:
+def _find_growth(tiles: QueryTiles, count: int) -> _TileGrowth:
     """Growth of the first `count` rows (the others are padding), in the private tile if any, else
     in the shared tile."""
     tile = np.arange(len(tiles.num_rows)).repeat(tiles.num_rows)
@@ -139,7 +139,7 @@ def _find_growth(tiles: QueryTiles, count: int) -> _Growth:
     rank[grows] = ranks(per_tile)
     tile, offset = tile[entries], (tiles.kv_len[tile] + rank)[entries]
     mask_begin = tiles.mask_begin[tile]
-    return _Growth(
+    return _TileGrowth(
         places=tiles.kv_begin[tile] + offset,
         mask_places=np.where(mask_begin < 0, -1, mask_begin + offset),
         masks=ranks(tiles.num_rows)[entries] + MASK_BASE,

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...events import CheckpointDropped, CheckpointKept
-from .radix import Node, RadixTree
+from .radix import RadixNode, RadixTree
 from .slot_allocator import SlotAllocator
 
 LAST_STATES = 2
@@ -58,7 +58,7 @@ class StateRef(NamedTuple):
 
     position: int  # number of tokens in the state
     state: int
-    node: Node | None  # owner of the checkpoint; None: the request owns the state
+    node: RadixNode | None  # owner of the checkpoint; None: the request owns the state
 
 
 class RecurrentStates:
@@ -72,7 +72,7 @@ class RecurrentStates:
     """
 
     def __init__(
-        self, owner: Checkpoints, node: Node, rewrites: bool, checkpoint_positions: list[int]
+        self, owner: Checkpoints, node: RadixNode, rewrites: bool, checkpoint_positions: list[int]
     ) -> None:
         self._owner = owner
         self._refs: list[StateRef] = []
@@ -113,7 +113,7 @@ class RecurrentStates:
         read = self._refs[-1].state if self._refs else self._owner.zero_state
         return StatePlan(read, (*self._pending, (end, self._spare[-1])))
 
-    def leave_checkpoints(self, insert: Callable[[int], Node]) -> None:
+    def leave_checkpoints(self, insert: Callable[[int], RadixNode]) -> None:
         """Give the pending checkpoints of a launched step to the tree.
 
         Args:
@@ -141,7 +141,7 @@ class RecurrentStates:
         """True if a state is available as a replacement for a shared state."""
         return self._owner.available > 0
 
-    def share(self, node: Node) -> None:
+    def share(self, node: RadixNode) -> None:
         """Give the last state to `node`, its end, and continue from the node's checkpoint. Check
         `can_share` first."""
         last = self._refs.pop()
@@ -152,7 +152,7 @@ class RecurrentStates:
             self._owner.keep(node, last.state)
         self._borrow(node)
 
-    def end(self, node: Node | None) -> None:
+    def end(self, node: RadixNode | None) -> None:
         """Give all states back. `node` at the end of the last state keeps that state, unless the
         node has a checkpoint already."""
         if node is not None and not self._owner.has(node):
@@ -162,7 +162,7 @@ class RecurrentStates:
         self._owner.free([*self._spare, *(state for _, state in self._pending)])
         self._spare, self._pending = [], []
 
-    def _borrow(self, node: Node) -> None:
+    def _borrow(self, node: RadixNode) -> None:
         """Continue from the node's checkpoint."""
         self._refs.append(StateRef(node.end, self._owner.begin_reading(node), node))
 
@@ -201,11 +201,11 @@ class Checkpoints:
         self._every = max(every, GAP)
         self.alignment = 1
         self.is_expensive: Callable[[int], bool] = lambda num_tokens: False
-        self.on_drop: Callable[[Node], object] = lambda node: None
+        self.on_drop: Callable[[RadixNode], object] = lambda node: None
         self._tree = tree
         self._emit = emit
-        self._readers: dict[Node, int] = {}  # requests that continue from the node's checkpoint
-        self._oldest: list[tuple[Any, int, Node]] = []
+        self._readers: dict[RadixNode, int] = {}  # requests per node that continue from there
+        self._oldest: list[tuple[Any, int, RadixNode]] = []
         self._numbers = itertools.count()
 
     @property
@@ -219,18 +219,18 @@ class Checkpoints:
         reads."""
         return self.pool.available + self.kept - len(self._readers)
 
-    def has(self, node: Node) -> bool:
+    def has(self, node: RadixNode) -> bool:
         """Return whether the node is a checkpoint."""
         return self.pool in node.attached
 
-    def deepest(self, node: Node, end: int) -> Node:
+    def deepest(self, node: RadixNode, end: int) -> RadixNode:
         """Return the deepest checkpoint with at most `end` tokens on the path to `node`, or the
         root."""
         while node.parent is not None and (self.pool not in node.attached or node.end > end):
             node = node.parent
         return node
 
-    def needed(self, node: Node, rewrites: bool) -> int:
+    def needed(self, node: RadixNode, rewrites: bool) -> int:
         """Return the number of available states for a request to continue from a node.
 
         Args:
@@ -283,18 +283,18 @@ class Checkpoints:
         """Give states of a request back."""
         self.pool.free(np.array(states, np.int32))
 
-    def keep(self, node: Node, state: int) -> None:
+    def keep(self, node: RadixNode, state: int) -> None:
         """Make the node a checkpoint. The tree becomes the owner of the state."""
         self._tree.attach(node, self.pool, np.array([state], np.int32))
         self._emit(CheckpointKept(node.id))
         self._queue(node)
 
-    def begin_reading(self, node: Node) -> int:
+    def begin_reading(self, node: RadixNode) -> int:
         """Protect the node's checkpoint until `end_reading`. Returns the state."""
         self._readers[node] = self._readers.get(node, 0) + 1
         return node.attached[self.pool].item()
 
-    def end_reading(self, node: Node) -> None:
+    def end_reading(self, node: RadixNode) -> None:
         """Undo a `begin_reading`."""
         self._readers[node] -= 1
         if not self._readers[node]:
@@ -306,12 +306,12 @@ class Checkpoints:
             self._oldest = [entry for entry in self._oldest if self._is_current(entry[-1])]
             heapq.heapify(self._oldest)
 
-    def _pop(self) -> Node:
+    def _pop(self) -> RadixNode:
         """Return the checkpoint to drop. No request reads it; a node without locks is preferred
         among the `INSPECTED` least valuable checkpoints."""
-        locked: list[Node] = []
-        read: list[Node] = []
-        victim: Node | None = None
+        locked: list[RadixNode] = []
+        read: list[RadixNode] = []
+        victim: RadixNode | None = None
         while self._oldest and victim is None:
             if locked and len(locked + read) >= INSPECTED:
                 break
@@ -333,13 +333,13 @@ class Checkpoints:
             self._queue(node)
         return victim
 
-    def _is_current(self, node: Node) -> bool:
+    def _is_current(self, node: RadixNode) -> bool:
         return node.alive and self.pool in node.attached
 
-    def _queue(self, node: Node) -> None:
+    def _queue(self, node: RadixNode) -> None:
         heapq.heappush(self._oldest, (self._value(node), next(self._numbers), node))
 
-    def _value(self, node: Node) -> Any:
+    def _value(self, node: RadixNode) -> Any:
         """Order of eviction: policy of the tree, then nodes with a single child first."""
         return self._tree.value(node), len(node.children) != 1
 

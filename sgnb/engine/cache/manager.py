@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...events import Wait, WaitReason
 from .checkpoints import GAP, Checkpoints, RecurrentStates, StatePlan
-from .radix import EvictionPolicy, Ints, Node, Prefix, RadixTree, common_length
+from .radix import EvictionPolicy, Ints, Prefix, RadixNode, RadixTree, common_length
 from .sequence import SHARED, CachedSequence
 from .slot_allocator import SlotAllocator
 from .splice import Splice
@@ -30,7 +30,7 @@ COMPARED = 16
 class Match(NamedTuple):
     """Cached prefix of a waiting request, and memory that the request needs to start."""
 
-    node: Node  # the request continues here
+    node: RadixNode  # the request continues here
     length: int  # number of cached tokens; tokens after `node` are recomputed
     slots: int
     states: int
@@ -69,7 +69,7 @@ class CacheManager:
             self.checkpoints = Checkpoints(self.tree, states, checkpoint_every, emit)
         self.prefix_cache = prefix_cache
         # Receives nodes that are evicted for lack of memory, with their content.
-        self.on_eviction: Callable[[Sequence[Node]], None] = lambda nodes: None
+        self.on_eviction: Callable[[Sequence[RadixNode]], None] = lambda nodes: None
         self._splits_prompts = splits_prompts
 
     @property
@@ -286,7 +286,7 @@ class CacheManager:
         request.node = request.prefix_hint = None
         request.num_slots = request.num_computed = 0
 
-    def evict(self, count: int) -> list[Node]:
+    def evict(self, count: int) -> list[RadixNode]:
         """Remove the least valuable nodes, at least `count` tokens if possible.
 
         Returns:
@@ -294,7 +294,7 @@ class CacheManager:
         """
         return self.tree.evict(count)
 
-    def free(self, nodes: Iterable[Node]) -> int:
+    def free(self, nodes: Iterable[RadixNode]) -> int:
         """Free the content of removed nodes. Returns the number of tokens."""
         slots = self.slots
         num_available = slots.available
@@ -353,7 +353,7 @@ class CacheManager:
         wanted += [min(common), max(common)] if common else []
         return checkpoints.positions(match.node.end, wanted, request.reusable)
 
-    def _share(self, request: CachedSequence, end: int) -> Node:
+    def _share(self, request: CachedSequence, end: int) -> RadixNode:
         """Insert the first `end` tokens of a running request, and move its lock to their end."""
         old, request.node = request.node, self._insert(request, end)
         assert old is not None
@@ -361,7 +361,7 @@ class CacheManager:
         self.tree.unlock(old)
         return request.node
 
-    def _insert(self, request: CachedSequence, end: int) -> Node:
+    def _insert(self, request: CachedSequence, end: int) -> RadixNode:
         """Insert the first `end` tokens, which are computed. Cached slots replace duplicates of the
         request, which become free."""
         node, namespace = request.node, request.cache_scope.namespace

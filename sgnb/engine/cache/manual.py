@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import OptionError, shown
 from .manager import CacheManager
-from .radix import Ints, Node, RadixTree
+from .radix import Ints, RadixNode, RadixTree
 
 
 class EvictionReport(NamedTuple):
@@ -34,7 +34,7 @@ def pin(
     target: int | Ints,
     owner: str,
     namespace: str = "",
-    check: Callable[[Node], object] = lambda node: None,
+    check: Callable[[RadixNode], object] = lambda node: None,
 ) -> int:
     """Protect a node and its path from eviction.
 
@@ -94,7 +94,7 @@ def evict(cache: CacheManager, id: int) -> EvictionReport:
     return EvictionReport(freed, freed * cache.slots.unit_bytes, len(removed), in_use, pinned)
 
 
-def find(tree: RadixTree, id: int) -> Node:
+def find(tree: RadixTree, id: int) -> RadixNode:
     """Return the node with an id.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...part_order import CachedPart
-from .radix import Ints, Node, RadixTree, common_length
+from .radix import Ints, RadixNode, RadixTree, common_length
 from .tiers.blocks import BLOCK
 
 
@@ -69,8 +69,8 @@ class _PrefixEnd(NamedTuple):
 
     length: int
     cached: int
-    node: Node
-    child: Node | None
+    node: RadixNode
+    child: RadixNode | None
     common: int
     key: bytes
     tail: Ints
@@ -179,8 +179,8 @@ class CachedPrompt:
         return _PrefixEnd(length + len(tokens), cached, node, child, common, key, tail)
 
     def _descend(
-        self, node: Node, child: Node | None, common: int, tokens: Ints
-    ) -> tuple[int, Node, Node | None, int]:
+        self, node: RadixNode, child: RadixNode | None, common: int, tokens: Ints
+    ) -> tuple[int, RadixNode, RadixNode | None, int]:
         """Return the number of tokens that the tree has after a place, and the end in the tree."""
         matched = 0
         while matched < len(tokens):

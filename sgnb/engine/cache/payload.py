@@ -35,8 +35,8 @@ class Storage(Protocol):
 class Payload(Storage, Protocol):
     """A kind of content in units of fixed size, each with an integer id.
 
-    KV slots have one unit per token of a node (`Node.slots`). Other payloads, such as states of
-    recurrent layers, are attached to a node (`RadixTree.attach`) with any number of units.
+    KV slots have one unit per token of a node (`RadixNode.slots`). Other payloads, such as states
+    of recurrent layers, are attached to a node (`RadixTree.attach`) with any number of units.
     """
 
     @property

@@ -33,7 +33,7 @@ Ints = NDArray[np.int32]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Node:
+class RadixNode:
     """An edge of the tree and the node at its end.
 
     Attributes:
@@ -51,14 +51,14 @@ class Node:
     """
 
     id: int
-    parent: Node | None
+    parent: RadixNode | None
     key: Any
     tokens: Ints
     slots: Ints
     tick: int
     born: int = field(init=False)
     end: int = field(init=False)
-    children: dict[Any, Node] = field(default_factory=dict)
+    children: dict[Any, RadixNode] = field(default_factory=dict)
     attached: dict[Payload, Ints] = field(default_factory=dict)
     locks: int = 0
     hits: int = 0
@@ -70,10 +70,10 @@ class Node:
         self.born = self.tick
         self.end = (self.parent.end if self.parent else 0) + len(self.tokens)
 
-    def path(self) -> list[Node]:
+    def path(self) -> list[RadixNode]:
         """Return the nodes from below the root to this node."""
         nodes = []
-        node: Node | None = self
+        node: RadixNode | None = self
         while node is not None and node.parent is not None:
             nodes.append(node)
             node = node.parent
@@ -88,7 +88,7 @@ class Node:
 _NO_INTS: Ints = np.empty(0, np.int32)
 
 EvictionPolicy = Literal["lru", "lfu", "fifo", "slru", "cost"]
-EVICTION_POLICIES: dict[EvictionPolicy, Callable[[Node], Any]] = {
+EVICTION_POLICIES: dict[EvictionPolicy, Callable[[RadixNode], Any]] = {
     "lru": lambda node: node.tick,
     "lfu": lambda node: (node.hits, node.tick),
     "fifo": lambda node: node.born,
@@ -101,10 +101,10 @@ EVICTION_POLICIES: dict[EvictionPolicy, Callable[[Node], Any]] = {
 class Prefix(NamedTuple):
     """Longest prefix of a token sequence in the tree."""
 
-    node: Node  # last node whose edge agrees completely
+    node: RadixNode  # last node whose edge agrees completely
     length: int  # cached tokens, a part of the next edge included
     key: Any = None  # of the next token in `node.children`; None if the tokens end at `node`
-    child: Node | None = None  # the entry of `node.children` at `key`
+    child: RadixNode | None = None  # the entry of `node.children` at `key`
 
     @property
     def holds(self) -> bool:
@@ -116,7 +116,7 @@ class Prefix(NamedTuple):
 class InsertResult(NamedTuple):
     """Result of `RadixTree.insert`."""
 
-    node: Node  # end of the inserted tokens
+    node: RadixNode  # end of the inserted tokens
     existing: int  # tokens already in the tree; their offered slots are duplicates
 
 
@@ -142,12 +142,12 @@ class RadixTree:
         self._emit = emit
         self._tick = 0
         self._ids = itertools.count(1)
-        self._leaves: list[tuple[Any, int, Node]] = []
+        self._leaves: list[tuple[Any, int, RadixNode]] = []
         self.size = 0
         self.locked = 0
-        self.root = Node(0, None, None, _NO_INTS, _NO_INTS, 0)
+        self.root = RadixNode(0, None, None, _NO_INTS, _NO_INTS, 0)
         self.attached: Counter[Payload] = Counter()
-        self.pins: dict[tuple[int, str], Node] = {}
+        self.pins: dict[tuple[int, str], RadixNode] = {}
         self.watch = PrefixWatch()
 
     @property
@@ -155,7 +155,7 @@ class RadixTree:
         """Number of tokens in unlocked nodes."""
         return self.size - self.locked
 
-    def nodes(self, below: Node | None = None) -> Iterator[Node]:
+    def nodes(self, below: RadixNode | None = None) -> Iterator[RadixNode]:
         """Iterate over all nodes below a node (default: the root), parents before children."""
         stack = list((below or self.root).children.values())
         while stack:
@@ -179,7 +179,7 @@ class RadixTree:
             node = node.parent
         return self._descend(node, tokens, namespace)
 
-    def match(self, tokens: Ints, namespace: str = "", hint: Prefix | None = None) -> Node:
+    def match(self, tokens: Ints, namespace: str = "", hint: Prefix | None = None) -> RadixNode:
         """Return the node at the end of the longest prefix of `tokens`.
 
         Splits an edge if the prefix ends inside, and marks the path as used.
@@ -200,7 +200,7 @@ class RadixTree:
         self._touch(node, hits=1)
         return node
 
-    def _descend(self, node: Node, tokens: Ints, namespace: str) -> Prefix:
+    def _descend(self, node: RadixNode, tokens: Ints, namespace: str) -> Prefix:
         """Return the longest prefix. `node` lies on the path of `tokens`."""
         while True:
             if node.end == len(tokens):
@@ -217,7 +217,7 @@ class RadixTree:
         tokens: Ints,
         slots: Ints,
         namespace: str = "",
-        start: Node | None = None,
+        start: RadixNode | None = None,
         request: int = 0,
     ) -> InsertResult:
         """Store `tokens` with the KV slots `slots`.
@@ -243,50 +243,50 @@ class RadixTree:
         self._touch(node)
         return InsertResult(node, existing)
 
-    def lock(self, node: Node) -> None:
+    def lock(self, node: RadixNode) -> None:
         """Protect the node and its path from eviction. Each `lock` needs an `unlock`."""
         self._change_locks(node, 1)
 
-    def unlock(self, node: Node) -> None:
+    def unlock(self, node: RadixNode) -> None:
         """Undo a `lock`."""
         self._change_locks(node, -1)
 
-    def pin(self, node: Node, owner: str) -> None:
+    def pin(self, node: RadixNode, owner: str) -> None:
         """Lock the node until `unpin`, once per owner."""
         if node is not self.root and (node.id, owner) not in self.pins:
             self.pins[node.id, owner] = node
             self.lock(node)
             self._emit(NodePinned(node.id, owner, 1))
 
-    def unpin(self, node: Node, owner: str) -> None:
+    def unpin(self, node: RadixNode, owner: str) -> None:
         """Undo `pin`."""
         del self.pins[node.id, owner]
         self._emit(NodePinned(node.id, owner, -1))
         self.unlock(node)
 
-    def mark_copied(self, node: Node) -> None:
+    def mark_copied(self, node: RadixNode) -> None:
         """Note that host memory has a copy of the node's tokens."""
         node.copied, node.queued = True, False
         self._queue(node)
 
-    def attach(self, node: Node, payload: Payload, ids: Ints) -> None:
+    def attach(self, node: RadixNode, payload: Payload, ids: Ints) -> None:
         """Give the node units of a payload that the node does not have yet."""
         node.attached[payload] = ids
         self.attached[payload] += 1
 
-    def detach(self, node: Node, payload: Payload) -> Ints:
+    def detach(self, node: RadixNode, payload: Payload) -> Ints:
         """Undo `attach`. Returns the ids of the units."""
         self.attached[payload] -= 1
         return node.attached.pop(payload)
 
-    def evict(self, count: int) -> list[Node]:
+    def evict(self, count: int) -> list[RadixNode]:
         """Remove unlocked leaves, smallest policy key first, until at least `count` tokens are
         removed or no unlocked leaf is left. A parent without children becomes a leaf.
 
         Returns:
             The removed nodes.
         """
-        removed: list[Node] = []
+        removed: list[RadixNode] = []
         while count > 0 and self._leaves:
             key, _, node = heapq.heappop(self._leaves)
             node.queued = False
@@ -300,17 +300,17 @@ class RadixTree:
             self._remove(node, "memory")
         return removed
 
-    def flush(self, namespace: str | None = None, reason: str = "flush") -> list[Node]:
+    def flush(self, namespace: str | None = None, reason: str = "flush") -> list[RadixNode]:
         """Remove all unlocked nodes of a namespace (default: of all namespaces). Returns the
         removed nodes. reason: of the `NodeEvicted` events."""
         tops = [n for (space, _), n in self.root.children.items() if namespace in (None, space)]
         return self._clear(tops, reason)
 
-    def cut(self, top: Node) -> list[Node]:
+    def cut(self, top: RadixNode) -> list[RadixNode]:
         """Remove a node and all nodes below, except locked nodes. Returns the removed nodes."""
         return self._clear([top], "hand")
 
-    def _clear(self, tops: list[Node], reason: str) -> list[Node]:
+    def _clear(self, tops: list[RadixNode], reason: str) -> list[RadixNode]:
         nodes = [node for top in tops for node in (top, *self.nodes(top))]
         removed = [node for node in reversed(nodes) if not node.locks]
         for node in removed:
@@ -319,7 +319,7 @@ class RadixTree:
         heapq.heapify(self._leaves)
         return removed
 
-    def discard(self, tokens: Ints, namespace: str = "") -> list[Node]:
+    def discard(self, tokens: Ints, namespace: str = "") -> list[RadixNode]:
         """Remove the unlocked nodes on the path of `tokens` and all nodes below, pinned nodes
         included. Returns the removed nodes."""
         path = self.peek(tokens, namespace).node.path()
@@ -330,10 +330,10 @@ class RadixTree:
         return [] if top is None else self._clear([top], "spoilt")
 
     def _add(
-        self, parent: Node, key: Any, tokens: Ints, slots: Ints, namespace: str, request: int
-    ) -> Node:
+        self, parent: RadixNode, key: Any, tokens: Ints, slots: Ints, namespace: str, request: int
+    ) -> RadixNode:
         edge = tokens[parent.end :].copy()
-        node = Node(next(self._ids), parent, key, edge, slots[parent.end :].copy(), self._tick)
+        node = RadixNode(next(self._ids), parent, key, edge, slots[parent.end :].copy(), self._tick)
         parent.children[key] = node
         self.watch.child_changed(parent.id, key)
         self.size += len(edge)
@@ -342,11 +342,11 @@ class RadixTree:
         self._queue(node)
         return node
 
-    def _split(self, node: Node, length: int) -> Node:
+    def _split(self, node: RadixNode, length: int) -> RadixNode:
         """Move the first `length` tokens of `node` to a new node above. Returns the new node."""
         parent = node.parent
         assert parent is not None
-        upper = Node(
+        upper = RadixNode(
             next(self._ids), parent, node.key, node.tokens[:length], node.slots[:length], node.tick
         )
         upper.locks, upper.hits, upper.born = node.locks, node.hits, node.born
@@ -359,7 +359,7 @@ class RadixTree:
         self._emit(NodeSplit(node.id, upper.id, length))
         return upper
 
-    def _remove(self, node: Node, reason: str) -> None:
+    def _remove(self, node: RadixNode, reason: str) -> None:
         parent = node.parent
         assert parent is not None
         del parent.children[node.key]
@@ -372,7 +372,7 @@ class RadixTree:
         if not parent.children:
             self._queue(parent)
 
-    def _change_locks(self, node: Node, delta: int) -> None:
+    def _change_locks(self, node: RadixNode, delta: int) -> None:
         if node is self.root:
             return
         self._emit(NodeLocked(node.id, delta))
@@ -389,7 +389,7 @@ class RadixTree:
         if delta < 0:
             self._queue(node)
 
-    def _touch(self, node: Node, hits: int = 0) -> None:
+    def _touch(self, node: RadixNode, hits: int = 0) -> None:
         if node is self.root:
             return
         self._tick += 1
@@ -399,7 +399,7 @@ class RadixTree:
             node.hits += hits
             node = node.parent
 
-    def _queue(self, node: Node) -> None:
+    def _queue(self, node: RadixNode) -> None:
         """Add an unlocked leaf to the eviction candidates. `evict` checks the key again, so a stale
         key is harmless."""
         if node.parent is not None and not (node.queued or node.children or node.locks):
@@ -414,7 +414,7 @@ def common_length(a: Ints, b: Ints) -> int:
     return n if a.tobytes() == b.tobytes() else int((a != b).argmax())
 
 
-def _child_key(node: Node, tokens: Ints, namespace: str) -> Any:
+def _child_key(node: RadixNode, tokens: Ints, namespace: str) -> Any:
     """Return the key of the child along `tokens`. Keys at the root contain the namespace."""
     token = tokens.item(node.end)
     return token if node.parent is not None else (namespace, token)

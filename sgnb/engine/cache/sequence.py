@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .checkpoints import RecurrentStates
-from .radix import Ints, Node, Prefix
+from .radix import Ints, Prefix, RadixNode
 from .splice import Splice
 
 
@@ -80,7 +80,7 @@ class CachedSequence:
 
         self.slots: Ints = np.empty(max_len, np.int32)
         self.num_slots = self.num_computed = self.split = 0
-        self.node: Node | None = None
+        self.node: RadixNode | None = None
         self.states: RecurrentStates | None = None
         self.prefix_hint: Prefix | None = None
         self.rewrites = False

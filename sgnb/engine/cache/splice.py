@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .radix import Ints, Node
+from .radix import Ints, RadixNode
 
 GRAM = 16
 """Tokens of a passage that must agree before the texts around are compared."""
@@ -40,7 +40,7 @@ class Splice:
         shift: Position in the prompt minus position in the donor.
     """
 
-    donor: Node
+    donor: RadixNode
     slots: Ints
     begin: int
     end: int
@@ -52,7 +52,7 @@ def window(num_tokens: int) -> int:
     return max(MIN_WINDOW, math.ceil(WINDOW_SHARE * num_tokens))
 
 
-def find_splice(tokens: Ints, namespace: str, node: Node, vocab_size: int) -> Splice | None:
+def find_splice(tokens: Ints, namespace: str, node: RadixNode, vocab_size: int) -> Splice | None:
     """Return the longest passage of a cached text that a prompt repeats behind its cached prefix.
 
     Args:
@@ -85,10 +85,10 @@ def find_splice(tokens: Ints, namespace: str, node: Node, vocab_size: int) -> Sp
     return best
 
 
-def _donors(node: Node, namespace: str) -> Iterator[Node]:
+def _donors(node: RadixNode, namespace: str) -> Iterator[RadixNode]:
     """Yield leaves of the tree: leaves with a longer common prefix first, then the latest."""
     count, below = 0, None
-    top: Node | None = node
+    top: RadixNode | None = node
     while top is not None:
         children = [
             child
@@ -103,7 +103,7 @@ def _donors(node: Node, namespace: str) -> Iterator[Node]:
         top, below = top.parent, top
 
 
-def _leaves(nodes: list[Node]) -> Iterator[Node]:
+def _leaves(nodes: list[RadixNode]) -> Iterator[RadixNode]:
     stack = list(nodes)
     while stack:
         node = stack.pop()

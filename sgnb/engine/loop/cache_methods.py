@@ -26,7 +26,7 @@ from ..cache.handover import (
 from ..cache.manager import CacheManager
 from ..cache.manual import EvictionReport
 from ..cache.part_extents import CachedPrompt, PartsPrompt
-from ..cache.radix import Node
+from ..cache.radix import RadixNode
 from ..cache.tree_events import EngineSnapshot, tree_events
 from ..model.fingerprint import ModelFingerprint
 from ..request import arguments
@@ -108,7 +108,7 @@ class CacheMethods:
 
         durable = arguments.switch("durable", durable)
 
-        def keep(node: Node) -> None:
+        def keep(node: RadixNode) -> None:
             if durable:
                 pin_durably(self._loop.tiers.tiers, node, owner)
 

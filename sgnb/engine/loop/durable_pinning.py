@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ..cache import manual
-from ..cache.radix import Ints, Node, RadixTree
+from ..cache.radix import Ints, RadixNode, RadixTree
 from ..cache.tiers.blocks import BLOCK, BlockStore
 from ..cache.tiers.copies import MIN_TOKENS
 from ..cache.tiers.disk import DiskBlocks
@@ -17,7 +17,7 @@ from ..cache.tiers.durable_pins import DurablePin
 from ..cache.tiers.tiers import CacheTiers
 
 
-def pin_durably(tiers: CacheTiers | None, node: Node, owner: str) -> None:
+def pin_durably(tiers: CacheTiers | None, node: RadixNode, owner: str) -> None:
     """Copy a prefix to the disk, and protect the copy from eviction by all processes.
 
     Raises:
@@ -92,7 +92,7 @@ def restorable(tiers: CacheTiers | None, tree: RadixTree) -> list[tuple[Ints, st
 class _StoredPrefix(NamedTuple):
     """A prefix of text that the disk can hold."""
 
-    node: Node
+    node: RadixNode
     tokens: Ints  # of full blocks
     keys: Sequence[bytes]  # of the blocks
 
@@ -106,7 +106,7 @@ def _first_disk(stores: Sequence[BlockStore]) -> DiskBlocks | None:
     return next((store for store in stores if isinstance(store, DiskBlocks)), None)
 
 
-def _stored_prefix(tiers: CacheTiers, node: Node) -> _StoredPrefix | None:
+def _stored_prefix(tiers: CacheTiers, node: RadixNode) -> _StoredPrefix | None:
     """Return the longest prefix before the first image that the disk can hold; None below the
     smallest stored size."""
     for above in reversed(node.path()):

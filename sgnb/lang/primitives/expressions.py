@@ -35,7 +35,7 @@ from ..ir import (
 )
 from ..location import caller, warn_once
 from .config import global_config
-from .constraint import resolve_constraints
+from .constraint_options import resolve_constraints
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
 

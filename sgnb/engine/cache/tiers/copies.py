@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..checkpoints import LEAST_ALIGNED
 from ..manager import CacheManager
-from ..radix import Ints, Node
+from ..radix import Ints, RadixNode
 from .block_transfer import PART_BYTES, BlockTransfer
 from .blocks import BLOCK, Block, BlockStore, Bytes, CopyChange
 from .copy_journal import STORED, CopyJournal
@@ -178,11 +178,11 @@ class BlockCopies:
         """True for a model with recurrent layers."""
         return self._states is not None
 
-    def can_copy(self, node: Node, end: int) -> bool:
+    def can_copy(self, node: RadixNode, end: int) -> bool:
         """Return whether the disk can hold the prefix of a node up to a block end."""
         return self._states is None or (end == node.end and self._has_states(node))
 
-    def copy_now(self, node: Node) -> None:
+    def copy_now(self, node: RadixNode) -> None:
         """Copy a prefix to the disk without waiting for idle time. Copies above the limit of
         waiting copies follow in idle time."""
         self._copied.difference_update(above.id for above in node.path())  # files may be evicted
@@ -190,19 +190,19 @@ class BlockCopies:
             guarded(partial(self._copy_to_disk, node))
         self.note_change()
 
-    def keep(self, nodes: Sequence[Node]) -> None:
+    def keep(self, nodes: Sequence[RadixNode]) -> None:
         """Copy the blocks of evicted nodes before their slots are used again."""
         if not self._is_current(False):
             return
         for node in nodes:
             self._keep(node)
 
-    def _keep(self, node: Node) -> None:
+    def _keep(self, node: RadixNode) -> None:
         if self._is_for_disk(node):
             guarded(partial(self._copy_to_disk, node))
         guarded(partial(self._copy_to_host, node))
 
-    def _copy_to_host(self, node: Node) -> None:
+    def _copy_to_host(self, node: RadixNode) -> None:
         host, has_states = self._prefixes.blocks("host"), self._has_states(node)
         if self._states is not None and not has_states:
             return
@@ -211,7 +211,7 @@ class BlockCopies:
             if self._states is not None:
                 self._copy_states(node, self._prefixes.states("host"))
 
-    def _copy_to_disk(self, node: Node) -> None:
+    def _copy_to_disk(self, node: RadixNode) -> None:
         """Copy a prefix to the disk: without the first blocks, later blocks cannot be loaded."""
         disk = self._prefixes.blocks("disk")
         if self._states is None:
@@ -222,7 +222,7 @@ class BlockCopies:
             self._copied.add(node.id)
             self._copy_states(node, self._prefixes.states("disk"))
 
-    def _copy(self, node: Node, stores: Sequence[BlockStore], whole: bool) -> bool:
+    def _copy(self, node: RadixNode, stores: Sequence[BlockStore], whole: bool) -> bool:
         """Copy the blocks that end in a node to the stores without them, the first blocks first.
         Returns False if copies are missing.
 
@@ -272,7 +272,7 @@ class BlockCopies:
             present = [key for key in prompt.keys[first + 1 :] if key not in lacking]
             self._journal.change(store.name, STORED, present)
 
-    def _copy_states(self, node: Node, stores: Sequence[BlockStore]) -> None:
+    def _copy_states(self, node: RadixNode, stores: Sequence[BlockStore]) -> None:
         """Copy the states at the end of a node to the stores without them."""
         prompt, checkpoints = self._read(node), self._cache.checkpoints
         if prompt is None or self._states is None or checkpoints is None or node.parent is None:
@@ -304,7 +304,7 @@ class BlockCopies:
 
     def _submit(
         self,
-        node: Node,
+        node: RadixNode,
         blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
         transfer: BlockTransfer,
     ) -> bool:
@@ -325,7 +325,7 @@ class BlockCopies:
 
     def _write(
         self,
-        node: Node,
+        node: RadixNode,
         flushes: int,
         content: Callable[[], tuple[Bytes, NDArray[np.bool_]]],
         blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
@@ -354,7 +354,7 @@ class BlockCopies:
         finally:
             self._run(partial(self._written, node, stored == len(blocks), stored, size))
 
-    def _written(self, node: Node, complete: bool, count: int, size: int) -> None:
+    def _written(self, node: RadixNode, complete: bool, count: int, size: int) -> None:
         """Count copies. A node with a missing copy is offered again."""
         self._pending_bytes -= size
         self._journal.collect(self._prefixes.stores)
@@ -363,7 +363,7 @@ class BlockCopies:
             self._copied.discard(node.id)
             node.copied = False
 
-    def _read(self, node: Node) -> StoredPrompt | None:
+    def _read(self, node: RadixNode) -> StoredPrompt | None:
         """Return the prompt up to the end of a node; None if nothing of the prompt is stored."""
         path = node.path()
         if path[0].key[0] != "" or node.end < MIN_TOKENS:
@@ -377,15 +377,15 @@ class BlockCopies:
         keys = prompt.keys
         return NodeBlock(keys[i + 1], keys[i], prompt.tokens[span], slots[span], seconds)
 
-    def _has_states(self, node: Node) -> bool:
+    def _has_states(self, node: RadixNode) -> bool:
         """Return whether recurrent states after a full block belong to a node."""
         checkpoints = self._cache.checkpoints
         return checkpoints is not None and node.end % BLOCK == 0 and checkpoints.has(node)
 
-    def _seconds(self, node: Node) -> float:
+    def _seconds(self, node: RadixNode) -> float:
         return self._costs.compute_seconds(0, node.end)
 
-    def _is_for_disk(self, node: Node) -> bool:
+    def _is_for_disk(self, node: RadixNode) -> bool:
         """Return whether the blocks of a node belong on the disk and are not there yet."""
         if node.id in self._copied or node.end < MIN_TOKENS or not self._prefixes.blocks("disk"):
             return False

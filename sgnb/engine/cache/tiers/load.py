@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..radix import Ints, Node
+from ..radix import Ints, RadixNode
 from .block_transfer import PART_BYTES, BlockTransfer
 from .blocks import BLOCK, Bytes
 from .load_plan import LoadPlan, StoredBlock
@@ -53,7 +53,7 @@ class Load:
     """
 
     plan: LoadPlan
-    node: Node
+    node: RadixNode
     tokens: Ints
     slots: Ints
     transfer: BlockTransfer

@@ -19,7 +19,7 @@ import numpy as np
 from ....errors import OptionError, SgnbWarning
 from ....events import PrefixLoaded
 from ..manager import CacheManager
-from ..radix import Ints, Node
+from ..radix import Ints, RadixNode
 from ..sequence import SHARED, CachedSequence
 from .block_transfer import BlockTransfer
 from .blocks import BLOCK, BlockStore, Bytes
@@ -328,7 +328,7 @@ class CacheTiers:
             tokens = count if load.state is None else load.plan.saved_tokens
             self._learn(load, count, tokens, time.perf_counter() - load.began)
 
-    def _restore_states(self, node: Node, content: Bytes) -> None:
+    def _restore_states(self, node: RadixNode, content: Bytes) -> None:
         """Make a node a checkpoint with the loaded states, if a state is available."""
         checkpoints = self._cache.checkpoints
         assert checkpoints is not None and self._states is not None

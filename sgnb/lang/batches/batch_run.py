@@ -26,7 +26,7 @@ WINDOW = 1024
 """Maximum number of rows of an iterator that are read ahead of the first unreturned row."""
 
 
-class Batch:
+class BatchRun:
     """Execution of the rows of a batch. Rows are checked at construction; rows of an iterator when
     they are read.
 
