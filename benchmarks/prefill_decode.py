@@ -16,7 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.fleet_executor import FleetExecutor
 from sgnb.benchmark.stats import in_turn
 from sgnb.lang.executor import Call, Delta
 from sgnb.sampling import SamplingParams

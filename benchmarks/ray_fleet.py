@@ -17,7 +17,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import sgnb as sgl
-from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.fleet_executor import FleetExecutor
 from sgnb.backends.fleet.ray_hosts import RayHosts
 from sgnb.backends.remote.wire import Connection
 from sgnb.events import StepRan

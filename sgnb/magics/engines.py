@@ -32,7 +32,7 @@ from .table import Facts, Table, with_equal_columns
 
 if TYPE_CHECKING:
     from ..backends.any_engine import AnyEngine
-    from ..backends.fleet.executor import FleetExecutor
+    from ..backends.fleet.fleet_executor import FleetExecutor
     from ..backends.serve.server import EngineServer
 
 BUNDLED = "tiny"

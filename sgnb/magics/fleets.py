@@ -14,7 +14,7 @@ from .progress_line import load_line
 from .table import Facts, Table, short
 
 if TYPE_CHECKING:
-    from ..backends.fleet.executor import FleetExecutor
+    from ..backends.fleet.fleet_executor import FleetExecutor
 
 
 class SessionFleet:
@@ -29,7 +29,8 @@ class SessionFleet:
     def load(
         self, model: str, replicas: int | tuple[int, int], on: str, options: dict[str, Any]
     ) -> FleetExecutor:
-        """Return the fleet of these arguments. Another fleet is closed first."""
+        """Load a fleet, or return the current fleet if the arguments are equal. Closes a fleet of
+        other arguments."""
         if "shared" in options:
             hint = "leave out shared: replicas end with this kernel"
             raise OptionError("a shared engine has no replicas", hint)
@@ -42,7 +43,7 @@ class SessionFleet:
         with load_line(f"replicas of {Path(model).name}", self._say) as line:
             line.stage("importing torch and transformers")
             import_whole("sgnb.engine.engine")
-            from ..backends.fleet.executor import FleetExecutor, read_replicas
+            from ..backends.fleet.fleet_executor import FleetExecutor, read_replicas
             from ..engine.options import EngineOptions
 
             least, _ = read_replicas(replicas, on)

@@ -46,7 +46,7 @@ from .why import SlowReport, WhyReport
 
 if TYPE_CHECKING:
     from ..backends.any_engine import AnyEngine
-    from ..backends.fleet.executor import FleetExecutor
+    from ..backends.fleet.fleet_executor import FleetExecutor
 
 
 class Session:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.fleet_executor import FleetExecutor
 
 
 @pytest.fixture(autouse=True, scope="module")

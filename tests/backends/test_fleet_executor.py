@@ -17,8 +17,8 @@ import pytest
 import torch
 
 import sgnb as sgl
-from sgnb.backends.fleet.executor import FleetExecutor
 from sgnb.backends.fleet.fleet_call import FleetCall, grouped
+from sgnb.backends.fleet.fleet_executor import FleetExecutor
 from sgnb.backends.fleet.tree_feed import prompt_keys
 from sgnb.backends.fleet.worker_source import worker_device
 from sgnb.backends.remote.registry import find_hosts, is_alive

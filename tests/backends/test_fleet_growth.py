@@ -12,7 +12,7 @@ import pytest
 import sgnb as sgl
 from sgnb.backends.any_engine import AnyEngine
 from sgnb.backends.fleet import dispatcher, scaling, worker_supply
-from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.fleet_executor import FleetExecutor
 from sgnb.backends.fleet.scaling import Scaler
 from sgnb.backends.fleet.worker_source import LocalSource, Scaling
 from sgnb.backends.fleet.worker_supply import WorkerSupply

@@ -10,7 +10,7 @@ import pytest
 
 import sgnb as sgl
 from sgnb.backends.fleet import prefill_pool
-from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.fleet_executor import FleetExecutor
 from sgnb.errors import EngineError, OptionError
 from sgnb.events import FleetScaled, WorkerJoined, WorkerLost
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import sgnb as sgl
-from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.fleet_executor import FleetExecutor
 from sgnb.backends.fleet.ray_hosts import RayHosts
 from sgnb.errors import EngineError
 from sgnb.events import WorkerJoined, WorkerLost

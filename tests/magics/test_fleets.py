@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sgnb
-from sgnb.backends.fleet import executor
+from sgnb.backends.fleet import fleet_executor
 from sgnb.errors import OptionError
 from sgnb.magics.fleets import SessionFleet
 from sgnb.magics.session import Session
@@ -75,7 +75,7 @@ class FakeFleet:
 
 @pytest.fixture
 def fleets(monkeypatch: pytest.MonkeyPatch) -> SessionFleet:
-    monkeypatch.setattr(executor.FleetExecutor, "load", lambda model, **options: FakeFleet())
+    monkeypatch.setattr(fleet_executor.FleetExecutor, "load", lambda model, **options: FakeFleet())
     return SessionFleet(lambda executor: [], lambda text: None)
 
 

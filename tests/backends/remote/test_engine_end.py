@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sgnb.backends.fleet.executor import FleetExecutor
+from sgnb.backends.fleet.fleet_executor import FleetExecutor
 from sgnb.backends.remote.engine_host import EngineHost
 from sgnb.backends.remote.registry import tokenizer_source
 from sgnb.backends.remote.remote_engine import RemoteEngine
