@@ -21,7 +21,7 @@ from ...sampling import (
     with_long_names,
 )
 from ..chat.reasoning import reasoning_of
-from ..chat.tools import tool_use
+from ..chat.tools import ToolUse, tool_use
 from ..core.choices import ChoicesSamplingMethod, token_length_normalized
 from ..core.choices import choices_method as method_of
 from ..core.timers import checked_timeout
@@ -119,54 +119,79 @@ def gen(
     Example:
         s += "Name: " + sgl.gen("name", max_tokens=8, stop="\n")
     """
-    arguments = locals().items()
-    options = {
-        key: scalar(value) for key, value in arguments if value is not None and key in _OPTIONS
-    }
-    for key, value in unknown.items():
-        if key in SHORT_NAMES.values():
-            options = with_long_names({**options, key: value})
-            continue
-        raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
+    options = _given_options(locals(), unknown)
     if choices is not None and tools is None:
-        for key in options.keys() - {"temperature", "seed"}:
-            option = f"{key}={options[key]!r} has no effect with choices"
-            warn_once(f"{option}: choices are scored, not sampled", caller())
-        temperature, seed = options.get("temperature"), options.get("seed")
-        return select(name, choices, temperature, choices_method, seed, backend, timeout)
+        return _select_with(options, name, choices, choices_method, backend, timeout)
     if choices_method is not None:
         method_of(choices_method)
         warn_once(f"choices_method={choices_method!r} has no effect without choices", caller())
     if not global_config.skip_special_tokens_in_output:
         options["skip_special_tokens"] = False
 
-    executor = None if backend is None else executor_of(backend)
-    if tools is None:
-        if tool_choice != "auto" or parallel_tool_calls:
-            choice = f"tool_choice={tool_choice!r}"
-            option = "parallel_tool_calls" if parallel_tool_calls else choice
-            warn_once(f"{option} has no effect without tools", caller())
-        return Gen(
-            name=_checked_name(name),
-            options=_options(options),
-            location=caller(),
-            backend=executor,
-            timeout=checked_timeout(timeout),
-        )
-
     others = {"choices": choices, "backend": backend, **options}
-    for key in ("choices", "dtype", "regex", "json_schema", "ebnf", "n", "backend"):
-        if others.get(key) is not None:
-            message = f"{key}={others[key]!r} and tools exclude each other"
-            raise OptionError(message, "give one of them")
-    use = tool_use(tools, tool_choice, parallel_tool_calls)
-    limit = checked_timeout(timeout)
-    return Gen(_checked_name(name), _options(options), caller(), tools=use, timeout=limit)
+    return Gen(
+        name=_checked_name(name),
+        options=_options(options),
+        location=caller(),
+        backend=None if backend is None else executor_of(backend),
+        tools=_tool_use(tools, tool_choice, parallel_tool_calls, others),
+        timeout=checked_timeout(timeout),
+    )
 
 
 _OF_TOOLS = {"tools", "tool_choice", "parallel_tool_calls"}
 _OWN = {"name", "choices", "choices_method", "backend", "timeout"} | _OF_TOOLS
 _OPTIONS = set(signature(gen).parameters) - _OWN - {"unknown"}
+
+
+def _given_options(arguments: Mapping[str, Any], unknown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options among `arguments` of `gen` that are not None.
+
+    `unknown`: may contain names of `SamplingParams`, for example `max_new_tokens`.
+    """
+    options = {
+        key: scalar(value)
+        for key, value in arguments.items()
+        if value is not None and key in _OPTIONS
+    }
+    for key, value in unknown.items():
+        if key not in SHORT_NAMES.values():
+            raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
+        options = with_long_names({**options, key: value})
+    return options
+
+
+def _select_with(
+    options: Mapping[str, Any],
+    name: str | None,
+    choices: Iterable[str],
+    choices_method: AnyChoicesMethod | str | None,
+    backend: Any,
+    timeout: float | None,
+) -> Select:
+    """Return the `select` for a `gen` with choices. Options without effect warn."""
+    for key in options.keys() - {"temperature", "seed"}:
+        option = f"{key}={options[key]!r} has no effect with choices"
+        warn_once(f"{option}: choices are scored, not sampled", caller())
+    temperature, seed = options.get("temperature"), options.get("seed")
+    return select(name, choices, temperature, choices_method, seed, backend, timeout)
+
+
+def _tool_use(
+    tools: Iterable[Any] | None, choice: str, parallel: bool, others: Mapping[str, Any]
+) -> ToolUse | None:
+    """Return the checked tools of a generation; None without tools. `others`: other arguments."""
+    if tools is None:
+        if choice != "auto" or parallel:
+            option = "parallel_tool_calls" if parallel else f"tool_choice={choice!r}"
+            warn_once(f"{option} has no effect without tools", caller())
+        return None
+
+    for key in ("choices", "dtype", "regex", "json_schema", "ebnf", "n", "backend"):
+        if others.get(key) is not None:
+            message = f"{key}={others[key]!r} and tools exclude each other"
+            raise OptionError(message, "give one of them")
+    return tool_use(tools, choice, parallel)
 
 
 def gen_int(
