@@ -253,18 +253,18 @@ def _docstrings(path: Path, text: str) -> Iterator[Passage]:
 
 
 def _comments(path: Path, text: str) -> Iterator[Passage]:
-    """Join comments on consecutive lines into a passage."""
+    """Join comments on consecutive lines into a passage. A comment after code stands alone."""
     block: list[str] = []
     start = previous = -1
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.COMMENT or re.match(r"#\s*(type:|noqa|pragma|!)", token.string):
             continue
-        line = token.start[0]
-        if line != previous + 1 and block:
+        line, follows_code = token.start[0], bool(token.line[: token.start[1]].strip())
+        if block and (follows_code or line != previous + 1):
             yield Passage(path, start, " ".join(block))
             block = []
         start = start if block else line
-        previous = line
+        previous = -1 if follows_code else line
         block.append(token.string.lstrip("#: "))
     if block:
         yield Passage(path, start, " ".join(block))

@@ -144,14 +144,14 @@ class Engine(GenerateMethods, CacheMethods):
         self._loop.run_soon(function)
 
     def check_weights(self, changed: bool = False) -> int:
-        """Compare the weights of a transformers model with those of the last call.
+        """Find changes of the model's weights since the last call.
 
-        If they changed, empty the cache, pins included, let running requests compute their tokens
-        again, and warn. `submit` does this for each batch of requests.
+        After a change, empty the cache including pins, recompute the tokens of running requests,
+        and warn. `submit` makes the same check for each batch of requests.
 
         Args:
-            changed: Take the weights for changed. For a write through `.data` to a few numbers,
-                which the comparison can miss.
+            changed: Assume a change. Use True after a write through `.data` to a few numbers, which
+                the comparison can miss.
 
         Returns:
             The number of changes so far. 0 for a model that the engine read from a folder.

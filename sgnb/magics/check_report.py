@@ -126,7 +126,7 @@ class CheckReport(Displayable):
         changes = Counter(row.changed for row in self.rows if row.changed)
         texts = [f"{count:,} {change}" for change, count in sorted(changes.items())]
         summary = ", ".join(texts) or "no row changed"
-        return [f"since the last check of {known:,} of these rows: {summary}"]
+        return [f"{known:,} row{'s' if known > 1 else ''} checked before: {summary}"]
 
     def _causes(self) -> list[str]:
         failed = [row for row in self.rows if row.error]

@@ -29,7 +29,7 @@ def test_a_check(notebook: Notebook, lab: Lab, width: int) -> None:
     expect(cell).to_contain_text("of 3 right")
     expect(cell).to_contain_text("95% interval")
     expect(cell).to_contain_text("1 with an error, not counted")
-    expect(cell).to_contain_text("since the last check of 4 of these rows: no row changed")
+    expect(cell).to_contain_text("4 rows checked before: no row changed")
     expect(cell.locator("tbody tr")).to_have_count(4)
     expect(cell.locator("tbody tr").first).to_contain_text("error")
     expect(cell.locator("td b")).to_have_count(0)

@@ -68,14 +68,12 @@ def test_a_function_and_changes(echo: Any) -> None:
         "right → wrong",
     ]
     assert second.changed == [0, 1, 2]
-    assert second.lines[1] == (
-        "since the last check of 3 of these rows: 2 right → wrong, 1 wrong → right"
-    )
+    assert second.lines[1] == ("3 rows checked before: 2 right → wrong, 1 wrong → right")
     third = sgnb.check(
         echo.ns["echo"], over=[*ROWS[:1], {"word": "new", "want": "x"}], expect="want"
     )
     assert [row.previous is None for row in third.rows] == [False, True]
-    assert third.lines[1] == "since the last check of 1 of these rows: no row changed"
+    assert third.lines[1] == "1 row checked before: no row changed"
 
 
 def test_equal_rows_are_compared_in_order(echo: Any) -> None:
@@ -220,7 +218,7 @@ def test_iterators_and_nested_values_are_rows(echo: Any) -> None:
     for over in (iter(rows), (row for row in rows)):
         assert sgnb.check(echo.ns["echo"], over=over, expect="want").right == 2
     again = sgnb.check(echo.ns["echo"], over=tuple(rows), expect="want")
-    assert again.lines[1] == "since the last check of 3 of these rows: no row changed"
+    assert again.lines[1] == "3 rows checked before: no row changed"
 
 
 def test_model_text_is_escaped(echo: Any) -> None:

@@ -110,7 +110,7 @@ class SentPrefixes:
             self._transports[transport].release(handle)
 
     def close(self) -> None:
-        """Release all prefixes, also those of a `send` in progress. Idempotent."""
+        """Release all prefixes, including prefixes of a `send` in progress. Idempotent."""
         with self._lock:
             self._closed = True
             handles = list(self._names)

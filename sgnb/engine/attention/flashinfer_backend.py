@@ -144,7 +144,7 @@ class FlashInferAttention:
         out.mul_(torch.sigmoid(natural - options.sinks.float())[..., None])
 
     def _planned(self, kind: LayerKind, step: PagedBatch) -> Any:
-        """Return the wrapper of these layers, and plan the step if the kind is new."""
+        """Return the wrapper for a kind of layers. The first layer of a kind plans the step."""
         key = kind, self._gathers(kind, step)
         if key not in self._wrappers:
             name = f"BatchPrefillWith{'Ragged' if key[1] else 'Paged'}KVCacheWrapper"

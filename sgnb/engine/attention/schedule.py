@@ -2,8 +2,8 @@
 Plain numpy: knows no requests.
 
 The concatenated KV of all tiles is divided into ranges of equal work, one per CTA (stream-K, Osama
-et al., arXiv 2301.03598), so a tile is split only at the end of a range. A row in a single work
-item is final; partial states of other rows are merged.
+et al., arXiv 2301.03598). A tile is split only at the end of a range. A row in a single work item
+is final; partial states of other rows are merged.
 """
 
 from __future__ import annotations
@@ -70,8 +70,15 @@ def make_schedule(
 
 
 def lengthen(schedule: Schedule, tiles: QueryTiles, config: TileConfig) -> None:
-    """Extend the last work item of each tile in place to the tile's new end. The tiles are those of
-    the schedule, some tokens longer. The work is less even than in a new schedule."""
+    """Extend the last work item of each tile in place to the tile's new end.
+
+    Work is less evenly divided than in a new schedule.
+
+    Args:
+        schedule: Schedule of the same tiles with fewer tokens.
+        tiles: Tiles with the new lengths.
+        config: Configuration of the kernels, as for `make_schedule`.
+    """
     lengths = _lengths(tiles, config)
     for _, items, tile in (schedule.small, schedule.large):
         if len(items):

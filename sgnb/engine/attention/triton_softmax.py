@@ -1,14 +1,14 @@
-"""What the attention kernels have in common: KV blocks, online softmax, sinks. Triton functions.
+"""Triton functions common to the attention kernels: KV blocks, online softmax, sinks.
 
-All kernels are flash attention (Dao et al., arXiv 2205.14135) over KV gathered by slot: a program
-holds a tile of rows, goes through a list of KV indices block by block, and keeps for each row the
-running maximum, the running sum and the accumulator. GQA: the query heads of a KV head are rows of
-the same matrix; row m of the matrix is query head m % GROUPS of tile row m // GROUPS.
+All kernels are flash attention (Dao et al., arXiv 2205.14135) over KV gathered by slot. A program
+holds a tile of rows and goes through a list of KV indices, block by block. For each row the program
+keeps the running maximum, the running sum and the accumulator. GQA: the query heads of a KV head
+are rows of the same matrix; row m of the matrix is query head m % GROUPS of tile row m // GROUPS.
 
 Scores and log-sum-exps are in units of log 2. Accumulation is in float32; float32 inputs are
 multiplied in full precision. WINDOW and SOFTCAP are 0 for none. KEY_DIM and VALUE_DIM are a head's
 dimensions, BLOCK_K and BLOCK_V the powers of two above them. With TRITON_INTERPRET=1 set before
-triton is imported, all of this runs on the CPU.
+triton is imported, the kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEG_INF = tl.constexpr(float("-inf"))
 
 @triton.jit
 def capped(score: tl.tensor, scaling: tl.tensor, SOFTCAP: tl.constexpr) -> tl.tensor:
-    """Logit softcapping; without it the scores as they are, still unscaled."""
+    """Logit softcapping. Without SOFTCAP, return the scores unchanged and unscaled."""
     if SOFTCAP > 0:
         # tanh(x) = 1 - 2 / (1 + exp(2 x)), which is right at both infinities.
         return SOFTCAP - (2 * SOFTCAP) / (1 + tl.exp2(score * (scaling * (2 * LOG2E / SOFTCAP))))
@@ -41,7 +41,7 @@ def online_softmax(
     acc: tl.tensor,
     SOFTCAP: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """One iteration: the new running maximum, running sum and accumulator.
+    """Add a block of KV tokens to the running maximum, running sum and accumulator of each row.
 
     score: scaled only when capped; -inf when hidden. scaling: positive. v_scale: factor of each row
     of v, [1, BLOCK_N], or 1.0.
@@ -69,9 +69,12 @@ def scores(
     KEY_DIM: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ) -> tl.tensor:
-    """Products of query rows and keys, [BLOCK_M, BLOCK_N]. Any slot is read past the end of a list:
-    the scores are masked. A scale multiplies the products, which are fewer than the numbers of the
-    keys; e4m3 numbers are exact in the dtype of the query."""
+    """Products of query rows and keys, [BLOCK_M, BLOCK_N].
+
+    Products past the end of the list are of arbitrary slots, and the caller masks the products. FP8
+    scales multiply the products, because a block has fewer products than key elements. e4m3 numbers
+    are exact in the dtype of the query.
+    """
     k = _load_keys(keys, slot, kv_head, KV_HEADS, KEY_DIM, BLOCK_K).to(query.dtype)
     product = tl.dot(query, tl.trans(k), input_precision="ieee")
     if keys.dtype.element_ty == tl.float8e4nv:
@@ -116,8 +119,8 @@ def load_values(
 ) -> tuple[tl.tensor, tl.tensor]:
     """Values [BLOCK_N, BLOCK_V] in DTYPE with the factor of each row, as in `online_softmax`.
 
-    The factor multiplies the weights of the softmax, which are fewer than the numbers of the
-    values. Float16 has too few exponents for weights with a factor: the values are multiplied.
+    The factor multiplies the softmax weights, because a block has fewer weights than value
+    elements. Float16 has too few exponents for weights with a factor, so the values are multiplied.
     """
     v = _load_values(values, slot, kv_head, inside, WHOLE, KV_HEADS, VALUE_DIM, BLOCK_V)
     if values.dtype.element_ty != tl.float8e4nv:
@@ -141,9 +144,10 @@ def _load_values(
     VALUE_DIM: tl.constexpr,
     BLOCK_V: tl.constexpr,
 ) -> tl.tensor:
-    """[BLOCK_N, BLOCK_V]; zeros past the end of the list, since a weight of 0 times inf is NaN.
+    """Load values as stored, [BLOCK_N, BLOCK_V]. Rows past the end of the list are zeros, because a
+    weight of 0 times inf is NaN.
 
-    WHOLE: nothing lies past the end.
+    WHOLE: all rows lie inside the list.
     """
     j = tl.arange(0, BLOCK_V)
     pointers = (

@@ -1,7 +1,7 @@
 """Loading of transformers models from a local folder or hub id. Knows no attention and no KV pool.
 
 transformers builds the model without weights, renames and merges tensors, ties weights and fills in
-missing tensors. sgnb supplies lazy weights in place of open safetensors files: several threads read
+missing tensors. sgnb supplies lazy weights instead of open safetensors files: several threads read
 each weight on demand directly to the device, and cast there.
 """
 

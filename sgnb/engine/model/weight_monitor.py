@@ -54,10 +54,14 @@ class SampledWeights(NamedTuple):
 
 
 class WeightMonitor:
-    """Weights and modules of a model, compared with those of the last `record`.
+    """Comparison of a model's weights and modules with the state at the last `record`.
 
-    refreshers: each copies changed weights again into tensors derived from them, such as merged
-    projections. Buffers count as weights if `state_dict` contains them.
+    Buffers count as weights if `state_dict` contains them.
+
+    Args:
+        model: Transformers model.
+        refreshers: Functions that copy changed weights into derived tensors, for example into
+            merged projections.
     """
 
     def __init__(self, model: nn.Module, refreshers: Sequence[Callable[[], None]]) -> None:

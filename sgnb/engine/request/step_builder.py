@@ -302,7 +302,7 @@ def _row_mask(state: RequestState) -> RowMask:
 
 
 def _tail_mask(state: RequestState, index: int) -> RowMask:
-    """Return the tokens allowed in place of a token of the grammar's tail."""
+    """Return the tokens allowed at the position of tail token `index`."""
     constraint = state.constraint
     assert constraint is not None
     return _mask(state, constraint.allowed_in_tail(index), constraint.tail[index].may_end)

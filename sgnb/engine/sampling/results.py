@@ -36,7 +36,7 @@ class Extra(NamedTuple):
     scores: TokenScores | None  # of existing tokens
     # Most likely (values, tokens) [n, k] at the drafted tokens, then at the sampled token.
     top: tuple[Tensor, ...] | None
-    chosen: SamplerOutput | None  # the model's tokens in place of drafted tokens
+    chosen: SamplerOutput | None  # the model's tokens at the positions of drafted tokens
     norm: Tensor | None  # float32[], log-sum-exp of the last logits if no token is wanted
 
 
@@ -73,7 +73,7 @@ def sample_step(step: StepInput, logits: Tensor, sample: SampleFunction) -> Step
 
 
 def _choose(step: StepInput, logits: Tensor) -> SamplerOutput | None:
-    """Sample the model's tokens in place of drafted tokens."""
+    """Sample the model's tokens at the positions of drafted tokens."""
     if not step.drafts.num_rows:
         return None
     rows = [

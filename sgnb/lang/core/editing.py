@@ -2,8 +2,8 @@
 
 The program runs again from the start, with the arguments, settings and seeds of the earlier run.
 Calls that the earlier run queued before the edited call get the recorded results if their prompts
-are equal. The edited call starts with the output before the edit and the new text; the prefix cache
-has most of these tokens. All later calls run normally.
+are equal. The edited call starts with the output before the edit and the new text; most tokens of
+this start are in the prefix cache. All later calls run normally.
 """
 
 from __future__ import annotations

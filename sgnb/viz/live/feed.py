@@ -1,8 +1,8 @@
 """Records for a page, from a given moment on.
 
-A page starts without any knowledge. The feed starts with records to rebuild the current tree. Token
-names and older nodes precede the first record with a reference. Records of another engine start at
-the first call to the engine; those of a fleet's first workers at the start.
+A new page has no state, so the feed starts with records that rebuild the current tree. Names of
+tokens and older nodes precede the first record that refers to a token or node. Records of another
+engine begin at the first call to the engine; records of a fleet's first workers, at the start.
 """
 
 from __future__ import annotations
