@@ -71,7 +71,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def dumps(value: Any, **options: Any) -> str:
-    """Return `value` as JSON that `parse` reads.
+    """Return `value` as JSON text for `parse`.
 
     Args:
         value: plain data.
@@ -79,7 +79,7 @@ def dumps(value: Any, **options: Any) -> str:
 
     Raises:
         ValueError: `value` has a cycle or more than `DEPTH` levels.
-        TypeError: `value` holds an object that is no plain data.
+        TypeError: `value` contains an object other than plain data.
     """
     return writer(**options)(value)
 

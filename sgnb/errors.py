@@ -1,6 +1,5 @@
-"""Typed errors of sgnb: each message names the value and the location, each hint names the remedy.
-
-Every error that sgnb raises on purpose is a `SgnbError`. Imports no other sgnb module.
+"""Typed errors of sgnb: a message names the value and the location, a hint names the remedy. All
+intended errors are subclasses of `SgnbError`. Imports no module of sgnb.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class OptionError(SgnbError, ValueError):
 
 
 class RecordError(OptionError):
-    """A saved snapshot, graph, recording or row that is damaged or from another version."""
+    """A damaged snapshot, graph, recording or row, or a record of an unsupported version."""
 
 
 class ModelError(SgnbError):
@@ -49,12 +48,12 @@ class ModelError(SgnbError):
 
 
 class RequestError(SgnbError, ValueError):
-    """A request the engine can never run, such as a prompt longer than the context."""
+    """A request beyond the limits of the engine, for example a prompt longer than the context."""
 
 
 class MediaError(SgnbError, ValueError):
-    """An image, video or audio that cannot be read, exceeds a limit, or that a model does not
-    take."""
+    """An image, video or audio that is unreadable, exceeds a limit, or has no support in the
+    model."""
 
 
 class GrammarError(SgnbError, ValueError):
@@ -83,7 +82,7 @@ class EngineError(SgnbError):
 
 
 class LostRankError(EngineError):
-    """A process of a tensor-parallel engine that ended, or whose part of a step failed."""
+    """A process of a tensor-parallel engine ended, or the process's part of a step failed."""
 
 
 class ServiceError(SgnbError):
@@ -107,7 +106,7 @@ class RenamedWarning(SgnbWarning, FutureWarning):
 
 
 def renamed(old: str, new: str, stacklevel: int = 3) -> None:
-    """Warn that `old` is now called `new`. `stacklevel`: 3 is the caller of the caller."""
+    """Warn about the new name `new` of `old`. `stacklevel`: 3 is the caller of the caller."""
     warnings.warn(f"{old} is now called {new}", RenamedWarning, stacklevel=stacklevel)
 
 

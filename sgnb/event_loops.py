@@ -87,7 +87,7 @@ class LoopThread:
         return cancel
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Wait for `work()` and return its value. Not for use on the loop's thread."""
+        """Wait for `work()` and return the result. Deadlocks on the loop's own thread."""
         self._check()
         try:
             return asyncio.run_coroutine_threadsafe(work(), self._loop).result()

@@ -1,6 +1,5 @@
-"""Order of prompt parts whose order is irrelevant: the order with the longest cached prefix.
-
-Knows no engine and no tokens: a `CachedParts` measures the cache. Imports no other sgnb module.
+"""Choice of the order with the longest cached prefix, for prompt parts in any order. Knows no
+engine and no tokens: a `CachedParts` measures the cache. Imports no module of sgnb.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class CachedParts(Protocol):
 
 
 class NoCache:
-    """`CachedParts` of a cache that cannot be read, such as the cache of a service."""
+    """`CachedParts` of an unknown cache, for example the cache of a service."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = sizes
@@ -129,7 +128,7 @@ class OrderMemory:
         return key in self._next.get(prefix, ())
 
     def same_parts(self, start: int, keys: Sequence[Hashable]) -> tuple[Hashable, ...]:
-        """Return the last order of the same parts after the same text; () without one."""
+        """Return the last order of equal parts after an equal text; () without an earlier order."""
         return self._orders.get(hash((start, frozenset(keys))), ())
 
     def remember(self, start: int, keys: Sequence[Hashable]) -> None:
@@ -220,7 +219,7 @@ def _greedy(
 
 
 def _same_parts(keys: Sequence[Hashable], start: int, memory: OrderMemory) -> tuple[int, ...]:
-    """Return the last order of the same parts; () without one, or with repeated parts."""
+    """Return the last order of equal parts; () without an earlier order, or with repeated parts."""
     indices = {key: index for index, key in enumerate(keys)}
     earlier = memory.same_parts(start, keys)
     if not len(indices) == len(keys) == len(earlier):

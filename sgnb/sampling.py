@@ -104,7 +104,8 @@ class SamplingParams:
 
     @property
     def ignored(self) -> str:
-        """Describe the first option without effect in this combination; "" if there is none."""
+        """Describe the first option without effect in this combination; "" if all options have an
+        effect."""
         if not self.return_logprob:
             for name in ("top_logprobs_num", "logprob_start_len", "return_text_in_logprobs"):
                 if (value := getattr(self, name)) != _DEFAULTS[name]:
@@ -262,7 +263,7 @@ def with_long_names(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_option(name: str, value: Any, rule: str, read: Callable[[Any], T]) -> T:
-    """Return `read(value)`: the value in its plain Python type.
+    """Return `read(value)`, a value of a plain Python type.
 
     Raises:
         OptionError: `read` raised, perhaps in a method of the value's class.

@@ -1,6 +1,5 @@
 """Segments of a prompt, distinguished by tokenization. Shared by the language and the engine.
-
-Imports no other sgnb module.
+Imports no module of sgnb.
 """
 
 from __future__ import annotations

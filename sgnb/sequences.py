@@ -1,4 +1,4 @@
-"""Comparison of sequences, and depth of nested values. Imports no other sgnb module."""
+"""Comparison of sequences, and depth of nested values. Imports no module of sgnb."""
 
 from __future__ import annotations
 

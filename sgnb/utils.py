@@ -67,7 +67,7 @@ def print_highlight(html_content: Any) -> None:
 
 
 def stream_and_merge(llm: Any, prompt: Any, sampling_params: Any) -> str:
-    """Stream one answer of an engine, and return its text."""
+    """Stream an answer of an engine, and return the text."""
     text = ""
     for chunk in llm.generate(prompt, sampling_params, stream=True):
         text = chunk["text"]
@@ -75,7 +75,7 @@ def stream_and_merge(llm: Any, prompt: Any, sampling_params: Any) -> str:
 
 
 async def async_stream_and_merge(llm: Any, prompt: Any, sampling_params: Any) -> AsyncIterator[str]:
-    """Yield the pieces of one answer of an engine."""
+    """Yield the pieces of an answer of an engine."""
     async for chunk in await llm.agenerate(prompt, sampling_params, stream=True):
         yield chunk.delta
 

@@ -120,7 +120,7 @@ def assemble(
 
 
 def _start_team(name: str, source: str | Path | PreTrainedModel, options: EngineOptions) -> Team:
-    """Start the processes of the other ranks, unless the model cannot be divided."""
+    """Start the processes of the other ranks. Raises an error if the model cannot be divided."""
     size, device = options.tensor_parallel, pick_device(options.device)
     check_division(source, size)
     announce("starting the processes of the other ranks")
@@ -317,8 +317,8 @@ def _make_runner(
 
 
 def check_options(options: EngineOptions, tokenizer: Any = None) -> None:
-    """Raise what an engine with these options would here, as far as that is known without a model:
-    ModelError for the device, OptionError for what does not go with it."""
+    """Check the options that need no model. Raises ModelError for an unavailable device, and
+    OptionError for options without support on the device."""
     device = pick_device(options.device)
     if options.deterministic and (device.type != "cuda" or find_spec("triton") is None):
         raise OptionError(
@@ -406,7 +406,7 @@ def precompile_attention(options: EngineOptions, probe: LayerProbe, device: torc
         return
     from .attention.triton_backend import precompile_layers
 
-    # Whoever needs the memory in earnest says what does not fit.
+    # The later allocation of the KV cache reports a lack of memory with sizes.
     with contextlib.suppress(torch.OutOfMemoryError):
         layers = probe.shapes, probe.heads, probe.options, probe.dtype
         precompile_layers(*layers, device, options.deterministic, options.kv_dtype)

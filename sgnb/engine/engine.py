@@ -224,7 +224,7 @@ class Engine(GenerateMethods, CacheMethods):
 
         Args:
             run: Id of the run, as in `Origin`; "" for requests outside programs.
-            branch: Branch of the program, which includes its forks.
+            branch: Branch of the program; forks of the branch are included.
 
         Returns:
             The requests in the order of submission.
@@ -249,7 +249,8 @@ class Engine(GenerateMethods, CacheMethods):
 
     @property
     def failure(self) -> EngineError | None:
-        """The error of later calls, which names the reason of the end; None while open."""
+        """Error of calls after the end of the engine, with the reason of the end; None while
+        open."""
         return self._loop.end_error
 
     def close(self) -> None:
@@ -262,17 +263,18 @@ class Engine(GenerateMethods, CacheMethods):
 
     @property
     def modalities(self) -> frozenset[str]:
-        """Kinds of media that the model takes: image, video, audio."""
+        """Supported kinds of media: image, video, audio."""
         return frozenset() if self.items is None else self.items.encoder.modalities
 
     @property
     def refused_modalities(self) -> dict[str, str]:
-        """Kinds of media that the processor reads and sgnb refuses, with the reasons."""
+        """Refused kinds of media, with the reasons, although the model's processor reads these
+        kinds."""
         return {} if self.items is None else self.items.encoder.refused
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
-        """Tokens that end a generation without `ignore_eos`."""
+        """End tokens of generations without `ignore_eos`."""
         return self._eos
 
     def __enter__(self) -> Engine:

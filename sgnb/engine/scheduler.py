@@ -55,7 +55,7 @@ class Scheduler:
         ageing = context_length / max_overtaking
         self.waiting = WaitingQueue(cache, policy, ageing=ageing)
         self.running: list[Request] = []
-        self._num_synchronous = 0  # running requests whose next token depends on the last token
+        self._num_synchronous = 0  # running requests that are not `runs_ahead`
         self.step = 0
         self._step_size = StepSize(max_step_tokens)
         self.max_running = max_running
@@ -207,8 +207,8 @@ class Scheduler:
                 self._release(request)
 
     def requeue_rewritten(self, request: Request) -> None:
-        """Restart a running request that rewrote its last tokens at the head of the queue, if the
-        cache holds some of the old tokens. Unchanged tokens come from the cache."""
+        """Move a running request with rewritten last tokens to the head of the queue, if the cache
+        holds some of the replaced tokens. Unchanged tokens come from the cache."""
         self._decode.clear()
         if request.node is not None and request.num_computed < request.node.end:
             self._release(request)
@@ -220,7 +220,7 @@ class Scheduler:
         self._num_synchronous = sum(not running.runs_ahead for running in self.running)
 
     def reconsider(self) -> None:
-        """Compare the first request that did not fit with the memory again: the cache changed."""
+        """Retry the first request that did not fit, after a change of the cache."""
         self._blocked = None
 
     def _skip_loaded(self) -> None:
@@ -269,8 +269,8 @@ class Scheduler:
         return growth.prefills
 
     def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[str | None, int, int, bytes]:
-        """Return a key that is equal for requests about to compute the same tokens after the same
-        cached prefix."""
+        """Return a key for the tokens to compute: equal keys mean equal cached prefixes and equal
+        next tokens."""
         upcoming = request.tokens[prefix.length : prefix.length + self.shared_prefix]
         return request.cache_scope.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
 
@@ -380,7 +380,7 @@ class Scheduler:
         return self.cache.fits(match, self._spare(remaining, growth))
 
     def _shortage(self, match: Match, remaining: int, growth: int) -> Wait:
-        """Return the memory that a request needs; see `_fits`."""
+        """Return the memory needed by a request; see `_fits`."""
         return self.cache.shortage(match, self._spare(remaining, growth))
 
     def _spare(self, remaining: int, growth: int) -> int:
@@ -388,7 +388,7 @@ class Scheduler:
         return self._reserve.slots(growth + remaining, self.step) if self.running else 0
 
     def _full(self, builder: BatchBuilder) -> Wait | None:
-        """Return the limit that a further request would exceed, if any."""
+        """Return the limit exceeded by a further request; None if no limit is exceeded."""
         if len(self.running) >= self.max_running:
             return Wait(WaitReason.RUNNING_LIMIT, len(self.running) + 1, self.max_running)
         if builder.budget <= 0:

@@ -1,12 +1,12 @@
 """Ownership of recurrent states: the last states of running requests, and checkpoints of the radix
-tree. Knows numbers only; the tensors are in `state_pool.py`.
+tree. States are numbers here; the tensors are in `state_pool.py`.
 
 A recurrent layer summarises a sequence in a state of fixed size. Each token replaces the state, and
-a state cannot be truncated, unlike keys and values. Hence a request keeps its last states, to
-return to after a rewrite of its last tokens. The tree keeps some states as checkpoints, from which
-other requests continue: a cached prefix is usable up to its deepest checkpoint. A step reads one
-state per request and writes others, one at its end and one per checkpoint on the way, so a failed
-step destroys nothing.
+a state cannot be truncated, unlike keys and values. Hence a running request keeps the last states,
+and returns to an earlier state if the last tokens are rewritten. The tree keeps some states as
+checkpoints, from which later requests continue: a cached prefix is usable up to the deepest
+checkpoint. A step reads one state per request and writes different states, one at the end and one
+per checkpoint before the end. A failed step therefore destroys no state.
 
 Invariant: free + kept (by the tree) + in flight (owned by requests) = total.
 """
@@ -185,11 +185,12 @@ class Checkpoints:
         emit: Receives an event per checkpoint.
 
     Attributes:
-        zero_state: Row of the state before the first token, which has no owner.
-        alignment: Prompts have further checkpoints at multiples of this number, which stores of
-            blocks can keep; 1 for none. Each costs one more call per layer, so only prompts that
-            continue a cached prefix, or are expensive, have such checkpoints.
-        is_expensive: Returns whether stores keep a prompt of a number of tokens at the first use.
+        zero_state: Row of the state before the first token; no request owns this state.
+        alignment: Prompts have further checkpoints at multiples of this number, because tiers store
+            whole blocks; 1 for no further checkpoints. A checkpoint costs one more call per layer,
+            so only expensive prompts and continuations of a cached prefix have aligned checkpoints.
+        is_expensive: Returns whether a tier stores a prompt with the given number of tokens at the
+            first use.
         on_drop: Receives a node before its checkpoint is dropped.
     """
 
@@ -215,8 +216,8 @@ class Checkpoints:
 
     @property
     def available(self) -> int:
-        """Number of states that `allocate` can return: all states that no request owns or
-        reads."""
+        """Number of states available to `allocate`: free states, and checkpoints without
+        readers."""
         return self.pool.available + self.kept - len(self._readers)
 
     def has(self, node: RadixNode) -> bool:
@@ -264,8 +265,7 @@ class Checkpoints:
         return sorted(stops)
 
     def _align(self, stop: int) -> int:
-        """Return the last multiple of `alignment` up to `stop` that may have a checkpoint next to
-        one at `stop`."""
+        """Return the last multiple of `alignment` at `stop`, or at least `GAP` before `stop`."""
         return (
             stop if stop % self.alignment == 0 else (stop - GAP) // self.alignment * self.alignment
         )
@@ -301,14 +301,15 @@ class Checkpoints:
             del self._readers[node]
 
     def prune(self) -> None:
-        """Forget nodes that left the tree. Without eviction of checkpoints no pop removes them."""
+        """Remove dead nodes from the eviction queue. `_pop` removes dead nodes only during
+        evictions."""
         if len(self._oldest) > 2 * self.kept:
             self._oldest = [entry for entry in self._oldest if self._is_current(entry[-1])]
             heapq.heapify(self._oldest)
 
     def _pop(self) -> RadixNode:
-        """Return the checkpoint to drop. No request reads it; a node without locks is preferred
-        among the `INSPECTED` least valuable checkpoints."""
+        """Return the least valuable checkpoint without readers. Among the `INSPECTED` least
+        valuable checkpoints, a node without locks goes first."""
         locked: list[RadixNode] = []
         read: list[RadixNode] = []
         victim: RadixNode | None = None

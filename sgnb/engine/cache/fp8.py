@@ -1,9 +1,9 @@
 """Keys and values in FP8 (e4m3): one scale per token and KV head.
 
-The scale depends on the numbers of one head of one token only, so a cached prefix does not depend
-on the batch that computed the prefix. The scale is bfloat16: numbers are divided by the rounded
-scale, so the rounding of the scale adds no error, and bfloat16 has the range of float32. Float32
-scales would take 3.1 % instead of 1.6 % of the memory of a head of 128.
+The scale depends only on one head of one token, so the values of a cached prefix are independent of
+the batch. The scale is bfloat16: numbers are divided by the rounded scale, so the rounding of the
+scale adds no error, and bfloat16 has the range of float32. Float32 scales would take 3.1 % instead
+of 1.6 % of the memory of a head of 128.
 """
 
 from __future__ import annotations

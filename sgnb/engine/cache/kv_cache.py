@@ -1,4 +1,4 @@
-"""Tensors of keys and values: one pair per layer, one row per slot."""
+"""Key and value tensors: a pair per layer, a row per slot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALIGNMENT = 64
 
 
 class LayerShape(NamedTuple):
-    """Shape of one layer's keys and values for one token."""
+    """Shape of the keys and values of a layer, per token."""
 
     heads: int
     key_dim: int  # per head
@@ -98,7 +98,7 @@ class KVCache:
     def bytes_per_token(
         shapes: dict[int, LayerShape], dtype: torch.dtype, kv_dtype: KVDtype = "auto"
     ) -> int:
-        """Return the bytes of one token, all layers together."""
+        """Return the bytes per token, summed over all layers."""
         numbers = sum(s.heads * (s.key_dim + s.value_dim) for s in shapes.values())
         if kv_dtype == "auto":
             return numbers * dtype.itemsize
@@ -107,7 +107,7 @@ class KVCache:
 
     @property
     def facts(self) -> list[object]:
-        """Facts that distinguish keys and values of equal weights."""
+        """Format of keys and values, for the fingerprint of stored copies."""
         return [self.shapes, self.dtype] + ([] if self.kv_dtype == "auto" else [self.kv_dtype])
 
     @property

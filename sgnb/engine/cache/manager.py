@@ -68,7 +68,7 @@ class CacheManager:
         if states is not None:
             self.checkpoints = Checkpoints(self.tree, states, checkpoint_every, emit)
         self.prefix_cache = prefix_cache
-        # Receives nodes that are evicted for lack of memory, with their content.
+        # Receives nodes evicted for lack of memory, before the content is freed.
         self.on_eviction: Callable[[Sequence[RadixNode]], None] = lambda nodes: None
         self._splits_prompts = splits_prompts
 
@@ -85,11 +85,11 @@ class CacheManager:
 
     @property
     def min_prefix(self) -> int:
-        """Shortest uncomputed prefix that a running request can share with others."""
+        """Minimum length of an uncomputed prefix that is shared between running requests."""
         return 1 if self.checkpoints is None else GAP
 
     def shares(self, request: CachedSequence) -> bool:
-        """Return whether the request finds tokens in the tree and leaves its tokens there."""
+        """Return whether the request reads cached tokens and adds tokens to the tree."""
         scope = request.cache_scope
         return self.prefix_cache and scope.namespace is not None and request.splice is None
 
@@ -112,7 +112,7 @@ class CacheManager:
         return 0 if request.prefix_hint is None else request.prefix_hint.length
 
     def cached_length(self, tokens: Ints) -> int:
-        """Return the number of leading tokens that a new request would take from the cache."""
+        """Return the number of leading tokens in the cache for a new request."""
         sequence = CachedSequence(tokens, len(tokens), SHARED)
         return min(self.look_up(sequence).length, sequence.reusable)
 
@@ -144,7 +144,7 @@ class CacheManager:
         return self.slots.available + self.tree.evictable >= match.slots + reserve
 
     def shortage(self, match: Match, reserve: int) -> Wait:
-        """Return the memory that a match needs, if the match does not fit."""
+        """Return the needed and the available memory of a match that does not fit."""
         if self.checkpoints is not None and self.checkpoints.available < match.states:
             return Wait(WaitReason.STATES, match.states, self.checkpoints.available)
         available = self.slots.available + self.tree.evictable
@@ -320,7 +320,7 @@ class CacheManager:
         return self.free(self.tree.flush(reason=reason)), pins
 
     def discard(self, request: CachedSequence) -> None:
-        """Remove the request's tokens from the tree, except tokens that other requests use."""
+        """Remove the request's tokens from the tree, except tokens in use by other requests."""
         namespace = request.cache_scope.namespace
         if namespace is not None:
             self.free(self.tree.discard(request.tokens, namespace))
@@ -339,8 +339,8 @@ class CacheManager:
         match: Match,
         waiting: Iterable[CachedSequence],
     ) -> list[int]:
-        """Return the positions of a request's checkpoints, among others the fork of its program,
-        and the first difference from the tree and from waiting requests."""
+        """Return the positions of a request's checkpoints: regular positions, the fork of the
+        program, and the first differences from the tree and from waiting requests."""
         if not self.shares(request):
             return []
         tokens, namespace = request.tokens, request.cache_scope.namespace
@@ -354,7 +354,8 @@ class CacheManager:
         return checkpoints.positions(match.node.end, wanted, request.reusable)
 
     def _share(self, request: CachedSequence, end: int) -> RadixNode:
-        """Insert the first `end` tokens of a running request, and move its lock to their end."""
+        """Insert the first `end` tokens of a running request, and move the request's lock to the
+        new node."""
         old, request.node = request.node, self._insert(request, end)
         assert old is not None
         self.tree.lock(request.node)
@@ -362,8 +363,8 @@ class CacheManager:
         return request.node
 
     def _insert(self, request: CachedSequence, end: int) -> RadixNode:
-        """Insert the first `end` tokens, which are computed. Cached slots replace duplicates of the
-        request, which become free."""
+        """Insert the first `end` tokens, all computed. Slots of the tree replace the request's
+        slots for tokens already in the tree; the replaced slots become free."""
         node, namespace = request.node, request.cache_scope.namespace
         assert node is not None and namespace is not None
         slots = request.slots[:end]

@@ -13,7 +13,8 @@ from .radix import Ints
 
 
 class PackedRows:
-    """Rows of several tensors: a packed row has the rows of one index next to each other.
+    """Rows of several tensors in packed form: a packed row is the concatenation of the tensors'
+    rows at an index.
 
     Args:
         tensors: Contiguous, on one device, at fixed addresses.
@@ -22,7 +23,8 @@ class PackedRows:
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         self._rows = [each.flatten(1).view(torch.uint8) for each in tensors]
         self._table: Tensor | None = None
-        # Hundreds of launches take longer than the copies: one kernel moves the rows of all.
+        # Hundreds of launches take longer than the copies, so a single kernel moves the rows of all
+        # tensors.
         on_gpu = bool(tensors) and tensors[0].is_cuda and find_spec("triton") is not None
         if on_gpu and all(rows.shape[1] % 4 == 0 for rows in self._rows):
             from .row_kernel import row_table

@@ -1,4 +1,4 @@
-"""Interface of the contents that nodes of the radix tree keep."""
+"""Interface of the contents of radix tree nodes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Payload(Storage, Protocol):
 
     @property
     def available(self) -> int:
-        """Number of units that `allocate` can return."""
+        """Number of units available to `allocate`."""
 
     def allocate(self, count: int) -> NDArray[np.int32]:
         """Take `count` units.

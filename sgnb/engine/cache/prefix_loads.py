@@ -1,4 +1,4 @@
-"""Interface of loads that bring a stored prefix back before or while a request computes."""
+"""Interface of loads: a stored prefix returns to the tree before or during a request's prefill."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PrefixLoads(Protocol):
         before a step is chosen."""
 
     def forget(self, request: CachedSequence) -> None:
-        """Forget a request that loses its slots or ended."""
+        """Forget a request after its end or the loss of its slots."""
 
     def cancel(self) -> bool:
         """End all loads with slots, and free the slots. Returns False without loads."""

@@ -1,4 +1,4 @@
-"""Sequences whose cached prefix changed, found without a look at all sequences."""
+"""Detection of changed cached prefixes, without a comparison of all sequences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PrefixWatch:
         self._watched.setdefault(node, {}).setdefault(key, set()).add(sequence)
 
     def forget(self, sequence: int) -> None:
-        """Do not report a sequence. Harmless for an unknown one."""
+        """Stop watching a sequence. Unknown sequences are ignored."""
         self._changed.discard(sequence)
         node, key = self._places.pop(sequence, (0, None))
         if sequences := self._watched.get(node, {}).get(key):
@@ -39,7 +39,8 @@ class PrefixWatch:
                 self._drop(node, key)
 
     def take_changed(self) -> set[int]:
-        """Return the sequences that changed since the last call. They are not watched any more."""
+        """Return the sequences with a changed prefix since the last call, and stop watching these
+        sequences."""
         changed, self._changed = self._changed, set()
         return changed
 

@@ -265,12 +265,12 @@ class RadixTree:
         self.unlock(node)
 
     def mark_copied(self, node: RadixNode) -> None:
-        """Note that host memory has a copy of the node's tokens."""
+        """Mark the node's tokens as copied to host memory."""
         node.copied, node.queued = True, False
         self._queue(node)
 
     def attach(self, node: RadixNode, payload: Payload, ids: Ints) -> None:
-        """Give the node units of a payload that the node does not have yet."""
+        """Attach units of a payload to a node without units of this payload."""
         node.attached[payload] = ids
         self.attached[payload] += 1
 

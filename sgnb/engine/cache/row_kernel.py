@@ -1,4 +1,4 @@
-"""Copies between rows of many tensors and packed rows, in one kernel."""
+"""Kernel for copies between packed rows and the rows of many tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens with a place in the cache: the part of a request that the cache manager knows."""
+"""Tokens with KV slots: the cache manager's view of a request."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ SHARED = CacheScope()
 class CachedSequence:
     """Token ids with KV slots for a prefix, in a buffer of fixed size.
 
-    The first `num_slots` tokens have a slot in `slots`. The first `num_computed` have keys and
-    values there. The first `node.end` slots belong to the radix tree, the others to the sequence.
+    The first `num_slots` tokens have a slot in `slots`; the slots of the first `num_computed`
+    tokens hold keys and values. The first `node.end` slots belong to the radix tree, the remaining
+    slots to the sequence.
 
     Args:
         tokens: Token ids of the prompt.

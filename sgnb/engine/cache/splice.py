@@ -1,5 +1,5 @@
-"""Approximate keys and values of a prompt: the part of a cached text that the prompt repeats at
-other positions. No torch."""
+"""Approximate keys and values of a prompt: reuse of a cached passage at other positions. No
+torch."""
 
 from __future__ import annotations
 
@@ -123,10 +123,9 @@ def _hashes(tokens: Ints) -> NDArray[np.uint64]:
 
 
 def _repeated(tokens: Ints, hashes: NDArray[np.uint64], text: Ints) -> tuple[int, int, int]:
-    """Return the longest passage that both texts contain at one distance: the first positions in
-    `tokens` and in `text`, and the length.
-
-    The distance is the most frequent one among the passages that occur once in `tokens`.
+    """Return the longest common passage at a constant distance: the start in `tokens`, the start in
+    `text`, and the length. The distance is the most frequent distance of passages with a single
+    occurrence in `tokens`.
     """
     unique, places, counts = np.unique(hashes, return_index=True, return_counts=True)
     unique, places = unique[counts == 1], places[counts == 1]

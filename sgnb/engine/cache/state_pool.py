@@ -1,4 +1,4 @@
-"""Tensors of the recurrent layers' states: one row per state."""
+"""Tensors of recurrent states: a row per state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .radix import Ints
 
 
 class StateShape(NamedTuple):
-    """Shape of one tensor of a layer's state, after one token of one sequence."""
+    """Shape of a layer's state tensor, for a single sequence."""
 
     kind: str  # "conv" (last inputs of a convolution) or "recurrent"
     number: int  # among the layer's tensors of the same kind
