@@ -1,5 +1,6 @@
-"""Typed errors of sgnb: a message names the value and the location, a hint names the remedy. All
-intended errors are subclasses of `SgnbError`. Imports no module of sgnb.
+"""Typed errors of sgnb: a message names the value and the location, a hint names the remedy.
+
+All intended errors are subclasses of `SgnbError`. Imports no module of sgnb.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Choice of the order with the longest cached prefix, for prompt parts in any order. Knows no
-engine and no tokens: a `CachedParts` measures the cache. Imports no module of sgnb.
+"""Choice of the order with the longest cached prefix, for prompt parts in any order.
+
+Knows no engine and no tokens: a `CachedParts` measures the cache. Imports no module of sgnb.
 """
 
 from __future__ import annotations

@@ -281,8 +281,8 @@ def register_fallback(fallback: Callable[[Sequence[Executor]], Executor]) -> Non
 
 
 def executor_of(backend: Any) -> Executor:
-    """Return `backend` itself if it is an executor, or the executor of an engine or of a list of
-    backends.
+    """Return the executor of a backend: an executor itself, the executor of an engine, or the
+    executor of a list of backends.
 
     Raises:
         OptionError: `backend` cannot run programs.

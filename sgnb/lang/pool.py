@@ -57,11 +57,11 @@ class WorkerPool:
         self.lock = threading.Lock()
         self.limit = MAX_WORKERS  # of threads, unless a batch allows more
         self.num_threads = self.num_active = 0  # active: without an announced wait
-        self.queues: dict[BatchTasks, None] = {}  # those with queued tasks, the newest last
+        self.queues: dict[BatchTasks, None] = {}  # batches with queued tasks, the newest last
         self.last_begin = self.last_move = time.monotonic()
 
     def nudge(self) -> None:
-        """Start a worker if the others do not move. Call this often while waiting."""
+        """Start a worker if the running workers make no progress. Call often during a wait."""
         with self.lock:
             now = time.monotonic()
             if now - self.last_begin > PATIENCE_SECONDS:
@@ -235,7 +235,7 @@ class LoopTasks:
             self._loop.call_soon_threadsafe(self._over.set)
 
     def nudge(self) -> None:
-        """Do nothing: a coroutine does not keep others from beginning."""
+        """Do nothing: a waiting coroutine does not delay further coroutines."""
 
     def help(self, until: int | None = None) -> None:
         """Do nothing: all coroutines run on the event loop."""

@@ -126,7 +126,8 @@ class CellRun:
         self.shell, self.session, self.line, self.label = shell, session, line, label
 
     def execute(self, text: str, body: str) -> Any:
-        """Define the program and run it as the line demands. Returns the value of the cell.
+        """Define the program and run the program with the options of the line. Returns the value of
+        the cell.
 
         Args:
             text: The line after `%%sglang`.
@@ -172,7 +173,7 @@ class CellRun:
         return CellProgram(compiled, line, self.session, line.name or cell_id or "")
 
     def _work(self, program: CellProgram) -> Callable[..., Any]:
-        """Return a function that starts the run and takes further options of it."""
+        """Return a function that starts the run; its arguments are further options of the run."""
         line, options = self.line, self._continue_from()
         if not line.over:
             return partial(program.run, **line.arguments(), **options)
@@ -286,11 +287,11 @@ def variable(
     Args:
         namespace: Variables of the notebook.
         name: Name of the variable.
-        kind: What the value must be, for the error.
+        kind: Name of the required kind, for the error.
         is_kind: Returns whether a value is of the kind. The hint names variables of the kind.
 
     Raises:
-        OptionError: There is no such variable, or the value is of another kind.
+        OptionError: The variable is missing, or the value is of another kind.
     """
     if name in namespace and is_kind(namespace[name]):
         return namespace[name]

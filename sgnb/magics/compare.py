@@ -1,8 +1,8 @@
 """Comparison of a program with ablations: `%%sglang --vs`, `sgnb.compare`.
 
-A short benchmark (`sgnb.benchmark`) with a view: few runs, whose records stay available. Each run
-has a private cache namespace, filled with the prompt prefixes from the notebook's cache. The
-notebook's cache stays unchanged, and no run helps another.
+A short benchmark (`sgnb.benchmark`) with a view: few runs, all with records. Each run has a private
+cache namespace, filled with the prompt prefixes from the notebook's cache. The notebook's cache
+stays unchanged, and no run helps another.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class CompareReport(Displayable):
 
 
 class ComparedSide:
-    """A side of the benchmark whose measured runs appear in the view; see `runner.Side`."""
+    """A side of the benchmark; the measured runs appear in the view; see `runner.Side`."""
 
     repeatable = True
 
@@ -112,7 +112,7 @@ class ComparedSide:
         result = self._side.run()
         comparison.loaded.emitter.flush()
 
-        # The figures of the view, which cover no other requests on the engine.
+        # Use the figures of the view: other requests on the engine are not counted.
         metrics = comparison.state.runs[self._run.id].metrics
         result.seconds = metrics.seconds
         result.counts |= {

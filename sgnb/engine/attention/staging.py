@@ -1,5 +1,5 @@
-"""Staging buffers: int32 tables that are refilled every step, at fixed addresses on a device. Knows
-nothing of what they mean."""
+"""Staging buffers: int32 tables at fixed device addresses, filled again for each step. Independent
+of the content of the tables."""
 
 from __future__ import annotations
 

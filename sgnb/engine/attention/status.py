@@ -15,7 +15,7 @@ class AttentionStatus:
     def __init__(self, log: EventLog) -> None:
         self.name = ""  # "torch", "triton" or, once they are compiled, "flashinfer"
         self._log = log
-        self._backend: Any = lambda: None  # weak: whoever holds the backend holds the KV cache
+        self._backend: Any = lambda: None  # weak: a backend refers to the KV cache
 
     @property
     def compiling(self) -> bool:

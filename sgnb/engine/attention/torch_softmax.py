@@ -1,8 +1,8 @@
-"""Attention of a few rows to a few slots, with its log-sum-exp, in plain torch. Knows no pool, no
+"""Attention of a few rows to a few slots with log-sum-exps, in plain torch. Knows no pool and no
 requests.
 
-On a CPU torch's own kernel does it where it can; else the scores are written out, a stretch of rows
-at a time.
+On a CPU, torch's fused kernel computes supported cases. Otherwise the score matrix is materialized
+for a group of rows at a time.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def attend_tiles(
         )  # fmt: skip
         result = acc / tl.where(row_sum > 0, row_sum, 1.0)[:, None]
         lse = tl.where(row_sum > 0, row_max + tl.log2(tl.where(row_sum > 0, row_sum, 1.0)), NEG_INF)
-        # Loaded this late because it would take registers from the loop.
+        # Loaded after the loop: an earlier load would occupy registers in the loop.
         target = tl.load(scatter_map + (first_entry + tile_row) * 2 + 1, mask=valid, other=-1)
         shared = valid & (target >= 0)
         place = target.to(tl.int64) * (KV_HEADS * GROUPS) + head

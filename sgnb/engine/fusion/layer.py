@@ -24,9 +24,9 @@ class FusedLayer:
     def __init__(
         self,
         attention: FusedAttention,
-        mlp: FusedMLP | nn.Module,  # another module (mixture of experts) is called as it is
+        mlp: FusedMLP | nn.Module,  # a mixture of experts is called unchanged
         norms: list[Norm | None],  # before and after attention, before and after the MLP
-        scale: float,  # factor of what is added to the residual
+        scale: float,  # factor of the outputs added to the residual
         operations: Operations,
     ) -> None:
         self._attention, self._mlp = attention, mlp

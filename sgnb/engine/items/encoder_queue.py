@@ -36,9 +36,9 @@ class EncoderQueue:
         self._max_bytes, self._max_tokens = max_bytes, max_tokens
         self._in_use, self._may_wait = in_use, may_wait
         self._queue: dict[EngineItem, PlacedItem] = {}  # in order; a placed item keeps the content
-        # Items whose rows were evicted: the processor runs again on worker threads.
+        # Items with evicted rows: the processor runs again on worker threads.
         self._processing: dict[EngineItem, Future[ProcessorOutput]] = {}
-        # Items of waiting requests, whose rows stay until the requests run.
+        # Items of waiting requests: the rows stay until the requests run.
         self._prepared: weakref.WeakSet[PromptItems] = weakref.WeakSet()
         self._counted: weakref.WeakSet[PromptItems] = weakref.WeakSet()
         self._row_bytes: float = table.encoder.row_bytes  # of the last items
@@ -51,8 +51,8 @@ class EncoderQueue:
         return bool(self._queue)
 
     def ready(self, items: PromptItems, start: int) -> bool:
-        """Return whether the rows of all items from position `start` on are in memory. Queues the
-        others, as long as the rows of prepared requests fit into the cache."""
+        """Return whether the rows of all items from position `start` on are in memory. Queues items
+        with missing rows, as long as the rows of prepared requests fit into the cache."""
         missing = items.missing(start)
         if missing:
             if items not in self._prepared and not self._fits(missing):

@@ -231,7 +231,8 @@ class ItemTable:
         """Return the items of a prompt; None for a prompt of text.
 
         Raises:
-            RequestError: Ids of a part of an item, of no item, or of an item whose content is gone.
+            RequestError: The ids are a part of an item, unknown, or of an item with evicted
+                content.
         """
         rows = np.flatnonzero(tokens >= self.vocab_size)
         placed, at = list[PlacedItem](), 0

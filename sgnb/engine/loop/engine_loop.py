@@ -102,7 +102,7 @@ class EngineLoop(CommandThread):
         self._send(accept)
 
     def abort(self, ids: Iterable[int]) -> None:
-        """End these requests at the next step; unknown or finished ones are ignored."""
+        """End these requests at the next step. Ids of unknown and finished requests are ignored."""
         wanted = list(ids)
 
         def end() -> None:

@@ -1,4 +1,4 @@
-"""A model's `config.json`, checked before transformers builds a model from it."""
+"""Reading and checks of a model's `config.json`, before transformers builds the model."""
 
 from __future__ import annotations
 

@@ -144,8 +144,8 @@ AttentionInterface.register(SEGMENTS, segments_attention)
 
 
 def use_segments(model: PreTrainedModel, rows: Callable[[], Tensor], undo: ExitStack) -> bool:
-    """Give the encoders of a model the attention of this module, if the rows of samples stay the
-    same. Returns whether an encoder uses it.
+    """Install the attention of this module in the encoders of a model, if the rows of samples stay
+    equal. Returns True after an installation.
 
     Args:
         model: The whole model.

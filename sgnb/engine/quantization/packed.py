@@ -198,7 +198,8 @@ def stack(parts: Sequence[PackedWeight]) -> PackedWeight:
 
 
 def _join(join: Callable[[list[Tensor]], Tensor], tensors: list[Tensor]) -> Tensor:
-    """Return `join` of the tensors. FP8 is joined as bytes: not every torch joins it on a GPU."""
+    """Return `join` of the tensors. FP8 is joined as bytes, because some versions of torch do not
+    join FP8 on a GPU."""
     dtype = tensors[0].dtype
     if dtype != torch.float8_e4m3fn:
         return join(tensors)

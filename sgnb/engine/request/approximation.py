@@ -1,4 +1,5 @@
-"""Record of an approximate answer: what was computed, and the comparison with an exact run."""
+"""Record of an approximate answer: numbers of computed and reused tokens, and the comparison with
+an exact run."""
 
 from __future__ import annotations
 
@@ -34,11 +35,11 @@ class KeySample(NamedTuple):
 class Verification(NamedTuple):
     """Comparison of an approximate answer with an exact run."""
 
-    same_tokens: int  # leading tokens that are equal in the exact run.
-    tokens: int  # tokens of the answer.
+    same_tokens: int  # leading tokens equal to the exact run
+    tokens: int  # tokens of the answer
     mean_kl: float  # see `divergence`
-    rotation_error: float  # relative error of the first layer's reused keys, median token.
-    key_error: float  # error of the worst layer, whose keys depend on the edit as well.
+    rotation_error: float  # relative error of the first layer's reused keys, median token
+    key_error: float  # error of the worst layer; includes the effect of the edit on its keys
     seconds: float  # from the end of the answer to the end of the comparison
     text: str  # exact answer
 
@@ -115,9 +116,9 @@ def status_of(result: Verification | None) -> Literal["same", "differs", "unveri
 
 
 def divergence(exact: Row, other: Row) -> float:
-    """Return the Kullback-Leibler divergence of another distribution from the exact distribution,
-    in nats, over the tokens of the exact row and one for all others. A token outside of the other
-    row counts with the lowest probability of that row."""
+    """Return the Kullback-Leibler divergence of `other` from `exact`, in nats. The outcomes are the
+    tokens of `exact`, and all remaining tokens as a single outcome. A token without an entry in
+    `other` counts with the lowest probability in `other`."""
     probabilities = {token: math.exp(value) for token, value in other}
     least = min(probabilities.values())
     pairs = [(math.exp(value), probabilities.get(token, least)) for token, value in exact]

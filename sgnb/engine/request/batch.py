@@ -27,7 +27,7 @@ class DecodeSeries:
     Attributes:
         requests: The requests.
         ids: Ids of the requests.
-        lengths: Number of tokens of each request in a step, ones.
+        lengths: Number of tokens of each request in a step: 1 for each request.
         first_states: Mixed seeds of the requests, see `rng.first_states`.
         prompt_lengths: Numbers of prompt tokens.
         wants_only_tokens: True if no request wants more than tokens.

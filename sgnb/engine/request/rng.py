@@ -11,11 +11,11 @@ _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
-    """A number in [0, 1) for each pair, float64 [n], a multiple of 2**-53: the pair decides it.
+    """Return a number in [0, 1) per pair of seed and position: float64 [n], multiples of 2**-53.
 
     Number p of a seed is output p of SplitMix64 (Steele, Lea and Flood, "Fast splittable
-    pseudorandom number generators", OOPSLA 2014; constants of Vigna's splitmix64.c), whose state
-    starts at the mixed seed: neighbouring seeds then have nothing to do with each other.
+    pseudorandom number generators", OOPSLA 2014; constants of Vigna's splitmix64.c). The state
+    starts at the mixed seed, so that neighbouring seeds have independent numbers.
     """
     return draws(first_states(seeds), positions)
 

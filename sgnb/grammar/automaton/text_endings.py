@@ -1,7 +1,8 @@
-"""Shortest endings of texts on the byte NFA, for parts whose automaton would be too large.
+"""Shortest endings of texts on the byte NFA, for parts with too large automata.
 
-A position needs the same bytes to the end in every set of positions, so the NFA suffices: no subset
-construction. Intersections are several NFAs, which take the same bytes.
+The number of bytes from a position to the end is the same in every set of positions. The NFA
+therefore suffices, without subset construction. An intersection is a list of NFAs over the same
+bytes.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class TextEndings:
         return tuple(part.step(positions, byte) for part, positions in pairs)
 
     def _needed(self, sets: tuple[Follow, ...]) -> int:
-        """Return the sum of the bytes that the parts need: following the shortest path of any part
-        lowers the sum, because the others seldom lose bytes."""
+        """Return the sum of the remaining bytes of all parts. A step on the shortest path of a part
+        lowers the sum, because the remaining bytes of other parts seldom increase."""
         return sum(part.needed(at) for part, at in zip(self._parts, sets, strict=True))
 
     def _search(self, start: tuple[Follow, ...]) -> bytes | None:

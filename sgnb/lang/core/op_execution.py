@@ -1,5 +1,5 @@
-"""Execution of ops on a branch: what each op appends or calls, and how results become text and
-variables. Locks as `Branch` does.
+"""Execution of ops on a branch: appended texts, calls of the executor, and results as texts and
+variables. Same locking rules as `Branch`.
 """
 
 from __future__ import annotations

@@ -278,7 +278,8 @@ def _read(saved: Any, nodes: dict[int, Node]) -> Any:
 
 
 def _check(nodes: list[Node]) -> None:
-    """Raise ValueError if a node needs a stream or a variable without an earlier node for it."""
+    """Raise ValueError if a node uses a stream or a variable before the first node of the stream or
+    variable."""
     if not nodes or not isinstance(nodes[0].op, CallNode) or nodes[0].op.settings is None:
         raise ValueError("the first node is not the call of the program")
     streams, variables = {0}, set[tuple[int, str, int]]()

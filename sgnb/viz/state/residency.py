@@ -114,8 +114,8 @@ def _add_outlines(tree: TreeState, copies: CopiedBlocks, covered: set[int]) -> N
 
 
 def _attach(tree: TreeState, copies: CopiedBlocks, number: int) -> _NewOutline:
-    """Return the outline of the first block outside of the tree, below the last node whose tokens
-    all precede the end of the block."""
+    """Return the outline of the first block outside of the tree, below the last node on the path of
+    the block."""
     path, node, end = copies.path(number), tree.root, 0
     while end < len(path):
         child = node.children.get(("", path[end]))

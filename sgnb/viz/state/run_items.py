@@ -1,4 +1,4 @@
-"""Counts of the images, videos and sounds in the prompts of a run: what the caches skipped."""
+"""Counts of the images, videos and sounds in the prompts of a run, and of skipped work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Waiting:
     """Items of a request before admission."""
 
     spans: list[TokenSpan]
-    processed: int  # items whose processor ran for this request
+    processed: int  # items processed for this request
     encoded: set[int] = field(default_factory=set)  # first ids of items encoded during the wait
 
 
@@ -60,7 +60,7 @@ class RunItems:
         self._waiting.pop(request, None)
 
     def line(self) -> str:
-        """Return what the caches skipped, or "" without items."""
+        """Return a line about the work skipped by the caches; "" without items."""
         if not self.used:
             return ""
         noun = NOUNS.get(next(iter(self.kinds)), "item") if len(self.kinds) == 1 else "item"

@@ -58,7 +58,8 @@ class RunLoads:
         )
 
     def line(self) -> str:
-        """Return what was loaded, or "" without loads. Twin of `wordsOfLoads` of the page."""
+        """Return a line per store with loaded tokens; "" without loads. Twin of `wordsOfLoads` of
+        the page."""
         return "\n".join(
             words_of_load(store, tokens, seconds, computing)
             for store, (tokens, seconds, computing) in self.stores.items()
