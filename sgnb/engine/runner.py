@@ -84,7 +84,7 @@ class ModelRunner:
         self._states = states
         shapes = [] if states is None else [states.pool.shapes]
         self.fingerprint = ModelFingerprint(decoder.model, *attention.kv.facts, *shapes)
-        self._keeps = "logits_to_keep" in inspect.signature(decoder.model.forward).parameters
+        self._selects_rows = "logits_to_keep" in inspect.signature(decoder.model.forward).parameters
         # sgnb's attention ignores the mask. A 4-D mask stops transformers from building masks and
         # from synchronizing with the GPU.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
@@ -215,8 +215,8 @@ class ModelRunner:
                 use_cache=False,
                 attention_mask=self._unused_mask,
                 sgnb=self._attention,
-                **({"logits_to_keep": keep} if self._keeps and keep is not None else {}),
+                **({"logits_to_keep": keep} if self._selects_rows and keep is not None else {}),
             )
 
         logits: Tensor = out.logits[0]
-        return logits if self._keeps or keep is None else logits[keep]
+        return logits if self._selects_rows or keep is None else logits[keep]

@@ -7,7 +7,7 @@ Continuous batching with chunked prefill, mixed with decode. The cache manager o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..events import RequestAdmitted, RequestRetracted, Wait, WaitReason
 from .cache.manager import CacheManager, Match
@@ -21,6 +21,9 @@ from .request.request import Request, RequestFault
 from .request.step_limits import GrowthReserve, StepSize, preemption_key
 from .request.wait_log import WaitLog
 from .request.waiting_queue import SchedulePolicy, WaitingQueue
+
+NextTokens = tuple[str | None, int, int, bytes]
+"""Key of tokens to compute: equal keys mean equal cached prefixes and equal next tokens."""
 
 
 class Scheduler:
@@ -214,12 +217,12 @@ class Scheduler:
             self._release(request)
             self.waiting.put_first(request)
 
-    def reclassified(self, request: Request) -> None:
-        """Count the running requests again after a change of `request.runs_ahead`."""
+    def recount_synchronous(self) -> None:
+        """Count the running requests again after a change of `runs_ahead` of a request."""
         self._decode.clear()
         self._num_synchronous = sum(not running.runs_ahead for running in self.running)
 
-    def reconsider(self) -> None:
+    def retry_blocked(self) -> None:
         """Retry the first request that did not fit, after a change of the cache."""
         self._blocked = None
 
@@ -235,9 +238,13 @@ class Scheduler:
         """Halve the step size after an out-of-memory step; see `StepSize.shrink`."""
         return self._step_size.shrink(batch.num_tokens, self.step)
 
-    def drop_cache(self) -> DroppedCache:
+    def drop_cache(self) -> tuple[int, int, int]:
         """Empty the cache, pins included, because all keys and values are wrong. Running requests
-        wait again, keep their output and recompute their keys and values."""
+        wait again, keep their output and recompute their keys and values.
+
+        Returns:
+            Numbers of removed tokens, of restarted requests and of undone pins.
+        """
         running = self.running[::-1]
         for request in running:
             self._release(request, insert=False)
@@ -245,7 +252,7 @@ class Scheduler:
             self._emit(RequestRetracted(request.id))
 
         tokens, pins = self.cache.drop("weights")
-        return DroppedCache(tokens, len(running), pins)
+        return tokens, len(running), pins
 
     def _make_room_to_grow(self, builder: BatchBuilder) -> list[Request]:
         """Allocate slots for the appended tokens of all running requests. Retracts requests until
@@ -268,20 +275,18 @@ class Scheduler:
         builder.begin()
         return growth.prefills
 
-    def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[str | None, int, int, bytes]:
-        """Return a key for the tokens to compute: equal keys mean equal cached prefixes and equal
-        next tokens."""
+    def _key_of_next(self, request: Request, prefix: Prefix) -> NextTokens:
+        """Return the key of the next `shared_prefix` tokens of a request to be computed."""
         upcoming = request.tokens[prefix.length : prefix.length + self.shared_prefix]
         return request.cache_scope.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
 
     def _admit(self, builder: BatchBuilder) -> None:
         """Start waiting requests, best first, within the step budget, `max_running` and memory.
 
-        A request waits despite free slots in four cases: the first in line does not fit
-        (`_blocked`); the last token is not read yet; the grammar computes a mask (`hold`); a
-        running request is about to compute the same next `shared_prefix` tokens. The last case
-        costs a step per point of divergence of prompts, and each prefix is computed once. A request
-        with a compiling grammar is not in the queue yet.
+        A request waits despite free slots in four cases: an earlier request does not fit
+        (`_blocked`); the last token is not read yet (`WaitingQueue.ranked`); the grammar computes a
+        mask (`hold`); `_reason_to_wait` returns a reason. A request with a compiling grammar is not
+        in the queue yet.
         """
         waits = self._waits
         waits.front = self._full(builder)
@@ -294,7 +299,7 @@ class Scheduler:
             return
 
         being_computed = {
-            self._next_tokens(r, Prefix(r.node, r.num_computed))
+            self._key_of_next(r, Prefix(r.node, r.num_computed))
             for r in self.running
             if r.node and r.num_uncomputed > 1 and self.cache.shares(r)
         }
@@ -307,21 +312,10 @@ class Scheduler:
                 if waits.front is not None:
                     waits.report(request, waits.front)
                     break
-                can_share = self.cache.shares(request) and (
-                    prefix.length + self.shared_prefix <= request.reusable
-                )
-                if can_share and self._next_tokens(request, prefix) in being_computed:
-                    waits.report(request, Wait(WaitReason.SAME_PREFIX))
+                reason = self._reason_to_wait(request, prefix, being_computed)
+                if reason is not None:
+                    waits.report(request, Wait(reason))
                     continue
-                is_new = request.cached_tokens is None  # otherwise retracted
-                if not self.loads.ready(request, may_compute=is_new):
-                    waits.report(request, Wait(WaitReason.LOAD))
-                    continue
-                if request.items is not None:
-                    cached = self.cache.look_up(request).length
-                    if not self.items_ready(request.items, min(cached, request.reusable)):
-                        waits.report(request, Wait(WaitReason.ENCODER))
-                        continue
                 try:
                     started = self._start(request, growth)
                 except Exception as error:
@@ -333,19 +327,38 @@ class Scheduler:
                 admitted.append(request)
                 if request.node is not None and self.cache.shares(request):
                     computed = Prefix(request.node, request.num_computed)
-                    being_computed.add(self._next_tokens(request, computed))
+                    being_computed.add(self._key_of_next(request, computed))
                 builder.add(request)
         finally:  # also after a fault of one request
             for request in admitted:
                 self.waiting.admit(request)
 
-    def _start(self, request: Request, growth: int) -> bool:
-        """Start a request if the memory suffices; pins yield if nothing runs.
+    def _reason_to_wait(
+        self, request: Request, prefix: Prefix, being_computed: set[NextTokens]
+    ) -> WaitReason | None:
+        """Return the reason of a wait despite free slots; None if the request can start now.
 
-        Args:
-            request: A waiting request.
-            growth: Tokens that the running requests may still add.
+        A wait for a running request with the same next tokens costs a step per point of divergence
+        of prompts, and each prefix is computed once.
         """
+        if (
+            being_computed
+            and prefix.length + self.shared_prefix <= request.reusable
+            and self.cache.shares(request)
+            and self._key_of_next(request, prefix) in being_computed
+        ):
+            return WaitReason.SAME_PREFIX
+        was_retracted = request.cached_tokens is not None
+        if not self.loads.ready(request, may_compute=not was_retracted):
+            return WaitReason.LOAD
+        if request.items is not None:
+            cached = self.cache.look_up(request).length
+            if not self.items_ready(request.items, min(cached, request.reusable)):
+                return WaitReason.ENCODER
+        return None
+
+    def _start(self, request: Request, growth: int) -> bool:
+        """Start a request if the memory suffices (`_fits`). Pins are undone if nothing runs."""
         match, remaining = self.cache.match(request), request.remaining
         while not self._fits(match, remaining, growth):
             if self.running or not (self.loads.cancel() or self.cache.unpin_oldest()):
@@ -370,13 +383,8 @@ class Scheduler:
         return True
 
     def _fits(self, match: Match, remaining: int, growth: int) -> bool:
-        """Return whether a request can start.
-
-        Args:
-            match: Memory that the request needs now.
-            remaining: Tokens that the request may add.
-            growth: Tokens that the running requests may still add.
-        """
+        """Return whether the memory suffices for `match` and for later tokens: at most `remaining`
+        of the request, and `growth` of the running requests."""
         return self.cache.fits(match, self._spare(remaining, growth))
 
     def _shortage(self, match: Match, remaining: int, growth: int) -> Wait:
@@ -410,11 +418,3 @@ class Scheduler:
         self.waiting.put_first(request)
         self._reserve.fill(self.step)
         self._emit(RequestRetracted(request.id))
-
-
-class DroppedCache(NamedTuple):
-    """Effects of `Scheduler.drop_cache`."""
-
-    tokens: int  # removed from the cache
-    requests: int  # that recompute their keys and values
-    pins: int  # undone

@@ -98,7 +98,7 @@ def act(rng: random.Random, worker: Worker) -> str:
         running = worker.running.pop(rng.randrange(len(worker.running)))
         worker.cache.release(running, insert=rng.random() < 0.9)
     elif name == "evict":
-        worker.cache.free(worker.cache.evict(rng.randint(1, 300)))
+        worker.cache.free(worker.cache.tree.evict(rng.randint(1, 300)))
     elif name == "flush":
         worker.cache.flush(rng.choice([None, "a"]))
     elif name == "deliver":

@@ -122,7 +122,7 @@ def test_evicted_nodes_keep_their_content_until_it_is_freed() -> None:
     before = [payload.available for payload in payloads]
     assert before == [totals[0] - 18, totals[1] - 2, totals[2] - 5]
 
-    evicted = cache.evict(13)
+    evicted = cache.tree.evict(13)
     assert [part.end for part in evicted] == [12, 6] and not cache.tree.size
     assert [payload.available for payload in payloads] == before
     assert cache.tree.attached[setting.states] == cache.tree.attached[setting.embeddings] == 0

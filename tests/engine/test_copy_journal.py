@@ -246,7 +246,7 @@ def test_copies_that_cannot_wait_are_reported(monkeypatch: pytest.MonkeyPatch) -
     prompt_of(setting)
     monkeypatch.setattr(tier_copies, "MAX_PENDING_BYTES", 3 * BLOCK * setting.kv.unit_bytes)
     monkeypatch.setattr(tier_copies, "PART_BYTES", BLOCK * setting.kv.unit_bytes)
-    setting.tiers.copies.keep(setting.cache.evict(600))
+    setting.tiers.copies.keep(setting.cache.tree.evict(600))
     [event] = [e for e in setting.events if isinstance(e, CopiesChanged)]
     assert event.state == "busy" and len(event.blocks) == 9 - 3
 
@@ -256,7 +256,7 @@ def test_values_that_are_not_finite_are_reported() -> None:
     transfer = setting.tiers._transfer
     transfer._is_finite = lambda units: torch.zeros(len(units)).bool()
     prompt_of(setting)
-    setting.tiers.copies.keep(setting.cache.evict(600))
+    setting.tiers.copies.keep(setting.cache.tree.evict(600))
     work_all(setting)
     [event] = [e for e in setting.events if isinstance(e, CopiesChanged)]
     assert event.state == "not finite" and len(event.blocks) == 9

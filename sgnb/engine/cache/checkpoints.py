@@ -316,10 +316,10 @@ class Checkpoints:
         while self._oldest and victim is None:
             if locked and len(locked + read) >= INSPECTED:
                 break
-            value, _, node = heapq.heappop(self._oldest)
+            key, _, node = heapq.heappop(self._oldest)
             if not self._is_current(node):
                 continue
-            if value != self._value(node):
+            if key != self._eviction_key(node):
                 self._queue(node)
             elif node in self._readers:
                 read.append(node)
@@ -338,11 +338,11 @@ class Checkpoints:
         return node.alive and self.pool in node.attached
 
     def _queue(self, node: RadixNode) -> None:
-        heapq.heappush(self._oldest, (self._value(node), next(self._numbers), node))
+        heapq.heappush(self._oldest, (self._eviction_key(node), next(self._numbers), node))
 
-    def _value(self, node: RadixNode) -> Any:
+    def _eviction_key(self, node: RadixNode) -> Any:
         """Order of eviction: policy of the tree, then nodes with a single child first."""
-        return self._tree.value(node), len(node.children) != 1
+        return self._tree.eviction_key(node), len(node.children) != 1
 
 
 def _last_states(rewrites: bool) -> int:

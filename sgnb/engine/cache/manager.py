@@ -181,7 +181,7 @@ class CacheManager:
         """Take `count` slots; evicts nodes if needed. None if the slots are not available."""
         missing = count - self.slots.available
         if missing > 0:
-            evicted = self.evict(missing)
+            evicted = self.tree.evict(missing)
             self.on_eviction(evicted)
             self.free(evicted)
             if self.slots.available < count:
@@ -285,14 +285,6 @@ class CacheManager:
             self.drop_splice(request)
         request.node = request.prefix_hint = None
         request.num_slots = request.num_computed = 0
-
-    def evict(self, count: int) -> list[RadixNode]:
-        """Remove the least valuable nodes, at least `count` tokens if possible.
-
-        Returns:
-            The removed nodes. Their content is intact until the caller passes them to `free`.
-        """
-        return self.tree.evict(count)
 
     def free(self, nodes: Iterable[RadixNode]) -> int:
         """Free the content of removed nodes. Returns the number of tokens."""

@@ -138,7 +138,7 @@ class RadixTree:
     def __init__(
         self, emit: Callable[[Any], None] = lambda event: None, policy: EvictionPolicy = "lru"
     ) -> None:
-        self.value = EVICTION_POLICIES[policy]
+        self.eviction_key = EVICTION_POLICIES[policy]
         self._emit = emit
         self._tick = 0
         self._ids = itertools.count(1)
@@ -292,7 +292,7 @@ class RadixTree:
             node.queued = False
             if not node.alive or node.children or node.locks:
                 continue
-            if key != self.value(node):
+            if key != self.eviction_key(node):
                 self._queue(node)
                 continue
             removed.append(node)
@@ -404,7 +404,7 @@ class RadixTree:
         key is harmless."""
         if node.parent is not None and not (node.queued or node.children or node.locks):
             node.queued = True
-            heapq.heappush(self._leaves, (self.value(node), node.id, node))
+            heapq.heappush(self._leaves, (self.eviction_key(node), node.id, node))
 
 
 def common_length(a: Ints, b: Ints) -> int:

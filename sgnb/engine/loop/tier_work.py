@@ -41,7 +41,7 @@ class TierWork:
 
     def _run(self, work: Command) -> None:
         work()
-        self._scheduler.reconsider()
+        self._scheduler.retry_blocked()
 
     def __bool__(self) -> bool:
         """True if requests may wait for a load."""
@@ -82,7 +82,7 @@ class TierWork:
         """Empty host memory."""
         if self.tiers is not None:
             self.tiers.flush()
-            self._scheduler.reconsider()
+            self._scheduler.retry_blocked()
 
     def adopt_weights(self) -> None:
         """Serve the blocks of changed weights only."""

@@ -79,7 +79,7 @@ class TokenGate:
         """Prepare a request: each token is read before the next step is launched."""
         if state.origin.run in self._below and not state.stops_at_tokens:
             state.stop_at_tokens()
-            self._scheduler.reclassified(state.request)
+            self._scheduler.recount_synchronous()
 
     def took(self, state: RequestState, logprob: float) -> None:
         """Stop a request after a token, or after the work of the grammar for the token."""

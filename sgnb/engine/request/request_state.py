@@ -150,7 +150,7 @@ class RequestState:
 
     def stop_at_tokens(self) -> None:
         """Read each token before the next step is launched, and record alternatives, from now on.
-        Only for a request outside of steps, or with `Scheduler.reclassified`."""
+        Only for a request outside of steps, or with `Scheduler.recount_synchronous`."""
         self.stops_at_tokens, request = True, self.request
         if not request.params.recorded_alternatives:
             request.params = replace(request.params, recorded_alternatives=ALTERNATIVES)
