@@ -239,37 +239,37 @@ class LocalExecutor:
 
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         _, continued, start = self.encode_choices(call)
-        own = [tuple(tokens[start:]) for tokens in continued]
-        changes, kept = self.engine.check_weights(), self._unconditional_logprobs
-        if changes != self._weight_changes or len(kept) > REMEMBERED_CHOICES:
-            kept = self._unconditional_logprobs = {}
+        choice_tokens = [tuple(tokens[start:]) for tokens in continued]
+        changes, stored = self.engine.check_weights(), self._unconditional_logprobs
+        if changes != self._weight_changes or len(stored) > REMEMBERED_CHOICES:
+            stored = self._unconditional_logprobs = {}
             self._weight_changes = changes
         # Log-probabilities of a choice without the prompt are equal in all programs.
-        wanted = own if call.unconditional else []
-        known = {tokens: kept[tokens] for tokens in wanted if tokens in kept}
-        alone = [tokens for tokens in wanted if tokens not in known]
+        wanted = choice_tokens if call.unconditional else []
+        reused = {tokens: stored[tokens] for tokens in wanted if tokens in stored}
+        missing = [tokens for tokens in wanted if tokens not in reused]
 
         def finish(outputs: list[Output]) -> None:
             if error := next((o.error for o in outputs if o.error), None):
                 self.mail.put_result(partial(sink, Scores(error=error)))
                 return
-            found = zip(alone, outputs[len(own) :], strict=True)
-            made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
-            kept.update(made)
-            scores = build_scores(own, outputs, known | made, self._token_text)
+            pairs = zip(missing, outputs[len(choice_tokens) :], strict=True)
+            computed = {tokens: (None, *output.prompt_logprobs) for tokens, output in pairs}
+            stored.update(computed)
+            scores = build_scores(choice_tokens, outputs, reused | computed, self._token_text)
             self.mail.put_result(partial(sink, scores))
 
-        gather = OutputGather(len(continued) + len(alone), finish)
+        gather = OutputGather(len(continued) + len(missing), finish)
         conditional = SamplingParams(
             max_new_tokens=0, temperature=0, return_logprob=True, logprob_start_len=start
         )
         unconditional = replace(conditional, logprob_start_len=0)
-        params = [conditional] * len(continued) + [unconditional] * len(alone)
+        params = [conditional] * len(continued) + [unconditional] * len(missing)
         origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
         cache_scopes = [self.overrides.cache_scope] * len(params)
-        prompts = [*continued, *alone]
+        prompts = [*continued, *missing]
         ids = self.engine.submit(prompts, params, sinks, origins=origins, cache_scopes=cache_scopes)
         return partial(self.engine.abort, ids)
 
@@ -334,8 +334,12 @@ class LocalExecutor:
 
     def server_info(self) -> dict[str, Any]:
         engine = self.engine
-        own = {"model_path": engine.model_name, "model": engine.model_name, "device": engine.device}
-        return own | {"context_length": engine.context_length} | engine.stats()
+        facts = {
+            "model_path": engine.model_name,
+            "model": engine.model_name,
+            "device": engine.device,
+        }
+        return facts | {"context_length": engine.context_length} | engine.stats()
 
 
 def _warn_of_limit(call: Call, context: int) -> None:

@@ -89,10 +89,10 @@ class SglFunction(Runnable):
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         if (check := graphs_inside.get()) is not None:
-            given = self._fixed(arguments)
-            graph = self._graph_for(given, check)
+            values = self._fixed(arguments)
+            graph = self._graph_for(values, check)
             if graph is not None:
-                texts = {k: v for k, v in arguments.arguments.items() if k not in given}
+                texts = {k: v for k, v in arguments.arguments.items() if k not in values}
                 try:
                     run_graph = graph.graph_for(texts, state)
                 except TraceError:  # not for these texts
@@ -111,16 +111,16 @@ class SglFunction(Runnable):
             if not (isinstance(value, str) and is_open(parameters[name], self.bound))
         }
 
-    def _graph_for(self, given: Mapping[str, Any], check: bool) -> CompiledProgram | None:
+    def _graph_for(self, values: Mapping[str, Any], check: bool) -> CompiledProgram | None:
         """Return the compiled program for these argument values. None if the program is not
         traceable, or if the values have no unambiguous representation."""
-        key = check, *((name, repr(value)) for name, value in given.items())
-        if self._open_ended or not all(type(value) in _PLAIN for value in given.values()):
+        key = check, *((name, repr(value)) for name, value in values.items())
+        if self._open_ended or not all(type(value) in _PLAIN for value in values.values()):
             return None
         if key not in self._graphs and len(self._graphs) < MAX_GRAPHS:
             try:
                 self._graphs[key] = CompiledProgram(
-                    self.trace(**given), self.bind(**given), check=check
+                    self.trace(**values), self.bind(**values), check=check
                 )
             except SgnbError:
                 self._graphs[key] = None
@@ -145,12 +145,12 @@ class SglFunction(Runnable):
         self._code.check()
         self._refuse_unknown(arguments, self._names)
         if self.is_async:
-            what = f"{self.func.__name__} is an async def, which has no graph"
-            raise TraceError(f"{self._code.location}: {what}", "trace a def")
-        given = {**self.bound, **arguments}
+            problem = f"{self.func.__name__} is an async def, which has no graph"
+            raise TraceError(f"{self._code.location}: {problem}", "trace a def")
+        values = {**self.bound, **arguments}
         executor = None if backend is None else executor_of(backend)
-        call = CallNode(self.func.__name__, tuple(given.items()), self._run_settings(0))
-        return trace(call, self.func, self._signature, given, executor, partial)
+        call = CallNode(self.func.__name__, tuple(values.items()), self._run_settings(0))
+        return trace(call, self.func, self._signature, values, executor, partial)
 
     @ProgramMethod
     def cache(self, backend: Any = None, **arguments: Any) -> int:

@@ -109,15 +109,15 @@ class CachedPrompt:
 
     def measure(self, parts: Sequence[int]) -> dict[int, CachedPart]:
         """See `CachedParts`. The tiers are read if no part is whole in the tree."""
-        found = self._in_tree(parts)
-        if self._stored is None or any(cached.is_whole for cached in found.values()):
-            return found
+        cached_parts = self._in_tree(parts)
+        if self._stored is None or any(cached.is_whole for cached in cached_parts.values()):
+            return cached_parts
         pieces = [(part, self._parts[part]) for part in parts]
         return {part: cached for part, piece in pieces if (cached := self._in_tiers(piece))}
 
     def _in_tree(self, parts: Sequence[int]) -> dict[int, CachedPart]:
         """Return the parts that are whole in the tree, and the longest beginnings of parts."""
-        found: dict[int, CachedPart] = {}
+        cached_parts: dict[int, CachedPart] = {}
         longest = 0
         for part in parts:
             piece = self._parts[part]
@@ -126,9 +126,9 @@ class CachedPrompt:
                 continue
             count = self._descend(place.node, place.child, place.common, piece.tokens)[0]
             if count > longest or count >= max(1, len(piece.tokens) - self._prompt.separator):
-                found[part] = self._cached_part(place, piece, count)
+                cached_parts[part] = self._cached_part(place, piece, count)
                 longest = max(longest, count)
-        return found
+        return cached_parts
 
     def _in_tiers(self, piece: PartTokens) -> CachedPart | None:
         """Return the cached tokens of a part in the tree and the tiers, or None."""

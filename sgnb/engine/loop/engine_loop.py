@@ -82,8 +82,8 @@ class EngineLoop(CommandThread):
         counts: dict[str, Any] = self.journal.counts.copy()
         counts["output_tokens"] += sum(s.request.num_output_tokens for s in self._states.values())
         counts["busy_seconds"] = self.journal.busy_seconds
-        own = self._items.statistics() | self.tiers.statistics()
-        return read_statistics(counts, self._scheduler) | own
+        details = self._items.statistics() | self.tiers.statistics()
+        return read_statistics(counts, self._scheduler) | details
 
     def flush(self, namespace: str | None) -> int:
         """See `Engine.flush_cache`. Call on the engine's thread."""

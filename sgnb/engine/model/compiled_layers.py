@@ -152,14 +152,14 @@ def _own_function() -> Callable[..., Any]:
 def _find_layers(model: nn.Module, ours: set[nn.Module]) -> dict[nn.Module, int]:
     """Return decoder layer -> index: list items with one numbered attention, without foreign
     forwards."""
-    found = {}
+    layers = {}
     for parts in model.modules():
         for part in parts if isinstance(parts, nn.ModuleList) else ():
             indices = (getattr(module, NUMBER, None) for module in part.modules())
             numbers = {index for index in indices if isinstance(index, int)}
             if len(numbers) == 1 and (part in ours or "forward" not in vars(part)):
-                found[part] = numbers.pop()
-    return found
+                layers[part] = numbers.pop()
+    return layers
 
 
 def _run(model: PreTrainedModel, layers: list[nn.Module], rows: int, backend: LayerBackend) -> None:

@@ -112,9 +112,9 @@ class ItemEncoder:
             for item in group:
                 end = begin + item.count
                 item.rows = rows.part(begin, end).clone()
-                own = host_positions[:, begin : end + 1]
-                own = own - own[:, :-1].min()
-                item.positions, item.advance = own[:, :-1], int(own[0, -1])
+                item_positions = host_positions[:, begin : end + 1]
+                item_positions = item_positions - item_positions[:, :-1].min()
+                item.positions, item.advance = item_positions[:, :-1], int(item_positions[0, -1])
                 item.inputs = None
                 begin = end + 1
 
@@ -132,12 +132,12 @@ class ItemEncoder:
     def capture(self, inputs: Inputs) -> tuple[DecoderRows, Tensor]:
         """Return the rows that the decoder receives for the model's arguments, and the rotary
         positions, int64[axes, tokens]."""
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         thread = threading.get_ident()
 
         def stop(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
             if threading.get_ident() == thread:  # other engines may run the model
-                found.update(kwargs)
+                arguments.update(kwargs)
                 raise _ReachedDecoderError
 
         hook = self._decoder.register_forward_pre_hook(stop, with_kwargs=True)
@@ -148,11 +148,11 @@ class ItemEncoder:
         finally:
             hook.remove()
 
-        if found.get("inputs_embeds") is None:
+        if arguments.get("inputs_embeds") is None:
             raise ValueError("its text decoder receives no embeddings")
-        rows = read_rows(found)
+        rows = read_rows(arguments)
         length = len(rows.embeddings)
-        positions = found.get("position_ids")
+        positions = arguments.get("position_ids")
         if positions is None:
             positions = torch.arange(length)
         return rows, positions.reshape(-1, length)

@@ -58,11 +58,11 @@ class ChunkedEncoder:
         """Return the tokens of each text; `special` adds the tokenizer's special tokens around a
         text."""
         chunks = [self._cut(text) for text in texts]
-        result = self._encode([one[0] if len(one) == 1 else "" for one in chunks], special)
-        for i, one in enumerate(chunks):
-            if len(one) > 1:
+        result = self._encode([parts[0] if len(parts) == 1 else "" for parts in chunks], special)
+        for i, parts in enumerate(chunks):
+            if len(parts) > 1:
                 before, after = self._around if special else ([], [])
-                inside = [token for tokens in self._remembered(one) for token in tokens]
+                inside = [token for tokens in self._remembered(parts) for token in tokens]
                 result[i] = [*before, *inside, *after]
         return result
 
@@ -78,9 +78,9 @@ class ChunkedEncoder:
         chunks."""
         chunks, start = [], 0
         if len(text) > CHUNK and self._cuts is not None:
-            while found := self._cuts.search(text, start + CHUNK):
-                chunks.append(text[start : found.start()])
-                start = found.start()
+            while cut := self._cuts.search(text, start + CHUNK):
+                chunks.append(text[start : cut.start()])
+                start = cut.start()
         return [*chunks, text[start:]]
 
     def _remembered(self, chunks: list[str]) -> list[list[int]]:
@@ -127,7 +127,7 @@ class ChunkedEncoder:
         return re.compile("|".join(allowed)) if allowed else None
 
     def _may_cut(self, cut: re.Pattern[str]) -> bool:
-        places = [(text, found.start()) for text in PROBES for found in cut.finditer(text)]
+        places = [(text, match.start()) for text in PROBES for match in cut.finditer(text)]
         whole = self._encode([text for text, _ in places], False)
         parts = self._encode_chunks(
             [part for text, at in places for part in ((True, text[:at]), (False, text[at:]))]

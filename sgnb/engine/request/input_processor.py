@@ -60,11 +60,12 @@ def read_samples(
     if stream and (several or params[0].n > 1):
         raise OptionError("stream=True takes one prompt and n=1", "stream each prompt separately")
     samples = [
-        (p, one) for p, param in zip(prompts, params, strict=True) for one in split_samples(param)
+        (p, sample)
+        for p, shared in zip(prompts, params, strict=True)
+        for sample in split_samples(shared)
     ]
-    return Samples(
-        [p for p, _ in samples], [one for _, one in samples], not several and len(samples) == 1
-    )
+    is_single = not several and len(samples) == 1
+    return Samples([p for p, _ in samples], [sample for _, sample in samples], is_single)
 
 
 def _split_prompts(prompt: Any) -> tuple[list[Any], bool]:
@@ -173,7 +174,7 @@ class InputProcessor:
         the model."""
         self._check_params(len(tokens), params)
         wants = 1 if params.max_new_tokens else 0
-        for what, size, hint in (
+        for limit, size, hint in (
             ("context", self.context_length, "shorten the prompt"),
             (
                 "KV pool",
@@ -183,7 +184,7 @@ class InputProcessor:
         ):
             if len(tokens) + wants > size:
                 raise RequestError(
-                    f"the prompt has {len(tokens)} tokens, the {what} holds {size}", hint
+                    f"the prompt has {len(tokens)} tokens, the {limit} holds {size}", hint
                 )
         most = 1 if params.scores_next else params.max_new_tokens
         return min(most, self.context_length - len(tokens), self.pool_tokens - len(tokens))
@@ -202,14 +203,14 @@ class InputProcessor:
             )
 
     def _check_params(self, prompt_length: int, params: SamplingParams) -> None:
-        for what, used in (
+        for option, used in (
             ("logit_bias", [token for token, _ in params.logit_bias]),
             ("stop_token_ids", params.stop_token_ids),
         ):
             for token in used:
                 if not 0 <= token < self.vocab_size:
                     raise RequestError(
-                        f"{what} names token {shown(token)}, outside the vocabulary of "
+                        f"{option} names token {shown(token)}, outside the vocabulary of "
                         f"{self.vocab_size}",
                         "use ids of this model",
                     )

@@ -104,9 +104,9 @@ class Output(Mapping[str, Any]):
             "token_ids": self.token_ids,
         }
         if self.params.return_logprob:
-            made = self.token_ids if self.next_token is None else [self.next_token]
+            output_ids = self.token_ids if self.next_token is None else [self.next_token]
             info |= {
-                "output_token_logprobs": self._triples(made, self.logprobs),
+                "output_token_logprobs": self._triples(output_ids, self.logprobs),
                 "input_token_logprobs": self._prompt_rows(),
                 "output_top_logprobs": [self._top(row) for row in self.top_logprobs],
                 "input_top_logprobs": self._prompt_top_rows(),

@@ -285,8 +285,8 @@ class RequestState:
         return ending
 
     def _found_end(self) -> Finish | None:
-        if self._stops and (found := self._find_stop()) is not None:
-            return Finish("stop", found)
+        if self._stops and (stop := self._find_stop()) is not None:
+            return Finish("stop", stop)
         if self.constraint is not None and (self.constraint.sealed or self.constraint.finished):
             return Finish("length" if self.constraint.sealed else "stop")
         return Finish("length") if self.request.remaining == 0 else None
@@ -346,10 +346,10 @@ class RequestState:
             for stops in self._stops:
                 stops.ignore(self._text)
             return None
-        found = [hit for stops in self._stops if (hit := stops.find(self._text)) is not None]
-        if not found:
+        hits = [hit for stops in self._stops if (hit := stops.find(self._text)) is not None]
+        if not hits:
             return None
-        place, stop = min(found)
+        place, stop = min(hits)
         self._text = self._text[:place]
         return stop
 
@@ -361,16 +361,16 @@ class RequestState:
 
     def _output(self, ending: Finish, length: int | None = None) -> Output:
         request = self.request
-        params, made = request.params, request.output
+        params, output = request.params, request.output
         if self.constraint is not None:
-            made = made[: len(made) - len(self.constraint.tail)]
+            output = output[: len(output) - len(self.constraint.tail)]
 
-        kept = [] if params.scores_next else made
+        token_ids = [] if params.scores_next else output
         text = "" if params.scores_next else self._text[:length]
         delta, self._shown = text[self._shown :], len(text)
         return Output(
             text,
-            kept,
+            token_ids,
             request.num_prompt_tokens,
             min(request.cached_tokens or 0, request.num_prompt_tokens),
             ending.reason,
@@ -386,7 +386,7 @@ class RequestState:
             str(request.id),
             time.perf_counter() - self._begun,
             request.scored_ids,
-            made[0] if made and params.scores_next else None,
+            output[0] if output and params.scores_next else None,
             params,
             self._tokenizer.text if self._tokenizer and params.return_text_in_logprobs else None,
             self.approximation,

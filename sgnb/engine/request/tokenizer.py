@@ -158,16 +158,16 @@ class Tokenizer:
             [(Segment(prompt),)] if isinstance(prompt, str) else _stretches(prompt)
             for prompt in prompts
         ]
-        begun = self._look_up(self._begun, self._begin, (own[0] for own in stretches))
-        texts = (text for own in stretches for text in own[2::2])
+        begun = self._look_up(self._begun, self._begin, (stretch[0] for stretch in stretches))
+        texts = (text for stretch in stretches for text in stretch[2::2])
         later = self._look_up(self._gone_on, self._go_on, texts)
         result = []
-        for own in stretches:
-            ids = list(begun[own[0]])
-            if not own[0] and len(own) > 1 and own[1][0].kind == "media":
+        for stretch in stretches:
+            ids = list(begun[stretch[0]])
+            if not stretch[0] and len(stretch) > 1 and stretch[1][0].kind == "media":
                 ids = list(self._encode([""], True)[0])  # without the token of an empty prompt
-            for made, text in zip(own[1::2], own[2::2], strict=True):
-                ids += [token for segment in made for token in segment.tokens]
+            for outputs, text in zip(stretch[1::2], stretch[2::2], strict=True):
+                ids += [token for segment in outputs for token in segment.tokens]
                 ids += later[text]
             result.append(ids)
         return result
@@ -180,17 +180,17 @@ class Tokenizer:
     ) -> dict[Text, list[int]]:
         """Return the tokens of each text from the cache `known` or `encode`: branches of a program
         repeat prefixes and the text between generations."""
-        found = {text: known.get(text) for text in texts}
-        new = [text for text, ids in found.items() if ids is None]
-        made = dict(zip(new, encode(new), strict=True))
+        results = {text: known.get(text) for text in texts}
+        new = [text for text, ids in results.items() if ids is None]
+        encoded = dict(zip(new, encode(new), strict=True))
         size = sum(len(_joined(text)) + 1 for text in new)
         if known.size + size > REMEMBERED:
             known.clear()
             known.size = 0
         if size <= REMEMBERED:
-            known.update(made)
+            known.update(encoded)
             known.size += size
-        return {text: made[text] if ids is None else ids for text, ids in found.items()}
+        return {text: encoded[text] if ids is None else ids for text, ids in results.items()}
 
     def _begin(self, texts: Sequence[Text]) -> list[list[int]]:
         """Encode texts at the beginning of a prompt."""
@@ -386,8 +386,8 @@ def _stretches(prompt: Sequence[Segment]) -> list[Text]:
     """Split a prompt into alternating texts and tokens; the first and last text may be empty."""
     stretches: list[list[Segment]] = [[]]
     for segment in prompt:
-        made = len(stretches) % 2 == 0
-        if made != (segment.kind in MADE):
+        expects_tokens = len(stretches) % 2 == 0
+        if expects_tokens != (segment.kind in MADE):
             stretches.append([])
         stretches[-1].append(segment)
     if len(stretches) % 2 == 0:

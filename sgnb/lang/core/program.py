@@ -126,8 +126,8 @@ class Program:
     def check_media(self, branch: Branch, node: Expr) -> None:
         """Raise MediaError if a generation or select follows media unknown to the model."""
         if branch.scope.media and isinstance(node, Gen | Select):
-            what = f"the prompt of {type(node).__name__.lower()} {node.name!r}"
-            check_modalities(node.backend or self.executor, branch.scope.media, what)
+            place = f"the prompt of {type(node).__name__.lower()} {node.name!r}"
+            check_modalities(node.backend or self.executor, branch.scope.media, place)
 
     def taint(self, value: Any) -> None:
         """Mark all texts in `value` as data."""

@@ -93,8 +93,8 @@ def _call(outside: str | None, function: Any, /, *args: Any, **kwargs: Any) -> A
     if placeholders is None:
         return function(*args, **kwargs)
     if placeholders.warns and (source := _unstable(function)):
-        what = f"{_name(function)}() reads {source}: each run has another value than the trace"
-        warn_once(what, program_line())
+        warning = f"{_name(function)}() reads {source}: each run has another value than the trace"
+        warn_once(warning, program_line())
 
     name = getattr(function, "__name__", "")
     if function is print:
@@ -136,8 +136,8 @@ def _check_effect(effect: str, values: list[Any]) -> None:
     for text in _placeholder_texts(values):
         text.refuse(effect)
     if placeholders.warns:
-        what = f"{effect} has an effect outside of the program: a trace has the effect once more"
-        warn_once(what, program_line())
+        warning = f"{effect} has an effect outside of the program: a trace has the effect once more"
+        warn_once(warning, program_line())
 
 
 def _is_changeable(function: Any) -> bool:
