@@ -72,9 +72,26 @@ def pytest_runtest_logfinish() -> None:
         gc.freeze()
 
 
+LONGEST = (
+    "/browser/", "/test_notebooks.", "benchmarks/test_models.", "/test_hybrids.",
+    "_in_the_interpreter", "/test_rank_processes.", "/test_compile.", "/test_lifetime.",
+    "/test_multimodal.", "/test_quantized_formats.", "/magics/test_kernel", "/test_parity.",
+)  # fmt: skip
+"""Slow tests that begin first: a long file at the end would leave the other workers idle."""
+
+
+def _is_no_browser_test(item: pytest.Item) -> bool:
+    return item.get_closest_marker("browser") is None
+
+
+def _place(item: pytest.Item) -> int:
+    """Return the place of a slow test in `LONGEST`, or its length for other tests."""
+    return next((i for i, part in enumerate(LONGEST) if part in item.nodeid), len(LONGEST))
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=_place if config.option.markexpr == "slow" else _is_no_browser_test)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
@@ -88,15 +105,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Distribute the tests by file, because tests of a file share engines and models. All tests of
-    the browser, of the Jupyter kernel and of Triton's interpreter each have one worker. Slow tests
-    are distributed singly."""
+    the browser, of the Jupyter kernel and of Triton's interpreter each have one worker."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             shared = "/browser/", "/magics/test_kernel", "in_the_interpreter"
-            unit = nodeid if config.option.markexpr == "slow" else nodeid.partition("::")[0]
-            return next((part for part in shared if part in nodeid), unit)
+            file = nodeid.partition("::")[0]
+            return next((part for part in shared if part in nodeid), file)
 
         def _reschedule(self, node: Any) -> None:
             """Forget completed tests, which xdist counts again after each test."""
