@@ -61,6 +61,7 @@ NAMES = (
     "hybrid",
     "planning",
     "tensor_parallel",
+    "lost_ranks",
     "bounds",
     "row_order",
     "unordered",

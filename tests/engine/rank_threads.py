@@ -80,8 +80,8 @@ def on_all_ranks(size: int, work: Callable[[ThreadRank], Any]) -> list[Any]:
 
 
 class ThreadTeam(ThreadRank):
-    """Stand-in for `Team`, with followers in threads. `steps`: steps that the followers ran;
-    `announced`: the same steps on rank 0."""
+    """Stand-in for `Team`, with followers in threads. `steps`: steps that the first follower
+    ran; `announced`: the same steps on rank 0."""
 
     def __init__(self, size: int, device: Any, model: dict[str, Any]) -> None:
         meeting = Meeting(size)
@@ -107,7 +107,8 @@ class ThreadTeam(ThreadRank):
             with torch.inference_mode():
                 while (message := ring.read()) is not None:
                     step = reader.decode(message)
-                    self.steps.append(step)
+                    if rank.rank == 1:
+                        self.steps.append(step)
                     runner.follow(step)
         except BaseException as error:
             self.errors.append(error)

@@ -30,10 +30,26 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_model(tmp_path_factory.mktemp("llama"), "llama")
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_two_ranks_give_the_tokens_of_one_process(llama: str, overlap: bool) -> None:
+MORE_RANKS = [
+    ("llama", 4, False), ("qwen3", 2, False), ("qwen3", 4, True), ("gemma", 2, True),
+    ("gemma", 4, False), ("mixtral", 2, True), ("mixtral", 4, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "size", "overlap"),
+    [
+        ("llama", 2, False),
+        ("llama", 2, True),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE_RANKS),
+    ],
+)
+def test_ranks_give_the_tokens_of_one_process(
+    family: str, size: int, overlap: bool, tmp_path: Path
+) -> None:
+    model = save_model(tmp_path, family, **(FOUR_RANKS if size == 4 else {}))
     with threads_as_ranks() as teams:
-        compare(llama, 2, overlap=overlap, **SMALL)
+        compare(model, size, overlap=overlap, **SMALL)
     (ranks,) = teams
     assert not ranks.errors and len(ranks.steps) > 50
     placeholders = any((step.tokens < 0).any() for step in ranks.steps)
