@@ -202,19 +202,21 @@ def _work(task: Task, answer: Connection) -> None:
 
 def compare(model: PreTrainedModel) -> Result:
     """The model through engines of every kind against its own tokens for `prompts`."""
-    try:
-        Engine(model, device="cpu").close()
-    except ModelError as error:
-        return Result("refused", error.message)
-    except Exception as error:
-        return Result("fails", f"at load: {_line(error)}")
-    expected = [own_tokens(model, prompt) for prompt in prompts()]
+    turns = {}
     for kind, options in ENGINES.items():
         try:
-            turns = _two_turns(model, options)
+            engine = Engine(model, device="cpu", **options)
+        except ModelError as error:
+            return Result("refused", error.message)
+        except Exception as error:
+            return Result("fails", f"at load: {_line(error)}")
+        try:
+            turns[kind] = _two_turns(engine)
         except Exception as error:
             return Result("fails", f"{kind}: {_line(error)}")
-        for turn, outputs in enumerate(turns, 1):
+    expected = [own_tokens(model, prompt) for prompt in prompts()]
+    for kind, two_turns in turns.items():
+        for turn, outputs in enumerate(two_turns, 1):
             right = sum(
                 tokens is None or tokens == own or is_rounding(model, prompt, tokens)
                 for prompt, tokens, own in zip(prompts(), outputs, expected, strict=True)
@@ -224,11 +226,11 @@ def compare(model: PreTrainedModel) -> Result:
     return Result("exact")
 
 
-def _two_turns(model: PreTrainedModel, options: dict[str, Any]) -> list[list[list[int] | None]]:
-    """Return the engine's tokens for `prompts`, cold and from the cache; None for a prompt that the
-    context cannot hold."""
+def _two_turns(engine: Engine) -> list[list[list[int] | None]]:
+    """Return the engine's tokens for `prompts`, cold and from the cache, and close the engine; None
+    for a prompt that the context cannot hold."""
     turns = []
-    with Engine(model, device="cpu", **options) as engine:
+    with engine:
         fits = [len(prompt) + NEW <= engine.context_length for prompt in prompts()]
         held = [prompt for prompt, fit in zip(prompts(), fits, strict=True) if fit]
         for _ in range(2):
