@@ -57,7 +57,7 @@ def test_references_depend_on_the_item_and_equal_generate(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", sorted(set(TYPES) - set(QUICK))[::4])
+@pytest.mark.parametrize("kind", sorted(set(TYPES) - set(QUICK))[::8])
 def test_references_of_more_types_depend_on_the_item(kind: str) -> None:
     _check(kind)
 

@@ -24,8 +24,8 @@ from . import quantized_checkpoints as checkpoints
 from .moe_check import ROUNDINGS, Layer, Shape, exact, interleaved, route
 from .packed_skinny_check import LAYOUTS, moved, packed
 
-FORMATS = ("fp8 in blocks", "awq", "gptq", "compressed int4", "compressed fp8 per row")
-"""Formats of a Qwen 3 MoE checkpoint; gpt-oss is in MXFP4."""
+FORMATS = "fp8 in blocks", "awq", "compressed fp8 per row"
+"""Formats of a Qwen 3 MoE checkpoint, one per layout of the packed weights; gpt-oss is in MXFP4."""
 
 
 def make_experts(
@@ -137,11 +137,12 @@ def run(quick: bool) -> None:
     acts: tuple[tuple[Act, bool], ...] = (("silu", False), (interleaved, True))
     for number, layout in enumerate(LAYOUTS):
         act, bias = acts[number % 2]
-        for dtype in (torch.float16,) if quick else (torch.float16, torch.float32):
+        dtypes = torch.float16, torch.float32
+        for dtype in dtypes[:1] if quick else dtypes:
             for ordered in (False,) if quick else (False, layout[0] == "int4"):
                 make = partial(packed, *layout, ordered=ordered)
                 check(make, Shape(3, 2, 3, 96, 64), dtype, "cpu", act, bias=bias)
-                if not quick:
+                if not quick and dtype is dtypes[number % 2]:
                     shape = Shape(19, 2, 3, 160, 224)
                     check(make, shape, dtype, "cpu", act, bias=bias, tilings=(small, small))
     if quick:

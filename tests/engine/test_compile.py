@@ -39,16 +39,9 @@ def graphs() -> int:
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("family", "kinds", "fuse"),
-    [
-        pytest.param("llama", 1, True, marks=pytest.mark.slow),
-        pytest.param("llama", 1, False, marks=pytest.mark.slow),
-        pytest.param("qwen3", 1, True, marks=pytest.mark.slow),
-        pytest.param("gemma", 1, True, marks=pytest.mark.slow),
-        pytest.param("gemma2", 2, False, marks=pytest.mark.slow),
-        pytest.param("gpt2", 1, True, marks=pytest.mark.slow),
-    ],
+    ("family", "kinds", "fuse"), [("qwen3", 1, True), ("gemma2", 2, False), ("gpt2", 1, True)]
 )
 def test_greedy_tokens_with_compiled_layers(
     family: str, kinds: int, fuse: bool, make_engine: MakeEngine
