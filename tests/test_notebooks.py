@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,7 +32,10 @@ def test_a_notebook_keeps_the_form(path: Path) -> None:
 @pytest.mark.slow
 @every_notebook
 def test_a_notebook_runs_from_a_clean_kernel(path: Path) -> None:
+    """Benchmarks in two rounds instead of eight."""
     notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        cell.source = re.sub(r"(repeats[ =])8\b", r"\g<1>2", cell.source)
     for cell in notebooks.execute(notebook):
         errors = [out for out in cell.outputs if out.get("name") == "stderr"]
         assert not errors, f"{cell.source}\n{errors}"

@@ -241,9 +241,9 @@ def start_writer(root: Path, blocks: int, seed: int, writes: int) -> subprocess.
     return process
 
 
-@pytest.mark.parametrize("blocks", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_two_processes_keep_the_bound(tmp_path: Path, blocks: int) -> None:
+def test_two_processes_keep_the_bound(tmp_path: Path) -> None:
     """Sum of the files, counted while both write: below the bound and 5 %. No process waits."""
+    blocks = 20
     processes = [start_writer(tmp_path, blocks, seed, 10 * blocks) for seed in (0, 1)]
     largest = 0
     while any(process.poll() is None for process in processes):
@@ -263,7 +263,7 @@ def test_two_processes_keep_the_bound(tmp_path: Path, blocks: int) -> None:
     assert all(read(store, make(number)) for number in held(store, range(10 * blocks)))
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked children")
 def test_killed_writers_leave_no_damage(tmp_path: Path, kills: int) -> None:
     """A process is killed at a random moment; each file reads right or is absent."""
