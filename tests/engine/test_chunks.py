@@ -101,9 +101,9 @@ def test_chunks_have_the_tokens_of_the_whole(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*SMALL, *LARGE])
-def test_10_000_texts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_texts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "CHUNK", 1)
-    assert same_tokens((SMALL | LARGE)[name](), 10_000) > 10_000
+    assert same_tokens((SMALL | LARGE)[name](), 2_000) > 2_000
 
 
 @pytest.mark.parametrize("make", [byte_level, pieces])

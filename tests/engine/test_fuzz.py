@@ -1,5 +1,5 @@
-"""Thousands of requests with random options, good and bad, to one engine: the good ones get the
-tokens of a fresh engine."""
+"""Random requests with random options, good and bad, to one engine: the good ones get the tokens of
+a fresh engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .test_engine import wait_until, whole
 POISON = 399
 """The model gives NaN after this token."""
 
-ROUNDS = 100
+ROUNDS = 25
 """Of each of eight threads: some good requests together, then some bad ones, one by one."""
 
 OPTIONS = [
@@ -146,6 +146,6 @@ def test_random_requests() -> None:
             thread.join()
         assert failed == [] and not used.closed
         wait_until(lambda: whole(used))
-    assert counts["good"] > 5000
+    assert counts["good"] > 1000
     assert wrong == []
-    assert min(counts[kind] for kind in ("OptionError", "RequestError", "EngineError")) > 50, counts
+    assert min(counts[kind] for kind in ("OptionError", "RequestError", "EngineError")) > 12, counts

@@ -19,7 +19,8 @@ def test_without_the_check_runs_differ() -> None:
 
 
 @pytest.mark.slow
-def test_2000_drawn_programs_with_edits() -> None:
-    counts, different = run_fuzz(range(1000, 3000))
+def test_more_drawn_programs_with_edits() -> None:
+    """`python -m benchmarks compiled_check` has 2,000."""
+    counts, different = run_fuzz(range(1000, 1400))
     assert not different, different[0]
-    assert counts["equal"] > 1500
+    assert counts["equal"] > 300

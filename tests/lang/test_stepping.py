@@ -136,7 +136,7 @@ def test_a_stop_below_a_probability(engine: Engine) -> None:
     assert state["b"] and stops
 
 
-@pytest.mark.parametrize("programs", [6, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [6, pytest.param(16, marks=pytest.mark.slow)])
 def test_stops_change_no_run(engine: Engine, programs: int) -> None:
     total = 0
     for seed in range(programs):

@@ -205,7 +205,7 @@ def with_splices(log: EventLog, rng: random.Random) -> EventLog:
     return copy
 
 
-@pytest.mark.parametrize("count", [5, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [5, pytest.param(15, marks=pytest.mark.slow)])
 def test_the_page_comes_to_the_same_states(count: int) -> None:
     every = logs(count)
     every += [with_splices(log, random.Random(i)) for i, log in enumerate(every)]

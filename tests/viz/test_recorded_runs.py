@@ -33,7 +33,7 @@ def engine() -> Iterator[Engine]:
         yield engine
 
 
-@pytest.mark.parametrize("programs", [2, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [2, pytest.param(25, marks=pytest.mark.slow)])
 def test_recording_changes_no_run(engine: Engine, tmp_path: Path, programs: int) -> None:
     forced = 0
     for seed in range(programs):

@@ -102,7 +102,7 @@ def test_other_activities() -> None:
     assert parts.total == 10.0, "nothing counts after the end"
 
 
-@pytest.mark.parametrize("programs", [3, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_the_parts_of_random_programs_sum_to_their_time(engine: Engine, programs: int) -> None:
     """Compared with the clock of the program, which the parts do not read."""
     for seed in range(programs):
