@@ -40,10 +40,11 @@ def test_some_programs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_thousands_of_requests(family: str) -> None:
+def test_more_requests(family: str) -> None:
+    """On the engines of the rows that `test_some_requests` leaves out."""
     counts: Counter[str] = Counter()
-    for way in range(len(TIGHT)):
-        found = work(Job("requests", family, way, count=250, seed=way))
+    for way in (1, 3):
+        found = work(Job("requests", family, way, count=100, seed=way))
         assert found.wrong == [] and found.counts["cached"]
         counts += found.counts
     assert counts["dropped"] and counts["RequestRetracted"]
@@ -51,8 +52,8 @@ def test_thousands_of_requests(family: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_hundreds_of_programs(family: str) -> None:
-    check(Job("programs", family, 0, count=160, seed=0), "cached", "NodeEvicted")
+def test_more_programs(family: str) -> None:
+    check(Job("programs", family, 0, count=40, seed=0), "cached", "NodeEvicted")
 
 
 def test_jobs_add_up() -> None:
