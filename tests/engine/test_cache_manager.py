@@ -46,6 +46,9 @@ class Embeddings:
     def copy(self, ids: Ints, destination: Any) -> None:
         destination[:] = torch.from_numpy(self.rows[ids])
 
+    def take(self, ids: Ints) -> Any:
+        raise NotImplementedError
+
     def restore(self, ids: Ints, source: Any) -> None:
         self.rows[ids] = source.numpy()
 

@@ -231,6 +231,9 @@ class Rows:
     def copy(self, ids: Any, destination: Any) -> None:
         destination[:] = self.rows[torch.from_numpy(ids).long()]
 
+    def take(self, ids: Any) -> Any:
+        raise NotImplementedError
+
     def restore(self, ids: Any, source: Any) -> None:
         self.rows[torch.from_numpy(ids).long()] = source
 

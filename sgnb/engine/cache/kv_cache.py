@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -131,6 +132,10 @@ class KVCache:
         """Copy slots to `destination`, uint8[len(ids), unit_bytes]: all keys, all values, all
         scales."""
         self._packed.copy(ids, destination)
+
+    def take(self, ids: Ints) -> Callable[[Tensor], None]:
+        """See `PackedRows.take`."""
+        return self._packed.take(ids)
 
     def restore(self, ids: Ints, source: Tensor) -> None:
         """Write the content of slots, uint8[len(ids), unit_bytes] as written by `copy`."""

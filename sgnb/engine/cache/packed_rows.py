@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 
 import numpy as np
@@ -36,9 +36,20 @@ class PackedRows:
         bytes of the rows]."""
         if packed.is_cuda:
             self._move_on_gpu(ids, packed, restore=False)
-            return
-        for rows, columns in self._pairs(packed):
-            columns.numpy()[:] = rows.numpy()[ids]
+        else:
+            self.take(ids)(packed)
+
+    def take(self, ids: Ints) -> Callable[[Tensor], None]:
+        """Take the present rows `ids` of each tensor, in host memory. Returns a function that
+        writes the rows to consecutive columns, as `copy` does, on any thread."""
+        places = ids.astype(np.intp)
+        parts = [rows.numpy().take(places, 0) for rows in self._rows]
+
+        def write(packed: Tensor) -> None:
+            for part, (_, columns) in zip(parts, self._pairs(packed), strict=True):
+                columns.numpy()[:] = part
+
+        return write
 
     def restore(self, ids: Ints, packed: Tensor) -> None:
         """Undo `copy`: write consecutive columns of `packed` to the rows `ids` of each tensor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,16 @@ class Storage(Protocol):
         Args:
             ids: Units to copy, int32[n].
             destination: Tensor uint8[n, unit_bytes] on any device.
+        """
+
+    def take(self, ids: NDArray[np.int32]) -> Callable[[Any], None]:
+        """Take the present content of units in host memory, in less time than `copy`.
+
+        Args:
+            ids: Units to take, int32[n].
+
+        Returns:
+            A function that writes the content to a tensor, as `copy` does, on any thread.
         """
 
     def restore(self, ids: NDArray[np.int32], source: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,12 @@ class SlotAllocator:
         """Copy the content of slots to `destination`, uint8[len(ids), unit_bytes]."""
         assert self._storage is not None
         self._storage.copy(ids, destination)
+
+    def take(self, ids: Ints) -> Callable[[Any], None]:
+        """Take the present content of slots in host memory. Returns a function that writes the
+        content to a tensor, as `copy` does, on any thread."""
+        assert self._storage is not None
+        return self._storage.take(ids)
 
     def restore(self, ids: Ints, source: Any) -> None:
         """Write the content of slots, uint8[len(ids), unit_bytes] as written by `copy`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -50,6 +51,10 @@ class StatePool:
     def copy(self, ids: Ints, destination: Tensor) -> None:
         """Copy states to `destination`, uint8[len(ids), unit_bytes], in the order of `tensors`."""
         self._packed.copy(ids, destination)
+
+    def take(self, ids: Ints) -> Callable[[Tensor], None]:
+        """See `PackedRows.take`."""
+        return self._packed.take(ids)
 
     def restore(self, ids: Ints, source: Tensor) -> None:
         """Write states, uint8[len(ids), unit_bytes] as written by `copy`."""

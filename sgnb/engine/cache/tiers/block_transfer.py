@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -71,15 +72,12 @@ class BlockTransfer:
         # Freed here, not by the thread that drops the content: torch then records an event on the
         # engine's stream, which fails while this stream is captured.
         self._unused.clear()
-        size = len(ids), self.unit_bytes
-        padded = self.unit_bytes > self._units.unit_bytes
-        new = torch.zeros if padded else torch.empty
-        staged = new(size, dtype=torch.uint8, device=self._device)
-        self._units.copy(ids, staged)
         if not self._on_gpu:
-            return lambda: (staged.numpy(), self._is_finite(staged).numpy())
+            return partial(self._pack, self._units.take(ids), len(ids))
 
-        content = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        staged = self._staged(len(ids))
+        self._units.copy(ids, staged)
+        content = torch.empty(staged.shape, dtype=torch.uint8, pin_memory=True)
         content.copy_(staged, non_blocking=True)
         finite = torch.empty(len(ids), dtype=torch.bool, pin_memory=True)
         finite.copy_(self._is_finite(staged), non_blocking=True)
@@ -93,6 +91,18 @@ class BlockTransfer:
             return rows, finite.numpy()
 
         return wait
+
+    def _pack(self, write: Callable[[Tensor], None], count: int) -> tuple[Bytes, NDArray[np.bool_]]:
+        """Return taken content as `read` does."""
+        staged = self._staged(count)
+        write(staged)
+        return staged.numpy(), self._is_finite(staged).numpy()
+
+    def _staged(self, count: int) -> Tensor:
+        """Return memory of the device for the content of units, with zeros behind the content."""
+        padded = self.unit_bytes > self._units.unit_bytes
+        new = torch.zeros if padded else torch.empty
+        return new((count, self.unit_bytes), dtype=torch.uint8, device=self._device)
 
     def begin_writes(self) -> None:
         """Order later writes after all launched work of the engine's thread, which may use the

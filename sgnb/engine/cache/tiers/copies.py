@@ -44,11 +44,13 @@ RELIEF_SECONDS = 5.0
 class NodeBlock(NamedTuple):
     """A computed block of the tree, or the states at its end."""
 
+    node: RadixNode  # the block ends here
     key: bytes
     parent: bytes
     tokens: Ints
     units: Ints  # slots, or a state
     seconds: float
+    stores: Sequence[BlockStore]  # without the block
 
 
 class BlockCopies:
@@ -166,7 +168,7 @@ class BlockCopies:
                 self.note_change()
                 break
             self._tried.add(node.id)  # a failed copy is not repeated at once
-            self._keep(node)
+            self._keep([node])
             if time.monotonic() > end:  # go on after the next command
                 self._due = self._due or end
                 break
@@ -192,23 +194,25 @@ class BlockCopies:
 
     def keep(self, nodes: Sequence[RadixNode]) -> None:
         """Copy the blocks of evicted nodes before their slots are used again."""
-        if not self._is_current(False):
+        if self._is_current(False):
+            self._keep(nodes)
+
+    def _keep(self, nodes: Sequence[RadixNode]) -> None:
+        for node in nodes:
+            if self._is_for_disk(node):
+                guarded(partial(self._copy_to_disk, node))
+        guarded(partial(self._copy_to_host, nodes))
+
+    def _copy_to_host(self, nodes: Sequence[RadixNode]) -> None:
+        """Copy nodes to host memory, all with one read."""
+        host, has_states = self._prefixes.blocks("host"), self._states is not None
+        if has_states:
+            nodes = [node for node in nodes if self._has_states(node)]
+        if not host or not self._copy(nodes, host, has_states):
             return
         for node in nodes:
-            self._keep(node)
-
-    def _keep(self, node: RadixNode) -> None:
-        if self._is_for_disk(node):
-            guarded(partial(self._copy_to_disk, node))
-        guarded(partial(self._copy_to_host, node))
-
-    def _copy_to_host(self, node: RadixNode) -> None:
-        host, has_states = self._prefixes.blocks("host"), self._has_states(node)
-        if self._states is not None and not has_states:
-            return
-        if host and self._copy(node, host, self._states is not None):
             self._cache.tree.mark_copied(node)
-            if self._states is not None:
+            if has_states:
                 self._copy_states(node, self._prefixes.states("host"))
 
     def _copy_to_disk(self, node: RadixNode) -> None:
@@ -216,73 +220,70 @@ class BlockCopies:
         disk = self._prefixes.blocks("disk")
         if self._states is None:
             for above in node.path():
-                if above.id not in self._copied and self._copy(above, disk, False):
+                if above.id not in self._copied and self._copy([above], disk, False):
                     self._copied.add(above.id)
-        elif self._copy(node, disk, True):
+        elif self._copy([node], disk, True):
             self._copied.add(node.id)
             self._copy_states(node, self._prefixes.states("disk"))
 
-    def _copy(self, node: RadixNode, stores: Sequence[BlockStore], whole: bool) -> bool:
-        """Copy the blocks that end in a node to the stores without them, the first blocks first.
-        Returns False if copies are missing.
+    def _copy(self, nodes: Sequence[RadixNode], stores: Sequence[BlockStore], whole: bool) -> bool:
+        """Copy the blocks that end in nodes to the stores without them, the first blocks of a node
+        first. Returns False if copies are missing.
 
         Args:
-            node: Node with content.
+            nodes: Nodes with content.
             stores: The stores.
-            whole: Copy the blocks of all nodes on the path, too.
+            whole: Copy the blocks of all nodes on the paths, too.
         """
-        prompt = self._read(node) if stores else None
-        if prompt is None:
-            return True
-        begin, slots = node.end - len(node.tokens), node.path_slots()
-        if whole or begin < MIN_TOKENS:  # shorter nodes are not copied
-            begin = 0
-        blocks = [
-            (self._block(prompt, i, slots), missing)
-            for i in range(begin // BLOCK, len(prompt.keys) - 1)
-            if (missing := _lacking(stores, prompt.keys[i + 1]))
-        ]
-        self._note_present(prompt, begin // BLOCK, blocks, stores)
+        blocks = [block for node in nodes for block in self._missing(node, stores, whole)]
         size = max(1, PART_BYTES // self._transfer.block_bytes)
         for first in range(0, len(blocks), size):
-            if not self._submit(node, blocks[first : first + size], self._transfer):
+            if not self._submit(blocks[first : first + size], self._transfer):
                 self.counts["dropped_blocks"] += len(blocks) - first
                 for store in stores:
-                    keys = [block.key for block, missing in blocks[first:] if store in missing]
+                    keys = [block.key for block in blocks[first:] if store in block.stores]
                     self._journal.change(store.name, "busy", keys)
 
                 self.note_change()
                 return False
 
-        if any(store.name == "disk" for store in stores):
-            self._note_items(prompt)
         return True
 
-    def _note_present(
-        self,
-        prompt: StoredPrompt,
-        first: int,
-        blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
-        stores: Sequence[BlockStore],
-    ) -> None:
-        """Report the present copies of blocks from `first` on. blocks: blocks to copy."""
+    def _missing(
+        self, node: RadixNode, stores: Sequence[BlockStore], whole: bool
+    ) -> Sequence[NodeBlock]:
+        """Return the blocks to copy, and report the present copies; see `_copy`."""
+        prompt = self._read(node)
+        if prompt is None:
+            return ()
+        begin, slots = node.end - len(node.tokens), node.path_slots()
+        if whole or begin < MIN_TOKENS:  # shorter nodes are not copied
+            begin = 0
+        blocks = [
+            self._block(node, prompt, i, slots, lacking)
+            for i in range(begin // BLOCK, len(prompt.keys) - 1)
+            if (lacking := _lacking(stores, prompt.keys[i + 1]))
+        ]
         self._journal.name(prompt.keys, prompt.ids)
         for store in stores:
-            lacking = {block.key for block, missing in blocks if store in missing}
-            present = [key for key in prompt.keys[first + 1 :] if key not in lacking]
+            absent = {block.key for block in blocks if store in block.stores}
+            present = [key for key in prompt.keys[begin // BLOCK + 1 :] if key not in absent]
             self._journal.change(store.name, STORED, present)
+            if store.name == "disk":
+                self._note_items(prompt)
+        return blocks
 
     def _copy_states(self, node: RadixNode, stores: Sequence[BlockStore]) -> None:
         """Copy the states at the end of a node to the stores without them."""
         prompt, checkpoints = self._read(node), self._cache.checkpoints
         if prompt is None or self._states is None or checkpoints is None or node.parent is None:
             return
-        missing = _lacking(stores, prompt.keys[-1])
-        block = self._block(prompt, node.end // BLOCK - 1, node.path_slots())
+        lacking = _lacking(stores, prompt.keys[-1])
+        block = self._block(node, prompt, node.end // BLOCK - 1, node.path_slots(), lacking)
         before = checkpoints.deepest(node.parent, node.end)
         seconds = self._costs.compute_seconds(before.end, node.end)
         block = block._replace(units=node.attached[checkpoints.pool], seconds=seconds)
-        if missing and not self._submit(node, [(block, missing)], self._states):
+        if lacking and not self._submit([block], self._states):
             self.counts["dropped_blocks"] += 1
             self._copied.discard(node.id)
             self.note_change()
@@ -302,21 +303,16 @@ class BlockCopies:
         with suppress(RuntimeError):  # no thread can start
             self._writer.submit(guarded, write)
 
-    def _submit(
-        self,
-        node: RadixNode,
-        blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
-        transfer: BlockTransfer,
-    ) -> bool:
+    def _submit(self, blocks: Sequence[NodeBlock], transfer: BlockTransfer) -> bool:
         """Read the content of blocks, and let the writer store the content. Returns False if too
         many copies wait, or no thread can start."""
         size = len(blocks) * transfer.block_bytes
         if self._pending_bytes and self._pending_bytes + size > MAX_PENDING_BYTES:
             return False
-        content = transfer.read(np.concatenate([block.units for block, _ in blocks]))
+        content = transfer.read(np.concatenate([block.units for block in blocks]))
         self._pending_bytes += size
         try:
-            self._writer.submit(self._write, node, self._flushes, content, blocks, transfer)
+            self._writer.submit(self._write, self._flushes, content, blocks, transfer)
         except RuntimeError:  # also if the interpreter ends
             self._pending_bytes -= size
             return False
@@ -325,41 +321,41 @@ class BlockCopies:
 
     def _write(
         self,
-        node: RadixNode,
         flushes: int,
         content: Callable[[], tuple[Bytes, NDArray[np.bool_]]],
-        blocks: Sequence[tuple[NodeBlock, Sequence[BlockStore]]],
+        blocks: Sequence[NodeBlock],
         transfer: BlockTransfer,
     ) -> None:
         """Write copies to their stores, on the writer's thread."""
-        stored, size = 0, len(blocks) * transfer.block_bytes
+        stored, size = [False] * len(blocks), len(blocks) * transfer.block_bytes
         try:
             units, finite = content()
             rows = units.reshape(len(blocks), BLOCK, -1)
             flags = finite.reshape(len(blocks), -1).all(axis=1, keepdims=True).ravel()
-            for ((key, parent, tokens, _, seconds), stores), data, is_finite in zip(
-                blocks, rows, flags, strict=True
-            ):
+            for i, (each, data, is_finite) in enumerate(zip(blocks, rows, flags, strict=True)):
                 if not is_finite:
-                    for store in stores:
-                        store.changes.append(CopyChange(key, "not finite"))
+                    for store in each.stores:
+                        store.changes.append(CopyChange(each.key, "not finite"))
                 else:
-                    block = Block(key, parent, tokens, seconds, data)
+                    block = Block(each.key, each.parent, each.tokens, each.seconds, data)
                     written = [
                         store.write(block)
-                        for store in stores
+                        for store in each.stores
                         if store.name != "host" or flushes == self._flushes
                     ]
-                    stored += any(written)
+                    stored[i] = any(written)
         finally:
-            self._run(partial(self._written, node, stored == len(blocks), stored, size))
+            lost = [
+                block.node for block, is_stored in zip(blocks, stored, strict=True) if not is_stored
+            ]
+            self._run(partial(self._written, lost, sum(stored), size))
 
-    def _written(self, node: RadixNode, complete: bool, count: int, size: int) -> None:
-        """Count copies. A node with a missing copy is offered again."""
+    def _written(self, lost: Sequence[RadixNode], count: int, size: int) -> None:
+        """Count copies. Nodes with a lost copy are offered again."""
         self._pending_bytes -= size
         self._journal.collect(self._prefixes.stores)
         self.counts["stored_blocks"] += count
-        if not complete:
+        for node in lost:
             self._copied.discard(node.id)
             node.copied = False
 
@@ -370,12 +366,25 @@ class BlockCopies:
             return None
         return self._prefixes.read(np.concatenate([above.tokens for above in path]))
 
-    def _block(self, prompt: StoredPrompt, i: int, slots: Ints) -> NodeBlock:
-        """Return block number `i` of a prompt."""
+    def _block(
+        self,
+        node: RadixNode,
+        prompt: StoredPrompt,
+        i: int,
+        slots: Ints,
+        stores: Sequence[BlockStore],
+    ) -> NodeBlock:
+        """Return block number `i` of the prompt of a node."""
         span = slice(i * BLOCK, (i + 1) * BLOCK)
-        seconds = self._costs.compute_seconds(span.start, span.stop)
-        keys = prompt.keys
-        return NodeBlock(keys[i + 1], keys[i], prompt.tokens[span], slots[span], seconds)
+        return NodeBlock(
+            node=node,
+            key=prompt.keys[i + 1],
+            parent=prompt.keys[i],
+            tokens=prompt.tokens[span],
+            units=slots[span],
+            seconds=self._costs.compute_seconds(span.start, span.stop),
+            stores=stores,
+        )
 
     def _has_states(self, node: RadixNode) -> bool:
         """Return whether recurrent states after a full block belong to a node."""
