@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from mmap import PAGESIZE
 from typing import NamedTuple
 
 import numpy as np
@@ -313,12 +314,15 @@ def _pinned(size: int, device: int) -> Bytes:
     """
     import torch
 
-    memory = np.empty(size, np.uint8)
+    # Whole pages: CUDA refuses a copy of other memory that begins on a pinned page and ends behind.
+    pinned = -(-size // PAGESIZE) * PAGESIZE
+    memory = np.empty(pinned + PAGESIZE, np.uint8)
     memory.fill(0)
-    runtime, address = torch.cuda.cudart(), memory.ctypes.data
+    begin = -memory.ctypes.data % PAGESIZE
+    runtime, address = torch.cuda.cudart(), memory.ctypes.data + begin
     with torch.cuda.device(device):  # otherwise a context on the first GPU
-        status = int(runtime.cudaHostRegister(address, size, 0))
+        status = int(runtime.cudaHostRegister(address, pinned, 0))
     if status:
         raise MemoryError(f"CUDA cannot pin {size:,} bytes of host memory: error {status}")
     weakref.finalize(memory, runtime.cudaHostUnregister, address).atexit = False
-    return memory
+    return memory[begin : begin + size]
