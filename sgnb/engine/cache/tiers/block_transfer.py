@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ PART_BYTES = 32 * 2**20
 
 class BlockTransfer:
     """Copies between the units of a payload and host memory. Reads are on the engine's thread and
-    stream, writes on any thread and on a stream of their own.
+    stream, writes on any thread and on two streams of their own: units are written during the next
+    copy to the GPU.
 
     Args:
         units: KV slots, or states, with content.
@@ -43,9 +45,10 @@ class BlockTransfer:
         per_block: int = BLOCK,
     ) -> None:
         self._units, self._device = units, device
-        self._unused: deque[tuple[Tensor, ...]] = deque()  # pinned memory of dropped contents
+        self._pinned: list[tuple[weakref.ref[NDArray[Any]], Tensor]] = []  # arrays, their memory
         self._on_gpu = device.type == "cuda"
-        self._writes = torch.cuda.Stream(device) if self._on_gpu else None
+        self._writes = [torch.cuda.Stream(device) for _ in range(2 * self._on_gpu)]
+        self._turns = cycle(self._writes)
         self._is_finite = is_finite
         self.per_block = per_block
         step = BLOCK // per_block
@@ -69,28 +72,30 @@ class BlockTransfer:
             uint8[len(ids), unit_bytes], and which units are finite, bool[len(ids)]. On a GPU the
             copy follows the launched kernels, and this call does not wait.
         """
-        # Freed here, not by the thread that drops the content: torch then records an event on the
-        # engine's stream, which fails while this stream is captured.
-        self._unused.clear()
         if not self._on_gpu:
             return partial(self._pack, self._units.take(ids), len(ids))
 
+        # Freed here, not by the thread that drops the arrays: torch then records an event on the
+        # engine's stream, which fails while this stream is captured.
+        self._pinned = [(find, memory) for find, memory in self._pinned if find() is not None]
         staged = self._staged(len(ids))
         self._units.copy(ids, staged)
-        content = torch.empty(staged.shape, dtype=torch.uint8, pin_memory=True)
-        content.copy_(staged, non_blocking=True)
-        finite = torch.empty(len(ids), dtype=torch.bool, pin_memory=True)
-        finite.copy_(self._is_finite(staged), non_blocking=True)
-        copied = torch.cuda.Event()
-        copied.record()
-        rows = content.numpy()
-        weakref.finalize(rows, self._unused.append, (content, finite)).atexit = False
+        content, finite = map(self._to_host, (staged, self._is_finite(staged)))
+        copied = _mark()
 
         def wait() -> tuple[Bytes, NDArray[np.bool_]]:
             copied.synchronize()
-            return rows, finite.numpy()
+            return content, finite
 
         return wait
+
+    def _to_host(self, source: Tensor) -> NDArray[Any]:
+        """Return an array in pinned memory, filled after the launched kernels."""
+        memory = torch.empty(source.shape, dtype=source.dtype, pin_memory=True)
+        memory.copy_(source, non_blocking=True)
+        array = memory.numpy()
+        self._pinned.append((weakref.ref(array), memory))
+        return array
 
     def _pack(self, write: Callable[[Tensor], None], count: int) -> tuple[Bytes, NDArray[np.bool_]]:
         """Return taken content as `read` does."""
@@ -107,13 +112,13 @@ class BlockTransfer:
     def begin_writes(self) -> None:
         """Order later writes after all launched work of the engine's thread, which may use the
         units."""
-        if self._writes is not None:
-            self._writes.wait_stream(torch.cuda.current_stream(self._device))
+        for stream in self._writes:
+            stream.wait_stream(torch.cuda.current_stream(self._device))
 
     def end_writes(self) -> None:
         """Order later work of the engine's thread after all writes."""
-        if self._writes is not None:
-            torch.cuda.current_stream(self._device).wait_stream(self._writes)
+        for stream in self._writes:
+            torch.cuda.current_stream(self._device).wait_stream(stream)
 
     def write(self, ids: Ints, blocks: Sequence[Bytes]) -> Callable[[], None]:
         """Write the content of units, in blocks. Takes memory of the device for all blocks.
@@ -122,7 +127,7 @@ class BlockTransfer:
             A function that waits until the blocks are read and the units are written. From pinned
             memory, a write itself does not wait.
         """
-        if self._writes is None:
+        if not self._on_gpu:
             for begin, block in zip(range(0, len(ids), self.per_block), blocks, strict=True):
                 content = torch.from_numpy(block.reshape(self.per_block, self.unit_bytes))
                 with torch.inference_mode():
@@ -130,14 +135,17 @@ class BlockTransfer:
             return lambda: None
 
         size = len(blocks), self.block_bytes
-        with torch.inference_mode(), torch.cuda.stream(self._writes):
+        stream = next(self._turns)
+        with torch.inference_mode(), torch.cuda.stream(stream):
             staged = torch.empty(size, dtype=torch.uint8, device=self._device)
-            for part, block in zip(staged, blocks, strict=True):
-                part.copy_(torch.from_numpy(block).view(-1), non_blocking=True)
-            self._units.restore(ids, staged.view(len(ids), self.unit_bytes))
-            written = torch.cuda.Event()
-            written.record()
-        return written.synchronize
+            try:
+                for part, block in zip(staged, blocks, strict=True):
+                    part.copy_(torch.from_numpy(block).view(-1), non_blocking=True)
+                self._units.restore(ids, staged.view(len(ids), self.unit_bytes))
+            except BaseException:
+                stream.synchronize()  # the caller gives up the blocks
+                raise
+            return _mark().synchronize
 
     def spare(self, count: int) -> Bytes:
         """Return memory for copies of blocks, uint8[count, BLOCK, row_bytes], pinned for a GPU."""
@@ -168,3 +176,11 @@ class BlockTransfer:
 
         kind = "a token" if self.per_block > 1 else "the recurrent layers' state"
         return f"byte {wrong[0]} of {kind} is not restored" if len(wrong) else ""
+
+
+def _mark() -> torch.cuda.Event:
+    """Return an event behind all launched work of the current stream. Threads that wait for the
+    event sleep: a load has up to `READERS` of them."""
+    event = torch.cuda.Event(blocking=True)
+    event.record()
+    return event
